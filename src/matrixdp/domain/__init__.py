@@ -1,0 +1,24 @@
+"""Attributes, domains, and the encoding of raw values as codes.
+
+Everything here is public and frozen: a domain is declared, never read off a table.
+"""
+
+from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Integers
+from matrixdp.domain.domain import Domain
+from matrixdp.domain.encoding import canonical_text, encode_value, parse_number
+from matrixdp.domain.out_of_domain import OutOfDomain
+from matrixdp.domain.parsing import attribute_from_spec
+
+__all__ = [
+    "Attribute",
+    "Bins",
+    "Categorical",
+    "Coded",
+    "Domain",
+    "Integers",
+    "OutOfDomain",
+    "attribute_from_spec",
+    "canonical_text",
+    "encode_value",
+    "parse_number",
+]

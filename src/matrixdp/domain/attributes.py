@@ -1,0 +1,368 @@
+"""Attributes: a name and a finite, public, ordered list of values.
+
+Four kinds, all frozen and valid from construction: `Categorical`, `Integers`, `Bins` and `Coded`. Values are
+addressed by *codes*, 0 to ``size - 1``, in the listed order.
+"""
+
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import ClassVar, Self, final
+
+from matrixdp.domain.attribute import Attribute
+from matrixdp.domain.canonical import canonical_text, finite_number, number_text, whole_number
+from matrixdp.domain.suggestions import closest
+from matrixdp.errors import DomainError
+
+__all__ = ["Attribute", "Bins", "Categorical", "Coded", "Integers"]
+
+
+@final
+@dataclass(frozen=True)
+class Categorical(Attribute):
+    """Listed categories, compared with data by their canonical text.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    categories : tuple of str
+        The categories in order; other values are replaced by their canonical text.
+
+    Raises
+    ------
+    DomainError
+        If there are none, or one occurs twice.
+
+    Examples
+    --------
+    >>> sex = Categorical("sex", ("female", "male"))
+    >>> sex.size, sex.code_of("male"), sex.range_label(0, 1)
+    (2, 1, 'female..male')
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    size: int = field(init=False, repr=False, compare=False)
+    numeric: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        if isinstance(self.categories, str):
+            raise DomainError(f"attribute {self.name!r} needs a list of categories; found one string")
+        categories = tuple(canonical_text(category) for category in self.categories)
+        if not categories:
+            raise DomainError(f"attribute {self.name!r} has no categories; list at least one")
+        seen: set[str] = set()
+        for category in categories:
+            if category in seen:
+                raise DomainError(f"attribute {self.name!r} names the category {category!r} twice")
+            if "\x00" in category:
+                raise DomainError(f"attribute {self.name!r} has a category that holds a null character")
+            seen.add(category)
+        self._set(categories=categories, size=len(categories))
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """The code of each category."""
+        return {category: code for code, category in enumerate(self.categories)}
+
+    def value(self, code: int) -> str:
+        """Return the text of a category."""
+        self._check_codes(code, code)
+        return self.categories[code]
+
+    def code_of(self, value: object) -> int:
+        """Return the code of a category, given by its canonical text or a value that has that text."""
+        text = canonical_text(value)
+        if text not in self.positions:
+            found = f"attribute {self.name!r} has no category {text!r}"
+            raise DomainError(found + closest(text, self.categories))
+        return self.positions[text]
+
+    def code_range(self, low: object, high: object) -> tuple[int, int]:
+        """Return the codes of two categories, which must be in the listed order."""
+        first, last = self.code_of(low), self.code_of(high)
+        if first > last:
+            raise DomainError(
+                f"attribute {self.name!r} lists {self.value(last)!r} before {self.value(first)!r}; "
+                "a range goes in the listed order"
+            )
+        return first, last
+
+    def to_spec(self) -> list[str]:
+        """Return the list of categories."""
+        return list(self.categories)
+
+
+class _Whole(Attribute):
+    """Attributes whose values are consecutive integers."""
+
+    numeric: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def _bounds(self) -> tuple[int, int]: ...
+
+    def value(self, code: int) -> int:
+        """Return the integer of a code."""
+        self._check_codes(code, code)
+        return self._bounds[0] + int(code)
+
+    def code_of(self, value: object) -> int:
+        """Return the code of an integer."""
+        minimum, maximum = self._bounds
+        number = whole_number(value, f"a value of attribute {self.name!r}")
+        if not minimum <= number <= maximum:
+            raise DomainError(
+                f"attribute {self.name!r} has the values {minimum} to {maximum}; found {number}"
+            )
+        return number - minimum
+
+    def code_range(self, low: object, high: object) -> tuple[int, int]:
+        """Return the codes of two integers; both belong to the range."""
+        first, last = self.code_of(low), self.code_of(high)
+        if first > last:
+            raise DomainError(
+                f"a range of attribute {self.name!r} must not end before it starts; found [{low}, {high}]"
+            )
+        return first, last
+
+
+@final
+@dataclass(frozen=True)
+class Integers(_Whole):
+    """Consecutive integers, both ends included.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    minimum, maximum : int
+        The first and the last integer.
+
+    Raises
+    ------
+    DomainError
+        If an end is not an integer within +-(2^53 - 1), or the maximum is below the minimum.
+
+    Examples
+    --------
+    >>> age = Integers("age", 18, 90)
+    >>> age.size, age.code_range(18, 64), age.range_label(0, 46)
+    (73, (0, 46), '18-64')
+    """
+
+    name: str
+    minimum: int
+    maximum: int
+    size: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        minimum = whole_number(self.minimum, f"the minimum of attribute {self.name!r}")
+        maximum = whole_number(self.maximum, f"the maximum of attribute {self.name!r}")
+        if maximum < minimum:
+            raise DomainError(
+                f"attribute {self.name!r} has the maximum {maximum}, below its minimum {minimum}"
+            )
+        self._set(minimum=minimum, maximum=maximum, size=maximum - minimum + 1)
+
+    @property
+    def _bounds(self) -> tuple[int, int]:
+        return self.minimum, self.maximum
+
+    def to_spec(self) -> dict[str, int]:
+        """Return the two ends."""
+        return {"min": self.minimum, "max": self.maximum}
+
+
+@final
+@dataclass(frozen=True)
+class Coded(_Whole):
+    """Values that are already coded 0 to ``size - 1``.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    size : int
+        The number of codes, at least 1.
+
+    Raises
+    ------
+    DomainError
+        If the size is not a positive integer.
+
+    Examples
+    --------
+    >>> Coded("code", 40).code_of(39)
+    39
+    """
+
+    name: str
+    size: int
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        size = whole_number(self.size, f"the size of attribute {self.name!r}")
+        if size < 1:
+            raise DomainError(f"the size of attribute {self.name!r} must be at least 1; found {size}")
+        self._set(size=size)
+
+    @property
+    def _bounds(self) -> tuple[int, int]:
+        return 0, self.size - 1
+
+    def to_spec(self) -> int:
+        """Return the size."""
+        return self.size
+
+
+@final
+@dataclass(frozen=True)
+class Bins(Attribute):
+    """Half-open bins ``[a, b)`` between increasing edges; the last one may be closed.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    edges : tuple of float
+        The edges, at least two, finite and strictly increasing.
+    closed : bool
+        Whether the last edge belongs to the last bin.
+
+    Raises
+    ------
+    DomainError
+        If there are fewer than two edges, or one is not finite or not above the one before.
+
+    Examples
+    --------
+    >>> income = Bins("income", (0, 10000, 25000))
+    >>> income.label(0), income.range_label(0, 1), income.code_range(10000, 25000)
+    ('[0, 10000)', '[0, 25000)', (1, 1))
+    >>> Bins.equal("hours", 0, 100, 20).label(19)
+    '[95, 100]'
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    closed: bool = False
+    size: int = field(init=False, repr=False, compare=False)
+    numeric: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        edges = tuple(finite_number(edge, f"an edge of attribute {self.name!r}") for edge in self.edges)
+        if len(edges) < 2:
+            raise DomainError(f"attribute {self.name!r} needs at least two edges; found {len(edges)}")
+        for before, after in pairwise(edges):
+            if not before < after:
+                raise DomainError(
+                    f"the edges of attribute {self.name!r} must increase, else its bins overlap; "
+                    f"found {number_text(after)} after {number_text(before)}"
+                )
+        if not isinstance(self.closed, bool):
+            raise DomainError(f"`closed` of attribute {self.name!r} must be true or false")
+        self._set(edges=edges, size=len(edges) - 1)
+
+    @classmethod
+    def equal(cls, name: str, minimum: object, maximum: object, bins: object) -> Self:
+        """Return equal bins from `minimum` to `maximum`, the last one closed.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+        minimum, maximum : float
+            The first and the last edge.
+        bins : int
+            The number of bins.
+
+        Raises
+        ------
+        DomainError
+            If the maximum is not above the minimum, or there is no bin, or the bins are too narrow to tell
+            their edges apart.
+        """
+        low = finite_number(minimum, f"the minimum of attribute {name!r}")
+        high = finite_number(maximum, f"the maximum of attribute {name!r}")
+        count = whole_number(bins, f"the number of bins of attribute {name!r}")
+        if count < 1:
+            raise DomainError(f"attribute {name!r} must have at least 1 bin; found {count}")
+        if not low < high:
+            raise DomainError(
+                f"attribute {name!r} has bins from {number_text(low)} to {number_text(high)}; "
+                "the maximum must be above the minimum"
+            )
+        # Exact steps: an edge that is an integer comes out as that integer. The decimal text of an
+        # end is what was meant, so that steps of 0.1 from 0 land on 0.3 and not beside it.
+        start, stop = Fraction(repr(low)), Fraction(repr(high))
+        edges = tuple(float(start + (stop - start) * step / count) for step in range(count + 1))
+        return cls(name, edges, closed=True)
+
+    def value(self, code: int) -> float:
+        """Return the start of a bin."""
+        self._check_codes(code, code)
+        return self.edges[code]
+
+    def label(self, code: int) -> str:
+        """Return a bin as ``[a, b)``, or ``[a, b]`` for a last one that is closed."""
+        return self.range_label(code, code)
+
+    def range_label(self, first: int, last: int) -> str:
+        """Return the union of neighbouring bins as ``[a, b)`` or ``[a, b]``."""
+        self._check_codes(first, last)
+        end = "]" if self.closed and last == self.size - 1 else ")"
+        return f"[{number_text(self.edges[first])}, {number_text(self.edges[last + 1])}{end}"
+
+    def code_of(self, value: object) -> int:
+        """Return the code of the bin that starts at an edge."""
+        position = self._edge(value)
+        if position == self.size:
+            raise DomainError(
+                f"no bin of attribute {self.name!r} starts at its last edge {self._text(value)}"
+            )
+        return position
+
+    def code_range(self, low: object, high: object) -> tuple[int, int]:
+        """Return the codes of the bins that make up ``[low, high)``; both must be edges."""
+        first, end = self._edge(low), self._edge(high)
+        if first >= end:
+            raise DomainError(
+                f"a range [a, b) of attribute {self.name!r} must have a below b; "
+                f"found [{self._text(low)}, {self._text(high)})"
+            )
+        return first, end - 1
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the edges, or the ends and the number of equal bins."""
+        if not self.closed:
+            return {"edges": [_plain(edge) for edge in self.edges]}
+        ends = self.edges[0], self.edges[-1]
+        if Bins.equal(self.name, *ends, self.size) == self:
+            return {"min": _plain(ends[0]), "max": _plain(ends[1]), "bins": self.size}
+        return {"edges": [_plain(edge) for edge in self.edges], "closed": True}
+
+    def _text(self, value: object) -> str:
+        return number_text(finite_number(value, f"an edge of attribute {self.name!r}"))
+
+    def _edge(self, value: object) -> int:
+        number = finite_number(value, f"an edge of attribute {self.name!r}")
+        position = bisect_left(self.edges, number)
+        if position <= self.size and self.edges[position] == number:
+            return position
+        near = [number_text(edge) for edge in self.edges[max(position - 1, 0) : position + 1]]
+        raise DomainError(
+            f"attribute {self.name!r} has no bin edge at {number_text(number)}; near it: {' and '.join(near)}"
+        )
+
+
+def _plain(number: float) -> int | float:
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number

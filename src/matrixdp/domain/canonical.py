@@ -1,0 +1,138 @@
+"""Canonical texts of values and numbers."""
+
+import math
+import numbers
+
+import numpy as np
+
+from matrixdp.errors import DomainError
+
+__all__ = ["canonical_text", "finite_number", "float_of_text", "number_text", "whole_number"]
+
+LARGEST_INTEGER = 2**53 - 1
+"""Integers up to here are told apart by floating point, so that every engine reads them alike."""
+
+
+def canonical_text(value: object) -> str:
+    """Return the text by which a category is compared with data.
+
+    Parameters
+    ----------
+    value : object
+        A string, boolean, integer or float.
+
+    Returns
+    -------
+    str
+        The string as it stands; ``true`` or ``false``; decimal digits for integers and integral floats;
+        Python's shortest form for other floats.
+
+    Raises
+    ------
+    DomainError
+        For None, NaN, infinities and values of other types.
+
+    Examples
+    --------
+    >>> [canonical_text(value) for value in ("a", True, 3, 3.0, 0.5)]
+    ['a', 'true', '3', '3', '0.5']
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        if math.isfinite(number):
+            return str(int(number)) if number == math.floor(number) else repr(number)
+        raise DomainError("a category must be finite; found NaN or an infinity")
+    raise DomainError(f"a category must be a string, a boolean or a number, not {type(value).__name__}")
+
+
+def float_of_text(text: str) -> float | None:
+    """Return the float whose canonical text this is, or None.
+
+    Examples
+    --------
+    >>> float_of_text("3"), float_of_text("3.0"), float_of_text("nan")
+    (3.0, None, None)
+    """
+    try:
+        number = float(text)
+        return number if canonical_text(number) == text else None
+    except ValueError:
+        return None
+
+
+def number_text(number: float) -> str:
+    """Return a finite number as a person would write it.
+
+    Examples
+    --------
+    >>> number_text(10000.0), number_text(0.5)
+    ('10000', '0.5')
+    """
+    number = float(number)
+    return str(int(number)) if number == math.floor(number) and abs(number) < 1e16 else repr(number)
+
+
+def whole_number(value: object, what: str) -> int:
+    """Return a public value as an int.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+    what : str
+        What it is, for the message.
+
+    Raises
+    ------
+    DomainError
+        If it is not an integer between -(2^53 - 1) and 2^53 - 1; booleans are not integers here.
+
+    Examples
+    --------
+    >>> whole_number(40.0, "the size")
+    40
+    """
+    whole: int | None = None
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_):
+        whole = int(value)
+    elif isinstance(value, float | np.floating) and float(value).is_integer():
+        whole = int(float(value))
+    if whole is not None and abs(whole) <= LARGEST_INTEGER:
+        return whole
+    raise DomainError(f"{what} must be an integer between -(2^53 - 1) and 2^53 - 1; found {value!r}")
+
+
+def finite_number(value: object, what: str) -> float:
+    """Return a public value as a finite float.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+    what : str
+        What it is, for the message.
+
+    Raises
+    ------
+    DomainError
+        If it is not a finite number; booleans are not numbers here.
+
+    Examples
+    --------
+    >>> finite_number(3, "an edge")
+    3.0
+    """
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number + 0.0  # the negative zero becomes the positive one
+    raise DomainError(f"{what} must be a finite number; found {value!r}")

@@ -1,0 +1,141 @@
+"""The domain of a table: its attributes."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self, final
+
+from matrixdp.domain.attributes import Attribute
+from matrixdp.domain.parsing import attribute_from_spec
+from matrixdp.domain.suggestions import closest
+from matrixdp.errors import DomainError
+
+__all__ = ["Domain"]
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Domain:
+    """The attributes of a table, in order. A *cell* is one combination of their values.
+
+    Parameters
+    ----------
+    attributes : mapping of str to object, or sequence of Attribute
+        Names with what describes them (see `attribute_from_spec`), or the attributes themselves.
+
+    Raises
+    ------
+    DomainError
+        If there are none, a name is empty or occurs twice, or a description is wrong.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": ["female", "male"], "age": range(115), "income": {"edges": [0, 1e4, 5e4]}})
+    >>> domain.shape, domain.cells(), domain.sort(["age", "sex"])
+    ((2, 115, 2), 460, ('sex', 'age'))
+    """
+
+    attributes: tuple[Attribute, ...]
+
+    def __init__(self, attributes: Mapping[str, object] | Iterable[Attribute]) -> None:
+        if isinstance(attributes, Mapping):
+            listed = tuple(attribute_from_spec(name, spec) for name, spec in attributes.items())
+        else:
+            listed = tuple(attributes)
+        if not listed:
+            raise DomainError("a domain needs at least one attribute")
+        seen: set[str] = set()
+        for attribute in listed:
+            if not isinstance(attribute, Attribute):
+                raise DomainError(f"a domain is made of attributes; found {type(attribute).__name__}")
+            if attribute.name in seen:
+                raise DomainError(f"the domain names the attribute {attribute.name!r} twice")
+            seen.add(attribute.name)
+        object.__setattr__(self, "attributes", listed)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the attributes."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the attributes."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @cached_property
+    def _positions(self) -> Mapping[str, int]:
+        return {name: position for position, name in enumerate(self.names)}
+
+    def index(self, name: str) -> int:
+        """Return the position of an attribute.
+
+        Raises
+        ------
+        DomainError
+            If there is no attribute of that name.
+        """
+        if not isinstance(name, str) or name not in self._positions:
+            raise DomainError(f"the domain has no attribute {name!r}" + closest(str(name), self.names))
+        return self._positions[name]
+
+    def sort(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return names of attributes in the order of the domain.
+
+        Raises
+        ------
+        DomainError
+            If a name is unknown or occurs twice, or `names` is one string.
+        """
+        if isinstance(names, str):
+            raise DomainError(f"attributes are given as a list of names; found the string {names!r}")
+        positions = [self.index(name) for name in names]
+        for position in positions:
+            if positions.count(position) > 1:
+                raise DomainError(f"the attribute {self.names[position]!r} is named twice")
+        return tuple(self.names[position] for position in sorted(positions))
+
+    def cells(self, names: Iterable[str] | None = None) -> int:
+        """Return the exact number of cells of the domain, or of the marginal on some attributes.
+
+        Parameters
+        ----------
+        names : iterable of str, optional
+            The attributes; all of them where it is left out. No attribute at all has one cell, the total.
+        """
+        if names is None:
+            return math.prod(self.shape)
+        return math.prod(self[name].size for name in self.sort(names))
+
+    def to_spec(self) -> dict[str, object]:
+        """Return what a specification says about the domain, made of plain Python values."""
+        return {attribute.name: attribute.to_spec() for attribute in self.attributes}
+
+    @classmethod
+    def from_spec(cls, spec: object) -> Self:
+        """Return the domain that a specification describes; the inverse of `to_spec`.
+
+        Raises
+        ------
+        DomainError
+            If it is not a mapping of names to descriptions, or a description is wrong.
+        """
+        if not isinstance(spec, Mapping):
+            raise DomainError(f"a domain is a mapping of names to attributes; found {type(spec).__name__}")
+        return cls(spec)
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self.attributes[self.index(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._positions
+
+    def __iter__(self) -> Iterator[Attribute]:
+        return iter(self.attributes)
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    def __repr__(self) -> str:
+        return f"Domain({self.to_spec()!r})"

@@ -1,0 +1,14 @@
+"""Matrices that are never larger than they must be: exact integer products and what strategies measure."""
+
+from matrixdp.linops.exact import ExactMatrix, IntegerTensor, apply_kronecker
+from matrixdp.linops.matrices import CenteredMatrix, IdentityMatrix, IntegerMatrix, MeasuredMatrix
+
+__all__ = [
+    "CenteredMatrix",
+    "ExactMatrix",
+    "IdentityMatrix",
+    "IntegerMatrix",
+    "IntegerTensor",
+    "MeasuredMatrix",
+    "apply_kronecker",
+]

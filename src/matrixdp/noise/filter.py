@@ -1,0 +1,156 @@
+"""The fast filter: |Z| from 63 bits of its tail probability, within a proved error.
+
+A table holds, for z_c = c / 256, the upper tail probability Q(z_c) as a 64-bit integer and the inverse
+of the density, both from rigorous ball arithmetic. Around z_c the inverse of Q is its Taylor polynomial
+of degree 5 in t = (Q(z_c) - V) / density(z_c). `EPSILON` bounds the distance to the true |Z|, whatever
+the bits of V that were not drawn: docs/noise.md proves it, and a test recomputes it cell by cell.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from matrixdp.errors import NumericalError
+from matrixdp.noise.exact import upper_tail
+
+__all__ = ["CELLS_PER_UNIT", "EPSILON", "LARGEST_STEP", "LAST_CELL", "FilterTable", "approximate", "table"]
+
+CELLS_PER_UNIT = 256
+LAST_CELL = 1408  # z = 5.5
+LARGEST_STEP = 33 / 32 / 512  # the largest |t| that the proof of EPSILON allows
+EPSILON = Fraction(1, 2**39)
+
+_TWO_TO_MINUS_64 = 2.0**-64
+
+
+@dataclass(frozen=True, slots=True)
+class FilterTable:
+    """The rigorous table of the filter; every array has shape (LAST_CELL + 1,).
+
+    Attributes
+    ----------
+    centre : ndarray of float64
+        z_c = c / 256, exact.
+    tail : ndarray of uint64
+        The integer nearest to 2**64 Q(z_c).
+    step : ndarray of float64
+        2**-64 / density(z_c), relative error at most 2**-52.
+    second, third, fourth, fifth : ndarray of float64
+        Taylor coefficients of t**2 to t**5.
+    """
+
+    centre: NDArray[np.float64]
+    tail: NDArray[np.uint64]
+    step: NDArray[np.float64]
+    second: NDArray[np.float64]
+    third: NDArray[np.float64]
+    fourth: NDArray[np.float64]
+    fifth: NDArray[np.float64]
+
+
+def _nearest_integer(cell: int, precision: int) -> int:
+    """Return the integer nearest to 2**64 Q(z_c), proved by a ball that holds no other."""
+    while precision <= 4096:
+        with ctx.workprec(precision):
+            ball = upper_tail(Fraction(cell, CELLS_PER_UNIT)) * arb(2) ** 64 + arb(0.5)
+            nearest = ball.floor().unique_fmpz()
+        if nearest is not None:
+            return int(nearest)
+        precision *= 2
+    raise NumericalError("the table of normal tail probabilities could not be certified")
+
+
+@lru_cache(maxsize=1)
+def table() -> FilterTable:
+    """Return the table, computed once with ball arithmetic when first asked for.
+
+    Returns
+    -------
+    FilterTable
+        Read-only arrays.
+
+    Raises
+    ------
+    NumericalError
+        If the ball arithmetic cannot certify an entry.
+
+    Examples
+    --------
+    >>> int(table().tail[0]) == 2**63
+    True
+    """
+    centre = np.arange(LAST_CELL + 1, dtype=np.float64) / CELLS_PER_UNIT
+    tail = np.array([_nearest_integer(cell, 192) for cell in range(LAST_CELL + 1)], dtype=np.uint64)
+    step = np.empty(LAST_CELL + 1)
+    for cell in range(LAST_CELL + 1):
+        with ctx.workprec(192):
+            z = arb(cell) / CELLS_PER_UNIT
+            ball = (2 * arb.pi()).sqrt() * (z * z / 2).exp() / arb(2) ** 64
+            if ball.rel_accuracy_bits() < 100:
+                raise NumericalError("the table of normal densities could not be certified")
+            step[cell] = float(ball)
+    square = centre * centre
+    result = FilterTable(
+        centre=centre,
+        tail=tail,
+        step=step,
+        second=centre / 2,
+        third=(2 * square + 1) / 6,
+        fourth=(6 * square + 7) * centre / 24,
+        fifth=((24 * square + 46) * square + 7) / 120,
+    )
+    for array in (centre, tail, step, result.second, result.third, result.fourth, result.fifth):
+        array.setflags(write=False)
+    return result
+
+
+def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Approximate |Z| from the first 64 bits of its tail probability.
+
+    Parameters
+    ----------
+    lower : ndarray of uint64, shape (n,)
+        B < 2**63: the tail probability V lies in [B, B + 1] * 2**-64.
+
+    Returns
+    -------
+    magnitude : ndarray of float64, shape (n,)
+        An approximation of |Z|, the point with upper tail probability V.
+    proved : ndarray of bool, shape (n,)
+        Where it is True, the error is at most `EPSILON` for every V of the interval. Elsewhere
+        (beyond the table) nothing is claimed.
+
+    Examples
+    --------
+    >>> magnitude, proved = approximate(np.array([2**62, 0], dtype=np.uint64))
+    >>> round(float(magnitude[0]), 9), proved.tolist()
+    (0.67448975, [True, False])
+    """
+    cells = table()
+    # The cell is a guess that no proof rests on: what the proof needs is |t| <= LARGEST_STEP, checked below.
+    guess = lower.astype(np.float64)
+    guess += 0.5
+    guess *= _TWO_TO_MINUS_64
+    ndtri(guess, out=guess)
+    guess *= -CELLS_PER_UNIT
+    np.rint(guess, out=guess)
+    np.fmin(np.fmax(guess, 0.0, out=guess), LAST_CELL, out=guess)
+    cell = guess.astype(np.intp)
+    # Both integers are at most 2**63: the wrapped difference, read as signed, is the exact difference.
+    t = (cells.tail[cell] - lower).view(np.int64).astype(np.float64)
+    t *= cells.step[cell]
+    proved = np.abs(t) <= LARGEST_STEP
+    magnitude = cells.fifth[cell]
+    for coefficient in (cells.fourth, cells.third, cells.second):
+        magnitude *= t
+        magnitude += coefficient[cell]
+    magnitude *= t
+    magnitude += 1.0
+    magnitude *= t
+    magnitude += cells.centre[cell]
+    return magnitude, proved

@@ -1,0 +1,197 @@
+"""The privacy budget: a promise in one of the field's definitions, turned into one exact privacy cost."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from matrixdp.errors import PrivacyError
+from matrixdp.privacy.conversions import largest_mu
+from matrixdp.privacy.exact import Number, exact_positive, float_below, root_below
+
+__all__ = ["NEIGHBOURS", "Budget"]
+
+NEIGHBOURS = ("add_remove", "replace")
+
+_EXPECTED = "expected exactly one of rho, mu, or epsilon with delta"
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Budget:
+    """How much privacy may be spent: rho-zCDP, mu-GDP or (epsilon, delta), and between which tables.
+
+    Every parameter is read as an exact rational number. A floating-point number stands for its shortest
+    decimal text or its binary value, whichever is smaller: 0.1 is at most one tenth.
+
+    Parameters
+    ----------
+    rho : int, float, Fraction or Decimal, optional
+        Zero-concentrated differential privacy, above 0.
+    mu : int, float, Fraction or Decimal, optional
+        Gaussian differential privacy, above 0.
+    epsilon : int, float, Fraction or Decimal, optional
+        Above 0; with `delta` approximate differential privacy, alone pure differential privacy, which
+        Gaussian noise cannot honour.
+    delta : int, float, Fraction or Decimal, optional
+        Above 0 and below 1; only with `epsilon`.
+    neighbours : {"add_remove", "replace"}
+        Tables are neighbours if one is the other with one record added or removed, or with one record
+        replaced by another.
+
+    Attributes
+    ----------
+    kind : {"rho", "mu", "approx", "pure"}
+        Which definition was given.
+    rho, epsilon, delta : Fraction or None
+        The parameters as they were given, exact.
+    neighbours : {"add_remove", "replace"}
+        As given.
+
+    Raises
+    ------
+    PrivacyError
+        If not exactly one definition is given, or a parameter is out of range.
+
+    References
+    ----------
+    M. Bun and T. Steinke, Concentrated differential privacy, TCC 2016 (zCDP).
+    J. Dong, A. Roth and W. Su, Gaussian differential privacy, JRSS B 84, 2022 (GDP).
+    B. Balle and Y.-X. Wang, Improving the Gaussian mechanism, ICML 2018 (the exact curve).
+
+    Examples
+    --------
+    >>> Budget(rho=0.1).gaussian_cost()
+    Fraction(1, 5)
+    >>> Budget(mu=1, neighbours="replace").gaussian_cost()
+    Fraction(1, 4)
+    >>> round(float(Budget(epsilon=1, delta=1e-6).mu), 6)
+    0.236704
+    >>> Budget(rho=-1)
+    Traceback (most recent call last):
+        ...
+    matrixdp.errors.PrivacyError: budget.rho: found -1; expected a finite number above 0
+    """
+
+    kind: Literal["rho", "mu", "approx", "pure"]
+    rho: Fraction | None
+    _mu: Fraction | None
+    epsilon: Fraction | None
+    delta: Fraction | None
+    neighbours: Literal["add_remove", "replace"]
+
+    def __init__(
+        self,
+        *,
+        rho: Number | None = None,
+        mu: Number | None = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        neighbours: Literal["add_remove", "replace"] = "add_remove",
+    ) -> None:
+        given = [
+            name for name, value in (("rho", rho), ("mu", mu), ("epsilon", epsilon)) if value is not None
+        ]
+        if len(given) != 1:
+            if not given and delta is not None:
+                raise PrivacyError("budget.delta: found delta without epsilon; " + _EXPECTED)
+            raise PrivacyError(f"budget: found {' and '.join(given) or 'none'}; {_EXPECTED}")
+        if delta is not None and given != ["epsilon"]:
+            raise PrivacyError(f"budget.delta: found delta with {given[0]}; {_EXPECTED}")
+        if not isinstance(neighbours, str) or neighbours not in NEIGHBOURS:
+            raise PrivacyError("budget.neighbours: found something else; expected add_remove or replace")
+        kind = "rho" if rho is not None else "mu" if mu is not None else "pure" if delta is None else "approx"
+        values = {
+            "kind": kind,
+            "rho": None if rho is None else exact_positive("budget.rho", rho),
+            "_mu": None if mu is None else exact_positive("budget.mu", mu),
+            "epsilon": None if epsilon is None else exact_positive("budget.epsilon", epsilon),
+            "delta": None if delta is None else exact_positive("budget.delta", delta, below=1),
+            "neighbours": neighbours,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
+        return f"Budget({parameters})"
+
+    @property
+    def mu(self) -> Fraction:
+        """The largest mu-GDP parameter that the budget allows between its own neighbours, rounded down.
+
+        Exact for a budget given as mu; otherwise a dyadic rational within a relative 2**-60.
+
+        Raises
+        ------
+        PrivacyError
+            If the budget is pure differential privacy, which no mu > 0 implies.
+        """
+        if self.rho is not None:
+            return root_below(2 * self.rho)
+        if self._mu is not None:
+            return self._mu
+        if self.epsilon is not None and self.delta is not None:
+            return largest_mu(self.epsilon, self.delta)
+        raise PrivacyError(
+            "budget.delta: found none; expected a delta in (0, 1), since Gaussian noise cannot honour pure "
+            "differential privacy (epsilon alone)"
+        )
+
+    def gaussian_cost(self) -> Fraction:
+        """Return the privacy cost that Gaussian noise may have under this budget, rounded down.
+
+        A strategy B with noise covariance S has cost beta = max diagonal of B' S^-1 B: the squared
+        distance, in units of noise, by which one record more or less moves the answers. It is
+        sqrt(beta)-GDP and (beta / 2)-zCDP for ``add_remove`` neighbours. Replacing a record is removing
+        one and adding another, so the answers move at most twice as far and the cost is at most 4 beta
+        (a replacement by a record outside the domain is a removal alone, which always counts): for
+        ``replace`` the cost allowed here is a quarter.
+
+        Returns
+        -------
+        Fraction
+            The largest ``add_remove`` cost allowed: 2 rho or mu**2, a quarter of it for ``replace``.
+
+        Raises
+        ------
+        PrivacyError
+            If the budget is pure differential privacy.
+
+        Examples
+        --------
+        >>> Budget(rho=0.5).gaussian_cost(), Budget(rho=0.5, neighbours="replace").gaussian_cost()
+        (Fraction(1, 1), Fraction(1, 4))
+        """
+        cost = 2 * self.rho if self.rho is not None else self.mu**2
+        return cost if self.neighbours == "add_remove" else cost / 4
+
+    def as_dict(self) -> dict[str, float | str]:
+        """Return the parameters given, as JSON has them.
+
+        ``Budget(**budget.as_dict())`` is the same budget, or the next smaller one that float64 can write.
+
+        Examples
+        --------
+        >>> Budget(epsilon=1, delta=1e-6).as_dict()
+        {'epsilon': 1.0, 'delta': 1e-06, 'neighbours': 'add_remove'}
+        """
+        result: dict[str, float | str] = {}
+        for name, value in (
+            ("rho", self.rho),
+            ("mu", self._mu),
+            ("epsilon", self.epsilon),
+            ("delta", self.delta),
+        ):
+            if value is not None:
+                result[name] = _nearest(value)
+        result["neighbours"] = self.neighbours
+        return result
+
+
+def _nearest(value: Fraction) -> float:
+    """Return the float64 nearest to a parameter, or the one below if the nearest would claim more."""
+    below = float_below(value)
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return below
+    return nearest if exact_positive("budget", nearest, zero=True) <= value else below

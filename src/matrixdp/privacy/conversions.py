@@ -1,0 +1,273 @@
+"""Between mu-GDP, rho-zCDP and (epsilon, delta) for Gaussian noise, every figure rounded to the safe side.
+
+A Gaussian mechanism of privacy cost beta is sqrt(beta)-GDP and (beta / 2)-zCDP, and its exact curve is
+
+    delta(epsilon; mu) = Q(epsilon / mu - mu / 2) - exp(epsilon) Q(epsilon / mu + mu / 2),
+
+Q being the upper tail probability of the normal distribution (Dong, Roth and Su, corollary 2.13; Balle
+and Wang, theorem 8). The curve is evaluated in ball arithmetic, so that each result is a proved bound.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+
+from flint import arb, ctx, fmpq
+
+from matrixdp.errors import NumericalError
+from matrixdp.privacy.exact import Number, exact_positive, root_above
+
+__all__ = ["delta_of", "epsilon_of", "largest_mu", "mu_of_rho", "rho_of_mu"]
+
+_PRECISIONS = tuple(1 << power for power in range(7, 16))
+_SMALLEST_EXPONENT = -10_000  # an upper bound below 2**-10000 is given as 2**-10000
+_RELATIVE_BITS = 60
+_LARGEST_EPSILON = Fraction(1 << 30)
+_LARGEST_ANSWER = Fraction(1 << 64)
+
+
+def _ball(value: Fraction) -> arb:
+    """Enclose a rational number at the current precision."""
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def _curve(mu: Fraction, epsilon: Fraction) -> arb:
+    """Enclose delta(epsilon; mu) at the current precision."""
+    root = arb(2).sqrt()
+    near = (_ball(epsilon / mu - mu / 2) / root).erfc()
+    far = (_ball(epsilon / mu + mu / 2) / root).erfc()
+    return (near - _ball(epsilon).exp() * far) / 2
+
+
+@lru_cache(maxsize=4096)
+def _at_most(mu: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
+    """Return True only if delta(epsilon; mu) <= delta is proved (False also where it stays undecided)."""
+    for precision in _PRECISIONS:
+        with ctx.workprec(precision):
+            curve, limit = _curve(mu, epsilon), _ball(delta)
+            if curve <= limit:
+                return True
+            if curve > limit:
+                return False
+    return False
+
+
+def _bisect(holds: Callable[[Fraction], bool], good: Fraction, bad: Fraction) -> Fraction:
+    """Return a point where `holds` is True, within a relative 2**-60 of one where it is not.
+
+    Both ends are dyadic, so every point is; `holds` is True at `good` and False at `bad`.
+    """
+    while abs(bad - good) * (1 << _RELATIVE_BITS) > max(good, bad):
+        middle = (good + bad) / 2
+        if holds(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+@lru_cache(maxsize=256)
+def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the largest mu whose Gaussian curve keeps to (epsilon, delta), rounded down.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Above 0; above 2**30 it is taken as 2**30, which asks for more.
+    delta : Fraction
+        Above 0 and below 1.
+
+    Returns
+    -------
+    Fraction
+        A dyadic mu with delta(epsilon; mu) <= delta proved by ball arithmetic, within a relative
+        2**-60 of the largest.
+
+    Raises
+    ------
+    NumericalError
+        If the parameters are so extreme that no mu can be certified.
+
+    References
+    ----------
+    B. Balle and Y.-X. Wang, Improving the Gaussian mechanism for differential privacy, ICML 2018,
+    theorem 8.
+
+    Examples
+    --------
+    >>> mu = largest_mu(Fraction(1), Fraction(1, 10**6))
+    >>> round(float(1 / mu), 4)  # noise of standard deviation 4.2247 per unit of sensitivity
+    4.2247
+    """
+    # A smaller epsilon asks for more: beyond the limit the answer is that at the limit, which is safe.
+    asked = min(epsilon, _LARGEST_EPSILON)
+
+    def keeps(mu: Fraction) -> bool:
+        return _at_most(mu, asked, delta)
+
+    good = Fraction(1)
+    while not keeps(good):
+        good /= 2
+        if good.denominator.bit_length() > -_SMALLEST_EXPONENT:
+            raise NumericalError("no noise level could be certified for this epsilon and delta")
+    bad = 2 * good
+    while keeps(bad):
+        good, bad = bad, 2 * bad
+        if bad.numerator.bit_length() > -_SMALLEST_EXPONENT:
+            raise NumericalError("no noise level could be certified for this epsilon and delta")
+    return _bisect(keeps, good, bad)
+
+
+def rho_of_mu(mu: Number) -> Fraction:
+    """Return the zCDP parameter rho = mu**2 / 2 of a mu-GDP Gaussian mechanism, exact.
+
+    Parameters
+    ----------
+    mu : int, float, Fraction or Decimal
+        Above 0.
+
+    Returns
+    -------
+    Fraction
+        The rho of the Gaussian mechanism (of nothing else that is mu-GDP).
+
+    Raises
+    ------
+    PrivacyError
+        If mu is not a finite number above 0.
+
+    References
+    ----------
+    M. Bun and T. Steinke, Concentrated differential privacy, TCC 2016, proposition 1.6.
+
+    Examples
+    --------
+    >>> rho_of_mu(1)
+    Fraction(1, 2)
+    """
+    return exact_positive("mu", mu, larger=True) ** 2 / 2
+
+
+def mu_of_rho(rho: Number) -> Fraction:
+    """Return the GDP parameter mu = sqrt(2 rho) of a rho-zCDP Gaussian mechanism, rounded up.
+
+    Parameters
+    ----------
+    rho : int, float, Fraction or Decimal
+        Above 0.
+
+    Returns
+    -------
+    Fraction
+        At least sqrt(2 rho), within a relative 2**-78; for the Gaussian mechanism only.
+
+    Raises
+    ------
+    PrivacyError
+        If rho is not a finite number above 0.
+
+    Examples
+    --------
+    >>> mu_of_rho(0.5), rho_of_mu(mu_of_rho(1)) >= 1
+    (Fraction(1, 1), True)
+    """
+    return root_above(2 * exact_positive("rho", rho, larger=True))
+
+
+def delta_of(mu: Number, epsilon: Number) -> Fraction:
+    """Return the delta of a mu-GDP mechanism at epsilon, rounded up.
+
+    Parameters
+    ----------
+    mu : int, float, Fraction or Decimal
+        Above 0.
+    epsilon : int, float, Fraction or Decimal
+        At least 0; above 2**30 it is taken as 2**30, where delta is larger.
+
+    Returns
+    -------
+    Fraction
+        At least delta(epsilon; mu), within a relative 2**-60 of it (2**-10000 if it is smaller still).
+
+    Raises
+    ------
+    PrivacyError
+        If a parameter is out of range.
+    NumericalError
+        If the curve cannot be enclosed.
+
+    References
+    ----------
+    J. Dong, A. Roth and W. Su, Gaussian differential privacy, JRSS B 84, 2022, corollary 2.13.
+
+    Examples
+    --------
+    >>> round(float(delta_of(1, 1)), 9)
+    0.126936738
+    """
+    exact_mu = exact_positive("mu", mu, larger=True)
+    exact_epsilon = min(exact_positive("epsilon", epsilon, zero=True), _LARGEST_EPSILON)
+    floor = Fraction(1, 1 << -_SMALLEST_EXPONENT)
+    if _at_most(exact_mu, exact_epsilon, floor):
+        return floor
+    for precision in _PRECISIONS:
+        with ctx.workprec(precision):
+            curve = _curve(exact_mu, exact_epsilon)
+            if curve.rel_accuracy_bits() < _RELATIVE_BITS + 4:
+                continue
+            mantissa, exponent = (int(part) for part in curve.upper().man_exp())
+        # Keep 64 bits, rounded up.
+        surplus = max(0, mantissa.bit_length() - 64)
+        mantissa = -(-mantissa >> surplus)
+        exponent += surplus
+        value = Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
+        return min(value, Fraction(1))
+    raise NumericalError("delta could not be enclosed for this mu and epsilon")
+
+
+def epsilon_of(mu: Number, delta: Number) -> Fraction:
+    """Return the epsilon of a mu-GDP mechanism at delta, rounded up.
+
+    Parameters
+    ----------
+    mu : int, float, Fraction or Decimal
+        Above 0.
+    delta : int, float, Fraction or Decimal
+        Above 0 and below 1.
+
+    Returns
+    -------
+    Fraction
+        An epsilon with delta(epsilon; mu) <= delta proved by ball arithmetic, within a relative 2**-60
+        of the least; 0 if the mechanism keeps to (0, delta).
+
+    Raises
+    ------
+    PrivacyError
+        If a parameter is out of range.
+    NumericalError
+        If no epsilon can be certified.
+
+    Examples
+    --------
+    >>> round(float(epsilon_of(1, 1e-6)), 6)
+    4.886554
+    """
+    exact_mu = exact_positive("mu", mu, larger=True)
+    exact_delta = exact_positive("delta", delta, below=1)
+
+    def keeps(epsilon: Fraction) -> bool:
+        return _at_most(exact_mu, epsilon, exact_delta)
+
+    if keeps(Fraction(0)):
+        return Fraction(0)
+    good, bad = Fraction(1), Fraction(1, 2)
+    while not keeps(good):
+        good, bad = 2 * good, good
+        if good > _LARGEST_ANSWER:
+            raise NumericalError("no epsilon could be certified for this mu and delta")
+    while keeps(bad):
+        good, bad = bad, bad / 2
+        if bad.denominator.bit_length() > -_SMALLEST_EXPONENT:
+            return good
+    return _bisect(keeps, good, bad)

@@ -1,0 +1,189 @@
+"""What a release promises, in plain words and as a record: nothing more than docs/privacy.md proves."""
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+from matrixdp.errors import PrivacyError
+from matrixdp.privacy.budget import Budget
+from matrixdp.privacy.conversions import delta_of, epsilon_of
+from matrixdp.privacy.exact import float_above, root_above
+from matrixdp.privacy.gate import checked_cost
+
+__all__ = ["REFERENCE_DELTA", "PrivacyStatement", "statement"]
+
+REFERENCE_DELTA = Fraction(1, 10**6)
+
+_NEIGHBOURS = {
+    "add_remove": "adding or removing one record",
+    "replace": "replacing one record by another",
+}
+_COVERED = (
+    "Everything in the release follows from the noisy measurements alone, so the promise holds for all of "
+    "it, for whatever is computed from it later, and against any reader, whatever else that reader knows.",
+    "Records outside the declared domain are dropped or mapped one by one by a public rule, and how many "
+    "there were is not shown; groups without records are measured with noise like all others.",
+    "Rounding errors of floating-point arithmetic do not weaken the promise: counts and sensitivity are "
+    "exact, and the noise has exactly the distribution that the promise is computed from.",
+)
+_ASSUMED = (
+    "Each person contributes at most one record; with k records, multiply mu by k and rho by k squared.",
+    "The domain, the workload, the strategy and the budget were chosen without looking at the data.",
+    "The operating system's random number generator is sound.",
+)
+_NOT_COVERED = (
+    "Side channels: how long the computation took, how much memory it used, or logs of the machine.",
+    "Other releases about the same people: no ledger is kept, and their costs add up.",
+    "What the data as a whole reveal, with or without any one record.",
+)
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """The promise of one release; every figure is rounded so that it claims no more than was proved.
+
+    Attributes
+    ----------
+    private : bool
+        False if the noise was seeded, in which case nothing is promised.
+    neighbours : str
+        Which tables the promise compares.
+    cost : Fraction
+        The exact ``add_remove`` privacy cost.
+    mu, rho : float
+        Upper bounds of the GDP and zCDP parameters between these neighbours.
+    epsilon_at_reference_delta : float
+        Upper bound of epsilon at delta = 1e-6.
+    budget : Budget
+        What might have been spent.
+    epsilon, delta : float or None
+        For a budget in epsilon and delta: the epsilon and delta that were asked for, which hold.
+    delta_at_epsilon : float or None
+        Upper bound of the delta spent at that epsilon.
+    covered, assumed, not_covered : tuple of str
+        The conditions in words.
+    """
+
+    private: bool
+    neighbours: str
+    cost: Fraction
+    mu: float
+    rho: float
+    epsilon_at_reference_delta: float
+    budget: Budget
+    epsilon: float | None
+    delta: float | None
+    delta_at_epsilon: float | None
+    covered: tuple[str, ...] = _COVERED
+    assumed: tuple[str, ...] = _ASSUMED
+    not_covered: tuple[str, ...] = _NOT_COVERED
+
+    @property
+    def text(self) -> str:
+        """The promise in a few sentences for a reader without training in the field."""
+        if self.private:
+            opening = "These figures carry random noise that protects each single record."
+        else:
+            opening = (
+                "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Whoever knows or guesses the seed can remove the "
+                "noise. With noise from the operating system it would carry the following promise."
+            )
+        figures = f"{_up(self.mu)}-GDP, which is {_up(self.rho)}-zCDP"
+        if self.epsilon is not None and self.delta is not None:
+            figures = f"({_up(self.epsilon)}, {_up(self.delta)})-differential privacy, from {figures}"
+        else:
+            figures += f" and ({_up(self.epsilon_at_reference_delta)}, 1e-06)-differential privacy"
+        return (
+            f"{opening} Whatever a reader already knows, {_NEIGHBOURS[self.neighbours]} changes the "
+            f"probability of any outcome only within the limits of {figures}. "
+            "The noise is exact, so floating-point rounding does not weaken this. "
+            "It assumes one record a person; records outside the declared domain are handled by a public "
+            "rule, and their number is not shown. It does not cover side channels such as timing, or other "
+            "releases about the same people: no ledger is kept."
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the statement as JSON has it.
+
+        Examples
+        --------
+        >>> statement(Fraction(1), Budget(rho=0.5), private=True).as_dict()["mu"]
+        1.0
+        """
+        return {
+            "private": self.private,
+            "text": self.text,
+            "neighbours": self.neighbours,
+            "cost": str(self.cost),
+            "mu": self.mu,
+            "rho": self.rho,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "delta_at_epsilon": self.delta_at_epsilon,
+            "epsilon_at_delta": {"epsilon": self.epsilon_at_reference_delta, "delta": float(REFERENCE_DELTA)},
+            "budget": self.budget.as_dict(),
+            "ledger": None,
+            "covered": list(self.covered),
+            "assumed": list(self.assumed),
+            "not_covered": list(self.not_covered),
+        }
+
+
+def _up(value: float) -> str:
+    """Write a figure with four digits, rounded up; a float stands for its shortest text."""
+    context = Context(prec=4, rounding=ROUND_CEILING)
+    return f"{float(context.plus(Decimal(repr(value)))):.4g}"
+
+
+def statement(cost_spent: Fraction, budget: Budget, private: bool) -> PrivacyStatement:
+    """State what a release of Gaussian noise promises.
+
+    Parameters
+    ----------
+    cost_spent : Fraction
+        The exact ``add_remove`` privacy cost of what was measured.
+    budget : Budget
+        What might have been spent, and between which neighbours.
+    private : bool
+        Whether the noise came from the operating system (False: it was seeded).
+
+    Returns
+    -------
+    PrivacyStatement
+        With `text` and ``as_dict()``.
+
+    Raises
+    ------
+    PrivacyError
+        If the cost is not an exact number above 0 within the budget.
+
+    References
+    ----------
+    J. Dong, A. Roth and W. Su, Gaussian differential privacy, JRSS B 84, 2022, theorem 2.7 and corollary
+    2.13. docs/privacy.md proves each figure for the rounded mechanism.
+
+    Examples
+    --------
+    >>> promise = statement(Fraction(1), Budget(mu=1), private=False)
+    >>> promise.text[:46]
+    'SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Whoe'
+    >>> promise.rho
+    0.5
+    """
+    if not isinstance(private, bool):
+        raise PrivacyError(f"private: found a {type(private).__name__}; expected True or False")
+    cost = checked_cost(cost_spent, budget)
+    between = cost if budget.neighbours == "add_remove" else 4 * cost
+    mu = root_above(between)
+    return PrivacyStatement(
+        private=private,
+        neighbours=budget.neighbours,
+        cost=cost,
+        mu=float_above(mu),
+        rho=float_above(between / 2),
+        epsilon_at_reference_delta=float_above(epsilon_of(mu, REFERENCE_DELTA)),
+        budget=budget,
+        epsilon=float_above(budget.epsilon) if budget.epsilon is not None else None,
+        delta=float_above(budget.delta) if budget.delta is not None else None,
+        delta_at_epsilon=float_above(delta_of(mu, budget.epsilon)) if budget.epsilon is not None else None,
+    )

@@ -1,0 +1,1 @@
+"""Selection: from a workload to a strategy, without the data."""

@@ -1,0 +1,249 @@
+"""The optimal Gaussian strategy on an explicit domain, with its certificate.
+
+Given the Gram matrix V = R'R of a workload, the least total squared error at privacy cost 1 is
+
+    opt = min { tr(X^+ V) : X positive semidefinite, diag(X) <= 1, rows of R in the row space of X }
+        = max { (tr (R diag(p) R')^(1/2))^2 : p >= 0, sum p = 1 },
+
+the dual of COA's problem (Yuan et al. 2016, section 3), an optimal-design problem. Every p gives a
+feasible X(p) = R' M^(-1/2) R / max g with M = R diag(p) R' and g its diagonal before scaling, so every
+iterate carries its own gap. The method is a primal-dual interior point on the conditions
+y_j (1 - g_j(y)) = mu, with Newton steps by conjugate gradients.
+
+R may come in blocks R_1, R_2, ... with R_a diag(p) R_b' = 0 for a != b and all admissible p (what symmetry
+gives): then only the blocks are ever factored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from matrixdp.errors import NumericalError
+
+__all__ = ["DesignPoint", "solve_dual"]
+
+Array = NDArray[np.float64]
+
+#: Relative gap at which the interior point stops.
+DEFAULT_GAP = 1e-6
+MAX_ITERATIONS = 80
+#: Eigenvalues of M below this share of the largest are lifted to it (they only arise off the optimum).
+_FLOOR = 1e-15
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """One eigendecomposition of every block at a point y."""
+
+    roots: list[Array]  # square roots of the eigenvalues of M_b, shape (r_b,)
+    loadings: list[Array]  # R_b' Q_b, shape (N, r_b)
+    trace: float  # tr M^(1/2)
+    diagonal: Array  # g, shape (N,)
+
+
+@dataclass(frozen=True)
+class DesignPoint:
+    """The best point that the solver met.
+
+    Attributes
+    ----------
+    p : ndarray, shape (N,)
+        The dual distribution over the design points.
+    primal, dual : float
+        Error of the strategy built from ``p`` and a lower bound on every strategy's error.
+    factors : list of ndarray
+        For each block a matrix B_b, shape (r_b, N); X = sum of B_b' B_b has diagonal at most 1.
+    iterations : int
+        How many times the blocks were factored.
+    """
+
+    p: Array
+    primal: float
+    dual: float
+    factors: list[Array]
+    iterations: int
+
+    @property
+    def gap(self) -> float:
+        """The relative gap, primal / dual - 1."""
+        return self.primal / self.dual - 1.0
+
+
+def _evaluate(blocks: Sequence[Array], y: Array) -> _Evaluation:
+    roots, loadings = [], []
+    trace, diagonal = 0.0, np.zeros(len(y))
+    for block in blocks:
+        half = block * np.sqrt(y)
+        values, vectors = scipy.linalg.eigh(half @ half.T, driver="evd", check_finite=False)
+        s = np.sqrt(np.maximum(values, _FLOOR * values[-1]))
+        loading = block.T @ vectors
+        diagonal += np.einsum("ja,a,ja->j", loading, 1.0 / s, loading, optimize=True)
+        trace += float(s.sum())
+        roots.append(s)
+        loadings.append(loading)
+    return _Evaluation(roots, loadings, trace, diagonal)
+
+
+def _curvature(evaluation: _Evaluation, root_y: Array) -> tuple[list[Array], Array]:
+    """Return the kernels K_b and the diagonal of Y^(1/2) T Y^(1/2), T = -dg/dy."""
+    kernels, diagonal = [], np.zeros(len(root_y))
+    for s, loading in zip(evaluation.roots, evaluation.loadings, strict=True):
+        kernel = 1.0 / (np.multiply.outer(s, s) * np.add.outer(s, s))
+        kernels.append(kernel)
+        square = loading * loading
+        diagonal += np.einsum("ja,ja->j", square @ kernel, square)
+    return kernels, diagonal * root_y**2
+
+
+def _newton_step(
+    evaluation: _Evaluation, y: Array, slack: Array, mu: float, tolerance: float
+) -> Array:
+    """Solve (Y^(1/2) T Y^(1/2) + diag(slack)) w = Y^(1/2) (g - 1 + mu / y); return dy = Y^(1/2) w."""
+    root_y = np.sqrt(y)
+    kernels, curvature = _curvature(evaluation, root_y)
+    preconditioner = 1.0 / (curvature + slack)
+
+    def product(w: Array) -> Array:
+        out = slack * w
+        v = root_y * w
+        for kernel, loading in zip(kernels, evaluation.loadings, strict=True):
+            middle = kernel * (loading.T @ (v[:, None] * loading))
+            out = out + root_y * np.einsum("ja,ja->j", loading @ middle, loading)
+        return out
+
+    residual = root_y * (evaluation.diagonal - 1.0 + mu / y)
+    w = np.zeros_like(y)
+    z = preconditioner * residual
+    direction = z
+    energy = float(residual @ z)
+    target = tolerance**2 * energy
+    for _ in range(40):
+        image = product(direction)
+        step = energy / float(direction @ image)
+        w = w + step * direction
+        residual = residual - step * image
+        z = preconditioner * residual
+        new_energy = float(residual @ z)
+        if new_energy <= target or new_energy <= 0.0:
+            break
+        direction = z + (new_energy / energy) * direction
+        energy = new_energy
+    return root_y * w
+
+
+def _factors(evaluation: _Evaluation) -> list[Array]:
+    scale = float(evaluation.diagonal.max()) ** -0.5
+    return [
+        (loading * (scale * s**-0.5)).T
+        for s, loading in zip(evaluation.roots, evaluation.loadings, strict=True)
+    ]
+
+
+def solve_dual(
+    blocks: Sequence[Array],
+    gap: float = DEFAULT_GAP,
+    start: Array | None = None,
+    max_iterations: int = MAX_ITERATIONS,
+) -> DesignPoint:
+    """Maximize tr(M(p)^(1/2)) over distributions p, to a relative gap.
+
+    Parameters
+    ----------
+    blocks : sequence of ndarray
+        R_b of shape (r_b, N), each of full row rank, mutually orthogonal under every admissible p.
+    gap : float
+        Relative gap between the error of the strategy and the lower bound at which to stop.
+    start : ndarray, optional
+        A distribution to start from, shape (N,); uniform if absent.
+    max_iterations : int
+        Factorizations after which the best point so far is returned, whatever its gap.
+
+    Returns
+    -------
+    DesignPoint
+        The best point met, with its certificate; its ``gap`` may exceed ``gap`` only after
+        ``max_iterations`` or where floating point allows no further progress.
+
+    Raises
+    ------
+    NumericalError
+        If no finite point was met.
+
+    References
+    ----------
+    Yuan, Yang, Zhang, Hao: Convex optimization for linear query processing under approximate
+    differential privacy, KDD 2016, section 3 (the problem). Kiefer 1974 (the dual as a design problem).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> point = solve_dual([np.tril(np.ones((4, 4)))])
+    >>> point.gap < 1e-6
+    True
+    """
+    count = blocks[0].shape[1]
+    p = np.full(count, 1.0 / count) if start is None else np.maximum(start, 1e-9 / count)
+    best: tuple[float, Array, _Evaluation] | None = None
+    best_dual = 0.0
+    iterations = 0
+
+    def look(y: Array) -> _Evaluation:
+        nonlocal best, best_dual, iterations
+        iterations += 1
+        evaluation = _evaluate(blocks, y)
+        primal = float(evaluation.diagonal.max()) * evaluation.trace
+        dual = evaluation.trace**2 / float(y.sum())
+        if not (np.isfinite(primal) and np.isfinite(dual)):
+            raise NumericalError("the optimal strategy: an iterate is not finite")
+        best_dual = max(best_dual, dual)
+        if best is None or primal < best[0]:
+            best = (primal, y, evaluation)
+        return evaluation
+
+    def reached() -> bool:
+        return best is not None and best[0] / best_dual - 1.0 <= gap
+
+    evaluation = look(p)
+    if start is None:
+        for _ in range(2):
+            if reached():
+                break
+            p = p * evaluation.diagonal**2
+            p /= p.sum()
+            evaluation = look(p)
+    # In the scale y = p F^2 the conditions read y_j (1 - g_j) = 0, 1 - g_j >= 0, without a constraint.
+    scale = evaluation.trace**2
+    y = p * scale
+    evaluation = _Evaluation(
+        [s * scale**0.5 for s in evaluation.roots],
+        evaluation.loadings,
+        evaluation.trace * scale**0.5,
+        evaluation.diagonal * scale**-0.5,
+    )
+    spread = float(np.abs(evaluation.diagonal - 1.0).max())
+    slack = np.maximum(1.0 - evaluation.diagonal, 0.1 * max(spread, 1e-9))
+    stalled = 0
+    while not reached() and iterations < max_iterations and stalled < 6:
+        before = best[0] / best_dual if best else np.inf
+        complementarity = float(y @ slack) / count
+        infeasibility = float(np.abs(1.0 - evaluation.diagonal - slack).max())
+        shrink = 0.03 if infeasibility < 0.3 * float(slack.max()) else 0.2
+        mu = shrink * complementarity
+        dy = _newton_step(evaluation, y, slack, mu, 0.03)
+        dslack = (mu - y * slack - slack * dy) / y
+        fraction = 0.99
+        step = min(1.0, fraction / max(float((-dy / y).max()), fraction))
+        slack_step = min(1.0, fraction / max(float((-dslack / slack).max()), fraction))
+        y = y + step * dy
+        slack = slack + slack_step * dslack
+        evaluation = look(y)
+        now = best[0] / best_dual if best else np.inf
+        stalled = stalled + 1 if now >= before * (1 - 1e-12) and now > 1 else 0
+    assert best is not None
+    primal, y, evaluation = best
+    return DesignPoint(y / y.sum(), primal, min(best_dual, primal), _factors(evaluation), iterations)

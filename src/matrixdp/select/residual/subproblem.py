@@ -1,0 +1,230 @@
+"""Solving one sub-workload: common factors apart, the rest jointly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError
+from matrixdp.select.convex import DEFAULT_GAP, Design, solve_gram, solve_rows
+from matrixdp.select.residual.pieces import Pieces, Term, numeric_terms
+from matrixdp.select.residual.split import SubWorkload
+
+__all__ = ["MAX_JOINT_CELLS", "BlockSolution", "SubSolution", "SubSolver"]
+
+Array = NDArray[np.float64]
+
+#: Sub-workloads that do not factor are solved jointly up to this many cells.
+MAX_JOINT_CELLS = 2_500
+#: ... or up to this many explicit queries, over at most ``MAX_ROW_CELLS`` cells.
+MAX_JOINT_ROWS = 1_000
+MAX_ROW_CELLS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSolution:
+    """The optimum on some axes of a sub-workload.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        Positions within the sub-workload's marginal.
+    design : Design or None
+        The strategy; None stands for the centered identity I - 11'/n of a symmetric attribute.
+    size : int
+        Cells.
+    loss, bound : float
+        At privacy cost 1, for the block's own Gram matrix.
+    terms : list of Term
+        The Gram matrix as Kronecker terms over ``axes`` (explicit queries not included).
+    key : hashable
+        Equal for blocks with equal content.
+    """
+
+    axes: tuple[int, ...]
+    design: Design | None
+    size: int
+    loss: float
+    bound: float
+    terms: list[Term]
+    key: Hashable
+
+
+@dataclass(frozen=True, eq=False)
+class SubSolution:
+    """A sub-workload's optimum: a product of blocks, times a scale."""
+
+    scale: float
+    blocks: tuple[BlockSolution, ...]
+    has_rows: bool
+
+    @property
+    def loss(self) -> float:
+        """The least total squared error at privacy cost 1."""
+        return self.scale * math.prod(block.loss for block in self.blocks)
+
+    @property
+    def bound(self) -> float:
+        """A lower bound on the error of every strategy for this sub-workload."""
+        return self.scale * math.prod(block.bound for block in self.blocks)
+
+
+SolveGram = Callable[[Array, Sequence[int], float, Array | None], Design]
+
+
+@dataclass(eq=False)
+class SubSolver:
+    """Solves sub-workloads at given weights, each distinct problem once.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        The split at its weights.
+    gap : float
+        Relative gap to reach.
+    starts : dict
+        Dual distributions to start from, by the structure of the problem; filled as problems are solved,
+        so that the next weights start from the last ones' optimum.
+    dense : callable, optional
+        The sub-solver for an explicit Gram matrix; the certified optimum by default.
+    """
+
+    pieces: Pieces
+    gap: float = DEFAULT_GAP
+    starts: dict[Hashable, Array] = field(default_factory=dict)
+    dense: SolveGram = solve_gram
+    solved: dict[Hashable, BlockSolution] = field(default_factory=dict)
+
+    def solve(self, sub: SubWorkload) -> SubSolution | None:
+        """Return the optimum of a sub-workload, or None where all its pieces are zero."""
+        terms = numeric_terms(self.pieces, sub)
+        if not sub.types:
+            total = sum(term.coefficient for term in terms)
+            for item in sub.rows:
+                rows = self.pieces.explicit_rows(item.explicit, item.kept)
+                total += item.weight * float((rows**2).sum())
+            return SubSolution(total, (), bool(sub.rows)) if total > 0 else None
+        explicit = [
+            (item, rows)
+            for item in sub.rows
+            if float(np.abs(rows := self.pieces.explicit_rows(item.explicit, item.kept)).max()) > 1e-12
+        ]
+        if not terms and not explicit:
+            return None
+        if explicit:
+            axes = tuple(range(len(sub.types)))
+            block = self._joint(sub, axes, terms, [(item.weight, rows) for item, rows in explicit])
+            return SubSolution(1.0, (block,), True)
+        shared = [axis for axis in range(len(sub.types)) if len({term.kept[axis] for term in terms}) == 1]
+        mixed = tuple(axis for axis in range(len(sub.types)) if axis not in shared)
+        blocks = [self._axis(sub, axis, [Term(1.0, (terms[0].kept[axis],))]) for axis in shared]
+        scale = 1.0
+        if mixed:
+            inner = [Term(t.coefficient, tuple(t.kept[a] for a in mixed)) for t in terms]
+            top = max(t.coefficient for t in inner)
+            inner = sorted((Term(t.coefficient / top, t.kept) for t in inner), key=lambda t: t.kept)
+            scale = top
+            if len(mixed) == 1:
+                blocks.append(self._axis(sub, mixed[0], inner))
+            else:
+                blocks.append(self._joint(sub, mixed, inner, []))
+        else:
+            scale = terms[0].coefficient
+        if any(block.loss <= 0.0 for block in blocks):
+            return None
+        return SubSolution(scale, tuple(blocks), False)
+
+    def gram(self, terms: Sequence[Term]) -> Array:
+        """Return the sum of Kronecker terms as one matrix."""
+        total: Array | None = None
+        for term in terms:
+            product = np.full((1, 1), term.coefficient)
+            for slot in term.kept:
+                product = np.kron(product, self.slot_gram(slot))
+            total = product if total is None else total + product
+        assert total is not None
+        return total
+
+    def slot_gram(self, slot: int) -> Array:
+        """Return the Gram matrix of a slot's pieces, shape (n, n)."""
+        piece = self.pieces.slots[slot]
+        if piece.gram is not None:
+            return piece.gram
+        size = self.pieces.split.slots[slot].size
+        return piece.coefficient * (np.eye(size) - 1.0 / size)
+
+    def _content(self, slot: int) -> Hashable:
+        definition = self.pieces.split.slots[slot]
+        weights = self.pieces.weights[definition.type]
+        return (definition.predicates.key(definition.size), hash(weights.tobytes()))
+
+    def _axis(self, sub: SubWorkload, axis: int, terms: list[Term]) -> BlockSolution:
+        size = sub.sizes[axis]
+        key = ("axis", tuple((float(f"{t.coefficient:.12g}"), self._content(t.kept[0])) for t in terms))
+        if key not in self.solved:
+            first = self.pieces.slots[terms[0].kept[0]]
+            if first.gram is None:
+                loss = first.coefficient * (size - 1) ** 2 / size
+                self.solved[key] = BlockSolution((axis,), None, size, loss, loss, terms, key)
+            else:
+                start_key = ("axis", tuple(t.kept for t in terms))
+                gram = self.gram(terms)
+                self.solved[key] = self._solved((axis,), gram, (size,), terms, key, start_key)
+        block = self.solved[key]
+        return BlockSolution((axis,), block.design, size, block.loss, block.bound, terms, key)
+
+    def _solved(
+        self,
+        axes: tuple[int, ...],
+        gram: Array,
+        sizes: Sequence[int],
+        terms: list[Term],
+        key: Hashable,
+        start_key: Hashable,
+    ) -> BlockSolution:
+        if float(np.abs(gram).max()) <= 1e-13 * max(
+            float(np.abs(self.pieces.split.slots[t.kept[0]].predicates.gram(sizes[0])).max())
+            for t in terms
+        ) if len(sizes) == 1 and terms else False:
+            return BlockSolution(axes, None, len(gram), 0.0, 0.0, terms, key)
+        design = self.dense(gram, sizes, self.gap, self.starts.get(start_key))
+        self.starts[start_key] = design.p
+        return BlockSolution(axes, design, len(gram), design.loss, design.bound, terms, key)
+
+    def _joint(
+        self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
+    ) -> BlockSolution:
+        sizes = [sub.sizes[axis] for axis in axes]
+        cells = math.prod(sizes)
+        queries = sum(len(rows) for _, rows in explicit)
+        key = (
+            "joint",
+            tuple(sizes),
+            tuple((float(f"{t.coefficient:.12g}"), *map(self._content, t.kept)) for t in terms),
+            tuple((float(f"{w:.12g}"), hash(rows.tobytes())) for w, rows in explicit),
+        )
+        start_key = ("joint", tuple(sizes), tuple(t.kept for t in terms), tuple(len(r) for _, r in explicit))
+        if key not in self.solved:
+            if not terms and queries < cells and queries <= MAX_JOINT_ROWS and cells <= MAX_ROW_CELLS:
+                stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
+                design = solve_rows(stacked, self.gap, self.starts.get(start_key))
+                self.starts[start_key] = design.p
+                self.solved[key] = BlockSolution(
+                    axes, design, cells, design.loss, design.bound, terms, key
+                )
+            elif cells <= MAX_JOINT_CELLS:
+                gram = self.gram(terms) if terms else np.zeros((cells, cells))
+                for weight, rows in explicit:
+                    gram = gram + weight * (rows.T @ rows)
+                self.solved[key] = self._solved(axes, gram, sizes, terms, key, start_key)
+            else:
+                raise TooLargeError(
+                    f"a sub-workload of {' x '.join(map(str, sizes))} = {cells} cells does not factor; the "
+                    f"limit for solving it jointly is {MAX_JOINT_CELLS} cells"
+                )
+        block = self.solved[key]
+        return BlockSolution(axes, block.design, cells, block.loss, block.bound, terms, key)

@@ -1,0 +1,197 @@
+"""Tables at a path: CSV, Parquet, DuckDB databases."""
+
+import csv
+import glob
+import gzip
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, cast, final
+
+import duckdb
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import SourceError
+from matrixdp.sources.counting import check_relation, connect, count, encode
+from matrixdp.sources.guard import guarded
+from matrixdp.sources.requests import Request
+from matrixdp.sources.source import Marginal, Progress
+from matrixdp.sources.sql import identifier, literal
+
+__all__ = ["PathSource"]
+
+_TEXT = (".csv", ".tsv", ".txt")
+_PARQUET = (".parquet", ".pq")
+_DATABASE = (".duckdb", ".ddb", ".db")
+_DELIMITERS = (",", ";", "\t", "|")
+_Opened = tuple[duckdb.DuckDBPyRelation, list[str]]
+
+
+@final
+class PathSource:
+    """A table at a path, read by DuckDB.
+
+    Columns of CSV files are texts, and nothing about their form is guessed from their records: the first line
+    names the columns and, by the names that the domain wants, tells the delimiter. An empty field is a null.
+    A record that is malformed (too many fields, broken quotes, not UTF-8) is left out; one that is too short
+    ends in nulls.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        Of a CSV or Parquet file, a glob of such files, or a DuckDB database.
+    table_name : str, optional
+        The table in the database, with its schema or without; needed only where there are several.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file, or its kind is not known.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], table_name: str | None = None) -> None:
+        self.path = os.fspath(path)
+        self.table_name = table_name
+        self._files = _find(self.path)
+        self._format = _format(self._files[0])
+        if self._format == "duckdb" and len(self._files) > 1:
+            raise SourceError(f"{self.path!r} matches several databases; name one")
+        if self._format != "duckdb" and table_name is not None:
+            raise SourceError(f"{self.path!r} is not a DuckDB database, so it has no table to choose")
+        for file in self._files:
+            if _format(file) != self._format:
+                raise SourceError(f"{self.path!r} matches files of several kinds; name files of one kind")
+
+    def __repr__(self) -> str:
+        return f"PathSource({self.path!r})"
+
+    def marginals(
+        self,
+        domain: Domain,
+        subsets: Sequence[tuple[str, ...]],
+        out_of_domain: OutOfDomain,
+        progress: Progress | None = None,
+    ) -> Iterator[Marginal]:
+        """Count the records in every cell of some marginals; see `Source.marginals`."""
+        request = Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain)
+        connection = connect()
+        try:
+            relation, names = guarded(partial(self._open, connection, request), f"read {self.path!r}")
+            request.check_columns(names)
+            columns = dict(zip(names, relation.columns, strict=True))
+            types = {name: str(kind) for name, kind in zip(names, relation.types, strict=True)}
+            kinds = check_relation(request, types)
+            encoded = guarded(
+                lambda: encode(relation, request, domain, columns, kinds), f"read {self.path!r}"
+            )
+        except BaseException:
+            connection.close()
+            raise
+        return count(connection, encoded, request, progress)
+
+    def _open(self, connection: duckdb.DuckDBPyConnection, request: Request) -> _Opened:
+        if self._format == "duckdb":
+            return self._open_database(connection)
+        if self._format == "parquet":
+            # A bracket in the name of a file that exists is not a pattern any more.
+            files = [glob.escape(file) for file in self._files]
+            relation = connection.read_parquet(files, union_by_name=True)
+            return relation, list(relation.columns)
+        return self._open_text(connection, request)
+
+    def _open_text(self, connection: duckdb.DuckDBPyConnection, request: Request) -> _Opened:
+        forms: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for file in self._files:
+            delimiter, header = _header(file, request.domain.names)
+            request.check_columns(header)
+            forms.setdefault((delimiter, tuple(header)), []).append(literal(glob.escape(file)))
+        relation: duckdb.DuckDBPyRelation | None = None
+        for (delimiter, names), files in forms.items():
+            wanted = ", ".join(f"c{names.index(name)} AS a{i}" for i, name in enumerate(request.domain.names))
+            columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+            # One thread: the parallel reader can lose or refuse good records that follow a bad one.
+            query = (
+                f"SELECT {wanted} FROM read_csv([{', '.join(files)}], auto_detect = false, "  # noqa: S608
+                f"header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', "
+                f"columns = {{{columns}}}, ignore_errors = true, null_padding = true, strict_mode = true, "
+                "parallel = false)"
+            )
+            part = connection.sql(query)
+            relation = part if relation is None else relation.union(part)
+        if relation is None:
+            raise SourceError(f"there is no file {self.path!r}")
+        return relation, list(request.domain.names)
+
+    def _open_database(self, connection: duckdb.DuckDBPyConnection) -> _Opened:
+        connection.execute(f"ATTACH {literal(self._files[0])} AS source (READ_ONLY)")
+        rows = connection.execute(
+            "SELECT schema_name, table_name FROM duckdb_tables() "
+            "WHERE database_name = 'source' AND NOT internal UNION ALL "
+            "SELECT schema_name, view_name FROM duckdb_views() "
+            "WHERE database_name = 'source' AND NOT internal ORDER BY ALL"
+        ).fetchall()
+        tables = [(str(schema), str(table)) for schema, table in rows]
+        listed = ", ".join(repr(_short(*table)) for table in tables) or "none"
+        wanted = self.table_name
+        matches = [pair for pair in tables if wanted in (None, pair[1], f"{pair[0]}.{pair[1]}")]
+        if len(matches) != 1:
+            asked = f"no table {wanted!r}" if wanted is not None else "no single table"
+            several = len(matches) > 1 and wanted is not None
+            found = f"several tables {wanted!r}" if several else asked
+            raise SourceError(f"the database {self.path!r} has {found}; name one of its tables: {listed}")
+        schema, table = matches[0]
+        # Quoted identifiers cannot end the statement.
+        name = f"source.{identifier(schema)}.{identifier(table)}"
+        relation = connection.sql(f"SELECT * FROM {name}")  # noqa: S608
+        return relation, list(relation.columns)
+
+
+def _short(schema: str, table: str) -> str:
+    return table if schema == "main" else f"{schema}.{table}"
+
+
+def _find(path: str) -> list[str]:
+    if Path(path).is_file():
+        return [path]
+    if Path(path).is_dir():
+        raise SourceError(f"{path!r} is a folder; name its files by a pattern such as {path}/*.parquet")
+    files = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())  # noqa: PTH207
+    if files:
+        return files
+    if glob.has_magic(path):
+        raise SourceError(f"no file matches {path!r}")
+    raise SourceError(f"there is no file {path!r}")
+
+
+def _format(file: str) -> str:
+    name = file.lower().removesuffix(".gz")
+    for suffixes, kind in ((_TEXT, "csv"), (_PARQUET, "parquet"), (_DATABASE, "duckdb")):
+        if name.endswith(suffixes):
+            return kind
+    known = ", ".join((*_TEXT, *_PARQUET, *_DATABASE))
+    raise SourceError(f"the kind of {file!r} is told by its ending, which must be one of {known}")
+
+
+def _header(file: str, wanted: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the delimiter and the names of the columns of a CSV file."""
+    delimiters = ("\t",) if ".tsv" in Path(file).suffixes[-2:] else _DELIMITERS
+    best: tuple[str, list[str]] | None = None
+    for delimiter in delimiters:
+        names = _first_line(file, delimiter)
+        if best is None or len(set(names) & set(wanted)) > len(set(best[1]) & set(wanted)):
+            best = delimiter, names
+    if best is None or not best[1]:
+        raise SourceError(f"{file!r} is empty; its first line must name the columns")
+    return best
+
+
+def _first_line(file: str, delimiter: str) -> list[str]:
+    with ExitStack() as stack:
+        data: IO[bytes] = stack.enter_context(Path(file).open("rb"))
+        if file.lower().endswith(".gz"):
+            data = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=data)))
+        lines = stack.enter_context(TextIOWrapper(data, encoding="utf-8-sig", newline=""))
+        return next(csv.reader(lines, delimiter=delimiter), [])

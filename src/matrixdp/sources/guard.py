@@ -1,0 +1,49 @@
+"""Errors of engines, without what they say.
+
+An engine's message may quote the table. So the engine's error is dropped altogether, with its message, its
+cause and its context; only the name of its type is kept.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from matrixdp.errors import MatrixDPError, SourceError
+
+__all__ = ["guarded"]
+
+
+Result = TypeVar("Result")
+
+
+def guarded(action: Callable[[], Result], doing: str) -> Result:
+    """Return what an action returns, or raise an error that says nothing about the data.
+
+    Parameters
+    ----------
+    action : callable
+        What is done.
+    doing : str
+        The end of "could not ...".
+
+    Raises
+    ------
+    SourceError
+        If the action fails in any way; errors of this package pass through.
+
+    Examples
+    --------
+    >>> try:
+    ...     guarded(lambda: int("a secret"), "read the table")
+    ... except SourceError as error:
+    ...     print(str(error)[:35])
+    could not read the table (ValueErro
+    """
+    failure: str
+    try:
+        return action()
+    except MatrixDPError:
+        raise
+    except Exception as error:  # noqa: BLE001  engines raise errors of any type
+        failure = type(error).__name__
+    # Raised outside the handler, so that the engine's error is not even the context of this one.
+    raise SourceError(f"could not {doing} ({failure}; what it says may quote the data and is withheld)")

@@ -1,0 +1,150 @@
+"""Lazy frames, counted by their own engine: Polars, Dask, PySpark, Ibis and others that narwhals takes."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, final
+
+import narwhals as nw
+import numpy as np
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.sources.expressions import code, frame_kind, total, value
+from matrixdp.sources.guard import guarded
+from matrixdp.sources.requests import Kind, Request, strides
+from matrixdp.sources.source import Marginal, Progress
+
+__all__ = ["LazySource", "unions"]
+
+COUNTING = "count the table"
+UNION_CELLS = 2**22
+
+
+@final
+class LazySource:
+    """A lazy frame. Its engine encodes and counts, and only counts leave it.
+
+    As every query may read the whole table again, marginals are counted together where the marginal on all of
+    their attributes has at most `UNION_CELLS` cells, and are summed from that one.
+
+    Parameters
+    ----------
+    frame : narwhals.LazyFrame
+        The table.
+    """
+
+    def __init__(self, frame: nw.LazyFrame[Any]) -> None:
+        self._frame = frame
+
+    def marginals(
+        self,
+        domain: Domain,
+        subsets: Sequence[tuple[str, ...]],
+        out_of_domain: OutOfDomain,
+        progress: Progress | None = None,
+    ) -> Iterator[Marginal]:
+        """Count the records in every cell of some marginals; see `Source.marginals`."""
+        request = Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain)
+        schema = guarded(self._frame.collect_schema, "read the table")
+        request.check_columns(schema.names())
+        empty = self._null_columns()
+        kinds = {n: Kind.NULL if n in empty else frame_kind(schema[n]) for n in domain.names}
+        request.check_kinds(kinds, {name: str(schema[name]) for name in domain.names})
+        return self._count(guarded(lambda: self._encode(request, kinds), COUNTING), request, progress)
+
+    def _null_columns(self) -> set[str]:
+        """Return the columns of Polars' type for nulls alone, which narwhals has no name for."""
+        if not self._frame.implementation.is_polars():
+            return set()
+        types = guarded(self._frame.to_native().collect_schema, "read the table")
+        return {name for name, dtype in types.items() if str(dtype) == "Null"}
+
+    def _encode(self, request: Request, kinds: dict[str, Kind]) -> nw.LazyFrame[Any]:
+        domain = request.domain
+        values = [
+            value(attribute, nw.col(attribute.name), kinds[attribute.name]).alias(f"value_{index}")
+            for index, attribute in enumerate(domain)
+        ]
+        codes = []
+        for index, attribute in enumerate(domain):
+            found = code(attribute, nw.col(f"value_{index}"), kinds[attribute.name])
+            codes.append(found.cast(nw.Int64()).alias(f"code_{index}"))
+        replaced = []
+        for index, name in enumerate(domain.names):
+            other = request.out_of_domain.code(name)
+            if other is not None:
+                found = nw.col(f"code_{index}")
+                kept = nw.when(found >= 0).then(found).otherwise(nw.lit(other))
+                replaced.append(kept.cast(nw.Int64()).alias(f"code_{index}"))
+        frame = self._frame.select(*values).select(*codes)
+        frame = frame.with_columns(*replaced) if replaced else frame
+        return frame.filter(*(nw.col(f"code_{index}") >= 0 for index in range(len(domain))))
+
+    def _count(
+        self, encoded: nw.LazyFrame[Any], request: Request, progress: Progress | None
+    ) -> Iterator[Marginal]:
+        done = 0
+        for union, members in unions(request.domain, request.subsets, UNION_CELLS):
+            counts = guarded(partial(self._group, encoded, request, union), COUNTING)
+            for subset in members:
+                away = tuple(axis for axis, name in enumerate(union) if name not in subset)
+                kept = [name for name in union if name in subset]
+                marginal = np.asarray(counts.sum(axis=away, dtype=np.int64))
+                marginal = marginal.transpose([kept.index(name) for name in subset])
+                yield subset, np.ascontiguousarray(marginal).reshape(request.shape(subset))
+                done += 1
+                if progress is not None:
+                    progress(done, len(request.subsets))
+
+    def _group(
+        self, encoded: nw.LazyFrame[Any], request: Request, union: tuple[str, ...]
+    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        steps = strides(request.shape(union))
+        terms = [
+            nw.col(f"code_{request.domain.index(name)}") * step
+            for name, step in zip(union, steps, strict=True)
+        ]
+        # The term of zeros keeps the key a column where there is no attribute.
+        key = total([nw.col("code_0") * 0, *terms]).alias("key")
+        groups = encoded.select(key).group_by("key").agg(nw.len().alias("records")).collect("pyarrow")
+        return request.array(union, groups["key"].to_numpy(), groups["records"].to_numpy())
+
+
+def unions(
+    domain: Domain, subsets: Sequence[tuple[str, ...]], cells: int
+) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    """Gather marginals into fewer, larger ones.
+
+    Parameters
+    ----------
+    domain : Domain
+        The domain.
+    subsets : sequence of tuple of str
+        The marginals.
+    cells : int
+        The most cells of a larger one, unless it is a single marginal that has more.
+
+    Returns
+    -------
+    list of (tuple of str, list of tuple of str)
+        The attributes of each larger one, and the marginals that are summed from it; every one of `subsets`
+        is in one of the lists.
+
+    Examples
+    --------
+    >>> unions(Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("c",), ("b", "a"), ()], 12)
+    [(('a', 'b'), [('a', 'b'), ('b', 'a'), ()]), (('c',), [('c',)])]
+    """
+    gathered: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = []
+    order = sorted(range(len(subsets)), key=lambda index: (-domain.cells(subsets[index]), index))
+    for subset in (subsets[index] for index in order):
+        best: tuple[int, int, tuple[str, ...]] | None = None
+        for index, (union, _) in enumerate(gathered):
+            joined = domain.sort({*union, *subset})
+            size, growth = domain.cells(joined), domain.cells(joined) // domain.cells(union)
+            if (size <= cells or growth == 1) and (best is None or growth < best[0]):
+                best = growth, index, joined
+        if best is None:
+            gathered.append((domain.sort(subset), [subset]))
+        else:
+            gathered[best[1]] = best[2], [*gathered[best[1]][1], subset]
+    return gathered

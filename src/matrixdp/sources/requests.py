@@ -1,0 +1,149 @@
+"""What all sources do alike: checks before counting, columns to read, and arrays from grouped counts."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Attribute, Categorical, Domain, OutOfDomain
+from matrixdp.domain.suggestions import closest
+from matrixdp.errors import SourceError, TooLargeError
+
+__all__ = ["MOST_CELLS", "Kind", "Request", "strides"]
+
+MOST_CELLS = 2**31
+"""The most cells of one marginal (16 GiB of counts)."""
+
+
+class Kind(Enum):
+    """What a column holds, as far as encoding it goes."""
+
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    FLOAT = "float"
+    DATE = "date"
+    NULL = "null"
+    OTHER = "other"
+
+
+def strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return how far one step along each axis goes in a row-major array.
+
+    Examples
+    --------
+    >>> strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+@final
+@dataclass(frozen=True)
+class Request:
+    """Marginals asked of a table, checked against the domain.
+
+    Parameters
+    ----------
+    domain : Domain
+        The declared domain.
+    subsets : tuple of tuple of str
+        The attributes of each marginal.
+    out_of_domain : OutOfDomain
+        What happens to values that are out of domain.
+
+    Raises
+    ------
+    DomainError
+        If a subset names an unknown attribute or one twice, or the rule does not fit the domain.
+    TooLargeError
+        If a marginal has more than `MOST_CELLS` cells.
+
+    Examples
+    --------
+    >>> request = Request(Domain({"sex": ["f", "m"], "age": 9}), (("age", "sex"),), OutOfDomain())
+    >>> request.shape(("age", "sex")), request.used
+    ((9, 2), ('sex', 'age'))
+    """
+
+    domain: Domain
+    subsets: tuple[tuple[str, ...], ...]
+    out_of_domain: OutOfDomain
+
+    def __post_init__(self) -> None:
+        self.out_of_domain.check(self.domain)
+        for subset in self.subsets:
+            cells = self.domain.cells(subset)
+            if cells > MOST_CELLS:
+                raise TooLargeError(
+                    f"the marginal on {', '.join(subset)} has {cells} cells; "
+                    f"at most {MOST_CELLS} can be counted"
+                )
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The attributes that are in some subset, in the order of the domain."""
+        return self.domain.sort({name for subset in self.subsets for name in subset})
+
+    def shape(self, subset: Sequence[str]) -> tuple[int, ...]:
+        """Return the sizes of some attributes, in the order given."""
+        return tuple(self.domain[name].size for name in subset)
+
+    def array(
+        self, subset: Sequence[str], keys: NDArray[np.integer], counts: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """Return the marginal from the row-major positions of its cells and their counts."""
+        result = np.zeros(self.domain.cells(subset), dtype=np.int64)
+        np.add.at(result, np.asarray(keys, dtype=np.int64), np.asarray(counts, dtype=np.int64))
+        return result.reshape(self.shape(subset))
+
+    def check_columns(self, columns: Iterable[str]) -> None:
+        """Check that the table has a column for every attribute.
+
+        Raises
+        ------
+        SourceError
+            Names the columns that are missing, or occur twice, and those that are close.
+        """
+        listed = [str(column) for column in columns]
+        missing = [name for name in self.domain.names if name not in listed]
+        if missing:
+            wanted = ", ".join(repr(name) for name in missing)
+            word = "column" if len(missing) == 1 else "columns"
+            raise SourceError(f"the table has no {word} {wanted}" + closest(missing[0], listed))
+        for name in self.domain.names:
+            if listed.count(name) > 1:
+                raise SourceError(f"the table has {listed.count(name)} columns named {name!r}")
+
+    def check_kinds(self, kinds: Mapping[str, Kind], types: Mapping[str, str]) -> None:
+        """Check that the type of every column can be encoded.
+
+        Parameters
+        ----------
+        kinds : mapping of str to Kind
+            What each attribute's column holds.
+        types : mapping of str to str
+            What the engine calls the types of the columns.
+
+        Raises
+        ------
+        SourceError
+            Names the column, its type, and what would be right.
+        """
+        for attribute in self.domain:
+            kind = kinds[attribute.name]
+            if kind is Kind.OTHER or (kind is Kind.DATE and not isinstance(attribute, Categorical)):
+                raise SourceError(
+                    f"column {attribute.name!r} has the type {types[attribute.name]}; "
+                    f"{_expected(attribute)}, so convert it first"
+                )
+
+
+def _expected(attribute: Attribute) -> str:
+    if isinstance(attribute, Categorical):
+        return "categories are compared with texts, numbers, booleans or dates"
+    return "a numeric attribute is read from numbers, booleans or texts of numbers"

@@ -1,0 +1,66 @@
+"""JSON Schemas of values that the builders check themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "ARRAY",
+    "COUNT",
+    "NAMES",
+    "NUMBERS",
+    "PAIRWISE",
+    "POSITIVE",
+    "PREDICATES_BY_KIND",
+    "PRODUCT",
+    "SCALAR",
+    "TEXT",
+    "WHICH",
+]
+
+Schema = dict[str, Any]
+
+SCALAR: Schema = {"type": ["string", "number", "boolean"]}
+POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
+TEXT: Schema = {"type": "string", "minLength": 1}
+COUNT: Schema = {"type": "integer", "minimum": 1}
+NAMES: Schema = {"type": "array", "items": TEXT, "uniqueItems": True}
+ARRAY: Schema = {
+    "description": "a NumPy file (.npy), or the numbers themselves",
+    "anyOf": [TEXT, {"type": "array"}],
+}
+
+_NUMBER: Schema = {"type": "integer", "minimum": 0}
+NUMBERS: Schema = {"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER, "minItems": 1}]}
+WHICH: Schema = {
+    "anyOf": [*NUMBERS["anyOf"], {"type": "array", "items": NAMES, "minItems": 1}],
+}
+PAIRWISE: Schema = {"enum": ["affine", "abs"]}
+
+
+def _one(key: str, value: Schema) -> Schema:
+    return {"type": "object", "properties": {key: value}, "required": [key], "additionalProperties": False}
+
+
+_VALUES: Schema = {"type": "array", "items": SCALAR}
+_PREDICATES: Schema = {
+    "anyOf": [
+        {"enum": ["identity", "total", "prefix", "suffix", "range", "circular"]},
+        _one("width", COUNT),
+        _one("ranges", {"type": "array", "minItems": 1, "items": _VALUES | {"minItems": 2, "maxItems": 2}}),
+        _one("sets", {"type": "array", "minItems": 1, "items": _VALUES}),
+        _one("matrix", ARRAY),
+    ]
+}
+PRODUCT: Schema = {"type": "object", "additionalProperties": _PREDICATES}
+PREDICATES_BY_KIND: Schema = {
+    "anyOf": [
+        _PREDICATES,
+        {
+            "type": "object",
+            "properties": {"categorical": _PREDICATES, "numeric": _PREDICATES},
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    ]
+}

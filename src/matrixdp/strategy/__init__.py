@@ -1,0 +1,6 @@
+"""What is measured, and the error that follows from it before any data is read."""
+
+from matrixdp.strategy.error import ErrorAnalysis, GroupError
+from matrixdp.strategy.plan import Block, Part, Plan, residual_weights
+
+__all__ = ["Block", "ErrorAnalysis", "GroupError", "Part", "Plan", "residual_weights"]

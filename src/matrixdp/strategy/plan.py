@@ -1,0 +1,168 @@
+"""What is measured: a list of parts, each an integer matrix on one marginal, with its share of the noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.linops import IntegerTensor, MeasuredMatrix, apply_kronecker
+
+__all__ = ["Block", "Part", "Plan", "residual_weights"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Block:
+    """An integer matrix over the cells of some attributes of a part, row-major in the given order."""
+
+    attributes: tuple[str, ...]
+    matrix: MeasuredMatrix
+
+
+@dataclass(frozen=True)
+class _SquaredTransposed:
+    """The squared entries of a matrix, transposed: multiplies vectors of squared row multipliers."""
+
+    squares: NDArray[np.int64]
+
+    @property
+    def max_entry(self) -> int:
+        return int(self.squares.max())
+
+    @property
+    def max_row_sum(self) -> int:
+        return int(self.squares.sum(axis=0).max())
+
+    def multiply(self, array: Array) -> Array:
+        return np.asarray(self.squares.T.astype(np.float64) @ array)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The Kronecker product of blocks on one marginal, measured with one noise variance.
+
+    Parameters
+    ----------
+    attributes : tuple of str
+        The marginal, in domain order; empty for the total.
+    blocks : tuple of Block
+        They partition the attributes.
+    variance : float
+        Noise variance of each measured row at privacy cost 1, in squared counts times squared entries.
+    multipliers : ndarray of int64, optional
+        A positive integer for each row, in the shape (rows of block 1, rows of block 2, ...): rows that
+        are measured more or less precisely than others.
+    """
+
+    attributes: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    variance: float
+    multipliers: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        listed = [name for block in self.blocks for name in block.attributes]
+        if sorted(listed) != sorted(self.attributes):
+            raise NumericalError(f"part {self.attributes}: its blocks cover {listed}")
+        if not (math.isfinite(self.variance) and self.variance > 0):
+            raise PrivacyError(f"part {self.attributes}: noise variance {self.variance}; expected > 0")
+        if self.squared_sensitivity < 1:
+            raise PrivacyError(f"part {self.attributes}: nothing is measured")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The rows of each block."""
+        return tuple(block.matrix.rows for block in self.blocks)
+
+    @property
+    def cells(self) -> int:
+        """The cells of the marginal."""
+        return math.prod(block.matrix.columns for block in self.blocks)
+
+    @property
+    def max_entry(self) -> int:
+        """The largest absolute entry of the measured matrix."""
+        entry = math.prod(block.matrix.max_entry for block in self.blocks)
+        return entry if self.multipliers is None else entry * int(self.multipliers.max())
+
+    @cached_property
+    def squared_sensitivity(self) -> int:
+        """The largest squared norm of a column of the measured matrix: an exact integer."""
+        if self.multipliers is None:
+            return math.prod(block.matrix.squared_sensitivity for block in self.blocks)
+        if int(self.multipliers.min()) < 1:
+            raise PrivacyError(f"part {self.attributes}: a row multiplier below 1")
+        squares = [_SquaredTransposed(block.matrix.column_squares()) for block in self.blocks]
+        weights = self.multipliers * self.multipliers
+        return max(apply_kronecker(squares, weights, int(weights.sum())).values())
+
+    def answers(self, marginal: NDArray[np.int64], domain: Domain, max_records: int) -> IntegerTensor:
+        """Return the exact answers on a marginal of shape (sizes of ``attributes``)."""
+        order = [self.attributes.index(name) for block in self.blocks for name in block.attributes]
+        cells = np.transpose(marginal, order).reshape([block.matrix.columns for block in self.blocks])
+        matrices = [block.matrix for block in self.blocks]
+        return apply_kronecker(matrices, cells, max_records, self.multipliers)
+
+    def estimate(self, answers: Array, domain: Domain) -> Array:
+        """Return the pseudo-inverse times the noisy answers, in the shape of the marginal."""
+        tensor = answers.reshape(self.shape)
+        if self.multipliers is not None:
+            tensor = tensor / self.multipliers
+        for axis, block in enumerate(self.blocks):
+            moved = np.moveaxis(tensor, axis, 0)
+            solved = block.matrix.solve(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
+            tensor = np.moveaxis(solved.reshape(solved.shape[0], *moved.shape[1:]), 0, axis)
+        listed = [name for block in self.blocks for name in block.attributes]
+        tensor = tensor.reshape([domain[name].size for name in listed])
+        return np.transpose(tensor, [listed.index(name) for name in self.attributes])
+
+
+def residual_weights(size: int) -> Array:
+    """Return the uniform weight vector of QuerySmasher: 1/n for each of n values."""
+    return np.full(size, 1.0 / size)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The frozen plan of a measurement: parts, and how queries split into pieces on them.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    parts : tuple of Part
+        Their costs at ``variance`` add up to at most 1.
+    weights : dict of str to ndarray, or None
+        For each attribute a vector with sum 1: a query on attributes A splits into one piece for each
+        subset A' of A by contracting it with the weights over A minus A' and removing its weighted mean
+        along A'. None: there is one part, on whose marginal every query is answered as it stands.
+    """
+
+    domain: Domain
+    parts: tuple[Part, ...]
+    weights: dict[str, Array] | None
+    index: dict[tuple[str, ...], int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        index = {part.attributes: i for i, part in enumerate(self.parts)}
+        if not self.parts:
+            raise PrivacyError("a plan without parts measures nothing")
+        if len(index) != len(self.parts) or (self.weights is None and len(self.parts) != 1):
+            raise NumericalError("a plan has one part for each marginal")
+        object.__setattr__(self, "index", index)
+
+    @property
+    def cost(self) -> float:
+        """The privacy cost at unit budget (a float; the measurement recomputes it exactly)."""
+        return sum(part.squared_sensitivity / part.variance for part in self.parts)
+
+    def rescaled(self, factor: float) -> Plan:
+        """Return the plan with every noise variance multiplied by ``factor``."""
+        parts = tuple(replace(part, variance=part.variance * factor) for part in self.parts)
+        return Plan(self.domain, parts, self.weights)

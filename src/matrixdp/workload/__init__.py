@@ -1,0 +1,62 @@
+"""Workloads: what is asked of a table, as query groups over a public domain."""
+
+from matrixdp.workload.builders import dense, kway, marginals, pairwise, product
+from matrixdp.workload.entry_error import EntryError
+from matrixdp.workload.groups import (
+    MAX_EXPLICIT_ENTRIES,
+    AbsoluteDifferences,
+    DenseGroup,
+    Group,
+    MatrixRows,
+    ProductGroup,
+    Rows,
+    Sums,
+    check_weights,
+    renamed,
+)
+from matrixdp.workload.predicates import (
+    AllRanges,
+    Circular,
+    Identity,
+    Matrix,
+    Predicates,
+    Prefix,
+    Ranges,
+    Sets,
+    Suffix,
+    Total,
+    Width,
+)
+from matrixdp.workload.workload import Entry, Workload
+
+__all__ = [
+    "MAX_EXPLICIT_ENTRIES",
+    "AbsoluteDifferences",
+    "AllRanges",
+    "Circular",
+    "DenseGroup",
+    "Entry",
+    "EntryError",
+    "Group",
+    "Identity",
+    "Matrix",
+    "MatrixRows",
+    "Predicates",
+    "Prefix",
+    "ProductGroup",
+    "Ranges",
+    "Rows",
+    "Sets",
+    "Suffix",
+    "Sums",
+    "Total",
+    "Width",
+    "Workload",
+    "check_weights",
+    "dense",
+    "kway",
+    "marginals",
+    "pairwise",
+    "product",
+    "renamed",
+]

@@ -1,0 +1,47 @@
+import ast
+from pathlib import Path
+
+import matrixdp
+
+PACKAGE = Path(matrixdp.__file__).parent
+ALLOWED = PACKAGE / "noise" / "source.py"
+MODULES = {"random", "secrets", "numpy.random", "uuid"}
+ATTRIBUTES = {("os", "urandom"), ("os", "getrandom"), ("np", "random"), ("numpy", "random")}
+
+
+def _mentions(path: Path) -> list[str]:
+    """Every import or attribute through which a module could draw randomness."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name in MODULES]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [alias.name for alias in node.names]
+            if node.module in MODULES:
+                found.append(str(node.module))
+            found += [f"{node.module}.{n}" for n in names if (node.module, n) in ATTRIBUTES]
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and (node.value.id, node.attr) in ATTRIBUTES
+        ):
+            found.append(f"{node.value.id}.{node.attr}")
+    return found
+
+
+def test_only_the_random_source_draws_randomness():
+    offenders = {
+        str(path.relative_to(PACKAGE)): found
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path != ALLOWED and (found := _mentions(path))
+    }
+    assert offenders == {}
+
+
+def test_the_check_sees_what_it_looks_for():
+    assert {"os.urandom", "np.random"} <= set(_mentions(ALLOWED))
+
+
+def test_the_operating_system_generator_is_named_in_one_module():
+    named = [p for p in PACKAGE.rglob("*.py") if "os.urandom" in p.read_text(encoding="utf-8")]
+    assert named == [ALLOWED]

@@ -1,0 +1,107 @@
+import pytest
+
+from matrixdp.domain import Categorical, Coded, Domain, OutOfDomain
+from matrixdp.errors import DomainError
+
+DOMAIN = Domain({"sex": ["female", "male"], "age": range(115), "income": {"edges": [0, 1e4]}, "code": 40})
+
+
+def test_a_domain_in_numbers():
+    assert DOMAIN.names == ("sex", "age", "income", "code")
+    assert DOMAIN.shape == (2, 115, 1, 40)
+    assert len(DOMAIN) == 4
+    assert [attribute.name for attribute in DOMAIN] == list(DOMAIN.names)
+    assert DOMAIN.cells() == 2 * 115 * 40
+    assert DOMAIN.cells(["code", "sex"]) == 80
+    assert DOMAIN.cells(()) == 1
+    assert DOMAIN.index("income") == 2
+    assert "age" in DOMAIN
+    assert "aeg" not in DOMAIN
+
+
+def test_cells_are_exact():
+    assert Domain([Coded(f"a{i}", 1000) for i in range(10)]).cells() == 10**30
+
+
+def test_a_domain_is_a_value():
+    again = Domain.from_spec(DOMAIN.to_spec())
+    assert again == DOMAIN
+    assert hash(again) == hash(DOMAIN)
+    assert Domain(DOMAIN.attributes) == DOMAIN
+    assert Domain(reversed(DOMAIN.attributes)) != DOMAIN
+    with pytest.raises(AttributeError):
+        DOMAIN.attributes = ()
+
+
+def test_sort_goes_by_the_domain():
+    assert DOMAIN.sort(["code", "sex"]) == ("sex", "code")
+    assert DOMAIN.sort([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: DOMAIN["aeg"], "no attribute 'aeg'; did you mean 'age'"),
+        (lambda: DOMAIN["AGE"], "did you mean 'age'"),
+        (lambda: DOMAIN["zzz"], "there are 'sex', 'age'"),
+        (lambda: DOMAIN.index(3), "no attribute 3"),
+        (lambda: DOMAIN.sort(["age", "age"]), "'age' is named twice"),
+        (lambda: DOMAIN.sort("age"), "list of names"),
+        (lambda: DOMAIN.cells(["nope"]), "no attribute"),
+        (lambda: Domain({}), "at least one"),
+        (lambda: Domain([Coded("a", 1), Coded("a", 2)]), "'a' twice"),
+        (lambda: Domain(["sex"]), "found str"),
+        (lambda: Domain({"": 3}), "non-empty"),
+        (lambda: Domain.from_spec([1]), "mapping"),
+    ],
+)
+def test_what_a_domain_refuses(act, message):
+    with pytest.raises(DomainError, match=message):
+        act()
+
+
+def test_out_of_domain_rules():
+    assert OutOfDomain.drop() == OutOfDomain() == OutOfDomain.from_spec(DOMAIN, "drop")
+    rule = OutOfDomain.from_spec(
+        DOMAIN, {"sex": {"other": "male"}, "income": {"other": 0}, "age": "drop", "code": {"other": 39}}
+    )
+    assert [rule.code(name) for name in DOMAIN.names] == [1, None, 0, 39]
+    assert OutOfDomain.from_spec(DOMAIN, rule.to_spec(DOMAIN)) == rule
+    assert OutOfDomain().to_spec(DOMAIN) == "drop"
+    hash(rule)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("keep", "found 'keep'"),
+        ({"aeg": "drop"}, "did you mean 'age'"),
+        ({"sex": {"other": "femal"}}, "did you mean 'female'"),
+        ({"age": {"other": 115}}, "0 to 114"),
+        ({"income": {"other": 5}}, "no bin edge"),
+        ({"income": {"other": 1e4}}, "last edge"),
+        ({"sex": "keep"}, "found 'keep'"),
+        ({"sex": {"others": "male"}}, "other: value"),
+        ({"sex": ["male"]}, "other: value"),
+    ],
+)
+def test_wrong_out_of_domain_rules(spec, message):
+    with pytest.raises(DomainError, match=message):
+        OutOfDomain.from_spec(DOMAIN, spec)
+
+
+@pytest.mark.parametrize("code", [-1, True, "male", None])
+def test_wrong_codes(code):
+    with pytest.raises(DomainError, match="must be a code"):
+        OutOfDomain({"sex": code})
+
+
+def test_rules_are_checked_against_a_domain():
+    with pytest.raises(DomainError, match="codes 0 to 1"):
+        OutOfDomain({"sex": 2}).check(DOMAIN)
+    with pytest.raises(DomainError, match="no attribute"):
+        OutOfDomain({"aeg": 2}).check(DOMAIN)
+
+
+def test_a_domain_of_one_cell():
+    assert Domain([Categorical("a", ("x",))]).cells() == 1

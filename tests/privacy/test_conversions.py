@@ -1,0 +1,138 @@
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.privacy import delta_of, epsilon_of, mu_of_rho, rho_of_mu
+from matrixdp.privacy.conversions import largest_mu
+
+MUS = st.fractions(Fraction(1, 1000), 50, max_denominator=1000)
+EPSILONS = st.fractions(Fraction(1, 1000), 100, max_denominator=1000)
+DELTAS = st.integers(1, 60).map(lambda k: Fraction(1, 2**k)) | st.fractions(
+    Fraction(1, 10**9), Fraction(999, 1000), max_denominator=10**9
+)
+SMALL = 1 + Fraction(1, 2**50)
+
+
+def curve(mu: float, epsilon: float) -> float:
+    return float(norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2))
+
+
+@given(MUS, EPSILONS)
+@settings(deadline=None)
+def test_delta_agrees_with_the_curve_in_floating_point(mu, epsilon):
+    assert abs(float(delta_of(mu, epsilon)) - curve(float(mu), float(epsilon))) < 1e-9
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.1, 1e-5), (3, 1e-9), (0.01, 0.1), (10, 0.5)])
+def test_mu_agrees_with_a_root_of_the_curve_in_floating_point(epsilon, delta):
+    root = brentq(lambda mu: curve(mu, epsilon) - delta, 1e-4, 50, xtol=1e-15)
+    assert float(largest_mu(Fraction(epsilon), Fraction(delta))) == pytest.approx(root, rel=1e-8)
+    assert float(epsilon_of(root, delta)) == pytest.approx(epsilon, rel=1e-7)
+
+
+def test_known_figures():
+    # Noise of 4.2247 per unit of sensitivity; the classical formula needs sqrt(2 log(1.25e6)) = 5.2988.
+    assert float(1 / largest_mu(Fraction(1), Fraction(1, 10**6))) == pytest.approx(4.22468, abs=1e-5)
+    assert float(delta_of(1, 1)) == pytest.approx(norm.cdf(-0.5) - math.e * norm.cdf(-1.5), abs=1e-14)
+    assert float(delta_of(2, 0)) == pytest.approx(2 * norm.cdf(1) - 1, abs=1e-14)
+
+
+@given(EPSILONS, DELTAS)
+@settings(deadline=None, max_examples=60)
+def test_the_largest_mu_keeps_to_the_budget_and_a_larger_one_does_not(epsilon, delta):
+    mu = largest_mu(epsilon, delta)
+    assert delta_of(mu, epsilon) <= delta * SMALL
+    assert epsilon_of(mu, delta) <= epsilon * SMALL
+    assert delta_of(mu * SMALL, epsilon) > delta
+
+
+@given(MUS, DELTAS)
+@settings(deadline=None, max_examples=60)
+def test_epsilon_and_back_returns_within_the_rounding(mu, delta):
+    epsilon = epsilon_of(mu, delta)
+    if epsilon > 0:
+        assert largest_mu(epsilon, delta) * SMALL >= mu
+        assert largest_mu(epsilon / SMALL**4, delta) < mu * SMALL**4
+    else:
+        assert delta_of(mu, 0) <= delta * SMALL
+
+
+@given(MUS, MUS, EPSILONS, EPSILONS, DELTAS, DELTAS)
+@settings(deadline=None, max_examples=60)
+def test_everything_is_monotone(mu1, mu2, epsilon1, epsilon2, delta1, delta2):
+    (mu1, mu2), (epsilon1, epsilon2), (delta1, delta2) = map(
+        sorted, ((mu1, mu2), (epsilon1, epsilon2), (delta1, delta2))
+    )
+    assert delta_of(mu1, epsilon1) <= delta_of(mu2, epsilon1)
+    assert delta_of(mu1, epsilon2) <= delta_of(mu1, epsilon1)
+    assert epsilon_of(mu1, delta1) <= epsilon_of(mu2, delta1)
+    assert epsilon_of(mu1, delta2) <= epsilon_of(mu1, delta1)
+    assert largest_mu(epsilon1, delta1) <= largest_mu(epsilon2, delta1)
+    assert largest_mu(epsilon1, delta1) <= largest_mu(epsilon1, delta2)
+
+
+@given(st.fractions(Fraction(1, 10**12), 10**12))
+def test_rho_and_mu(rho):
+    mu = mu_of_rho(rho)
+    assert rho <= rho_of_mu(mu) <= rho * (1 + Fraction(1, 2**70))
+
+
+def test_floats_spent_are_read_as_the_larger():
+    assert rho_of_mu(0.1) == Fraction(0.1) ** 2 / 2
+    assert mu_of_rho(0.3) ** 2 >= Fraction(6, 10)
+
+
+def test_the_smallest_delta_is_still_an_upper_bound():
+    assert delta_of(1, 10**6) == Fraction(1, 2**10000)
+    assert 0 < delta_of(1, 100) < Fraction(1, 10**2000)
+    assert delta_of(10**6, 1) <= 1
+    assert epsilon_of(Fraction(1, 10**9), Fraction(1, 2)) == 0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [
+        (10**300, Fraction(1, 2)),
+        (Fraction(1, 10**300), Fraction(1, 10**320)),
+        (1, Fraction(5e-324)),
+        (10**9, Fraction(1, 10**6)),
+        (Fraction(1, 10**12), 1 - Fraction(1, 10**12)),
+    ],
+)
+def test_extreme_parameters_keep_to_the_budget(epsilon, delta):
+    mu = largest_mu(Fraction(epsilon), delta)
+    assert mu > 0
+    assert delta_of(mu, epsilon) <= delta * SMALL
+
+
+def test_what_cannot_be_certified_is_refused():
+    with pytest.raises(NumericalError, match="certified"):
+        epsilon_of(10**30, Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, None, True, "1"])
+def test_bad_parameters_are_refused(bad):
+    for call in (
+        lambda: rho_of_mu(bad),
+        lambda: mu_of_rho(bad),
+        lambda: delta_of(bad, 1),
+        lambda: epsilon_of(bad, 0.5),
+        lambda: epsilon_of(1, bad),
+    ):
+        with pytest.raises(PrivacyError, match="found"):
+            call()
+    if bad != 0:
+        with pytest.raises(PrivacyError, match="epsilon: found"):
+            delta_of(1, bad)
+
+
+@pytest.mark.parametrize("delta", [1, 2, 1.5])
+def test_delta_is_below_one(delta):
+    with pytest.raises(PrivacyError, match="delta: found"):
+        epsilon_of(1, delta)
