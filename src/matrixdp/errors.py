@@ -10,7 +10,8 @@
     ├── PrivacyError             a budget, a cost or a noise scale that cannot be honoured
     ├── NumericalError           not converged, not finite, rank lost
     ├── TooLargeError            would need more cells than the named limit
-    └── SourceError              the table cannot be read (never quotes its contents)
+    ├── SourceError              the table cannot be read (never quotes its contents)
+    └── StorageError             a saved strategy or release that cannot be written or read back
 
 No message quotes a value that was read from the data.
 """
@@ -22,6 +23,7 @@ __all__ = [
     "PrivacyError",
     "SourceError",
     "SpecificationError",
+    "StorageError",
     "TooLargeError",
     "UnsupportedQueryError",
     "WorkloadError",
@@ -83,3 +85,7 @@ class TooLargeError(MatrixDPError, MemoryError):
 
 class SourceError(MatrixDPError):
     """A table that cannot be read; never quotes its contents."""
+
+
+class StorageError(MatrixDPError):
+    """A saved strategy or release that cannot be written or read back."""

@@ -106,6 +106,14 @@ class ErrorAnalysis:
                 position = self.plan.index.get(kept)
                 yield kept, None if position is None else self.plan.parts[position]
 
+    def asked(self, group: Group) -> tuple[str, ...]:
+        """Return the attributes that a group asks about; totals of unmeasured attributes need nothing."""
+        if self.plan.weights is not None or isinstance(group, DenseGroup):
+            return group.attributes
+        measured = self.plan.parts[0].attributes
+        pairs = zip(group.attributes, group.predicates, strict=True)
+        return tuple(n for n, p in pairs if n in measured or not isinstance(p, Total))
+
     # ---- one attribute -------------------------------------------------------------------------
 
     def contracted(self, name: str, predicates: Predicates) -> Array:
@@ -215,7 +223,7 @@ class ErrorAnalysis:
     def unsupported(self, part: Part, rows: Array) -> bool:
         """Return whether pieces (queries x cells of the part) leave what the part measures."""
         tensor = rows.reshape(len(rows), *[self.plan.domain[name].size for name in part.attributes])
-        norm = float(np.einsum("...->", tensor * tensor)) + 1.0
+        norm = float((rows**2).sum()) + 1.0
         for block in part.blocks:
             matrix = block.matrix
             if not isinstance(matrix, IntegerMatrix) or matrix.unsupported is None:
@@ -247,14 +255,14 @@ class ErrorAnalysis:
         self.check_support(group)
         total = np.zeros(group.counts)
         by_name = dict(zip(group.attributes, group.predicates, strict=True))
-        for kept, part in self.pieces(group.attributes):
+        for kept, part in self.pieces(self.asked(group)):
             if part is None:
                 continue
             sets = [by_name.get(name, Total()) for name in kept]
             values = self.part_variances(part, sets)
             if self.plan.weights is None:
                 extra = [axis for axis, name in enumerate(kept) if name not in by_name]
-                total += np.squeeze(values, axis=tuple(extra))
+                total += np.squeeze(values, axis=tuple(extra)).reshape(group.counts)
                 continue
             shape = [group.counts[i] if name in kept else 1 for i, name in enumerate(group.attributes)]
             values = values.reshape(shape)
@@ -268,7 +276,7 @@ class ErrorAnalysis:
     def check_support(self, group: ProductGroup) -> None:
         """Raise UnsupportedQueryError if a query of a product group is not determined."""
         by_name = dict(zip(group.attributes, group.predicates, strict=True))
-        for kept, part in self.pieces(group.attributes):
+        for kept, part in self.pieces(self.asked(group)):
             if part is None:
                 size = 1.0
                 for name in group.attributes:
@@ -303,9 +311,9 @@ class ErrorAnalysis:
                 norm *= 1.0 + float(sets.squares(sizes[axis]).max())
                 w = self.weights_of(name)
                 if w is not None:
-                    # outside @ (q P)' = (outside P') q', P = I - w 1'
-                    sums = np.tensordot(tensor, w, axes=(axis + 1, 0))
-                    tensor = tensor - np.expand_dims(sums, axis + 1)
+                    # outside (q P)' = (outside P') q', with P' = I - 1 w'
+                    shape = [-1 if i == axis + 1 else 1 for i in range(tensor.ndim)]
+                    tensor = tensor - tensor.sum(axis=axis + 1, keepdims=True) * w.reshape(shape)
                 moved = np.moveaxis(tensor, axis + 1, 0)
                 out = sets.apply(moved.reshape(sizes[axis], -1))
                 tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis + 1)
@@ -394,7 +402,7 @@ class ErrorAnalysis:
     def group_key(self, group: Group) -> Hashable:
         """Return a value equal for groups with equal variances under the plan."""
         parts: list[Hashable] = []
-        for _, part in self.pieces(group.attributes):
+        for _, part in self.pieces(self.asked(group)):
             parts.append(None if part is None else self._part_key(part, group.attributes))
         weights = () if self.plan.weights is None else tuple(
             id(self.plan.weights[name]) for name in group.attributes

@@ -102,7 +102,7 @@ class Part:
         weights = self.multipliers * self.multipliers
         return max(apply_kronecker(squares, weights, int(weights.sum())).values())
 
-    def answers(self, marginal: NDArray[np.int64], domain: Domain, max_records: int) -> IntegerTensor:
+    def answers(self, marginal: NDArray[np.int64], max_records: int) -> IntegerTensor:
         """Return the exact answers on a marginal of shape (sizes of ``attributes``)."""
         order = [self.attributes.index(name) for block in self.blocks for name in block.attributes]
         cells = np.transpose(marginal, order).reshape([block.matrix.columns for block in self.blocks])

@@ -192,10 +192,12 @@ def solve_gram(
     return Design(np.vstack(factor_rows), point.primal, point.dual, p, point.iterations)
 
 
-def solve_rows(rows: Array, gap: float = DEFAULT_GAP, start: Array | None = None) -> Design:
+def solve_rows(
+    rows: Array, sizes: Sequence[int] | None = None, gap: float = DEFAULT_GAP, start: Array | None = None
+) -> Design:
     """Solve for explicit queries, fewer than cells: W of shape (m, N) with m < N, V = W'W.
 
-    The factorizations are of size m, so N may be large.
+    The factorizations are of size m, so N may be large. ``sizes`` has no use here.
 
     Examples
     --------
@@ -203,6 +205,7 @@ def solve_rows(rows: Array, gap: float = DEFAULT_GAP, start: Array | None = None
     >>> round(solve_rows(np.ones((1, 5))).loss, 9)
     1.0
     """
+    del sizes
     values, vectors = scipy.linalg.eigh(rows @ rows.T, driver="evd", check_finite=False)
     if not (np.isfinite(values).all() and values[-1] > 0):
         raise NumericalError("queries that are all zero or not finite have no strategy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -101,6 +102,13 @@ class Pieces:
             if ratio > 0 and float(np.abs(piece - ratio * known.gram).max()) <= 1e-12 * norm:
                 return other, ratio
         return number, 1.0
+
+    def scale(self, kept: tuple[int, ...]) -> float:
+        """Return the largest diagonal entry of the Kronecker product of the slots' own Gram matrices."""
+        return math.prod(
+            float(np.diagonal(self.split.slots[s].predicates.gram(self.split.slots[s].size)).max())
+            for s in kept
+        )
 
     def explicit_rows(self, number: int, kept: tuple[bool, ...]) -> Array:
         """Return explicit queries as pieces on the kept axes, shape (queries, cells kept)."""

@@ -89,14 +89,16 @@ class SubSolver:
     starts : dict
         Dual distributions to start from, by the structure of the problem; filled as problems are solved,
         so that the next weights start from the last ones' optimum.
-    dense : callable, optional
-        The sub-solver for an explicit Gram matrix; the certified optimum by default.
+    dense, dense_rows : callable, optional
+        The sub-solvers for an explicit Gram matrix and for explicit queries; the certified optimum by
+        default.
     """
 
     pieces: Pieces
     gap: float = DEFAULT_GAP
     starts: dict[Hashable, Array] = field(default_factory=dict)
     dense: SolveGram = solve_gram
+    dense_rows: SolveGram = solve_rows
     solved: dict[Hashable, BlockSolution] = field(default_factory=dict)
 
     def solve(self, sub: SubWorkload) -> SubSolution | None:
@@ -186,10 +188,9 @@ class SubSolver:
         key: Hashable,
         start_key: Hashable,
     ) -> BlockSolution:
-        if float(np.abs(gram).max()) <= 1e-13 * max(
-            float(np.abs(self.pieces.split.slots[t.kept[0]].predicates.gram(sizes[0])).max())
-            for t in terms
-        ) if len(sizes) == 1 and terms else False:
+        # what is left of queries that are constant along an attribute is rounding error
+        raw = sum(float(np.abs(self.pieces.scale(t.kept))) * t.coefficient for t in terms)
+        if float(np.abs(gram).max()) <= 1e-13 * raw:
             return BlockSolution(axes, None, len(gram), 0.0, 0.0, terms, key)
         design = self.dense(gram, sizes, self.gap, self.starts.get(start_key))
         self.starts[start_key] = design.p
@@ -211,7 +212,7 @@ class SubSolver:
         if key not in self.solved:
             if not terms and queries < cells and queries <= MAX_JOINT_ROWS and cells <= MAX_ROW_CELLS:
                 stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
-                design = solve_rows(stacked, self.gap, self.starts.get(start_key))
+                design = self.dense_rows(stacked, sizes, self.gap, self.starts.get(start_key))
                 self.starts[start_key] = design.p
                 self.solved[key] = BlockSolution(
                     axes, design, cells, design.loss, design.bound, terms, key

@@ -1,0 +1,198 @@
+"""The optimum on one table: all attributes that the workload asks about, measured as one part.
+
+Attributes on which every group asks proportional queries factor out (the product rule); the rest is solved
+as one explicit problem.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError
+from matrixdp.linops import IdentityMatrix, MeasuredMatrix
+from matrixdp.select.convex import Design, solve_gram
+from matrixdp.select.rounding import measured_matrix
+from matrixdp.select.selection import Certificate
+from matrixdp.strategy import Block, Part, Plan
+from matrixdp.workload import Predicates, ProductGroup, Total, Workload
+
+__all__ = ["MAX_DENSE_CELLS", "DirectShape", "direct_shape", "select_directly"]
+
+Array = NDArray[np.float64]
+
+#: The dense optimum is solved up to this many cells that do not factor.
+MAX_DENSE_CELLS = 4_096
+
+
+@dataclass(frozen=True)
+class DirectShape:
+    """How a workload looks as one table.
+
+    Attributes
+    ----------
+    factored : tuple of str
+        Attributes with proportional queries in every group.
+    joint : tuple of str
+        The others.
+    cells : int
+        Cells of the joint attributes.
+    """
+
+    factored: tuple[str, ...]
+    joint: tuple[str, ...]
+    cells: int
+
+
+def _asked(workload: Workload) -> dict[str, list[Predicates | None]]:
+    """Return for each attribute that is asked about its set in every group; None for explicit queries."""
+    asked: dict[str, list[Predicates | None]] = {}
+    for name in workload.domain.names:
+        column: list[Predicates | None] = []
+        for group in workload:
+            if name not in group.attributes:
+                column.append(Total())
+            elif isinstance(group, ProductGroup) and group.query_weights is None:
+                column.append(group.predicates[group.attributes.index(name)])
+            else:
+                column.append(None)
+        size = workload.domain[name].size
+        total = Total().key(size)
+        if any(p is None or p.key(size) != total for p in column):
+            asked[name] = column
+    return asked
+
+
+def direct_shape(workload: Workload) -> DirectShape:
+    """Return which attributes factor out of a workload.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"a": 10, "b": 10})
+    >>> direct_shape(mdp.Workload(domain, mdp.product(a="prefix", b="range"))).cells
+    1
+    """
+    factored, joint = [], []
+    for name, column in _asked(workload).items():
+        size = workload.domain[name].size
+        if all(p is not None for p in column) and len({p.key(size) for p in column if p is not None}) == 1:
+            factored.append(name)
+        else:
+            joint.append(name)
+    cells = math.prod(workload.domain[name].size for name in joint)
+    return DirectShape(tuple(factored), tuple(joint), cells)
+
+
+def _axis_design(predicates: Predicates, size: int, gap: float) -> tuple[Design | None, float, float]:
+    symmetric = predicates.symmetric(size)
+    if symmetric is not None and symmetric[1] == 0.0:
+        return None, symmetric[0] * size, symmetric[0] * size
+    if size > MAX_DENSE_CELLS:
+        raise TooLargeError(f"dense: an attribute of {size} values; the limit is {MAX_DENSE_CELLS}")
+    design = solve_gram(predicates.gram(size), gap=gap)
+    return design, design.loss, design.bound
+
+
+def _joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
+    """Return the sum over groups of the Gram matrices on the joint attributes, weights included."""
+    sizes = [workload.domain[name].size for name in joint]
+    cells = math.prod(sizes)
+    total = np.zeros((cells, cells))
+    merged: dict[object, tuple[float, list[Array]]] = {}
+    for group in workload:
+        if isinstance(group, ProductGroup) and group.query_weights is None:
+            sets = dict(zip(group.attributes, group.predicates, strict=True))
+            chosen = [sets.get(name, Total()) for name in joint]
+            key = tuple(p.key(n) for p, n in zip(chosen, sizes, strict=True))
+            if key in merged:
+                merged[key] = (merged[key][0] + group.weight, merged[key][1])
+            else:
+                merged[key] = (group.weight, [p.gram(n) for p, n in zip(chosen, sizes, strict=True)])
+            continue
+        rows = group.rows()
+        if group.query_weights is not None:
+            rows = rows * np.sqrt(group.query_weights)[:, None]
+        own = [name for name in joint if name in group.attributes]
+        skipped = [i for i, name in enumerate(group.attributes) if name not in joint]
+        tensor = rows.reshape(len(rows), *group.sizes)
+        tensor = np.squeeze(tensor, axis=tuple(i + 1 for i in skipped))
+        shape = [n if name in own else 1 for name, n in zip(joint, sizes, strict=True)]
+        spread = np.broadcast_to(tensor.reshape(len(rows), *shape), (len(rows), *sizes))
+        flat = spread.reshape(len(rows), cells)
+        total += group.weight * (flat.T @ flat)
+    for weight, grams in merged.values():
+        product = np.full((1, 1), weight)
+        for gram in grams:
+            product = np.kron(product, gram)
+        total += product
+    return total
+
+
+def select_directly(workload: Workload, gap: float) -> tuple[Plan, Certificate]:
+    """Select the optimal strategy on the table of all attributes that are asked about.
+
+    Parameters
+    ----------
+    workload : Workload
+    gap : float
+        Relative gap to reach.
+
+    Returns
+    -------
+    plan : Plan
+        One part.
+    certificate : Certificate
+        Its bound covers every Gaussian strategy.
+
+    Raises
+    ------
+    TooLargeError
+        If more than ``MAX_DENSE_CELLS`` cells do not factor.
+
+    References
+    ----------
+    Yuan et al. 2016 (the explicit problem). The product rule: the dual distribution of a Kronecker
+    product is the product of the factors' dual distributions.
+    """
+    shape = direct_shape(workload)
+    if shape.cells > MAX_DENSE_CELLS:
+        raise TooLargeError(
+            f"dense: {' x '.join(shape.joint)} has {shape.cells} cells that do not factor; the limit is "
+            f"{MAX_DENSE_CELLS}. Use residual, which never forms the whole table."
+        )
+    asked = _asked(workload)
+    loss, bound = 1.0, 1.0
+    blocks: list[Block] = []
+    trace, sensitivity = 1.0, 1
+    for name in shape.factored:
+        size = workload.domain[name].size
+        predicates = next(p for p in asked[name] if p is not None)
+        design, own_loss, own_bound = _axis_design(predicates, size, gap)
+        matrix: MeasuredMatrix = IdentityMatrix(size) if design is None else measured_matrix(design, size)
+        blocks.append(Block((name,), matrix))
+        loss, bound = loss * own_loss, bound * own_bound
+        sensitivity *= matrix.squared_sensitivity
+        if isinstance(matrix, IdentityMatrix):
+            symmetric = predicates.symmetric(size)
+            trace *= symmetric[0] * size if symmetric else float(np.trace(predicates.gram(size)))
+        else:
+            trace *= float(np.einsum("ij,ij->", matrix.covariance(), predicates.gram(size)))
+    if shape.joint:
+        gram = _joint_gram(workload, shape.joint)
+        sizes = [workload.domain[name].size for name in shape.joint]
+        design = solve_gram(gram, sizes, gap)
+        matrix = measured_matrix(design, shape.cells)
+        blocks.append(Block(shape.joint, matrix))
+        loss, bound = loss * design.loss, bound * design.bound
+        sensitivity *= matrix.squared_sensitivity
+        trace *= float(np.einsum("ij,ij->", matrix.covariance(), gram))
+    else:
+        weight = math.fsum(group.weight for group in workload)
+        loss, bound, trace = loss * weight, bound * weight, trace * weight
+    names = workload.domain.sort([*shape.factored, *shape.joint])
+    part = Part(names, tuple(blocks), float(sensitivity))
+    return Plan(workload.domain, (part,), None), Certificate(loss, bound, "every Gaussian strategy")

@@ -1,0 +1,77 @@
+"""The Fourier sub-solver: strategies that are diagonal in the characters of the product of cyclic groups.
+
+For such a strategy the least error is (sum over characters of sqrt(d))^2 / N with d the workload's energy
+on each character: Weighted Fourier Factorizations, and QuerySmasher (2026), Theorem 7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError
+from matrixdp.select.convex import Design
+from matrixdp.select.rounding import MAX_MEASURED_CELLS
+
+__all__ = ["fourier_gram", "fourier_rows"]
+
+Array = NDArray[np.float64]
+
+
+def _design(energies: Array, sizes: Sequence[int]) -> Design:
+    """Return the strategy for energies of shape ``sizes``, one for each character."""
+    cells = math.prod(sizes)
+    roots = np.sqrt(np.where(energies > 1e-12 * energies.max(), energies, 0.0))
+    loss = float(roots.sum()) ** 2 / cells
+    if cells > MAX_MEASURED_CELLS // 2:
+        raise TooLargeError(
+            f"fourier: a sub-workload of {cells} cells that does not factor; the limit is "
+            f"{MAX_MEASURED_CELLS // 2} cells. Use querysmasher or residual."
+        )
+    # X is circulant along every axis with eigenvalues proportional to the roots and diagonal 1
+    column = np.fft.ifftn(roots * (cells / roots.sum())).real.ravel()
+    codes = np.stack(np.unravel_index(np.arange(cells), sizes))
+    gaps = [np.subtract.outer(code, code) % size for code, size in zip(codes, sizes, strict=True)]
+    gram = column[np.ravel_multi_index(gaps, tuple(sizes))]
+    values, vectors = scipy.linalg.eigh(gram, driver="evd")
+    keep = values > 1e-9 * values[-1]
+    factor = (vectors[:, keep] * np.sqrt(values[keep])).T
+    factor /= math.sqrt(float((factor**2).sum(axis=0).max()))
+    return Design(factor, loss, loss, np.full(cells, 1.0 / cells), 1)
+
+
+def fourier_gram(
+    gram: Array, sizes: Sequence[int] | None = None, gap: float = 0.0, start: Array | None = None
+) -> Design:
+    """Return the best strategy in the Fourier basis for a Gram matrix; ``gap`` and ``start`` have no use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(fourier_gram(np.eye(4)).loss, 9)
+    4.0
+    """
+    del gap, start
+    shape = tuple(sizes or (len(gram),))
+    tensor = gram.reshape(*shape, *shape)
+    axes = tuple(range(len(shape)))
+    spectrum = np.fft.fftn(tensor, axes=axes)
+    spectrum = np.fft.ifftn(spectrum, axes=tuple(a + len(shape) for a in axes))
+    flat = spectrum.reshape(len(gram), len(gram))
+    energies = np.maximum(np.diagonal(flat).real, 0.0).reshape(shape)
+    return _design(energies, shape)
+
+
+def fourier_rows(
+    rows: Array, sizes: Sequence[int] | None = None, gap: float = 0.0, start: Array | None = None
+) -> Design:
+    """Return the best strategy in the Fourier basis for explicit queries."""
+    del gap, start
+    shape = tuple(sizes or (rows.shape[1],))
+    spectrum = np.fft.fftn(rows.reshape(len(rows), *shape), axes=tuple(range(1, len(shape) + 1)))
+    energies = (np.abs(spectrum) ** 2).sum(axis=0) / math.prod(shape)
+    return _design(energies, shape)

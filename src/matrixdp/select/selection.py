@@ -1,0 +1,99 @@
+"""What selection returns: a plan, its certificate, and its error before any data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from matrixdp.strategy import ErrorAnalysis, Plan
+from matrixdp.workload import Workload
+
+__all__ = ["Certificate", "Selection"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How good a strategy is proved to be; all figures at privacy cost 1, in the weighted objective.
+
+    Attributes
+    ----------
+    loss : float
+        Weighted total squared error of the strategy before it was rounded to integers.
+    lower_bound : float or None
+        No Gaussian strategy can have less; None where there is no certificate.
+    scope : str
+        What the bound covers, or why there is none.
+    """
+
+    loss: float
+    lower_bound: float | None
+    scope: str
+
+    @property
+    def gap(self) -> float | None:
+        """The relative gap, loss / lower_bound - 1."""
+        return None if self.lower_bound is None else max(self.loss / self.lower_bound - 1.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """A strategy for a workload, chosen without the data.
+
+    Attributes
+    ----------
+    workload : Workload
+    plan : Plan
+        The integer strategy that will be measured.
+    mechanism : str
+        Which mechanism was chosen.
+    noise : str
+        ``"gaussian"``.
+    neighbours : str
+        ``"add_remove"`` or ``"replace"``; selection optimizes add_remove, and the budget pays for replace.
+    certificate : Certificate
+    reason : str
+        Why this mechanism.
+    """
+
+    workload: Workload
+    plan: Plan
+    mechanism: str
+    noise: str
+    neighbours: str
+    certificate: Certificate
+    reason: str
+
+    @cached_property
+    def analysis(self) -> ErrorAnalysis:
+        """Variances and covariances at privacy cost 1."""
+        return ErrorAnalysis(self.plan)
+
+    @cached_property
+    def _sums(self) -> tuple[float, float, float]:
+        errors = [self.analysis.group(group) for group in self.workload]
+        return (
+            math.fsum(e.total for e in errors),
+            math.fsum(e.weighted for e in errors),
+            max(e.largest for e in errors),
+        )
+
+    @property
+    def total_squared_error(self) -> float:
+        """Sum of the variances of all queries at privacy cost 1."""
+        return self._sums[0]
+
+    @property
+    def weighted_squared_error(self) -> float:
+        """Sum of weight times variance at privacy cost 1: what selection minimizes."""
+        return self._sums[1]
+
+    @property
+    def max_variance(self) -> float:
+        """The largest variance of a query at privacy cost 1."""
+        return self._sums[2]
+
+    @property
+    def squared_error_before_rounding(self) -> float:
+        """``total_squared_error`` less the share that rounding to integers costs the objective."""
+        return self.total_squared_error * self.certificate.loss / self.weighted_squared_error
