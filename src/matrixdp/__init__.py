@@ -1,1 +1,121 @@
-"""Differentially private answers to workloads of counting queries, with the least possible error."""
+"""Differentially private answers to workloads of counting queries, with the least possible error.
+
+Names are loaded when they are first used, so that ``import matrixdp`` is fast::
+
+    import matrixdp as mdp
+
+    domain = mdp.Domain({"sex": ["female", "male"], "age": range(115)})
+    workload = mdp.Workload(domain, mdp.marginals(2), mdp.product(sex="identity", age="prefix"))
+    strategy = mdp.select(workload)
+    release = strategy.measure(table, mdp.Budget(rho=0.1)).reconstruct(workload)
+    release.answers
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matrixdp.api import MeasuredStrategy, Strategy, select
+    from matrixdp.domain import Domain, OutOfDomain
+    from matrixdp.errors import (
+        DomainError,
+        MatrixDPError,
+        NumericalError,
+        PrivacyError,
+        SourceError,
+        SpecificationError,
+        StorageError,
+        TooLargeError,
+        UnsupportedQueryError,
+        WorkloadError,
+    )
+    from matrixdp.privacy import Budget
+    from matrixdp.release import Release, load_release, save_release
+    from matrixdp.specification import Specification, load_specification
+    from matrixdp.workload import Workload, dense, kway, marginals, pairwise, product
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Budget",
+    "Domain",
+    "DomainError",
+    "MatrixDPError",
+    "MeasuredStrategy",
+    "NumericalError",
+    "OutOfDomain",
+    "PrivacyError",
+    "Release",
+    "SourceError",
+    "Specification",
+    "SpecificationError",
+    "StorageError",
+    "Strategy",
+    "TooLargeError",
+    "UnsupportedQueryError",
+    "Workload",
+    "WorkloadError",
+    "__version__",
+    "dense",
+    "kway",
+    "load_release",
+    "load_specification",
+    "marginals",
+    "pairwise",
+    "product",
+    "save_release",
+    "select",
+]
+
+_ROOMS = {
+    "api": ("MeasuredStrategy", "Strategy"),
+    "domain": ("Domain", "OutOfDomain"),
+    "errors": (
+        "DomainError",
+        "MatrixDPError",
+        "NumericalError",
+        "PrivacyError",
+        "SourceError",
+        "SpecificationError",
+        "StorageError",
+        "TooLargeError",
+        "UnsupportedQueryError",
+        "WorkloadError",
+    ),
+    "privacy": ("Budget",),
+    "release": ("Release", "load_release", "save_release"),
+    "specification": ("Specification", "load_specification"),
+    "workload": ("Workload", "dense", "kway", "marginals", "pairwise", "product"),
+}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """The package, in which ``select`` is the function, whether the room of that name was imported or not."""
+
+    @property
+    def select(self) -> Any:
+        return import_module("matrixdp.api").select
+
+    @select.setter
+    def select(self, _room: ModuleType) -> None:
+        """Leave the name to the function; ``from matrixdp.select import ...`` finds the room all the same."""
+
+
+sys.modules[__name__].__class__ = _Package

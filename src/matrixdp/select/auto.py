@@ -23,9 +23,6 @@ MECHANISMS = ("auto", "dense", "residual", "querysmasher", "fourier")
 #: ``auto`` solves the whole table too up to this many cells that do not factor, and ``residual`` takes its
 #: lower bound from it.
 MAX_COMPARED_CELLS = 1_100
-#: Explicit problems of at least this many cells gain from several threads; smaller ones lose.
-_THREADED_CELLS = 1_000
-
 Progress = Callable[[str, float | None], None]
 
 
@@ -87,9 +84,8 @@ def select(
         raise PrivacyError(f"noise: found {noise!r}; expected 'gaussian'")
     if neighbours not in ("add_remove", "replace"):
         raise PrivacyError(f"neighbours: found {neighbours!r}; expected 'add_remove' or 'replace'")
-    shape = direct_shape(workload)
-    threads = None if MAX_COMPARED_CELLS >= shape.cells >= _THREADED_CELLS or mechanism == "dense" else 1
-    with threadpool_limits(limits=threads, user_api="blas"):
+    # problems of a few hundred rows lose by several threads; the large ones take them back
+    with threadpool_limits(limits=1, user_api="blas"):
         plan, certificate, chosen, reason = _choose(workload, mechanism, gap, progress)
     return Selection(workload, plan, chosen, noise, neighbours, certificate, reason)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import NumericalError
 from matrixdp.select.convex.solver import DEFAULT_GAP, solve_dual
@@ -19,6 +21,8 @@ Array = NDArray[np.float64]
 
 #: Eigenvalues of a Gram matrix below this share of the largest are noise of the eigendecomposition.
 RANK_TOLERANCE = 1e-12
+#: Explicit problems of at least this many cells gain from several BLAS threads; smaller ones lose.
+THREADED_CELLS = 1_000
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,13 @@ def solve_gram(
     >>> round(design.loss, 6)
     3.0
     """
+    if len(gram) < THREADED_CELLS:
+        return _solve_gram(gram, sizes, gap, start)
+    with threadpool_limits(limits=os.cpu_count(), user_api="blas"):
+        return _solve_gram(gram, sizes, gap, start)
+
+
+def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Design:
     size = len(gram)
     peak = float(np.abs(gram).max())
     if not (math.isfinite(peak) and peak > 0):

@@ -82,7 +82,7 @@ def _evaluate(blocks: Sequence[Array], y: Array) -> _Evaluation:
         values, vectors = scipy.linalg.eigh(half @ half.T, driver="evd", check_finite=False)
         s = np.sqrt(np.maximum(values, _FLOOR * values[-1]))
         loading = block.T @ vectors
-        diagonal += np.einsum("ja,a,ja->j", loading, 1.0 / s, loading, optimize=True)
+        diagonal += (loading * loading) @ (1.0 / s)
         trace += float(s.sum())
         roots.append(s)
         loadings.append(loading)

@@ -13,12 +13,30 @@ from matrixdp.domain import Domain
 from matrixdp.linops import CenteredMatrix, MeasuredMatrix
 from matrixdp.select.residual.split import Split, SubWorkload
 from matrixdp.select.residual.subproblem import BlockSolution, SubSolution, SubSolver
+from matrixdp.select.residual.structured import StructuredProblem
 from matrixdp.select.rounding import measured_matrix
 from matrixdp.strategy import Block, Part, Plan
 
 __all__ = ["Assembly", "assemble"]
 
 Array = NDArray[np.float64]
+
+#: log2 of the largest row multiplier.
+_MULTIPLIER_BITS = 12
+
+_Pieces = list[tuple[tuple[int, ...], MeasuredMatrix]]
+_Draft = tuple[SubWorkload, _Pieces, NDArray[np.int64] | None, float]
+
+
+def _broadcast(multipliers: NDArray[np.int64], rows: list[int]) -> NDArray[np.int64]:
+    shape = [1] * (len(rows) - multipliers.ndim) + list(multipliers.shape)
+    return np.ascontiguousarray(np.broadcast_to(multipliers.reshape(shape), rows))
+
+
+def _sensitivity(pieces: _Pieces, multipliers: NDArray[np.int64] | None) -> int:
+    """Return the exact squared sensitivity of the product of the pieces' matrices."""
+    blocks = tuple(Block((str(i),), matrix) for i, (_, matrix) in enumerate(pieces))
+    return Part(tuple(b.attributes[0] for b in blocks), blocks, 1.0, multipliers).squared_sensitivity
 
 
 @dataclass(eq=False)
@@ -28,6 +46,9 @@ class Assembly:
     solver: SubSolver
     matrices: dict[Hashable, MeasuredMatrix] = field(default_factory=dict)
     traces: dict[Hashable, float] = field(default_factory=dict)
+    products: dict[Hashable, tuple[list[MeasuredMatrix], NDArray[np.int64] | None, float]] = field(
+        default_factory=dict
+    )
 
     def matrix(self, block: BlockSolution) -> MeasuredMatrix:
         """Return the integer matrix of a block; blocks of equal content share it."""
@@ -53,6 +74,42 @@ class Assembly:
                 self.traces[block.key] = total
         return self.traces[block.key]
 
+    def structured(
+        self, sub: SubWorkload, block: BlockSolution
+    ) -> tuple[list[MeasuredMatrix], NDArray[np.int64] | None, float]:
+        """Return a structured block's matrices, integer row multipliers and total squared error."""
+        found = block.structured
+        assert found is not None
+        if block.key not in self.products:
+            matrices: list[MeasuredMatrix] = [
+                measured_matrix(design, sub.sizes[axis])
+                for axis, design in zip(block.axes, found.designs, strict=True)
+            ]
+            multipliers = None
+            scale = np.ones([matrix.rows for matrix in matrices])
+            if found.multipliers is not None:
+                roots = np.sqrt(found.multipliers)
+                # rows that only keep the support exact are weighted like the rows beside them
+                pads = [(0, m.rows - n) for m, n in zip(matrices, roots.shape, strict=True)]
+                padded = np.pad(roots, pads, mode="mean")
+                multipliers = np.maximum(np.rint(padded / padded.max() * 2**_MULTIPLIER_BITS), 1.0).astype(
+                    np.int64
+                )
+                scale = np.asarray(multipliers, dtype=float)
+            problem = StructuredProblem(
+                tuple(sub.sizes[axis] for axis in block.axes),
+                [(t.coefficient, [self.solver.slot_gram(slot) for slot in t.kept]) for t in block.terms],
+                [
+                    (item.weight, self.solver.pieces.explicit_rows(item.explicit, item.kept).reshape(
+                        -1, *[sub.sizes[axis] for axis in block.axes]
+                    ))
+                    for item in sub.rows
+                ],
+            )  # fmt: skip
+            energies = problem.row_energies([m.solve(np.eye(m.rows)) for m in matrices])
+            self.products[block.key] = (matrices, multipliers, float((energies / scale**2).sum()))
+        return self.products[block.key]
+
 
 def assemble(
     domain: Domain,
@@ -77,22 +134,34 @@ def assemble(
         minimum of sum(variance * trace) subject to sum(c / variance) = 1.
     """
     assembly = Assembly(solver)
-    drafts: list[tuple[SubWorkload, list[MeasuredMatrix], SubSolution, int, float]] = []
+    drafts: list[_Draft] = []
     for sub, solution in solutions:
-        matrices = [assembly.matrix(block) for block in solution.blocks]
-        sensitivity = math.prod(matrix.squared_sensitivity for matrix in matrices)
-        trace = solution.scale * math.prod(assembly.trace(sub, block) for block in solution.blocks)
-        drafts.append((sub, matrices, solution, sensitivity, trace))
-    root = math.fsum(len(d[0].marginals) * math.sqrt(d[3] * d[4]) for d in drafts)
+        pieces: list[tuple[tuple[int, ...], MeasuredMatrix]] = []
+        multipliers: NDArray[np.int64] | None = None
+        trace = solution.scale
+        for block in solution.blocks:
+            if block.structured is None:
+                pieces.append((block.axes, assembly.matrix(block)))
+                trace *= assembly.trace(sub, block)
+            else:
+                matrices, multipliers, share = assembly.structured(sub, block)
+                pieces += [((axis,), matrix) for axis, matrix in zip(block.axes, matrices, strict=True)]
+                trace *= share
+        if multipliers is not None:
+            # the structured block stands last; the blocks before it have no row weights of their own
+            multipliers = _broadcast(multipliers, [matrix.rows for _, matrix in pieces])
+        drafts.append((sub, pieces, multipliers, trace))
+    sensitivities = [_sensitivity(pieces, multipliers) for _, pieces, multipliers, _ in drafts]
+    root = math.fsum(
+        len(sub.marginals) * math.sqrt(c * trace)
+        for (sub, _, _, trace), c in zip(drafts, sensitivities, strict=True)
+    )
     parts = []
-    for sub, matrices, solution, sensitivity, trace in drafts:
+    for (sub, pieces, multipliers, trace), sensitivity in zip(drafts, sensitivities, strict=True):
         variance = math.sqrt(sensitivity / trace) * root
         for marginal in sub.marginals:
-            blocks = tuple(
-                Block(tuple(marginal[axis] for axis in block.axes), matrix)
-                for block, matrix in zip(solution.blocks, matrices, strict=True)
-            )
-            parts.append(Part(marginal, blocks, variance))
+            blocks = tuple(Block(tuple(marginal[axis] for axis in axes), matrix) for axes, matrix in pieces)
+            parts.append(Part(marginal, blocks, variance, multipliers))
     weights = {}
     for name in domain.names:
         type_ = split.types.get(name)

@@ -17,9 +17,12 @@ from matrixdp.errors import TooLargeError
 from matrixdp.select.convex import Design
 from matrixdp.select.rounding import MAX_MEASURED_CELLS
 
-__all__ = ["fourier_gram", "fourier_rows"]
+__all__ = ["MAX_FOURIER_CELLS", "fourier_gram", "fourier_rows"]
 
 Array = NDArray[np.float64]
+
+#: Sub-workloads that do not factor are measured up to this many cells.
+MAX_FOURIER_CELLS = MAX_MEASURED_CELLS // 2
 
 
 def _design(energies: Array, sizes: Sequence[int]) -> Design:
@@ -27,10 +30,10 @@ def _design(energies: Array, sizes: Sequence[int]) -> Design:
     cells = math.prod(sizes)
     roots = np.sqrt(np.where(energies > 1e-12 * energies.max(), energies, 0.0))
     loss = float(roots.sum()) ** 2 / cells
-    if cells > MAX_MEASURED_CELLS // 2:
+    if cells > MAX_FOURIER_CELLS:
         raise TooLargeError(
             f"fourier: a sub-workload of {cells} cells that does not factor; the limit is "
-            f"{MAX_MEASURED_CELLS // 2} cells. Use querysmasher or residual."
+            f"{MAX_FOURIER_CELLS} cells. Use querysmasher or residual."
         )
     # X is circulant along every axis with eigenvalues proportional to the roots and diagonal 1
     column = np.fft.ifftn(roots * (cells / roots.sum())).real.ravel()

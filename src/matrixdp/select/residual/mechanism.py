@@ -9,7 +9,7 @@ import numpy as np
 
 from matrixdp.errors import WorkloadError
 from matrixdp.select.residual.assemble import assemble
-from matrixdp.select.residual.fourier import fourier_gram, fourier_rows
+from matrixdp.select.residual.fourier import MAX_FOURIER_CELLS, fourier_gram, fourier_rows
 from matrixdp.select.residual.pieces import Pieces
 from matrixdp.select.residual.split import Split, split_workload
 from matrixdp.select.residual.subproblem import SubSolution, SubSolver
@@ -30,7 +30,7 @@ def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> 
     direct sum of the sub-workloads'; if moreover the uniform dual distribution is optimal for each of
     them, it is a dual point of the whole, and its bound is the square of the sum of theirs.
     """
-    if split.explicit:
+    if split.explicit or any(b.structured for solution in solutions for b in solution.blocks):
         return False
     for number, slot in enumerate(split.slots):
         w = solver.pieces.weights[slot.type]
@@ -77,7 +77,6 @@ def select_by_decomposition(
     Fourier Factorizations).
     """
     split = split_workload(workload)
-    starts = {}
     weights = uniform_weights(split)
     if mechanism == "residual":
 
@@ -88,9 +87,11 @@ def select_by_decomposition(
         weights, _ = optimized_weights(split, report=report)
     pieces = Pieces(split, weights)
     if mechanism == "fourier":
-        solver = SubSolver(pieces, gap, starts, fourier_gram, fourier_rows)
+        solver = SubSolver(
+            pieces, gap, MAX_FOURIER_CELLS, dense=fourier_gram, dense_rows=fourier_rows
+        )
     else:
-        solver = SubSolver(pieces, gap, starts)
+        solver = SubSolver(pieces, gap)
     solved = []
     for number, sub in enumerate(split.classes):
         solution = solver.solve(sub)

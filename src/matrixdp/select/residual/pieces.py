@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -120,14 +120,17 @@ class Pieces:
         return tensor.reshape(len(item.rows), -1)
 
     def explicit_gradient(
-        self, number: int, kept: tuple[bool, ...], sensitivity: Array
+        self, number: int, kept: tuple[bool, ...], sensitivity: Callable[[Array], Array]
     ) -> list[tuple[int, Array]]:
-        """Return, per axis, (type, gradient of tr(A V)) for the Gram V of ``explicit_rows`` and fixed A."""
+        """Return, per axis, (type, gradient of tr(A V)) for the Gram V of ``explicit_rows`` and fixed A.
+
+        ``sensitivity`` returns rows times A.
+        """
         item = self.split.explicit[number]
         full = item.rows.reshape(len(item.rows), *item.sizes)
         rows = self.explicit_rows(number, kept)
         kept_sizes = [n for n, k in zip(item.sizes, kept, strict=True) if k]
-        image = (rows @ sensitivity).reshape(len(rows), *kept_sizes)
+        image = sensitivity(rows).reshape(len(rows), *kept_sizes)
         gradients = []
         for axis, type_ in enumerate(item.types):
             # contract or centre all other axes, leaving this one raw

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import TooLargeError
 from matrixdp.select.convex import DEFAULT_GAP, Design, solve_gram, solve_rows
 from matrixdp.select.residual.pieces import Pieces, Term, numeric_terms
 from matrixdp.select.residual.split import SubWorkload
+from matrixdp.select.residual.structured import StructuredDesign, StructuredProblem, solve_structured
 
 __all__ = ["MAX_JOINT_CELLS", "BlockSolution", "SubSolution", "SubSolver"]
 
@@ -43,6 +43,8 @@ class BlockSolution:
         The Gram matrix as Kronecker terms over ``axes`` (explicit queries not included).
     key : hashable
         Equal for blocks with equal content.
+    structured : StructuredDesign, optional
+        In the place of ``design`` where the axes are too large for a joint solution.
     """
 
     axes: tuple[int, ...]
@@ -52,6 +54,7 @@ class BlockSolution:
     bound: float
     terms: list[Term]
     key: Hashable
+    structured: StructuredDesign | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +89,15 @@ class SubSolver:
         The split at its weights.
     gap : float
         Relative gap to reach.
+    joint_cells : int
+        Sub-workloads that do not factor are solved jointly up to this many cells.
+    weigh_rows : bool
+        Whether larger ones get row weights beyond the best product.
     starts : dict
         Dual distributions to start from, by the structure of the problem; filled as problems are solved,
         so that the next weights start from the last ones' optimum.
+    products : dict
+        The same for products of designs.
     dense, dense_rows : callable, optional
         The sub-solvers for an explicit Gram matrix and for explicit queries; the certified optimum by
         default.
@@ -96,7 +105,10 @@ class SubSolver:
 
     pieces: Pieces
     gap: float = DEFAULT_GAP
+    joint_cells: int = MAX_JOINT_CELLS
+    weigh_rows: bool = True
     starts: dict[Hashable, Array] = field(default_factory=dict)
+    products: dict[Hashable, list[Design]] = field(default_factory=dict)
     dense: SolveGram = solve_gram
     dense_rows: SolveGram = solve_rows
     solved: dict[Hashable, BlockSolution] = field(default_factory=dict)
@@ -217,15 +229,21 @@ class SubSolver:
                 self.solved[key] = BlockSolution(
                     axes, design, cells, design.loss, design.bound, terms, key
                 )
-            elif cells <= MAX_JOINT_CELLS:
+            elif cells <= self.joint_cells:
                 gram = self.gram(terms) if terms else np.zeros((cells, cells))
                 for weight, rows in explicit:
                     gram = gram + weight * (rows.T @ rows)
                 self.solved[key] = self._solved(axes, gram, sizes, terms, key, start_key)
             else:
-                raise TooLargeError(
-                    f"a sub-workload of {' x '.join(map(str, sizes))} = {cells} cells does not factor; the "
-                    f"limit for solving it jointly is {MAX_JOINT_CELLS} cells"
+                problem = StructuredProblem(
+                    tuple(sizes),
+                    [(t.coefficient, [self.slot_gram(slot) for slot in t.kept]) for t in terms],
+                    [(weight, rows.reshape(-1, *sizes)) for weight, rows in explicit],
                 )
+                found = solve_structured(problem, self.gap, self.weigh_rows, self.products.get(start_key))
+                self.products[start_key] = found.designs
+                self.solved[key] = BlockSolution(axes, None, cells, found.loss, found.loss, terms, key, found)
         block = self.solved[key]
-        return BlockSolution(axes, block.design, cells, block.loss, block.bound, terms, key)
+        return BlockSolution(
+            axes, block.design, cells, block.loss, block.bound, terms, key, block.structured
+        )

@@ -15,10 +15,13 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
-from matrixdp.select.convex import solve_gram
+from matrixdp.select.convex import Design, solve_gram
 from matrixdp.select.residual.pieces import Pieces
 from matrixdp.select.residual.split import Split, SubWorkload
 from matrixdp.select.residual.subproblem import BlockSolution, SubSolution, SubSolver
+
+#: While weights are searched, larger sub-workloads that do not factor are solved by structure.
+MAX_SEARCHED_CELLS = 420
 
 __all__ = ["Objective", "optimized_weights", "uniform_weights"]
 
@@ -45,6 +48,7 @@ class Objective:
     gap: float = 1e-7
     joint_gap: float = 1e-5
     starts: dict[Hashable, Array] = field(default_factory=dict)
+    products: dict[Hashable, list[Design]] = field(default_factory=dict)
     evaluations: int = 0
 
     def __call__(self, weights: list[Array]) -> tuple[float, list[Array]]:
@@ -53,7 +57,9 @@ class Objective:
         pieces = Pieces(self.split, weights)
         loosest = max((len(c.sizes) for c in self.split.classes), default=0)
         gap = self.gap if loosest < 2 else self.joint_gap
-        solver = SubSolver(pieces, gap, self.starts)
+        solver = SubSolver(
+            pieces, gap, MAX_SEARCHED_CELLS, weigh_rows=False, starts=self.starts, products=self.products
+        )
         gradient = [np.zeros(size) for size in self.split.sizes]
         mean_squares = np.zeros(len(self.split.slots))  # d phi / d t of each slot
         sensitivities: dict[int, Array] = {}  # d phi / d (P'VP) of each slot
@@ -107,7 +113,9 @@ class Objective:
                     axis_use[use] = (block, value + (known[1] if known else 0.0))
             else:
                 joint = block
-        if joint is not None:
+        if joint is not None and joint.structured is not None:
+            self._spread_structured(solver, sub, joint, 0.5 * value / joint.loss, gradient, sensitivities)
+        elif joint is not None:
             assert joint.design is not None
             middle = 0.5 * value / math.sqrt(joint.bound) * joint.design.gradient
             self._spread_joint(solver, sub, joint, middle, gradient, sensitivities)
@@ -120,7 +128,9 @@ class Objective:
         if not sub.types:
             for item in sub.rows:
                 scale = 0.5 * value / solution.bound * item.weight
-                for type_, part in pieces.explicit_gradient(item.explicit, item.kept, np.full((1, 1), scale)):
+                for type_, part in pieces.explicit_gradient(
+                    item.explicit, item.kept, lambda rows, scale=scale: scale * rows
+                ):
                     gradient[type_] += part
 
     def _term_shares(
@@ -147,6 +157,16 @@ class Objective:
                 shares.append(0.5 * value * weight / solution.scale)
                 continue
             block = mixed[0]
+            if block.structured is not None:
+                grams = []
+                for axis, slot in enumerate(product.kept):
+                    piece = pieces.slots[slot]
+                    weight *= piece.ratio
+                    if axis in block.axes:
+                        grams.append(solver.slot_gram(piece.representative))
+                error = block.structured.error_of(grams) * weight / solution.scale
+                shares.append(0.5 * value * error / block.loss)
+                continue
             assert block.design is not None
             inner = np.full((1, 1), weight / solution.scale)
             for axis, slot in enumerate(product.kept):
@@ -183,7 +203,34 @@ class Objective:
                 current = sensitivities.get(slot)
                 sensitivities[slot] = addition if current is None else current + addition
         for item in sub.rows:
-            for type_, part in solver.pieces.explicit_gradient(item.explicit, item.kept, item.weight * middle):
+            scaled = item.weight * middle
+            for type_, part in solver.pieces.explicit_gradient(
+                item.explicit, item.kept, lambda rows, scaled=scaled: rows @ scaled
+            ):
+                gradient[type_] += part
+
+    def _spread_structured(
+        self,
+        solver: SubSolver,
+        sub: SubWorkload,
+        block: BlockSolution,
+        share: float,
+        gradient: list[Array],
+        sensitivities: dict[int, Array],
+    ) -> None:
+        design = block.structured
+        assert design is not None
+        for term in block.terms:
+            grams = [solver.slot_gram(slot) for slot in term.kept]
+            for axis, slot in enumerate(term.kept):
+                addition = share * term.coefficient * design.sensitivity(axis, grams)
+                current = sensitivities.get(slot)
+                sensitivities[slot] = addition if current is None else current + addition
+        for item in sub.rows:
+            scale = share * item.weight
+            for type_, part in solver.pieces.explicit_gradient(
+                item.explicit, item.kept, lambda rows, scale=scale: scale * design.covariance_image(rows)
+            ):
                 gradient[type_] += part
 
 
@@ -288,6 +335,6 @@ def optimized_weights(
         np.concatenate([start[t] for t in free]),
         jac=True,
         method="L-BFGS-B",
-        options={"maxfun": max_evaluations, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-9},
+        options={"maxfun": max_evaluations, "maxcor": 20, "ftol": 3e-8, "gtol": 1e-9},
     )
     return best[1], objective.evaluations

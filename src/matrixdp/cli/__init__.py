@@ -1,0 +1,1 @@
+"""The commands: ``select``, ``release``, ``answer`` and ``validate``."""

@@ -1,0 +1,110 @@
+"""The command ``answer``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from matrixdp.cli.guard import guarded
+from matrixdp.cli.options import Confidence
+
+__all__ = ["answer"]
+
+_SHOWN = 50
+
+
+@guarded
+def answer(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
+    ],
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY",
+            show_default=False,
+            help="A workload entry as YAML, inline or in a file: 'product: {age: {ranges: [[0, 17]]}}'.",
+        ),
+    ],
+    confidence: Confidence = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, with every answer.")
+    ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with every answer.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show every answer, however many.")] = False,
+) -> None:
+    """Answer a new query from a release, without the data.
+
+    It costs no further budget. Every answer comes with its standard error. A query that the measurement does
+    not determine is refused, with the reason.
+    """
+    from matrixdp.errors import SpecificationError
+    from matrixdp.release import load_release
+
+    if as_json and as_csv:
+        raise SpecificationError("--csv", "--json too", "one of the two")
+    entry, base = _entry(query)
+    result = load_release(folder, confidence=confidence)
+    answers = result.answer(entry, base_path=base)
+    if as_json:
+        printed = {"private": result.private, "confidence": result.confidence, "answers": answers.to_pylist()}
+        typer.echo(json.dumps(printed, ensure_ascii=False))
+        return
+    if as_csv:
+        _print_csv(answers, result.private)
+        return
+    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers
+
+    screen = console()
+    if not result.private:
+        screen.print(NOT_PRIVATE, style="bold red")
+    print_answers(screen, answers, result.confidence, answers.num_rows if every else _SHOWN)
+    if answers.num_rows > _SHOWN and not every:
+        screen.print("--all shows every one; --json and --csv print them.")
+
+
+def _entry(query: str) -> tuple[Mapping[str, Any], Path]:
+    """Return the entry that a text or a file holds, and what its paths are relative to."""
+    from matrixdp.errors import SpecificationError
+    from matrixdp.specification import parse_yaml
+
+    expected = "a workload entry such as 'product: {age: {ranges: [[0, 17]]}}', or a file with one"
+    base = Path()
+    text = query
+    if "\n" not in query and len(query) < 4096 and Path(query).is_file():
+        base = Path(query).parent
+        try:
+            text = Path(query).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            raise SpecificationError("query", "a file that cannot be read as text", expected) from None
+    elif ":" not in query:
+        raise SpecificationError("query", f"{query!r}, which is no file and no entry", expected)
+    entry = parse_yaml(text).value
+    if isinstance(entry, list) and len(entry) == 1:
+        entry = entry[0]
+    if not isinstance(entry, Mapping):
+        raise SpecificationError("query", f"a {type(entry).__name__}", expected)
+    return entry, base
+
+
+def _print_csv(answers: Any, private: bool) -> None:
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    from matrixdp.cli.tables import NOT_PRIVATE
+
+    if not private:
+        typer.echo(NOT_PRIVATE, err=True)
+    plain = pa.schema(
+        [
+            (field.name, pa.utf8() if pa.types.is_dictionary(field.type) else field.type)
+            for field in answers.schema
+        ]
+    )
+    sink = pa.BufferOutputStream()
+    pacsv.write_csv(answers.cast(plain), sink)
+    typer.echo(sink.getvalue().to_pybytes().decode(), nl=False)

@@ -1,0 +1,66 @@
+"""The program ``matrixdp``: its commands, and what its exit status means.
+
+What is heavy is imported inside commands, so that help appears at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from matrixdp import __version__
+from matrixdp.cli.answer import answer
+from matrixdp.cli.release import release
+from matrixdp.cli.select import select
+from matrixdp.cli.validate import validate
+
+__all__ = ["app", "main"]
+
+_HELP = """
+Differentially private answers to every query of a workload, with their standard errors.
+
+Write a specification (domain, workload, privacy) as YAML, then:
+
+\b
+  matrixdp validate health.yaml
+  matrixdp select health.yaml
+  matrixdp release health.yaml --out released
+  matrixdp answer released 'product: {age: {ranges: [[0, 17]]}}'
+
+Exit status: 0 success; 2 wrong input, with one line that says what is wrong and where; 1 anything else.
+"""
+
+app = typer.Typer(
+    name="matrixdp",
+    help=_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # help without rich appears in half the time
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"matrixdp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Take the options of the program itself; the help is `_HELP`."""
+
+
+for command in (validate, select, release, answer):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the program."""
+    app()

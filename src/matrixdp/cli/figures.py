@@ -1,0 +1,166 @@
+"""The figures of a strategy at a budget, as ``select`` shows them."""
+
+from __future__ import annotations
+
+import math
+import resource
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matrixdp.api import Strategy
+from matrixdp.privacy import Budget, statement
+from matrixdp.workload import Workload
+
+__all__ = ["Row", "by_entry", "by_group", "peak_memory_mb", "privacy_figures", "selection_figures"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table of errors.
+
+    Attributes
+    ----------
+    name : str
+        The group, or the entry of the workload.
+    attributes : tuple of str
+        The group's attributes; empty for several groups.
+    groups, queries : int
+        How many there are.
+    rmse, max_stddev : float
+        In records, at the budget.
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    groups: int
+    queries: int
+    rmse: float
+    max_stddev: float
+
+
+def peak_memory_mb() -> float:
+    """Return the largest memory that the process has held, in megabytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
+
+
+def privacy_figures(budget: Budget) -> dict[str, object]:
+    """Return a budget with what follows from it, as plain values.
+
+    Parameters
+    ----------
+    budget : Budget
+        What may be spent.
+
+    Examples
+    --------
+    >>> privacy_figures(Budget(rho=0.5))["mu"]
+    1.0
+    """
+    promise = statement(budget.gaussian_cost(), budget, private=True).as_dict()
+    kept = ("mu", "rho", "epsilon", "delta", "epsilon_at_delta")
+    return {
+        "budget": budget.as_dict(),
+        "neighbours": budget.neighbours,
+        "cost": float(budget.gaussian_cost()),
+        **{key: promise[key] for key in kept},
+    }
+
+
+def by_group(strategy: Strategy, budget: Budget) -> list[Row]:
+    """Return one row for each query group.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        The strategy.
+    budget : Budget
+        What may be spent.
+    """
+    cost = float(budget.gaussian_cost())
+    rows = []
+    for group in strategy.workload:
+        error = strategy.selection.analysis.group(group)
+        rmse = math.sqrt(error.total / group.queries / cost)
+        rows.append(
+            Row(group.name, group.attributes, 1, group.queries, rmse, math.sqrt(error.largest / cost))
+        )
+    return rows
+
+
+def by_entry(workload: Workload, rows: list[Row]) -> list[Row]:
+    """Return one row for each entry of the workload and number of attributes.
+
+    Parameters
+    ----------
+    workload : Workload
+        The workload.
+    rows : list of Row
+        One for each of its groups.
+    """
+    joined: list[Row] = []
+    position = 0
+    for number, entry in enumerate(workload.entries):
+        count = len(entry.expand(workload.domain))
+        pieces: dict[int, list[Row]] = {}
+        for row in rows[position : position + count]:
+            pieces.setdefault(len(row.attributes), []).append(row)
+        position += count
+        for ways, members in pieces.items():
+            queries = sum(row.queries for row in members)
+            total = math.fsum(row.rmse**2 * row.queries for row in members)
+            name = f"workload[{number}] {_title(entry.to_spec())}, {ways} attributes"
+            largest = max(row.max_stddev for row in members)
+            joined.append(Row(name, (), len(members), queries, math.sqrt(total / queries), largest))
+    return joined
+
+
+def _title(spec: Mapping[str, object]) -> str:
+    if "name" in spec:
+        return str(spec["name"])
+    kind, value = next(iter(spec.items()))
+    short = kind == "pairwise" or (isinstance(value, list) and len(str(value)) < 40 and kind != "dense")
+    return f"{kind} {value}" if short else kind
+
+
+def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dict[str, object]:
+    """Return what ``select --json`` prints.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        The strategy.
+    budget : Budget
+        All figures are at this budget.
+    seconds : float
+        How long selection took.
+    """
+    selection, cost = strategy.selection, float(budget.gaussian_cost())
+    certificate, queries = selection.certificate, strategy.workload.queries
+
+    def root(squared_error: float) -> float:
+        return math.sqrt(squared_error / queries / cost)
+
+    bound = certificate.lower_bound
+    return {
+        "mechanism": selection.mechanism,
+        "reason": selection.reason,
+        "noise": selection.noise,
+        "queries": queries,
+        "rmse": root(selection.total_squared_error),
+        "rmse_before_rounding": root(selection.squared_error_before_rounding),
+        "weighted_rmse": root(selection.weighted_squared_error),
+        "total_squared_error": selection.weighted_squared_error / cost,
+        "max_stddev": math.sqrt(selection.max_variance / cost),
+        "lower_bound_rmse": None if bound is None else root(bound),
+        "lower_bound_scope": certificate.scope,
+        "gap": certificate.gap,
+        "groups": [
+            {"name": row.name, "attributes": list(row.attributes), "queries": row.queries, "rmse": row.rmse}
+            for row in by_group(strategy, budget)
+        ],
+        "privacy": privacy_figures(budget),
+        "seconds": seconds,
+        "peak_memory_mb": peak_memory_mb(),
+    }

@@ -1,0 +1,138 @@
+"""What a specification will need: sizes that are known, and memory and time roughly, without the data.
+
+Memory and time come from a few coefficients measured on two cores of an ordinary server; they are there to
+tell seconds from hours, not to be exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+from matrixdp.domain import Domain
+from matrixdp.workload import Group, Total, Workload
+
+__all__ = ["Forecast", "forecast", "measured_marginals"]
+
+#: Subsets are listed up to this many; beyond it only the groups' own marginals are counted.
+_MOST_SUBSETS = 2_000_000
+_BASE_BYTES = 250e6
+_ROWS_A_SECOND = 2.0e6
+_ANSWERS_A_SECOND = 1.3e6
+_BYTES_AN_ANSWER = 25.0
+_FLOPS_A_SECOND = 1.5e9
+_ITERATIONS = 60
+_JOINT_CELLS = 2_500
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What selection and a release will need.
+
+    Attributes
+    ----------
+    groups, queries : int
+        Of the workload.
+    marginals : int
+        How many marginals the queries split over.
+    counted_cells : int
+        Their cells, all together: about what is measured.
+    largest_marginal, largest_group : int
+        Cells, and queries.
+    disk_bytes, memory_bytes : float
+        Of a release, roughly.
+    select_seconds, release_seconds : float
+        Roughly.
+    """
+
+    groups: int
+    queries: int
+    marginals: int
+    counted_cells: int
+    largest_marginal: int
+    largest_group: int
+    disk_bytes: float
+    memory_bytes: float
+    select_seconds: float
+    release_seconds: float
+
+
+def measured_marginals(workload: Workload) -> set[tuple[str, ...]]:
+    """Return the marginals that a workload's queries split over: every subset of a group's attributes.
+
+    Parameters
+    ----------
+    workload : Workload
+        The workload.
+
+    Examples
+    --------
+    >>> from matrixdp.workload import marginals
+    >>> workload = Workload(Domain({"sex": 2, "age": 100}), marginals([["sex", "age"]]))
+    >>> sorted(measured_marginals(workload))
+    [(), ('age',), ('sex',), ('sex', 'age')]
+    """
+    own = {_asked(group) for group in workload}
+    if sum(2 ** len(names) for names in own) > _MOST_SUBSETS:
+        return own
+    return {kept for names in own for size in range(len(names) + 1) for kept in combinations(names, size)}
+
+
+def _asked(group: Group) -> tuple[str, ...]:
+    predicates = getattr(group, "predicates", None)
+    if predicates is None:
+        return group.attributes
+    return tuple(n for n, p in zip(group.attributes, predicates, strict=True) if not isinstance(p, Total))
+
+
+def forecast(workload: Workload, max_answers: int) -> Forecast:
+    """Return what a workload will need.
+
+    Parameters
+    ----------
+    workload : Workload
+        The workload.
+    max_answers : int
+        Above so many queries answers are not written.
+
+    Examples
+    --------
+    >>> from matrixdp.workload import marginals
+    >>> plan = forecast(Workload(Domain({"sex": 2, "age": 100}), marginals([1, 2])), 50_000_000)
+    >>> plan.queries, plan.marginals, plan.counted_cells, plan.largest_marginal
+    (302, 4, 303, 200)
+    """
+    domain = workload.domain
+    subsets = measured_marginals(workload)
+    cells = {names: domain.cells(names) for names in subsets}
+    counted = sum(cells.values())
+    largest_group = max(group.queries for group in workload)
+    written = workload.queries if workload.queries <= max_answers else 0
+    held = largest_group if written else 0
+    selecting = 1.0 + _selection_seconds(workload, domain)
+    return Forecast(
+        groups=len(workload),
+        queries=workload.queries,
+        marginals=len(subsets),
+        counted_cells=counted,
+        largest_marginal=max(cells.values()),
+        largest_group=largest_group,
+        disk_bytes=written * _BYTES_AN_ANSWER + 4.0 * counted,
+        memory_bytes=_BASE_BYTES + 30.0 * counted + 48.0 * held,
+        select_seconds=selecting,
+        release_seconds=selecting + 1.0 + counted / _ROWS_A_SECOND + written / _ANSWERS_A_SECOND,
+    )
+
+
+def _selection_seconds(workload: Workload, domain: Domain) -> float:
+    """Estimate the eigenproblems of distinct attributes, and of distinct groups that do not factor."""
+    sizes = {(domain[name].size, domain[name].numeric) for group in workload for name in group.attributes}
+    flops = sum(10.0 * size**3 for size, numeric in sizes if numeric)
+    joint: set[tuple[int, ...]] = set()
+    for group in workload:
+        shape = tuple(domain[name].size for name in group.attributes)
+        if not hasattr(group, "predicates") and math.prod(shape) <= _JOINT_CELLS:
+            joint.add(tuple(sorted(shape)))
+    flops += sum(10.0 * float(math.prod(shape)) ** 3 for shape in joint)
+    return _ITERATIONS * flops / _FLOPS_A_SECOND / 10

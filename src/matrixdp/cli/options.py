@@ -1,0 +1,40 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["Confidence", "Mechanism", "MechanismOption", "Spec"]
+
+
+class Mechanism(StrEnum):
+    """How a strategy is chosen."""
+
+    auto = "auto"
+    dense = "dense"
+    residual = "residual"
+    querysmasher = "querysmasher"
+    fourier = "fourier"
+
+
+Spec = Annotated[
+    Path,
+    typer.Argument(metavar="SPEC", show_default=False, help="The specification: a YAML file."),
+]
+MechanismOption = Annotated[
+    Mechanism,
+    typer.Option(
+        "--mechanism",
+        help="auto: the least expected error among those that fit. dense: the optimum on the whole domain, "
+        "for a few thousand cells. residual: one part for each marginal, with optimized weight vectors. "
+        "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis.",
+    ),
+]
+Confidence = Annotated[
+    float | None,
+    typer.Option("--confidence", help="Of the pointwise intervals (default: 0.95).", show_default=False),
+]

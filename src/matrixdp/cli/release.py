@@ -1,0 +1,162 @@
+"""The command ``release``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from matrixdp.cli.guard import guarded
+from matrixdp.cli.options import Confidence, Mechanism, MechanismOption, Spec
+
+if TYPE_CHECKING:
+    from matrixdp.api import Strategy
+    from matrixdp.cli.progress import Reporter
+    from matrixdp.privacy import Budget
+    from matrixdp.release import Release
+    from matrixdp.specification import Specification
+
+__all__ = ["release"]
+
+_MAX_ANSWERS = 50_000_000
+_SHOWN = 8
+_SMALL = 100_000
+
+
+@guarded
+def release(
+    spec: Spec,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", show_default=False, help="Where the release goes: a new folder."
+        ),
+    ],
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="The table, in place of the specification's: CSV, Parquet or DuckDB."),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="The table of a DuckDB database given by --data.")
+    ] = None,
+    strategy: Annotated[
+        Path | None,
+        typer.Option("--strategy", metavar="STRATEGY", help="Measure a strategy that `select --save` wrote."),
+    ] = None,
+    mechanism: MechanismOption = Mechanism.auto,
+    confidence: Confidence = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Write the answers as CSV too.")] = False,
+    max_answers: Annotated[
+        int, typer.Option("--max-answers", min=0, help="Above so many queries write the measurement alone.")
+    ] = _MAX_ANSWERS,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier release in that folder.")
+    ] = False,
+    seed_not_private: Annotated[
+        int | None,
+        typer.Option(
+            "--seed-not-private",
+            min=0,
+            metavar="N",
+            help="Draw the noise from a seed, to repeat a demonstration. THE RESULT IS NOT PRIVATE.",
+        ),
+    ] = None,
+) -> None:
+    """Measure a table once and write the answer to every query.
+
+    Selects a strategy (or loads one), adds exact Gaussian noise to what it measures, and writes
+    answers.parquet (one row for each query, with its standard error and interval), release.json (what was
+    measured and the privacy statement) and measurement.mdp, from which `matrixdp answer` answers further
+    queries at no further cost. The folder appears whole or not at all.
+    """
+    started = time.perf_counter()
+    from matrixdp.cli.inputs import specification_with_budget
+    from matrixdp.cli.progress import Reporter
+    from matrixdp.errors import SpecificationError
+    from matrixdp.release import staged_folder, write_release
+    from matrixdp.sources import open_source
+
+    written, budget = specification_with_budget(spec)
+    level = 0.95 if confidence is None else confidence
+    if not 0 < level < 1:
+        raise SpecificationError("--confidence", str(level), "a number above 0 and below 1")
+    path, table_name = (written.data, written.table) if data is None else (data, table)
+    if path is None:
+        raise SpecificationError("data", "nothing", "the path of a table, here or by --data")
+    open_source(str(path), table_name=table_name)
+    with Reporter() as reporter, staged_folder(out, force=force) as folder:
+        chosen = _strategy(written, budget, strategy, mechanism, reporter)
+        chosen.check_workload(written.workload)
+        measured = chosen.measure(
+            str(path),
+            budget,
+            table_name=table_name,
+            out_of_domain=written.out_of_domain,
+            max_records=written.max_records,
+            seed_not_private=seed_not_private,
+            progress=reporter.counter("measuring"),
+        )
+        result = measured.reconstruct(written.workload, level)
+        progress = reporter.counter("writing answers")
+        write_release(result, folder, csv=csv, max_answers=max_answers, progress=progress)
+    _show(result, out, time.perf_counter() - started, max_answers)
+
+
+def _strategy(
+    written: Specification, budget: Budget, saved: Path | None, mechanism: Mechanism, reporter: Reporter
+) -> Strategy:
+    from matrixdp.api import Strategy, select
+    from matrixdp.errors import StorageError
+
+    if saved is None:
+        return select(
+            written.workload,
+            neighbours=budget.neighbours,
+            mechanism=mechanism.value,
+            progress=reporter.stage,
+        )
+    strategy = Strategy.load(saved)
+    if strategy.workload.domain != written.domain:
+        raise StorageError(f"{saved}: found a strategy for another domain than that of the specification")
+    return strategy
+
+
+def _show(result: Release, out: Path, seconds: float, max_answers: int) -> None:
+    from matrixdp.cli.figures import peak_memory_mb
+    from matrixdp.cli.tables import NOT_PRIVATE, console, figure, print_answers, print_facts, print_paragraph
+    from matrixdp.release.columns import AnswerColumns
+
+    screen = console()
+    if not result.private:
+        print_paragraph(screen, NOT_PRIVATE, "")
+    queries = result.workload.queries
+    small = [group for group in result.workload if group.queries <= _SMALL]
+    few = small[:: -(-len(small) // _SHOWN)] if small else []
+    if few and queries <= max_answers:
+        import pyarrow as pa
+
+        # one answer of each of some groups, so that more than one kind is seen
+        columns = AnswerColumns(result.domain, few)
+        batches = [batch.slice(batch.num_rows // 2, 1) for batch in result.batches(few, columns)]
+        print_answers(
+            screen, pa.Table.from_batches(batches, schema=columns.schema), result.confidence, _SHOWN
+        )
+        screen.print(f"A few of {queries:,} answers.")
+    print_paragraph(screen, "Privacy", result.statement.text)
+    files = sorted(path.name for path in out.iterdir())
+    print_facts(
+        screen,
+        [
+            ("folder", str(out)),
+            ("files", ", ".join(files)),
+            ("more answers", f"matrixdp answer {out} QUERY, free of further budget"),
+            ("time, memory", f"{figure(seconds)} s, {figure(peak_memory_mb())} MB"),
+        ],
+    )
+    if queries > max_answers:
+        screen.print(
+            f"{queries:,} answers are more than --max-answers {max_answers:,}, so only the measurement was "
+            "written: `matrixdp answer` serves them."
+        )

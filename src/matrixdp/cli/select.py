@@ -1,0 +1,102 @@
+"""The command ``select``."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from matrixdp.cli.guard import guarded
+from matrixdp.cli.options import Mechanism, MechanismOption, Spec
+
+if TYPE_CHECKING:
+    from matrixdp.api import Strategy
+    from matrixdp.privacy import Budget
+
+__all__ = ["select"]
+
+#: With more groups than this the screen shows them joined.
+_SHOWN_GROUPS = 30
+
+
+@guarded
+def select(
+    spec: Spec,
+    mechanism: MechanismOption = Mechanism.auto,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, with every group.")] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="STRATEGY", help="Save the strategy here, for `release --strategy`."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Show every query group, however many.")] = False,
+) -> None:
+    """Choose the strategy for a workload, without touching the data.
+
+    Prints the expected error of every query group at the specification's budget, and the certified lower
+    bound where there is one: no strategy can do better. All errors are standard errors of counts.
+    """
+    started = time.perf_counter()
+    from matrixdp.api import select as select_strategy
+    from matrixdp.cli.figures import selection_figures
+    from matrixdp.cli.inputs import specification_with_budget
+    from matrixdp.cli.progress import Reporter
+    from matrixdp.errors import StorageError
+
+    written, budget = specification_with_budget(spec)
+    if save is not None and (save.is_dir() or not save.absolute().parent.is_dir()):
+        raise StorageError(f"{save}: found no folder to save a file of that name in")
+    with Reporter() as reporter:
+        strategy = select_strategy(
+            written.workload,
+            neighbours=budget.neighbours,
+            mechanism=mechanism.value,
+            progress=reporter.stage,
+        )
+        reporter.stage("analysing the error")
+        figures = selection_figures(strategy, budget, 0.0)
+    figures["seconds"] = time.perf_counter() - started
+    if save is not None:
+        strategy.save(save)
+    if as_json:
+        typer.echo(json.dumps(figures))
+    else:
+        _show(strategy, budget, figures, every, save)
+
+
+def _show(
+    strategy: Strategy, budget: Budget, figures: dict[str, object], every: bool, save: Path | None
+) -> None:
+    from matrixdp.cli.figures import by_entry, by_group
+    from matrixdp.cli.tables import console, figure, print_errors, print_facts
+    from matrixdp.privacy import statement
+
+    def number(key: str) -> str:
+        value = figures[key]
+        return figure(value) if isinstance(value, float) else "-"
+
+    screen = console()
+    rows = by_group(strategy, budget)
+    joined = len(rows) > _SHOWN_GROUPS and not every
+    print_errors(screen, by_entry(strategy.workload, rows) if joined else rows)
+    if joined:
+        screen.print(f"{len(rows):,} query groups, joined; --all shows every one, and so does --json.")
+    gap = strategy.certificate.gap
+    bound = "none" if gap is None else f"{number('lower_bound_rmse')} (gap {gap:.2g})"
+    promise = statement(budget.gaussian_cost(), budget, private=True)
+    facts = [
+        ("mechanism", f"{strategy.mechanism} ({strategy.selection.reason})"),
+        ("queries", f"{strategy.workload.queries:,} in {len(strategy.workload):,} groups"),
+        ("RMSE", f"{number('rmse')} (before rounding to integers {number('rmse_before_rounding')})"),
+        ("largest stddev", number("max_stddev")),
+        ("lower bound", f"{bound}; {strategy.certificate.scope}"),
+        ("privacy", f"{budget!r}, which is {figure(promise.mu)}-GDP and {figure(promise.rho)}-zCDP"),
+        ("time, memory", f"{number('seconds')} s, {number('peak_memory_mb')} MB"),
+    ]
+    if figures["weighted_rmse"] != figures["rmse"]:
+        facts.insert(3, ("weighted RMSE", f"{number('weighted_rmse')}, which the lower bound is about"))
+    if save is not None:
+        facts.append(("saved", str(save)))
+    print_facts(screen, facts)

@@ -1,0 +1,105 @@
+"""The command ``validate``."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from matrixdp.cli.guard import guarded
+from matrixdp.cli.options import Spec
+
+if TYPE_CHECKING:
+    from matrixdp.specification import Specification
+
+__all__ = ["validate"]
+
+_MAX_ANSWERS = 50_000_000
+
+
+@guarded
+def validate(
+    spec: Spec,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Check a specification without the data, and tell what to expect.
+
+    Prints the sizes of the domain and the workload, what the budget amounts to, and roughly the memory and
+    time that a release will take. Whether the data are there is checked; they are not read.
+    """
+    from matrixdp.cli.figures import privacy_figures
+    from matrixdp.cli.forecast import forecast
+    from matrixdp.cli.tables import console, figure, print_facts
+    from matrixdp.specification import load_specification
+
+    written = load_specification(spec)
+    budget = written.budget
+    privacy = None if budget is None else privacy_figures(budget)
+    expected = forecast(written.workload, _MAX_ANSWERS)
+    found = _data(written)
+    if as_json:
+        printed = {
+            "valid": True,
+            "attributes": len(written.domain),
+            "cells": written.domain.cells(),
+            **asdict(expected),
+            "privacy": privacy,
+            "data": found,
+        }
+        typer.echo(json.dumps(printed))
+        return
+    cells = written.domain.cells()
+    selecting = _seconds(expected.select_seconds)
+    facts = [
+        ("domain", f"{len(written.domain)} attributes, {_count(cells)} cells"),
+        ("workload", f"{expected.queries:,} queries in {expected.groups:,} groups"),
+        ("marginals", f"{expected.marginals:,}, the largest of {expected.largest_marginal:,} cells"),
+        ("to measure", f"about {expected.counted_cells:,} rows"),
+        ("largest group", f"{expected.largest_group:,} queries"),
+        ("disk", f"about {figure(expected.disk_bytes / 1e6)} MB"),
+        ("memory", f"about {figure(expected.memory_bytes / 1e6)} MB"),
+        ("time", f"about {selecting} to select, {_seconds(expected.release_seconds)} in all"),
+    ]
+    facts += [("privacy", _promise(written)), ("data", found)]
+    screen = console()
+    screen.print(f"{spec}: valid", style="bold", markup=False)
+    print_facts(screen, facts)
+
+
+def _promise(written: Specification) -> str:
+    from matrixdp.privacy import statement
+
+    budget = written.budget
+    if budget is None:
+        return "no budget: `select` and `release` need one"
+    promise = statement(budget.gaussian_cost(), budget, private=True)
+    return (
+        f"{budget!r}: mu {promise.mu:.4g} (GDP), rho {promise.rho:.4g} (zCDP), epsilon "
+        f"{promise.epsilon_at_reference_delta:.4g} at delta 1e-06"
+    )
+
+
+def _data(written: Specification) -> str:
+    from matrixdp.errors import SourceError
+    from matrixdp.sources import open_source
+
+    if written.data is None:
+        return "none named: give `release` the path by --data"
+    try:
+        open_source(str(written.data), table_name=written.table)
+    except SourceError as error:
+        return f"not there yet ({error})"
+    return f"{written.data} is there (not read)"
+
+
+def _count(cells: int) -> str:
+    return f"{cells:,}" if cells < 10**12 else f"{cells:.2e}"
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 60:
+        return f"{math.ceil(seconds)} s"
+    return f"{math.ceil(seconds / 60)} min"

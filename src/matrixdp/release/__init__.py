@@ -1,0 +1,7 @@
+"""Releases: answers with their standard errors, new queries, and the files that hold them."""
+
+from matrixdp.release.release import Release
+from matrixdp.release.staging import staged_folder
+from matrixdp.release.writing import MAX_ANSWERS, load_release, save_release, write_release
+
+__all__ = ["MAX_ANSWERS", "Release", "load_release", "save_release", "staged_folder", "write_release"]

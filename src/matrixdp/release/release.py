@@ -1,0 +1,253 @@
+"""A release: everything that follows from one measurement, free of further budget."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from matrixdp.domain import Domain
+from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
+from matrixdp.mechanism import Measurement
+from matrixdp.privacy import PrivacyStatement, statement
+from matrixdp.reconstruct import Estimates
+from matrixdp.release.columns import AnswerColumns
+from matrixdp.specification import entry_from_spec
+from matrixdp.strategy import ErrorAnalysis
+from matrixdp.workload import Entry, Group, Workload
+
+__all__ = ["MAX_TABLE_ROWS", "Release"]
+
+Array = NDArray[np.float64]
+
+#: A table in memory has at most this many rows.
+MAX_TABLE_ROWS = 50_000_000
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Answers with their standard errors, from one measurement.
+
+    Everything here is computed from the noisy measurement alone: any number of further queries costs no
+    further budget. Intervals are pointwise: each holds the true answer with the stated confidence, taken
+    alone.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        What was measured.
+    workload : Workload
+        What `answers` answers.
+    confidence : float
+        Of the intervals, above 0 and below 1.
+    origin : mapping
+        How the strategy was chosen, for the record: mechanism, reason, certificate.
+
+    Raises
+    ------
+    SpecificationError
+        If the confidence is not a number between 0 and 1.
+    WorkloadError
+        If the workload is over another domain than the measurement.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    >>> table = {"sex": ["male", "male", "female"]}
+    >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
+    >>> release.answers.num_rows, release.answers.column("stddev").to_pylist()[0] < 1.01
+    (2, True)
+    """
+
+    measurement: Measurement
+    workload: Workload
+    confidence: float = 0.95
+    origin: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given = self.confidence
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
+            raise SpecificationError("confidence", f"{given}", "a number above 0 and below 1")
+        if self.workload.domain != self.measurement.plan.domain:
+            raise WorkloadError("workload: found another domain than that of the measurement")
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+        return self.workload.domain
+
+    @property
+    def private(self) -> bool:
+        """False if the noise was seeded: then nothing is protected."""
+        return self.measurement.private
+
+    @cached_property
+    def statement(self) -> PrivacyStatement:
+        """What the release promises."""
+        authorization = self.measurement.authorization
+        return statement(authorization.cost, authorization.budget, self.private)
+
+    @cached_property
+    def analysis(self) -> ErrorAnalysis:
+        """Variances and covariances at the noise that was really added."""
+        return ErrorAnalysis(self.measurement.plan)
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """The reconstruction."""
+        return Estimates(self.measurement.plan, self.measurement.values)
+
+    @cached_property
+    def quantile(self) -> float:
+        """How many standard deviations the ends of an interval lie from the estimate."""
+        return float(-ndtri((1.0 - self.confidence) / 2.0))
+
+    @cached_property
+    def answers(self) -> pa.Table:
+        """The workload's answers: a PyArrow table, one row for each query in the order of the workload.
+
+        Columns: ``group``; one for each attribute that is asked about, with the value or range (null where a
+        query is a total over it); ``query``, the text of explicit queries; ``estimate``, ``stddev``, and the
+        ends ``lower`` and ``upper`` of the interval.
+
+        Raises
+        ------
+        TooLargeError
+            If there are more than `MAX_TABLE_ROWS` queries.
+        UnsupportedQueryError
+            If the measurement does not determine a query.
+        """
+        return self._table(self.workload.groups)
+
+    def answer(
+        self, entry: Entry | Mapping[str, Any], *, base_path: str | os.PathLike[str] = "."
+    ) -> pa.Table:
+        """Return the answers to new queries, free of further budget.
+
+        Parameters
+        ----------
+        entry : Entry or mapping
+            What ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` return, or an entry in the
+            form of a specification.
+        base_path : path
+            What the paths of NumPy files in a mapping are relative to.
+
+        Returns
+        -------
+        pyarrow.Table
+            In the form of `answers`.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If what was measured does not determine a query; the message says why.
+        WorkloadError
+            If the entry does not fit the domain.
+        TooLargeError
+            If there are more than `MAX_TABLE_ROWS` queries.
+        """
+        return self._table(self.groups(entry, base_path))
+
+    def groups(
+        self, entry: Entry | Mapping[str, Any], base_path: str | os.PathLike[str] = "."
+    ) -> list[Group]:
+        """Return the query groups that an entry stands for.
+
+        Parameters
+        ----------
+        entry : Entry or mapping
+            As in `answer`.
+        base_path : path
+            As in `answer`.
+        """
+        made = entry_from_spec(entry, base_path, "query") if isinstance(entry, Mapping) else entry
+        return made.expand(self.domain)
+
+    def covariance(
+        self,
+        left: Entry | Mapping[str, Any],
+        left_query: int,
+        right: Entry | Mapping[str, Any],
+        right_query: int,
+    ) -> float:
+        """Return the covariance of the estimates of two queries.
+
+        Parameters
+        ----------
+        left, right : Entry or mapping
+            Entries that stand for one group each.
+        left_query, right_query : int
+            The place of the query in its group, from 0, row-major.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If what was measured does not determine a query.
+        WorkloadError
+            If an entry stands for several groups, or has no such query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"code": 2}), mdp.marginals(1))
+        >>> measured = mdp.select(workload).measure({"code": [0, 1]}, mdp.Budget(mu=1))
+        >>> codes = mdp.marginals(1)
+        >>> abs(measured.reconstruct().covariance(codes, 0, codes, 1)) < 1e-9
+        True
+        """
+        first, second = self._query(left, left_query), self._query(right, right_query)
+        return self.analysis.covariance(*first, *second)
+
+    def _query(self, entry: Entry | Mapping[str, Any], query: int) -> tuple[Group, int]:
+        groups = self.groups(entry)
+        if len(groups) != 1:
+            raise WorkloadError(f"covariance: found an entry of {len(groups)} groups; expected one group")
+        if isinstance(query, bool) or not 0 <= int(query) < groups[0].queries:
+            raise WorkloadError(
+                f"covariance: found query {query}; expected 0 to {groups[0].queries - 1} of {groups[0].name}"
+            )
+        self.analysis.variances(groups[0])
+        return groups[0], int(query)
+
+    def batches(
+        self,
+        groups: Sequence[Group],
+        columns: AnswerColumns,
+        seen: Callable[[int, Group, Array], None] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the answers to query groups, one group in memory at a time.
+
+        Parameters
+        ----------
+        groups : sequence of Group
+            What is asked.
+        columns : AnswerColumns
+            The columns for these groups.
+        seen : callable, optional
+            Called before the rows of each group with its place, the group and its queries' variances.
+        """
+        for position, group in enumerate(groups):
+            variances = self.analysis.variances(group)
+            if seen is not None:
+                seen(position, group, variances)
+            estimates = self.estimates.answers(group)
+            yield from columns.batches(position, estimates, variances, self.quantile)
+
+    def _table(self, groups: Sequence[Group]) -> pa.Table:
+        rows = sum(group.queries for group in groups)
+        if rows > MAX_TABLE_ROWS:
+            raise TooLargeError(
+                f"{rows} answers; a table in memory has at most {MAX_TABLE_ROWS}. Ask for a part of them "
+                "with `answer`, or write them to disk"
+            )
+        columns = AnswerColumns(self.domain, groups)
+        return pa.Table.from_batches(self.batches(groups, columns), schema=columns.schema)
