@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
+from threadpoolctl import threadpool_limits
+
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, WorkloadError
 from matrixdp.mechanism import DEFAULT_MAX_RECORDS, Measurement, measure
@@ -289,15 +291,17 @@ class Strategy:
         rule = out_of_domain
         if not isinstance(rule, OutOfDomain):
             rule = OutOfDomain.from_spec(self.workload.domain, rule)
-        measurement = measure(
-            self.selection.plan,
-            open_source(table, table_name=table_name),
-            budget,
-            out_of_domain=rule,
-            max_records=max_records,
-            seed_not_private=seed_not_private,
-            progress=progress,
-        )
+        # many small products: several threads would spend their time waiting for one another
+        with threadpool_limits(limits=1, user_api="blas"):
+            measurement = measure(
+                self.selection.plan,
+                open_source(table, table_name=table_name),
+                budget,
+                out_of_domain=rule,
+                max_records=max_records,
+                seed_not_private=seed_not_private,
+                progress=progress,
+            )
         return MeasuredStrategy(self, measurement)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
+import time
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,13 +20,26 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import StorageError
 
-__all__ = ["ArchiveReader", "ArchiveWriter", "sync_folder"]
+__all__ = ["ArchiveReader", "ArchiveWriter", "sync_folder", "temporary_name"]
 
 _HEADER = "header.json"
 _DIGEST = "header.sha256"
 _CHUNK = 1 << 24
 _LARGEST_HEADER = 1 << 30
 _DTYPES = ("<f8", "<i8", "<i4")
+
+
+def temporary_name(path: Path, ending: str) -> Path:
+    """Return a hidden name beside a path that no other process uses.
+
+    Parameters
+    ----------
+    path : Path
+        Where the file or folder will go in the end.
+    ending : str
+        What it ends in.
+    """
+    return path.with_name(f".{path.name}.{os.getpid():x}-{time.time_ns():x}.{ending}")
 
 
 def sync_folder(folder: Path) -> None:
@@ -72,7 +85,7 @@ class ArchiveWriter:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
-        self._partial = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}.partial")
+        self._partial = temporary_name(self._path, "partial")
         try:
             self._zip = zipfile.ZipFile(self._partial, "x", zipfile.ZIP_STORED, allowZip64=True)
         except OSError as error:

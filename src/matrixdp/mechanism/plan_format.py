@@ -6,10 +6,12 @@ sensitivities and the privacy cost are recomputed when a plan is read.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
@@ -153,7 +155,10 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMat
     outside = archive.array(form["unsupported"]) if "unsupported" in form else None
     if outside is not None and (outside.ndim != 2 or outside.shape[1] != size):
         raise archive.damaged("the unsupported directions of a matrix do not fit it")
-    return IntegerMatrix(entries.astype(np.int64), outside)
+    with warnings.catch_warnings():
+        # a singular matrix is an error of its own
+        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
+        return IntegerMatrix(entries.astype(np.int64), outside)
 
 
 def _read_weights(

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from threadpoolctl import threadpool_limits
 
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
@@ -250,4 +251,6 @@ class Release:
                 "with `answer`, or write them to disk"
             )
         columns = AnswerColumns(self.domain, groups)
-        return pa.Table.from_batches(self.batches(groups, columns), schema=columns.schema)
+        # many small products: several threads would spend their time waiting for one another
+        with threadpool_limits(limits=1, user_api="blas"):
+            return pa.Table.from_batches(self.batches(groups, columns), schema=columns.schema)

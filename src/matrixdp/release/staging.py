@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from matrixdp.errors import StorageError
-from matrixdp.mechanism.archive import sync_folder
+from matrixdp.mechanism.archive import sync_folder, temporary_name
 
 __all__ = ["RELEASE_FILES", "RELEASE_FORMAT", "staged_folder"]
 
@@ -54,7 +53,7 @@ def staged_folder(out: str | os.PathLike[str], *, force: bool = False) -> Iterat
     """
     target = Path(os.path.abspath(out))  # noqa: PTH100 - keeps a symbolic link to where the user points
     replaces = _check(target, force)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    partial = temporary_name(target, "partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
@@ -78,7 +77,7 @@ def staged_folder(out: str | os.PathLike[str], *, force: bool = False) -> Iterat
 
 
 def _replace(partial: Path, target: Path) -> None:
-    old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
+    old = temporary_name(target, "old")
     target.replace(old)
     try:
         partial.replace(target)

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import StorageError
 from matrixdp.mechanism.saving import load_measurement, save_measurement
@@ -161,6 +162,8 @@ def _write_answers(
     total = release.workload.queries
     done = 0
     with ExitStack() as stack:
+        # many small products: several threads would spend their time waiting for one another
+        stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
         sinks = [stack.enter_context(_Sink(_parquet(folder / _ANSWERS, schema)))]
         if csv:
             sinks.append(stack.enter_context(_Sink(_csv(folder / _CSV, schema))))

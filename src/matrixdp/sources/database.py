@@ -1,15 +1,11 @@
 """Tables at a path: CSV, Parquet, DuckDB databases."""
 
-import csv
 import glob
-import gzip
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from functools import partial
-from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, cast, final
+from typing import final
 
 import duckdb
 
@@ -20,24 +16,23 @@ from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
 from matrixdp.sources.source import Marginal, Progress
 from matrixdp.sources.sql import identifier, literal
+from matrixdp.sources.text import read_texts
 
 __all__ = ["PathSource"]
 
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
 _DATABASE = (".duckdb", ".ddb", ".db")
-_DELIMITERS = (",", ";", "\t", "|")
 _Opened = tuple[duckdb.DuckDBPyRelation, list[str]]
 
 
 @final
 class PathSource:
-    """A table at a path, read by DuckDB.
+    """A table at a path, counted by DuckDB.
 
-    Columns of CSV files are texts, and nothing about their form is guessed from their records: the first line
-    names the columns and, by the names that the domain wants, tells the delimiter. An empty field is a null.
-    A record that is malformed (too many fields, broken quotes, not UTF-8) is left out; one that is too short
-    ends in nulls.
+    The columns of CSV files are texts, and nothing about their form is guessed from their records: the first
+    line names the columns and, by the names that the domain wants, tells the delimiter. See
+    `matrixdp.sources.text` for what makes a record.
 
     Parameters
     ----------
@@ -100,30 +95,10 @@ class PathSource:
             files = [glob.escape(file) for file in self._files]
             relation = connection.read_parquet(files, union_by_name=True)
             return relation, list(relation.columns)
-        return self._open_text(connection, request)
-
-    def _open_text(self, connection: duckdb.DuckDBPyConnection, request: Request) -> _Opened:
-        forms: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        for file in self._files:
-            delimiter, header = _header(file, request.domain.names)
+        headers, records = read_texts(self._files, request.domain.names)
+        for header in headers:
             request.check_columns(header)
-            forms.setdefault((delimiter, tuple(header)), []).append(literal(glob.escape(file)))
-        relation: duckdb.DuckDBPyRelation | None = None
-        for (delimiter, names), files in forms.items():
-            wanted = ", ".join(f"c{names.index(name)} AS a{i}" for i, name in enumerate(request.domain.names))
-            columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
-            # One thread: the parallel reader can lose or refuse good records that follow a bad one.
-            query = (
-                f"SELECT {wanted} FROM read_csv([{', '.join(files)}], auto_detect = false, "  # noqa: S608
-                f"header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', "
-                f"columns = {{{columns}}}, ignore_errors = true, null_padding = true, strict_mode = true, "
-                "parallel = false)"
-            )
-            part = connection.sql(query)
-            relation = part if relation is None else relation.union(part)
-        if relation is None:
-            raise SourceError(f"there is no file {self.path!r}")
-        return relation, list(request.domain.names)
+        return connection.from_arrow(records), list(request.domain.names)
 
     def _open_database(self, connection: duckdb.DuckDBPyConnection) -> _Opened:
         connection.execute(f"ATTACH {literal(self._files[0])} AS source (READ_ONLY)")
@@ -173,25 +148,3 @@ def _format(file: str) -> str:
             return kind
     known = ", ".join((*_TEXT, *_PARQUET, *_DATABASE))
     raise SourceError(f"the kind of {file!r} is told by its ending, which must be one of {known}")
-
-
-def _header(file: str, wanted: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the delimiter and the names of the columns of a CSV file."""
-    delimiters = ("\t",) if ".tsv" in Path(file).suffixes[-2:] else _DELIMITERS
-    best: tuple[str, list[str]] | None = None
-    for delimiter in delimiters:
-        names = _first_line(file, delimiter)
-        if best is None or len(set(names) & set(wanted)) > len(set(best[1]) & set(wanted)):
-            best = delimiter, names
-    if best is None or not best[1]:
-        raise SourceError(f"{file!r} is empty; its first line must name the columns")
-    return best
-
-
-def _first_line(file: str, delimiter: str) -> list[str]:
-    with ExitStack() as stack:
-        data: IO[bytes] = stack.enter_context(Path(file).open("rb"))
-        if file.lower().endswith(".gz"):
-            data = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=data)))
-        lines = stack.enter_context(TextIOWrapper(data, encoding="utf-8-sig", newline=""))
-        return next(csv.reader(lines, delimiter=delimiter), [])

@@ -100,7 +100,8 @@ def code(attribute: Attribute, column: nw.Expr, kind: Kind) -> nw.Expr:
             for position, category in enumerate(attribute.categories)
             if (condition := _is_category(column, category, kind)) is not None
         ]
-        return total(found) - 1
+        # Where no category can match, a constant would lose the number of records.
+        return total(found) - 1 if found else nw.when(column.is_null()).then(nw.lit(-1)).otherwise(nw.lit(-1))
     if isinstance(attribute, Bins):
         first, last = attribute.edges[0], attribute.edges[-1]
         inside = (column >= first) & ((column <= last) if attribute.closed else (column < last))

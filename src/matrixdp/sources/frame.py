@@ -51,10 +51,7 @@ def frame_source(table: object) -> Source:
         table = table.to_native()
     if isinstance(table, duckdb.DuckDBPyRelation):
         return RelationSource(table)
-    try:
-        frame: Any = nw.from_native(table, pass_through=True)
-    except Exception:  # noqa: BLE001  the table's own attributes may raise anything
-        frame = None
+    frame: Any = guarded(lambda: nw.from_native(table, pass_through=True), READING)
     if isinstance(frame, nw.DataFrame):
         return EagerSource(frame)
     if isinstance(frame, nw.LazyFrame):

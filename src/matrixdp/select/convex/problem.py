@@ -48,20 +48,24 @@ class Design:
     iterations: int
 
     @property
-    def gradient(self) -> Array:
-        """d sqrt(bound) / dV, up to the factor 1/2: the matrix N = D^(1/2) (D^(1/2) V D^(1/2))^(-1/2) D^(1/2).
+    def gradient_factor(self) -> Array:
+        """Z with N = Z'Z = D^(1/2) (D^(1/2) V D^(1/2))^(-1/2) D^(1/2), shape (r, N).
 
-        Shape (N, N); tr(N V) is the square root of the bound, for every rank.
+        N / 2 is the derivative of the square root of ``bound`` with respect to V, for every rank;
+        tr(N V) is that square root.
         """
-        # X = B'B scaled; with M = R D R' the factor is B = M^(-1/4) Q' R / sqrt(max g), rows orthogonal
-        # in the D-weighted inner product with norms s^(1/2) (up to scale).
+        # The rows of B are orthogonal in the D-weighted inner product, with squared norms proportional to
+        # s, the square roots of the eigenvalues of M; their sum is tr M^(1/2), the square root of the bound.
         weighted = self.factor * self.p
-        norms = np.einsum("aj,aj->a", weighted, self.factor)  # proportional to s
-        scale = math.sqrt(self.bound) / float(norms.sum())  # s = scale * norms, as tr M^(1/2) = sqrt(bound)
-        # loading_a = B_a s^(1/2) sqrt(max g); N = sum_a (p L_a)(p L_a)' / s_a^3
-        roots = norms * scale
-        rows = weighted * (scale**0.5 * roots**-1.0)[:, None]
-        return rows.T @ rows
+        norms = np.einsum("aj,aj->a", weighted, self.factor)
+        scale = math.sqrt(self.bound) / float(norms.sum())
+        return weighted * (scale**0.5 / (norms * scale))[:, None]
+
+    @property
+    def gradient(self) -> Array:
+        """N itself, shape (N, N); see ``gradient_factor``."""
+        factor = self.gradient_factor
+        return factor.T @ factor
 
 
 def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:

@@ -19,10 +19,10 @@ __all__ = ["MAX_JOINT_CELLS", "BlockSolution", "SubSolution", "SubSolver"]
 Array = NDArray[np.float64]
 
 #: Sub-workloads that do not factor are solved jointly up to this many cells.
-MAX_JOINT_CELLS = 2_500
+MAX_JOINT_CELLS = 2_000
 #: ... or up to this many explicit queries, over at most ``MAX_ROW_CELLS`` cells.
 MAX_JOINT_ROWS = 1_000
-MAX_ROW_CELLS = 20_000
+MAX_ROW_CELLS = 8_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +91,8 @@ class SubSolver:
         Relative gap to reach.
     joint_cells : int
         Sub-workloads that do not factor are solved jointly up to this many cells.
+    row_cells : int
+        ... and where there are only explicit queries, fewer than cells, up to this many.
     weigh_rows : bool
         Whether larger ones get row weights beyond the best product.
     starts : dict
@@ -106,6 +108,7 @@ class SubSolver:
     pieces: Pieces
     gap: float = DEFAULT_GAP
     joint_cells: int = MAX_JOINT_CELLS
+    row_cells: int = MAX_ROW_CELLS
     weigh_rows: bool = True
     starts: dict[Hashable, Array] = field(default_factory=dict)
     products: dict[Hashable, list[Design]] = field(default_factory=dict)
@@ -222,7 +225,7 @@ class SubSolver:
         )
         start_key = ("joint", tuple(sizes), tuple(t.kept for t in terms), tuple(len(r) for _, r in explicit))
         if key not in self.solved:
-            if not terms and queries < cells and queries <= MAX_JOINT_ROWS and cells <= MAX_ROW_CELLS:
+            if not terms and queries < cells and queries <= MAX_JOINT_ROWS and cells <= self.row_cells:
                 stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
                 design = self.dense_rows(stacked, sizes, self.gap, self.starts.get(start_key))
                 self.starts[start_key] = design.p

@@ -22,6 +22,7 @@ from matrixdp.select.residual.subproblem import BlockSolution, SubSolution, SubS
 
 #: While weights are searched, larger sub-workloads that do not factor are solved by structure.
 MAX_SEARCHED_CELLS = 420
+MAX_SEARCHED_ROW_CELLS = 1_000
 
 __all__ = ["Objective", "optimized_weights", "uniform_weights"]
 
@@ -58,7 +59,13 @@ class Objective:
         loosest = max((len(c.sizes) for c in self.split.classes), default=0)
         gap = self.gap if loosest < 2 else self.joint_gap
         solver = SubSolver(
-            pieces, gap, MAX_SEARCHED_CELLS, weigh_rows=False, starts=self.starts, products=self.products
+            pieces,
+            gap,
+            MAX_SEARCHED_CELLS,
+            MAX_SEARCHED_ROW_CELLS,
+            weigh_rows=False,
+            starts=self.starts,
+            products=self.products,
         )
         gradient = [np.zeros(size) for size in self.split.sizes]
         mean_squares = np.zeros(len(self.split.slots))  # d phi / d t of each slot
@@ -117,8 +124,8 @@ class Objective:
             self._spread_structured(solver, sub, joint, 0.5 * value / joint.loss, gradient, sensitivities)
         elif joint is not None:
             assert joint.design is not None
-            middle = 0.5 * value / math.sqrt(joint.bound) * joint.design.gradient
-            self._spread_joint(solver, sub, joint, middle, gradient, sensitivities)
+            share = 0.5 * value / math.sqrt(joint.bound)
+            self._spread_joint(solver, sub, joint, share, gradient, sensitivities)
         shares = self._term_shares(solver, sub, solution, value)
         for product, share in zip(sub.products, shares, strict=True):
             for slot in product.contracted:
@@ -184,11 +191,13 @@ class Objective:
         solver: SubSolver,
         sub: SubWorkload,
         block: BlockSolution,
-        middle: Array,
+        share: float,
         gradient: list[Array],
         sensitivities: dict[int, Array],
     ) -> None:
+        assert block.design is not None
         sizes = [sub.sizes[axis] for axis in block.axes]
+        middle = share * block.design.gradient if block.terms else np.zeros((0, 0))
         for term in block.terms:
             grams = [solver.slot_gram(slot) for slot in term.kept]
             tensor = middle.reshape(*sizes, *sizes)
@@ -202,10 +211,11 @@ class Objective:
                 addition = term.coefficient * partial
                 current = sensitivities.get(slot)
                 sensitivities[slot] = addition if current is None else current + addition
+        factor = block.design.gradient_factor
         for item in sub.rows:
-            scaled = item.weight * middle
+            scale = share * item.weight
             for type_, part in solver.pieces.explicit_gradient(
-                item.explicit, item.kept, lambda rows, scaled=scaled: rows @ scaled
+                item.explicit, item.kept, lambda rows, scale=scale: scale * ((rows @ factor.T) @ factor)
             ):
                 gradient[type_] += part
 

@@ -1,0 +1,65 @@
+"""Domains and workloads of the published comparisons."""
+
+from __future__ import annotations
+
+import matrixdp as mdp
+
+__all__ = ["ADULT", "CPS", "adult", "all_ranges", "cps", "hybrid", "mix", "numeric_pairs", "one_and_two_way"]
+
+#: The sizes of categorical and of numeric attributes.
+ADULT = ((42, 16, 15, 9, 7, 6, 5, 2, 2), (100, 100, 100, 99, 85))
+CPS = ((7, 4, 2), (100, 50))
+
+
+def _domain(sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> mdp.Domain:
+    categorical, numeric = sizes
+    forms: dict[str, object] = {f"c{i}": [str(v) for v in range(n)] for i, n in enumerate(categorical)}
+    forms |= {f"x{i}": range(n) for i, n in enumerate(numeric)}
+    return mdp.Domain(forms)
+
+
+def adult() -> mdp.Domain:
+    """Return the Adult domain: nine categorical and five numeric attributes."""
+    return _domain(ADULT)
+
+
+def cps() -> mdp.Domain:
+    """Return the CPS domain: three categorical and two numeric attributes."""
+    return _domain(CPS)
+
+
+def hybrid(domain: mdp.Domain, ways: list[int]) -> mdp.Workload:
+    """Return every k-way product of identity on categorical and prefix on numeric attributes."""
+    return mdp.Workload(domain, mdp.kway(ways, {"categorical": "identity", "numeric": "prefix"}))
+
+
+def mix(size: int, attributes: int) -> mdp.Workload:
+    """Return 1-way ranges, 2-way affine and 3-way prefixes."""
+    domain = mdp.Domain({f"a{i}": range(size) for i in range(attributes)})
+    return mdp.Workload(
+        domain,
+        mdp.kway(1, {"numeric": "range"}),
+        mdp.pairwise("affine"),
+        mdp.kway(3, {"numeric": "prefix"}),
+    )
+
+
+def one_and_two_way(kind: str, size: int = 10, attributes: int = 40) -> mdp.Workload:
+    """Return the 1-way and 2-way queries of one kind; those of affine and abs are prefixes on one attribute."""
+    domain = mdp.Domain({f"a{i}": range(size) for i in range(attributes)})
+    if kind in ("affine", "abs"):
+        return mdp.Workload(domain, mdp.kway(1, "prefix"), mdp.pairwise(kind))
+    return mdp.Workload(domain, mdp.kway([1, 2], kind))
+
+
+def numeric_pairs(domain: mdp.Domain, kind: str) -> mdp.Workload:
+    """Return 1-way prefixes (identity on categorical attributes) and comparisons of the numeric pairs."""
+    names = [a.name for a in domain.attributes if a.numeric]
+    return mdp.Workload(domain, mdp.kway(1, {"categorical": "identity", "numeric": "prefix"}),
+                        mdp.pairwise(kind, attributes=names))
+
+
+def all_ranges(size: int = 50, attributes: int = 40) -> mdp.Workload:
+    """Return all 1-way and 2-way ranges."""
+    domain = mdp.Domain({f"a{i}": range(size) for i in range(attributes)})
+    return mdp.Workload(domain, mdp.kway([1, 2], "range"))

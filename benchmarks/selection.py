@@ -1,0 +1,44 @@
+"""Select for one of the named workloads and print the error at mu = 1.
+
+    python benchmarks/selection.py mix --size 40 --attributes 10 --mechanism querysmasher
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import matrixdp as mdp
+from harness import emit
+from schemas import adult, all_ranges, hybrid, mix
+
+WORKLOADS = {
+    "mix": lambda size, attributes: mix(size, attributes),
+    "adult": lambda _size, _attributes: hybrid(adult(), [1, 2, 3]),
+    "all-ranges": lambda size, attributes: all_ranges(size, attributes),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("workload", choices=sorted(WORKLOADS))
+    parser.add_argument("--size", type=int, default=10, help="values of each attribute")
+    parser.add_argument("--attributes", type=int, default=10)
+    parser.add_argument("--mechanism", default="auto")
+    given = parser.parse_args()
+    workload = WORKLOADS[given.workload](given.size, given.attributes)
+    selection = mdp.select(workload, mechanism=given.mechanism).selection
+    emit(
+        {
+            "queries": workload.queries,
+            "groups": len(workload),
+            "parts": len(selection.plan.parts),
+            "mechanism": selection.mechanism,
+            "rmse_before_rounding": math.sqrt(selection.squared_error_before_rounding / workload.queries),
+            "rmse": math.sqrt(selection.total_squared_error / workload.queries),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The shape of the package: small files, imports one way, sorted faces, one door to data and noise."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import matrixdp
+
+PACKAGE = Path(matrixdp.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+MOST_LINES = 400
+#: Each room may import from itself and from rooms of a lower number.
+ORDER = {
+    "errors": 0,
+    "domain": 1,
+    "linops": 2,
+    "workload": 3,
+    "noise": 4,
+    "privacy": 4,
+    "specification": 5,
+    "strategy": 6,
+    "select": 7,
+    "reconstruct": 8,
+    "sources": 9,
+    "mechanism": 10,
+    "release": 11,
+    "api": 12,
+    "cli": 13,
+}
+
+
+def place(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of this package that a module imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{place(path)}: relative import"
+            found.add(str(node.module))
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name == "matrixdp" or name.startswith("matrixdp.")}
+
+
+def importers(target: str) -> set[str]:
+    return {
+        place(path)
+        for path in FILES
+        if room(path) != target
+        and any(
+            name == f"matrixdp.{target}" or name.startswith(f"matrixdp.{target}.") for name in imports(path)
+        )
+    }
+
+
+@pytest.mark.parametrize("path", FILES, ids=place)
+def test_files_are_small(path: Path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+def test_every_room_has_its_place():
+    rooms = {room(path) for path in FILES} - {"__init__"}
+    assert rooms == set(ORDER)
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent != PACKAGE or p.name == "api.py"], ids=place)
+def test_imports_point_one_way(path: Path):
+    own = room(path)
+    for name in imports(path):
+        if name == "matrixdp":
+            assert own == "cli", "the face is for users"
+            continue
+        other = name.split(".")[1]
+        assert other == own or ORDER[other] < ORDER[own], f"{place(path)} imports {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=place)
+def test_faces_are_sorted_and_true(path: Path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    name = ".".join(part for part in parts if part != "__init__")
+    module = importlib.import_module(name)
+    assert module.__doc__, "a module says what it is for"
+    if not hasattr(module, "__all__"):
+        # a package that only holds its modules
+        assert path.name == "__init__.py"
+        return
+    plain = [listed for listed in module.__all__ if not listed.startswith("__")]
+    for listed in module.__all__:
+        assert hasattr(module, listed)
+    assert len(set(module.__all__)) == len(module.__all__)
+    constants = [n for n in plain if n.isupper()]
+    classes = [n for n in plain if n[0].isupper() and not n.isupper()]
+    others = [n for n in plain if not n[0].isupper()]
+    assert plain == sorted(plain) or plain == sorted(constants) + sorted(classes) + sorted(others)
+
+
+def test_only_the_measurement_draws_noise():
+    assert importers("noise") == {"mechanism/measure.py"}
+
+
+def test_sources_are_opened_in_few_places_and_read_in_one():
+    assert importers("sources") == {"api.py", "cli/release.py", "cli/validate.py", "mechanism/measure.py"}
+    readers = set()
+    for path in FILES:
+        if room(path) == "sources":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Attribute) and called.attr == "marginals":
+                readers.add(place(path))
+    assert readers == {"mechanism/measure.py"}
+
+
+def test_nothing_prints_but_the_commands():
+    for path in FILES:
+        calls = [n.func for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
+        assert "print" not in {func.id for func in calls if isinstance(func, ast.Name)}, place(path)
+
+
+def test_nothing_is_pickled():
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        assert "import pickle" not in text
+        assert "allow_pickle=True" not in text

@@ -1,0 +1,328 @@
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from matrixdp.cli.options import Mechanism
+from matrixdp.select import MECHANISMS
+
+SPEC = """
+data: people.parquet
+domain:
+  sex: [female, male]
+  age: {min: 0, max: 19}
+  code: 6
+workload:
+  - marginals: [0, 1, 2]
+  - product: {sex: identity, age: prefix}
+    weight: 2
+    name: age CDF by sex
+  - dense: queries.npy
+    attributes: [code]
+privacy: {epsilon: 1.0, delta: 1.0e-6}
+"""
+KEYS = {
+    "mechanism", "noise", "queries", "rmse", "rmse_before_rounding", "weighted_rmse", "total_squared_error",
+    "max_stddev", "lower_bound_rmse", "gap", "groups", "privacy", "seconds", "peak_memory_mb",
+}  # fmt: skip
+RUNNER = CliRunner()
+
+
+def run(*arguments: object):
+    return RUNNER.invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    ages = np.arange(300) * 7 % 23  # some are out of domain
+    table = {"sex": ["female", "male", "male"] * 100, "age": ages, "code": ages % 6}
+    pl.DataFrame(table).write_parquet(folder / "people.parquet")
+    np.save(folder / "queries.npy", np.tri(6))
+    (folder / "people.yaml").write_text(SPEC)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def released(home: Path) -> Path:
+    result = run("release", home / "people.yaml", "--out", home / "out", "--csv")
+    assert result.exit_code == 0, result.stderr
+    assert "adding or removing one record" in " ".join(result.stdout.split())
+    assert "95 % interval" in result.stdout
+    assert "answers.parquet" in result.stdout
+    return home / "out"
+
+
+def test_select_prints_one_json_object_with_all_keys(home: Path):
+    result = run("select", home / "people.yaml", "--json")
+    assert result.exit_code == 0
+    figures = json.loads(result.stdout)
+    assert set(figures) >= KEYS
+    workload = mdp.load_specification(home / "people.yaml").workload
+    assert figures["queries"] == workload.queries
+    assert [group["name"] for group in figures["groups"]] == [group.name for group in workload]
+    assert set(figures["groups"][0]) == {"name", "attributes", "queries", "rmse"}
+    total = sum(group["rmse"] ** 2 * group["queries"] for group in figures["groups"])
+    assert figures["rmse"] == pytest.approx((total / figures["queries"]) ** 0.5)
+    assert figures["rmse_before_rounding"] <= figures["rmse"] <= 1.005 * figures["rmse_before_rounding"]
+    assert figures["total_squared_error"] == pytest.approx(figures["weighted_rmse"] ** 2 * figures["queries"])
+    assert figures["lower_bound_rmse"] <= figures["weighted_rmse"]
+    assert figures["gap"] < 0.01
+    assert figures["privacy"]["budget"] == {"epsilon": 1.0, "delta": 1e-06, "neighbours": "add_remove"}
+    assert figures["seconds"] > 0
+    assert figures["peak_memory_mb"] > 10
+
+
+def test_select_shows_every_group_of_a_small_workload(home: Path):
+    result = run("select", home / "people.yaml")
+    assert result.exit_code == 0
+    for text in ("age CDF by sex", "RMSE", "lower bound", "mechanism", "largest stddev"):
+        assert text in result.stdout
+    for mechanism in ("dense", "residual", "querysmasher", "fourier"):
+        result = run("select", home / "people.yaml", "--mechanism", mechanism, "--json")
+        assert json.loads(result.stdout)["mechanism"] == mechanism
+
+
+def test_select_joins_many_groups_and_says_how_to_see_them_all(tmp_path: Path):
+    domain = "\n".join(f"  a{i}: 3" for i in range(8))
+    text = f"domain:\n{domain}\nworkload:\n  - marginals: [1, 2]\nprivacy: {{mu: 1}}\n"
+    (tmp_path / "s.yaml").write_text(text)
+    result = run("select", tmp_path / "s.yaml")
+    assert "36 query groups, joined; --all" in " ".join(result.stdout.split())
+    assert "a0, a1" not in result.stdout
+    assert "a0, a1" in run("select", tmp_path / "s.yaml", "--all").stdout
+
+
+def test_mechanisms_are_those_of_selection():
+    assert tuple(Mechanism) == MECHANISMS
+
+
+def test_a_saved_strategy_is_released(home: Path, tmp_path: Path):
+    saved = tmp_path / "strategy.mdp"
+    assert run("select", home / "people.yaml", "--save", saved).exit_code == 0
+    out = tmp_path / "out"
+    result = run("release", home / "people.yaml", "--strategy", saved, "--out", out)
+    assert result.exit_code == 0
+    assert (
+        mdp.load_release(out).answers.num_rows
+        == mdp.load_specification(home / "people.yaml").workload.queries
+    )
+
+
+def test_release_writes_what_it_says(home: Path, released: Path):
+    names = {path.name for path in released.iterdir()}
+    assert names == {"answers.csv", "answers.parquet", "measurement.mdp", "release.json"}
+    written = json.loads((released / "release.json").read_text())
+    assert written["privacy"]["epsilon"] == 1.0
+    assert written["privacy"]["delta_at_epsilon"] <= 1e-6
+    answers = pq.read_table(released / "answers.parquet")
+    assert written["answers"]["rows"] == answers.num_rows
+    assert not [path for path in home.iterdir() if path.name.startswith(".")]
+
+
+def test_release_takes_data_and_options_from_the_command_line(home: Path, tmp_path: Path):
+    pl.read_parquet(home / "people.parquet").write_csv(tmp_path / "other.csv")
+    options = ("--data", tmp_path / "other.csv", "--confidence", "0.5", "--max-answers", "3")
+    result = run("release", home / "people.yaml", "--out", tmp_path / "out", *options)
+    assert result.exit_code == 0, result.stderr
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"measurement.mdp", "release.json"}
+    assert "matrixdp answer" in result.stdout
+    assert mdp.load_release(tmp_path / "out").confidence == 0.5
+
+
+def test_a_seeded_release_is_labelled_everywhere(home: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    result = run("release", home / "people.yaml", "--out", out, "--seed-not-private", "3")
+    assert "NOT PRIVATE" in result.stdout
+    assert json.loads((out / "release.json").read_text())["private"] is False
+    query = "marginals: 0"
+    assert "NOT PRIVATE" in run("answer", out, query).stdout
+    assert json.loads(run("answer", out, query, "--json").stdout)["private"] is False
+    assert "NOT PRIVATE" in run("answer", out, query, "--csv").stderr
+
+
+def test_answer_needs_no_data(released: Path, tmp_path: Path):
+    query = "product: {age: {ranges: [[0, 9]]}, sex: identity}"
+    printed = json.loads(run("answer", released, query, "--json").stdout)
+    assert printed["private"] is True
+    assert [(row["sex"], row["age"]) for row in printed["answers"]] == [("female", "0-9"), ("male", "0-9")]
+    assert all(row["lower"] < row["estimate"] < row["upper"] for row in printed["answers"])
+    (tmp_path / "q.yaml").write_text(f"- {query}\n")
+    from_file = json.loads(run("answer", released, tmp_path / "q.yaml", "--json").stdout)
+    assert from_file == printed
+    assert "0-9" in run("answer", released, query).stdout
+    lines = run("answer", released, query, "--csv").stdout.splitlines()
+    assert lines[0] == '"group","sex","age","estimate","stddev","lower","upper"'
+    assert len(lines) == 3
+    wide = json.loads(run("answer", released, query, "--json", "--confidence", "0.999").stdout)["answers"]
+    assert wide[0]["lower"] < printed["answers"][0]["lower"]
+    np.save(tmp_path / "rows.npy", np.ones((1, 6)))
+    (tmp_path / "dense.yaml").write_text("dense: rows.npy\nattributes: [code]\n")
+    assert run("answer", released, tmp_path / "dense.yaml").exit_code == 0
+
+
+def test_answer_shows_a_part_of_many(released: Path):
+    result = run("answer", released, "product: {age: range}")
+    assert "50 of 210 answers shown" in result.stdout
+    assert "answers shown" not in run("answer", released, "product: {age: range}", "--all").stdout
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("marginals: 3", "which was not measured|asks more"),
+        ("marginals: 4", "at most 3"),
+        ("product: {agee: prefix}", "did you mean 'age'"),
+        ("product: {age: {ranges: [[0, 99]]}}", r"product\.age\.ranges\[0\]"),
+        ("nothing", "no file and no entry"),
+        ("a: [", "query|line"),
+        ("[]: 1", "."),
+        ("a: 1", "expected"),
+    ],
+)
+def test_wrong_queries_are_refused_with_the_reason(released: Path, query: str, says: str):
+    result = run("answer", released, query)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert len(result.stderr.splitlines()) == 1
+    assert re.search(says, result.stderr), result.stderr
+
+
+def test_answer_refuses_what_is_no_release(tmp_path: Path, released: Path):
+    for folder in (tmp_path, tmp_path / "absent"):
+        result = run("answer", folder, "marginals: 0")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "release" in result.stderr
+    assert run("answer", released, "marginals: 0", "--json", "--csv").exit_code == 2
+    assert run("answer", released, "marginals: 0", "--confidence", "95").exit_code == 2
+
+
+def test_validate_checks_without_the_data(home: Path, tmp_path: Path):
+    result = run("validate", home / "people.yaml")
+    assert result.exit_code == 0
+    for text in ("valid", "queries", "groups", "marginals", "memory", "time", "mu 0.2367", "is there"):
+        assert text in " ".join(result.stdout.split())
+    printed = json.loads(run("validate", home / "people.yaml", "--json").stdout)
+    assert printed["valid"] is True
+    assert printed["cells"] == 240
+    (tmp_path / "s.yaml").write_text("data: absent.csv\ndomain: {code: 3}\nworkload: [{marginals: 1}]\n")
+    result = run("validate", tmp_path / "s.yaml")
+    assert result.exit_code == 0
+    assert "not there yet" in result.stdout
+    assert "no budget" in result.stdout
+    (tmp_path / "s.yaml").write_text("domain: {code: 3}\nworkload: [{marginals: 1}]\n")
+    assert "--data" in run("validate", tmp_path / "s.yaml").stdout
+
+
+WRONG = [
+    ("marginals: [0, 1, 2]", "marginals: [[sex, agee]]", "'agee'"),
+    ("age: {min: 0, max: 19}", "age: {edges: [0, 10, 5]}", "overlap"),
+    ("[female, male]", "[female, male, female]", "second time"),
+    ("age: prefix", "age: {ranges: [[0, 99]]}", "ranges"),
+    ("weight: 2", "weight: .nan", "weight"),
+    ("weight: 2", "weight: -1", "weight"),
+    ("weight: 2", "weight: 0", "weight"),
+    ("privacy: {epsilon: 1.0, delta: 1.0e-6}", "", "privacy"),
+    ("delta: 1.0e-6", "delta: 1.5", "privacy.delta"),
+    ("{epsilon: 1.0, delta: 1.0e-6}", "{epsilon: 1.0}", "delta"),
+    ("{epsilon: 1.0, delta: 1.0e-6}", "{rho: 0}", "privacy.rho"),
+    ("{epsilon: 1.0, delta: 1.0e-6}", "{mu: .inf}", "privacy.mu"),
+    ("dense: queries.npy", "dense: absent.npy", "no such file"),
+    ("sex: identity, age: prefix", "sex: identity, sex: prefix", "twice|duplicate|second"),
+    (SPEC.split("workload:")[1].split("privacy:")[0], " []\n", "workload"),
+]
+
+
+@pytest.mark.parametrize("command", ["select", "release"])
+@pytest.mark.parametrize(
+    ("old", "new", "says"), WRONG, ids=[new.strip() or "no budget" for _, new, _ in WRONG]
+)
+def test_wrong_specifications_are_one_clear_error(
+    home: Path, tmp_path: Path, command: str, old: str, new: str, says: str
+):
+    assert old in SPEC
+    (tmp_path / "queries.npy").write_bytes((home / "queries.npy").read_bytes())
+    (tmp_path / "people.parquet").write_bytes((home / "people.parquet").read_bytes())
+    (tmp_path / "s.yaml").write_text(SPEC.replace(old, new))
+    before = {path.name for path in tmp_path.iterdir()}
+    options = ["--out", tmp_path / "out"] if command == "release" else ["--save", tmp_path / "saved.mdp"]
+    result = run(command, tmp_path / "s.yaml", *options)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert re.search(says, result.stderr), result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_release_refuses_before_it_reads_anything(home: Path, tmp_path: Path, released: Path):
+    spec = home / "people.yaml"
+    (tmp_path / "other.yaml").write_text(
+        SPEC.replace("max: 19", "max: 18").replace("people", str(home / "people"))
+    )
+    (tmp_path / "queries.npy").write_bytes((home / "queries.npy").read_bytes())
+    saved = tmp_path / "other.mdp"
+    assert run("select", tmp_path / "other.yaml", "--save", saved).exit_code == 0
+    ones = tmp_path / "ones.mdp"
+    mdp.select(mdp.Workload(mdp.load_specification(spec).domain, mdp.marginals(1))).save(ones)
+    out = tmp_path / "out"
+    for says, options in (
+        ("earlier release", ("--out", released)),
+        ("no file", ("--out", out, "--data", tmp_path / "absent.csv")),
+        ("table", ("--out", out, "--data", home / "people.parquet", "--table", "people")),
+        ("confidence", ("--out", out, "--confidence", "95")),
+        ("another domain", ("--out", out, "--strategy", saved)),
+        ("no such file", ("--out", out, "--strategy", tmp_path / "absent.mdp")),
+        ("not measured|asks more", ("--out", out, "--strategy", ones)),
+    ):
+        result = run("release", spec, *options)
+        assert result.exit_code == 2, says
+        assert re.search(says, result.stderr), result.stderr
+        assert not out.exists()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_select_refuses_to_save_where_it_cannot(home: Path, tmp_path: Path):
+    for path in (tmp_path, tmp_path / "absent" / "s.mdp"):
+        result = run("select", home / "people.yaml", "--save", path)
+        assert result.exit_code == 2
+        assert "folder" in result.stderr
+
+
+def test_help_teaches_and_the_version_is_told():
+    for command in ([], ["select"], ["release"], ["answer"], ["validate"]):
+        result = run(*command, "--help")
+        assert result.exit_code == 0
+        assert len(result.stdout) > 200
+    assert run("--version").stdout.strip() == f"matrixdp {mdp.__version__}"
+    assert run("relase").exit_code == 2
+
+
+def test_help_is_light():
+    code = (
+        "import sys, matrixdp.cli.app; "
+        "print(sorted({'numpy', 'scipy', 'pyarrow', 'duckdb', 'pydantic', 'rich'} & set(sys.modules)))"
+    )
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert time.perf_counter() - started < 5
+
+
+def test_the_program_ends_with_the_status(home: Path, tmp_path: Path):
+    program = [sys.executable, "-c", "from matrixdp.cli.app import main; main()"]
+    good = subprocess.run([*program, "validate", home / "people.yaml"], capture_output=True, text=True)
+    assert (good.returncode, good.stderr) == (0, "")
+    bad = subprocess.run([*program, "validate", tmp_path / "absent.yaml"], capture_output=True, text=True)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert "no such file" in bad.stderr

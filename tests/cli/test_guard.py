@@ -1,0 +1,100 @@
+import pytest
+import typer
+
+from matrixdp.cli.forecast import forecast, measured_marginals
+from matrixdp.cli.guard import guarded
+from matrixdp.cli.progress import Reporter
+from matrixdp.cli.tables import figure
+from matrixdp.domain import Domain
+from matrixdp.errors import PrivacyError, TooLargeError
+from matrixdp.workload import Workload, kway, marginals, pairwise, product
+
+
+def ending(error: BaseException) -> int:
+    @guarded
+    def command() -> None:
+        raise error
+
+    with pytest.raises(typer.Exit) as raised:
+        command()
+    return raised.value.exit_code
+
+
+def test_wrong_input_ends_with_2(capsys: pytest.CaptureFixture[str]):
+    assert ending(PrivacyError("budget: found nothing")) == 2
+    assert ending(TooLargeError("too many cells")) == 2
+    assert capsys.readouterr().err == "Error: budget: found nothing\nError: too many cells\n"
+
+
+def test_other_failures_end_with_1_and_quote_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("MATRIXDP_DEBUG", raising=False)
+    assert ending(ValueError("a secret")) == 1
+    assert ending(MemoryError("a secret")) == 1
+    assert ending(OSError(28, "No space left on device", "/out")) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "secret" not in printed.err
+    assert "ValueError" in printed.err
+    assert "/out: No space left on device" in printed.err
+    monkeypatch.setenv("MATRIXDP_DEBUG", "1")
+
+    @guarded
+    def command() -> None:
+        raise ValueError("everything")
+
+    with pytest.raises(ValueError, match="everything"):
+        command()
+
+
+def test_interrupts_and_exits_pass():
+    for error in (KeyboardInterrupt(), typer.Abort(), typer.Exit(0)):
+
+        @guarded
+        def command(error: BaseException = error) -> None:
+            raise error
+
+        with pytest.raises(type(error)):
+            command()
+
+
+def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]):
+    with Reporter() as reporter:
+        reporter._show()
+        reporter.stage("selecting", 0.5)
+        reporter.counter("writing")(1, 2)
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "")
+
+
+def test_progress_is_shown_at_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    with Reporter() as reporter:
+        reporter._show()
+        reporter.stage("selecting", 0.5)
+    reporter._show()
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "selecting" in printed.err
+
+
+def test_forecasts_count_marginals():
+    domain = Domain({"a": 2, "b": 3, "c": {"min": 0, "max": 4}, "d": {"min": 0, "max": 5}})
+    workload = Workload(
+        domain, marginals([0, 2]), pairwise("affine"), product(a="identity", b="total"), kway(3, "prefix")
+    )
+    assert len(measured_marginals(workload)) == 1 + 4 + 6 + 4
+    expected = forecast(workload, 10)
+    assert expected.queries == workload.queries
+    assert expected.largest_marginal == 3 * 5 * 6
+    assert expected.disk_bytes < forecast(workload, 10**6).disk_bytes
+    wide = Domain({f"a{i}": 2 for i in range(30)})
+    assert forecast(Workload(wide, product(dict.fromkeys(wide.names, "identity"))), 10).marginals == 1
+
+
+def test_figures_are_short():
+    assert [figure(x) for x in (0.0, 1.0, 999.96, 1234.5, 1e15, 1e-9)] == [
+        "0", "1", "1000", "1,234", "1.000e+15", "1e-09",
+    ]  # fmt: skip

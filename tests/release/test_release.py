@@ -1,0 +1,180 @@
+import math
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
+from matrixdp.release import release as release_module
+from matrixdp.release.columns import AnswerColumns
+
+DOMAIN = mdp.Domain(
+    {"sex": ["female", "male"], "age": {"min": 0, "max": 9}, "income": {"edges": [0, 10, 25, 50]}}
+)
+AGES = np.arange(600) % 10
+TABLE = {"sex": ["female", "male", "male"] * 200, "age": AGES, "income": (AGES * 7) % 50}
+
+
+@pytest.fixture(scope="module")
+def workload() -> mdp.Workload:
+    return mdp.Workload(
+        DOMAIN,
+        mdp.marginals([0, 1]),
+        mdp.product(sex="identity", age="range"),
+        mdp.product(age={"sets": [[0, 1], [9]]}, income="total", name="some ages"),
+        mdp.pairwise("affine", attributes=["age", "income"]),
+    )
+
+
+@pytest.fixture(scope="module")
+def strategy(workload: mdp.Workload) -> mdp.Strategy:
+    return mdp.select(workload)
+
+
+@pytest.fixture(scope="module")
+def release(strategy: mdp.Strategy) -> mdp.Release:
+    return strategy.measure(TABLE, mdp.Budget(mu=100)).reconstruct()
+
+
+def truth(workload: mdp.Workload) -> np.ndarray:
+    """The exact answers, by brute force over the records."""
+    answers = []
+    codes = np.stack(
+        [[DOMAIN["sex"].code_of(v) for v in TABLE["sex"]], AGES, np.digitize(TABLE["income"], [10, 25])]
+    )
+    for group in workload:
+        counts = np.zeros(group.sizes)
+        places = [codes[DOMAIN.index(name)] for name in group.attributes]
+        if places:
+            np.add.at(counts, tuple(places), 1)
+        else:
+            counts += codes.shape[1]
+        answers.append(group.rows() @ counts.ravel())
+    return np.concatenate(answers)
+
+
+def test_the_rows_are_the_queries_in_order(release: mdp.Release, workload: mdp.Workload):
+    answers = release.answers
+    assert answers.num_rows == workload.queries
+    assert answers.schema.names == [
+        "group", "sex", "age", "income", "query", "estimate", "stddev", "lower", "upper",
+    ]  # fmt: skip
+    rows = answers.to_pylist()
+    assert {k: rows[0][k] for k in ("group", "sex", "age", "income", "query")} == {
+        "group": "total", "sex": None, "age": None, "income": None, "query": None,
+    }  # fmt: skip
+    assert (rows[1]["sex"], rows[2]["sex"]) == ("female", "male")
+    ranged = [row for row in rows if row["group"] == "sex, age: identity x range"]
+    assert [row["age"] for row in ranged[:3]] == ["0", "0-1", "0-2"]
+    assert ranged[55]["sex"] == "male"
+    named = [row for row in rows if row["group"] == "some ages"]
+    assert [(row["age"], row["income"]) for row in named] == [("0 | 1", None), ("9", None)]
+    explicit = [row for row in rows if row["query"] is not None]
+    assert [row["query"] for row in explicit][:2] == ["age + income <= 0", "age + income <= 1"]
+    assert all(row["age"] is None for row in explicit)
+
+
+def test_estimates_are_close_to_the_truth(release: mdp.Release, workload: mdp.Workload):
+    estimate = release.answers.column("estimate").to_numpy()
+    stddev = release.answers.column("stddev").to_numpy()
+    assert np.abs((estimate - truth(workload)) / stddev).max() < 6
+    assert stddev.max() < 0.2
+
+
+def test_intervals_are_symmetric_and_follow_the_confidence(strategy: mdp.Strategy):
+    measured = strategy.measure(TABLE, mdp.Budget(rho=1))
+    for confidence, quantile in (
+        (0.95, 1.959963984540054),
+        (0.5, 0.6744897501960817),
+        (0.999, 3.2905267314919255),
+    ):
+        answers = measured.reconstruct(confidence=confidence).answers
+        estimate, stddev, lower, upper = (
+            answers.column(name).to_numpy() for name in ("estimate", "stddev", "lower", "upper")
+        )
+        np.testing.assert_allclose(upper - estimate, quantile * stddev, rtol=1e-9)
+        np.testing.assert_allclose(estimate - lower, quantile * stddev, rtol=1e-9)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 95, math.nan, True, "high"])
+def test_a_confidence_outside_0_to_1_is_refused(release: mdp.Release, confidence):
+    with pytest.raises(SpecificationError, match="confidence"):
+        mdp.Release(release.measurement, release.workload, confidence)
+
+
+def test_standard_errors_are_those_that_were_promised(strategy: mdp.Strategy, release: mdp.Release):
+    stddev = release.answers.column("stddev").to_numpy()
+    budget = mdp.Budget(mu=100)
+    assert math.sqrt((stddev**2).mean()) == pytest.approx(strategy.rmse(budget), rel=1e-4)
+    assert stddev.max() == pytest.approx(strategy.max_stddev(budget), rel=1e-4)
+
+
+def test_new_queries_agree_with_sums_of_answers(release: mdp.Release):
+    cells = release.answer(mdp.marginals([["sex"]])).column("estimate").to_numpy()
+    total = release.answer({"marginals": 0})
+    assert cells.sum() == pytest.approx(total.column("estimate")[0].as_py())
+    asked = release.answer(mdp.product(age={"ranges": [[0, 4]]}, income="total")).to_pylist()
+    assert [(row["age"], "income" in row) for row in asked] == [("0-4", False)]
+
+
+def test_unsupported_queries_are_refused_with_the_reason(release: mdp.Release):
+    with pytest.raises(UnsupportedQueryError, match="sex, income"):
+        release.answer(mdp.marginals([["sex", "income"]]))
+    with pytest.raises(UnsupportedQueryError):
+        release.covariance(mdp.marginals([["sex", "income"]]), 0, mdp.marginals(0), 0)
+
+
+def test_covariances_agree_with_variances(release: mdp.Release):
+    sexes, total = mdp.marginals([["sex"]]), mdp.marginals(0)
+    variances = [[release.covariance(sexes, i, sexes, j) for j in range(2)] for i in range(2)]
+    stddev = release.answer(sexes).column("stddev").to_numpy()
+    np.testing.assert_allclose(np.sqrt(np.diag(variances)), stddev, rtol=1e-9)
+    whole = release.covariance(total, 0, total, 0)
+    assert np.sum(variances) == pytest.approx(whole)
+    for wrong in (2, -1, True):
+        with pytest.raises(WorkloadError, match="query"):
+            release.covariance(sexes, wrong, total, 0)
+    with pytest.raises(WorkloadError, match="groups"):
+        release.covariance(mdp.marginals(1), 0, total, 0)
+
+
+def test_a_workload_over_another_domain_is_refused(release: mdp.Release):
+    other = mdp.Workload(mdp.Domain({"sex": ["male", "female"]}), mdp.marginals(1))
+    with pytest.raises(WorkloadError, match="another domain"):
+        mdp.Release(release.measurement, other)
+
+
+def test_tables_past_the_limit_are_refused(release: mdp.Release, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(release_module, "MAX_TABLE_ROWS", 9)
+    assert release.answer(mdp.marginals([["sex"]])).num_rows == 2
+    with pytest.raises(TooLargeError, match="at most 9"):
+        release.answer(mdp.marginals([["age"]]))
+
+
+def test_batches_join_to_the_same_rows():
+    workload = mdp.Workload(DOMAIN, mdp.product(sex="identity", age="prefix", income="identity"))
+    columns = AnswerColumns(DOMAIN, workload.groups)
+    queries = workload.queries
+    whole = list(columns.batches(0, np.arange(queries), np.ones(queries), 1.0))
+    pieces = list(columns.batches(0, np.arange(queries), np.ones(queries), 1.0, rows=7))
+    assert [batch.num_rows for batch in pieces] == [7, 7, 7, 7, 7, 7, 7, 7, 4]
+    assert [row for batch in pieces for row in batch.to_pylist()] == whole[0].to_pylist()
+
+
+def test_attributes_may_have_the_names_of_columns():
+    names = {"group": 2, "estimate": 3, "estimate_attribute": 2, "query": 2}
+    workload = mdp.Workload(mdp.Domain(names), mdp.marginals(1))
+    answers = mdp.select(workload).measure(
+        {name: [0, 1] for name in names}, mdp.Budget(mu=1)
+    ).reconstruct().answers  # fmt: skip
+    assert answers.schema.names == [
+        "group", "group_attribute", "estimate_attribute_attribute", "estimate_attribute",
+        "query_attribute", "estimate", "stddev", "lower", "upper",
+    ]  # fmt: skip
+    assert answers.column("estimate_attribute").to_pylist()[5:7] == ["0", "1"]
+
+
+def test_the_statement_names_the_budget(release: mdp.Release):
+    assert release.private
+    assert release.statement.mu <= 100
+    assert "100-GDP" in release.statement.text

@@ -1,0 +1,231 @@
+"""Files: CSV, Parquet and DuckDB databases."""
+
+import csv
+import gzip
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import SourceError
+from matrixdp.sources import open_source
+
+DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}})
+BOTH = ("sex", "age")
+
+
+def counts(path, domain=DOMAIN, subset=BOTH, rule=None, **options):
+    ((found, array),) = open_source(path, **options).marginals(domain, [subset], rule or OutOfDomain.drop())
+    assert found == subset
+    return array
+
+
+def expected(*records):
+    array = np.zeros((2, 10), dtype=np.int64)
+    for record in records:
+        array[record] += 1
+    return array
+
+
+def write(path, text):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("plain.csv", "age,sex\n3,male\n4,female\n"),
+        ("windows.csv", "age,sex\r\n3,male\r\n4,female\r\n"),
+        ("no_last_newline.csv", "age,sex\n3,male\n4,female"),
+        ("semicolons.csv", "age;sex\n3;male\n4;female\n"),
+        ("pipes.txt", "age|sex\n3|male\n4|female\n"),
+        ("tabs.csv", "age\tsex\n3\tmale\n4\tfemale\n"),
+        ("tabs.tsv", "age\tsex\n3\tmale\n4\tfemale\n"),
+        ("marked.csv", b"\xef\xbb\xbfage,sex\n3,male\n4,female\n"),
+        ("quoted.csv", '"age","sex","a ""note"""\n"3","male","a,b"\n 4.0 ,"female","two\nlines"\n'),
+        ("more_columns.csv", "x,age,y,sex\n1,3,2,male\n1,4,2,female\n"),
+        ("null_fields.csv", "age,sex\n3,male\n,male\n4,\n4,female\n"),
+        ("packed.csv.gz", gzip.compress(b"age,sex\n3,male\n4,female\n")),
+        ("it's [1] odd?.csv", "age,sex\n3,male\n4,female\n"),
+    ],
+)
+def test_csv(tmp_path, name, text):
+    path = write(tmp_path / name, text)
+    np.testing.assert_array_equal(counts(path), expected((1, 3), (0, 4)))
+    np.testing.assert_array_equal(counts(str(path)), expected((1, 3), (0, 4)))
+
+
+MALFORMED = {
+    "short": (b"male,4\n", [(1, 4)]),
+    "long": (b"male,5,x,y,z\n", [(1, 5)]),
+    "one field": (b"male\n", []),
+    "empty": (b"\n\n", []),
+    "quote closed too early": (b'"un"closed",7,q\n', []),
+    "quote inside": (b'male,6,ab"c\n', [(1, 6)]),
+    "quote after a space": (b'male, "6",x "\n', []),
+    "two lines": (b'female,8,"two\nlines"\n', [(0, 8)]),
+    "two lines of Windows": (b'female,8,"two\r\nlines"\r\n', [(0, 8)]),
+    "not UTF-8": (b"male,7,\xff\n", [(1, 7)]),
+    "not UTF-8 in a category": (b"m\xffale,7,x\n", []),
+    "null characters": (b"male,\x007,x\nmale,7,\x00\n", [(1, 7)]),
+    "carriage returns": (b"male,7,x\rmale,7,x\rmale,7,x\n", [(1, 7)]),
+    "a long field": (b"male,6," + b"x" * 3_000_000 + b"\n", [(1, 6)]),
+    "a long field that holds records": (b'male,6,"' + b"male,6,x\n" * 30_000 + b'"\n', [(1, 6)]),
+    "never closed": (b'"male,2,x', []),
+}
+
+
+@pytest.mark.parametrize("case", sorted(MALFORMED))
+def test_a_malformed_record_changes_no_other(tmp_path, case):
+    record, meant = MALFORMED[case]
+    after = b"" if case == "never closed" else b"female,2,b\nfemale,3,c\n"
+    path = write(tmp_path / "t.csv", b"sex,age,note\nfemale,1,a\n" + record + after)
+    others = [(0, 1)] if case == "never closed" else [(0, 1), (0, 2), (0, 3)]
+    np.testing.assert_array_equal(counts(path), expected(*others, *meant))
+
+
+def test_the_limit_of_fields_is_put_back(tmp_path):
+    before = csv.field_size_limit()
+    counts(write(tmp_path / "t.csv", "sex,age\nmale,3\n"))
+    assert csv.field_size_limit() == before
+
+
+fields = st.text(alphabet="ab\",;\n\t '\\é3", max_size=5)
+
+
+@given(
+    records=st.lists(st.tuples(fields, st.sampled_from(["male", "female", "x"]), st.integers(0, 11), fields)),
+    end=st.sampled_from(["\n", "\r\n"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+    delimiter=st.sampled_from(",;\t|"),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_written_well_is_read_exactly(tmp_path, records, end, quoting, delimiter):
+    with (tmp_path / "t.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator=end, quoting=quoting, delimiter=delimiter)
+        writer.writerows([("first", "sex", "age", "last"), *records])
+    good = [(int(sex == "male"), age) for _, sex, age, _ in records if sex != "x" and age < 10]
+    np.testing.assert_array_equal(counts(tmp_path / "t.csv"), expected(*good))
+
+
+@pytest.mark.parametrize("body", ["", "\x00\x00\n", '"', "\n\n\n", ",,,,,,\n", '"a""\n', "\\\n"])
+def test_no_body_of_a_csv_file_raises(tmp_path, body):
+    path = write(tmp_path / "t.csv", "sex,age\n" + body)
+    np.testing.assert_array_equal(counts(path), expected())
+
+
+def test_random_bytes_do_not_raise(tmp_path):
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        noise = rng.choice(np.frombuffer(b'\x00\xff",\n\rab3"', np.uint8), 300).tobytes()
+        counts(write(tmp_path / "t.csv", b"sex,age\nmale,3\n" + noise))
+
+
+def test_nothing_is_guessed_from_records(tmp_path):
+    rows = "".join(f"female,{i % 10}\n" for i in range(50_000))
+    path = write(tmp_path / "t.csv", "sex,age\n" + rows + "male,three\nmale,3\n")
+    array = counts(path)
+    assert array.sum() == 50_001
+    assert array[1, 3] == 1
+
+
+def test_a_glob_counts_every_file_once(tmp_path):
+    write(tmp_path / "a.csv", "sex,age\nmale,3\nmale,3\n")
+    write(tmp_path / "b.csv", "age;note;sex\n3;x;male\n")
+    write(tmp_path / "c.csv", "sex,age\nmale,3\n")
+    np.testing.assert_array_equal(counts(tmp_path / "*.csv"), expected(*[(1, 3)] * 4))
+    write(tmp_path / "d.csv.gz", gzip.compress(b"sex,age\nmale,3\n"))
+    np.testing.assert_array_equal(counts(tmp_path / "*.csv*"), expected(*[(1, 3)] * 5))
+    for name in "ab":
+        pq.write_table(pa.table({"sex": ["male"], "age": [3]}), tmp_path / f"{name}.parquet")
+    np.testing.assert_array_equal(counts(tmp_path / "*.parquet"), expected((1, 3), (1, 3)))
+
+
+def test_a_parquet_file_whose_name_is_a_pattern(tmp_path):
+    pq.write_table(pa.table({"sex": ["male"], "age": [3]}), tmp_path / "w[1].parquet")
+    pq.write_table(pa.table({"sex": ["female"], "age": [4]}), tmp_path / "w1.parquet")
+    np.testing.assert_array_equal(counts(tmp_path / "w[1].parquet"), expected((1, 3)))
+
+
+def database(path):
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE people (sex VARCHAR, age INTEGER)")
+        connection.execute("INSERT INTO people VALUES ('male', 3), ('female', 4), (NULL, 4), ('male', 99)")
+    return path
+
+
+def test_a_database(tmp_path):
+    path = database(tmp_path / "it's.duckdb")
+    before = path.read_bytes()
+    np.testing.assert_array_equal(counts(path), expected((1, 3), (0, 4)))
+    np.testing.assert_array_equal(counts(path, table_name="people"), expected((1, 3), (0, 4)))
+    np.testing.assert_array_equal(counts(path, table_name="main.people"), expected((1, 3), (0, 4)))
+    assert path.read_bytes() == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["it's.duckdb"]
+
+
+def test_a_database_of_several_tables(tmp_path):
+    path = database(tmp_path / "t.db")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute('CREATE SCHEMA other; CREATE VIEW other."a ""b""" AS SELECT * FROM main.people')
+    np.testing.assert_array_equal(counts(path, table_name='a "b"'), expected((1, 3), (0, 4)))
+    np.testing.assert_array_equal(counts(path, table_name="people"), expected((1, 3), (0, 4)))
+    with pytest.raises(SourceError, match=r"no single table; name one of its tables: 'people', 'other\.a"):
+        counts(path)
+    with pytest.raises(SourceError, match="no table 'persons'"):
+        counts(path, table_name="persons")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none.csv", r"no file '.*none\.csv'"),
+        ("none*.parquet", r"no file matches '.*none"),
+        ("t.xlsx", "told by its ending"),
+        ("", "is a folder"),
+    ],
+)
+def test_paths_that_are_no_table(tmp_path, name, message):
+    write(tmp_path / "t.xlsx", "")
+    with pytest.raises(SourceError, match=message):
+        open_source(tmp_path / name)
+
+
+def test_files_of_two_kinds(tmp_path):
+    write(tmp_path / "a.csv", "sex,age\n")
+    write(tmp_path / "a.parquet", "")
+    with pytest.raises(SourceError, match="several kinds"):
+        open_source(tmp_path / "a.*")
+
+
+def test_several_databases(tmp_path):
+    database(tmp_path / "a.db")
+    database(tmp_path / "b.db")
+    with pytest.raises(SourceError, match="several databases"):
+        open_source(tmp_path / "*.db")
+
+
+def test_a_table_name_is_for_databases(tmp_path):
+    with pytest.raises(SourceError, match="not a DuckDB database"):
+        open_source(write(tmp_path / "t.csv", "sex,age\n"), table_name="people")
+    with pytest.raises(SourceError, match="DuckDB database only"):
+        open_source(pa.table({"sex": ["male"]}), table_name="people")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.db", "t.csv.gz"])
+def test_files_that_are_not_what_they_say(tmp_path, name):
+    path = write(tmp_path / name, b"")
+    with pytest.raises(SourceError):
+        counts(path)
+
+
+def test_out_of_domain_values_of_a_file_become_the_named_one(tmp_path):
+    path = write(tmp_path / "t.csv", "sex,age\nmale,3\nx,3\nfemale,oops\n")
+    rule = OutOfDomain.from_spec(DOMAIN, {"sex": {"other": "male"}, "age": {"other": 9}})
+    np.testing.assert_array_equal(counts(path, rule=rule), expected((1, 3), (1, 3), (0, 9)))

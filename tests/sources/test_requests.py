@@ -1,0 +1,215 @@
+"""What is refused before counting, and that no message tells anything about the data."""
+
+import inspect
+import os
+import sys
+import traceback
+
+import duckdb
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import DomainError, SourceError, TooLargeError
+from matrixdp.sources import open_source
+from matrixdp.sources.frame import frame_source
+from matrixdp.sources.guard import guarded
+from matrixdp.sources.lazy import LazySource, unions
+from matrixdp.sources.requests import MOST_CELLS
+
+SECRET = "Waldemar-4711"  # noqa: S105
+DOMAIN = Domain({"sex": ["female", "male"], "age": 10})
+TABLE = pa.table({"sex": ["male", "female", None], "age": [1, 2, 3]})
+
+
+def sources(table, folder):
+    pq.write_table(table, folder / "t.parquet")
+    (folder / "t.csv").write_text(table.to_pandas().to_csv(index=False))
+    with duckdb.connect(str(folder / "t.duckdb")) as connection:
+        connection.register("given", table)
+        connection.execute("CREATE TABLE people AS SELECT * FROM given")
+    return {
+        "parquet": open_source(folder / "t.parquet"),
+        "csv": open_source(folder / "t.csv"),
+        "database": open_source(folder / "t.duckdb"),
+        "pandas": open_source(table.to_pandas()),
+        "polars": open_source(pl.from_arrow(table)),
+        "lazy": open_source(pl.from_arrow(table).lazy()),
+        "pyarrow": open_source(table),
+        "relation": open_source(duckdb.connect().from_arrow(table)),
+        "arrays": open_source(table.to_pydict()),
+    }
+
+
+KINDS = ["parquet", "csv", "database", "pandas", "polars", "lazy", "pyarrow", "relation", "arrays"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_missing_column_is_named_by_the_call(kind, tmp_path):
+    source = sources(TABLE.rename_columns(["Sex", "aeg"]), tmp_path)[kind]
+    with pytest.raises(SourceError, match="no columns 'sex', 'age'; did you mean 'Sex'"):
+        source.marginals(DOMAIN, [()], OutOfDomain())
+    with pytest.raises(SourceError, match="no column 'age'; did you mean 'aeg'"):
+        source.marginals(Domain({"Sex": ["male"], "age": 3}), [("Sex",)], OutOfDomain())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wrong_requests_are_refused_by_the_call(kind, tmp_path):
+    source = sources(TABLE, tmp_path)[kind]
+    with pytest.raises(DomainError, match="no attribute 'aeg'"):
+        source.marginals(DOMAIN, [("aeg",)], OutOfDomain())
+    with pytest.raises(DomainError, match="named twice"):
+        source.marginals(DOMAIN, [("age", "age")], OutOfDomain())
+    with pytest.raises(DomainError, match="codes 0 to 1"):
+        source.marginals(DOMAIN, [()], OutOfDomain({"sex": 2}))
+    large = Domain({"sex": MOST_CELLS // 2, "age": 3})
+    with pytest.raises(TooLargeError, match="sex, age has"):
+        source.marginals(large, [("sex", "age")], OutOfDomain())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_progress_and_the_total(kind, tmp_path):
+    source = sources(TABLE, tmp_path)[kind]
+    seen = []
+    subsets = [(), ("age",), ("age", "sex")]
+    found = dict(source.marginals(DOMAIN, subsets, OutOfDomain(), lambda *done: seen.append(done)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert found[()].shape == ()
+    assert found[()] == 2
+    assert found[("age", "sex")].shape == (10, 2)
+    assert all(array.dtype == np.int64 and array.flags.c_contiguous for array in found.values())
+    assert list(source.marginals(DOMAIN, [], OutOfDomain())) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_source_can_be_counted_again(kind, tmp_path):
+    source = sources(TABLE, tmp_path)[kind]
+    first, second = (dict(source.marginals(DOMAIN, [("sex",)], OutOfDomain())) for _ in range(2))
+    np.testing.assert_array_equal(first[("sex",)], second[("sex",)])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("csv", "arrays")])
+def test_types_that_cannot_be_read_are_named(kind, tmp_path):
+    table = pa.table({"sex": pa.array([0], pa.timestamp("us")), "age": [1]})
+    with pytest.raises(SourceError, match=r"column 'sex' has the type .*convert it first"):
+        sources(table, tmp_path)[kind].marginals(DOMAIN, [()], OutOfDomain())
+
+
+def test_a_date_is_not_a_number():
+    table = pa.table({"sex": ["male"], "age": pa.array([1], pa.date32())})
+    for source in (table, pl.from_arrow(table).lazy()):
+        with pytest.raises(SourceError, match=r"column 'age' has the type D(ATE|ate); a numeric"):
+            open_source(source).marginals(DOMAIN, [()], OutOfDomain())
+
+
+@pytest.mark.parametrize(
+    "table", [None, 3, [1, 2], object(), np.zeros((2, 2)), pd.Series([1]), pl.Series([1])]
+)
+def test_what_is_no_table(table):
+    with pytest.raises(SourceError, match="is not a table"):
+        open_source(table)
+
+
+def test_arrays_of_different_lengths():
+    with pytest.raises(SourceError, match="one length"):
+        open_source({"sex": ["male"], "age": [1, 2]}).marginals(DOMAIN, [()], OutOfDomain())
+
+
+def test_two_columns_of_one_name(tmp_path):
+    frame = pd.DataFrame([["male", "female", 1]], columns=["sex", "sex", "age"])
+    with pytest.raises(SourceError, match="could not read the table"):
+        open_source(frame).marginals(DOMAIN, [()], OutOfDomain())
+    (tmp_path / "t.csv").write_text("sex,sex,age\nmale,female,1\n")
+    with pytest.raises(SourceError, match="2 columns named 'sex'"):
+        open_source(tmp_path / "t.csv").marginals(DOMAIN, [()], OutOfDomain())
+
+
+def test_wrapped_frames_are_taken():
+    for wrapped in (nw.from_native(TABLE), nw.from_native(pl.from_arrow(TABLE).lazy())):
+        ((_, total),) = frame_source(wrapped).marginals(DOMAIN, [()], OutOfDomain())
+        assert total == 2
+
+
+def everything(error):
+    """All texts that a handler or a log could get at."""
+    seen, texts, pending = set(), [], [error]
+    while pending:
+        current = pending.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        texts += [str(current), repr(current), repr(current.args), *getattr(current, "__notes__", [])]
+        pending += [current.__cause__, current.__context__]
+    return "\n".join([*texts, *traceback.format_exception(error)])
+
+
+def test_an_engines_error_leaves_nothing_behind():
+    with pytest.raises(SourceError) as caught:
+        guarded(lambda: int(SECRET), "read the table")
+    assert SECRET not in everything(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", ["lazy", "relation", "database", "narwhals"])
+def test_an_engine_that_fails_on_a_value_does_not_tell_it(kind, tmp_path):
+    columns = {"sex": ["male", "male"], "age": ["1", SECRET]}
+    if kind == "lazy":
+        frame = pl.LazyFrame(columns).with_columns(pl.col("age").cast(pl.Int64, strict=True))
+        source = open_source(frame)
+    else:
+        path = tmp_path / "t.duckdb"
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE raw (sex VARCHAR, age VARCHAR)")
+            connection.execute("INSERT INTO raw VALUES ('male', '1'), ('male', ?)", [SECRET])
+            connection.execute("CREATE VIEW people AS SELECT sex, CAST(age AS INTEGER) AS age FROM raw")
+        if kind == "database":
+            source = open_source(path, table_name="people")
+        else:
+            relation = duckdb.connect(str(path), read_only=True).sql("SELECT * FROM people")
+            source = open_source(relation) if kind == "relation" else LazySource(nw.from_native(relation))
+    with pytest.raises(SourceError, match="could not") as caught:
+        list(source.marginals(DOMAIN, [("sex",)], OutOfDomain()))
+    assert SECRET not in everything(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_out_of_domain_leave_no_trace(kind, tmp_path, capfd, caplog):
+    table = pa.table({"sex": ["male", SECRET, "female"], "age": ["1", "2", SECRET]})
+    found = dict(sources(table, tmp_path)[kind].marginals(DOMAIN, [(), ("sex",)], OutOfDomain()))
+    assert found[()] == 1
+    output = capfd.readouterr()
+    assert output.out == output.err == caplog.text == ""
+
+
+def test_sources_hold_no_table_of_their_own():
+    source = open_source(TABLE)
+    before = sys.getrefcount(TABLE)
+    list(source.marginals(DOMAIN, [("sex",)], OutOfDomain()))
+    assert sys.getrefcount(TABLE) == before
+
+
+def test_counting_leaves_no_files_in_the_working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    list(open_source(TABLE).marginals(DOMAIN, [("sex",)], OutOfDomain()))
+    assert os.listdir() == []  # noqa: PTH208
+
+
+def test_unions_hold_every_marginal_within_the_limit():
+    domain = Domain(dict.fromkeys("abcdef", 10))
+    subsets = [("a", "b"), ("b", "c"), ("d", "e"), ("f",), (), ("a", "b", "c", "d", "e")]
+    gathered = unions(domain, subsets, 1000)
+    assert sorted(subset for _, members in gathered for subset in members) == sorted(subsets)
+    for union, members in gathered:
+        assert all(set(member) <= set(union) for member in members)
+        assert domain.cells(union) <= 1000 or union in members
+
+
+def test_call_checks_and_iteration_counts():
+    for source in (open_source(TABLE), open_source(pl.from_arrow(TABLE).lazy())):
+        assert inspect.isgenerator(source.marginals(DOMAIN, [()], OutOfDomain()))
