@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -60,7 +61,9 @@ def main() -> None:
         row: dict[str, Any] = {"name": name, "queries": workload.queries}
         row["published"] = dict(zip(_COLUMNS, published, strict=True))
         for mechanism in ("fourier", "querysmasher", "residual"):
+            started = time.perf_counter()
             row[mechanism] = _figures(workload, mechanism)
+            print(f"{name}, {mechanism}: {time.perf_counter() - started:.1f} s", file=sys.stderr)
         rows.append(row)
     emit({"rows": rows})
 

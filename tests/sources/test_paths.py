@@ -75,6 +75,7 @@ MALFORMED = {
     "not UTF-8 in a category": (b"m\xffale,7,x\n", []),
     "null characters": (b"male,\x007,x\nmale,7,\x00\n", [(1, 7)]),
     "carriage returns": (b"male,7,x\rmale,7,x\rmale,7,x\n", [(1, 7)]),
+    "a carriage return near the end": (b"male,7,x\r3\n", [(1, 7)]),
     "a long field": (b"male,6," + b"x" * 3_000_000 + b"\n", [(1, 6)]),
     "a long field that holds records": (b'male,6,"' + b"male,6,x\n" * 30_000 + b'"\n', [(1, 6)]),
     "never closed": (b'"male,2,x', []),
@@ -122,7 +123,7 @@ def test_no_body_of_a_csv_file_raises(tmp_path, body):
 
 def test_random_bytes_do_not_raise(tmp_path):
     rng = np.random.default_rng(1)
-    for _ in range(10):
+    for _ in range(30):
         noise = rng.choice(np.frombuffer(b'\x00\xff",\n\rab3"', np.uint8), 300).tobytes()
         counts(write(tmp_path / "t.csv", b"sex,age\nmale,3\n" + noise))
 

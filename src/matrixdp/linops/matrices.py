@@ -148,13 +148,13 @@ class CenteredMatrix(MeasuredMatrix):
         return self.size * (self.size - 1)
 
     def multiply(self, array: Array) -> Array:
-        return self.size * array - array.sum(axis=0, keepdims=True)
+        return np.asarray(self.size * array - array.sum(axis=0, keepdims=True))
 
     def solve(self, answers: Array) -> Array:
-        return (answers - answers.mean(axis=0, keepdims=True)) / self.size
+        return np.asarray((answers - answers.mean(axis=0, keepdims=True)) / self.size)
 
     def covariance(self) -> Array:
-        return (np.eye(self.size) - 1.0 / self.size) / self.size**2
+        return np.asarray((np.eye(self.size) - 1.0 / self.size) / self.size**2)
 
     def column_squares(self) -> NDArray[np.int64]:
         squares = np.ones((self.size, self.size), dtype=np.int64)
@@ -218,11 +218,11 @@ class IntegerMatrix(MeasuredMatrix):
 
     @property
     def columns(self) -> int:
-        return self.entries.shape[1]
+        return int(self.entries.shape[1])
 
     @property
     def rows(self) -> int:
-        return self.entries.shape[0]
+        return int(self.entries.shape[0])
 
     @cached_property
     def max_entry(self) -> int:

@@ -109,16 +109,17 @@ def _choose(
         except TooLargeError:
             whole = None
     refusal: MatrixDPError | None = None
-    plan = None
+    apart: tuple[Plan, Certificate] | None = None
     try:
-        plan, certificate = select_by_decomposition(workload, "residual", gap, progress)
+        apart = select_by_decomposition(workload, "residual", gap, progress)
     except TooLargeError as error:
         refusal = error
-    if plan is None:
+    if apart is None:
         if whole is None or mechanism == "residual":
             assert refusal is not None
             raise refusal
         return *whole, "dense", f"the decomposition does not fit: {refusal}"
+    plan, certificate = apart
     if whole is None:
         return plan, certificate, "residual", f"{shape.cells} cells do not factor: too many for dense"
     if certificate.lower_bound is None:
@@ -129,4 +130,3 @@ def _choose(
     if ratio <= 1.0 + 1e-6 and len(shape.joint) > 0:
         return plan, certificate, "residual", "as accurate as dense, and each marginal is measured apart"
     return *whole, "dense", f"{100 * (ratio - 1):.3g} % less error than residual"
-

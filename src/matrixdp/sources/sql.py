@@ -19,6 +19,7 @@ _INTEGERS = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMAL
     "UINTEGER",
 }
 _EXACT = 2**53
+_SPACED_NUMERAL = f"[{WHITESPACE}]*(?:{NUMERAL[1:-1]})[{WHITESPACE}]*"
 
 
 def identifier(name: str) -> str:
@@ -86,9 +87,9 @@ def value_expression(attribute: Attribute, column: str, kind: Kind) -> str:
     if isinstance(attribute, Categorical):
         return f"CAST({column} AS VARCHAR)"
     if kind is Kind.TEXT:
-        trimmed = f"trim(CAST({column} AS VARCHAR), {literal(WHITESPACE)})"
-        matches = f"regexp_matches({trimmed}, {literal(NUMERAL)})"
-        return f"CASE WHEN {matches} THEN TRY_CAST({trimmed} AS DOUBLE) END"
+        # DuckDB skips the same white space when it casts.
+        matches = f"regexp_full_match(CAST({column} AS VARCHAR), {literal(_SPACED_NUMERAL)})"
+        return f"CASE WHEN {matches} THEN TRY_CAST(CAST({column} AS VARCHAR) AS DOUBLE) END"
     return f"TRY_CAST({column} AS DOUBLE)"
 
 

@@ -1,10 +1,10 @@
 """CSV files, read so that no record can raise an error or change how another one is read.
 
-A record ends at a line feed, with a carriage return before it or not, outside double quotes; a carriage return
-elsewhere is a space. Bytes that are not UTF-8 become U+FFFD. A record that is too short ends in nulls, fields
-beyond the header are ignored, and a quote that opens a field and is never closed takes the rest of the file into
-it, as in every reader of CSV. DuckDB's own reader is not used: depending on the records it raises errors, or lets
-a stray quote in one record swallow those that follow.
+A record ends at a line feed, with a carriage return before it or not, outside double quotes; a carriage
+return elsewhere is a space. Bytes that are not UTF-8 become U+FFFD. A record that is too short ends in nulls,
+fields beyond the header are ignored, empty lines are no records, and a quote that opens a field and is never
+closed takes the rest of the file into it, as in every reader of CSV. DuckDB's own reader is not used:
+depending on the records it raises errors, or lets a stray quote in one record swallow those that follow.
 """
 
 import csv
@@ -45,8 +45,8 @@ def read_texts(files: Sequence[str], wanted: Sequence[str]) -> tuple[list[list[s
     headers : list of list of str
         The names of the columns of each file.
     records : pyarrow.RecordBatchReader
-        The wanted columns as texts, named ``a0``, ``a1``, ...; a column that a file lacks is null. The files are
-        opened when the stream is read, which can be done once.
+        The wanted columns as texts, named ``a0``, ``a1``, ...; a column that a file lacks is null. Records
+        are read with the stream, which can be done once.
 
     Raises
     ------
@@ -108,4 +108,7 @@ def _records(file: str, delimiter: str) -> Iterator[Iterator[list[str]]]:
 
 
 def _without_returns(line: str) -> str:
-    return line if "\r" not in line[:-2] else line[:-2].replace("\r", " ") + line[-2:]
+    if "\r" not in line:
+        return line
+    end = next(end for end in ("\r\n", "\n", "") if line.endswith(end))
+    return line.removesuffix(end).replace("\r", " ") + end

@@ -1,6 +1,7 @@
 """What is measured, and the error that follows from it before any data is read."""
 
-from matrixdp.strategy.error import ErrorAnalysis, GroupError
+from matrixdp.strategy.error import ErrorAnalysis
+from matrixdp.strategy.forms import GroupError
 from matrixdp.strategy.plan import Block, Part, Plan, residual_weights
 
 __all__ = ["Block", "ErrorAnalysis", "GroupError", "Part", "Plan", "residual_weights"]

@@ -15,12 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
-from matrixdp.linops import CenteredMatrix, IdentityMatrix, IntegerMatrix, MeasuredMatrix
+from matrixdp.linops import IntegerMatrix
+from matrixdp.strategy.forms import (
+    GroupError,
+    along,
+    one_query,
+    product_quadratic,
+    project,
+    spread_query,
+    structured_covariance,
+)
 from matrixdp.strategy.plan import Block, Part, Plan
 from matrixdp.workload.groups import DenseGroup, Group, ProductGroup
 from matrixdp.workload.predicates import Predicates, Total
 
-__all__ = ["ErrorAnalysis", "GroupError"]
+__all__ = ["ErrorAnalysis"]
 
 Array = NDArray[np.float64]
 
@@ -30,43 +39,8 @@ SUPPORT_TOLERANCE = 1e-9
 MAX_VARIANCES = 400_000_000
 
 
-@dataclass(frozen=True)
-class GroupError:
-    """Error of one query group at privacy cost 1.
-
-    Attributes
-    ----------
-    total : float
-        Sum of the variances of its queries.
-    weighted : float
-        The same, each variance multiplied by its weight.
-    largest : float
-        The largest variance.
-    """
-
-    total: float
-    weighted: float
-    largest: float
-
-
-def project(form: Array, weights: Array) -> Array:
-    """Return P C P' for P = I - w 1': the form seen by queries with their weighted mean removed."""
-    row = form.sum(axis=0)
-    return form - np.outer(weights, row) - np.outer(row, weights) + row.sum() * np.outer(weights, weights)
-
-
-def along(array: Array, axis: int, matrix: Array) -> Array:
-    """Return the array with ``matrix`` applied along one axis."""
-    return np.moveaxis(np.tensordot(matrix, array, axes=(1, axis)), 0, axis)
-
-
-def _structured(matrix: MeasuredMatrix) -> tuple[float, float] | None:
-    """Return (a, b) where the covariance of the matrix is a I + b 11', else None."""
-    if isinstance(matrix, IdentityMatrix):
-        return 1.0, 0.0
-    if isinstance(matrix, CenteredMatrix):
-        return 1.0 / matrix.size**2, -1.0 / matrix.size**3
-    return None
+def _not_measured(kept: tuple[str, ...]) -> str:
+    return f"needs the marginal of {', '.join(kept) or 'no attribute (the total)'}, which was not measured"
 
 
 @dataclass(eq=False)
@@ -144,7 +118,7 @@ class ErrorAnalysis:
         if key in self._axis:
             return self._axis[key]
         weights = self.weights_of(name)
-        structure = _structured(block.matrix)
+        structure = structured_covariance(block.matrix)
         if structure is not None and size > 512:
             scale, shift = structure
             sums = predicates.apply(np.ones((size, 1)))[:, 0]
@@ -191,7 +165,7 @@ class ErrorAnalysis:
         )
         if key not in self._axis:
             form = self._block_form(block)
-            self._axis[key] = np.maximum(_product_quadratic(form, predicates, sizes), 0.0)
+            self._axis[key] = np.maximum(product_quadratic(form, predicates, sizes), 0.0)
         return self._axis[key]
 
     def part_variances(self, part: Part, predicates: Sequence[Predicates]) -> Array:
@@ -285,10 +259,7 @@ class ErrorAnalysis:
                     else:
                         size *= float((self.contracted(name, by_name[name]) ** 2).max())
                 if size > SUPPORT_TOLERANCE:
-                    raise UnsupportedQueryError(
-                        f"{group.name}: needs the marginal of {', '.join(kept) or 'no attribute (the total)'}, "
-                        "which was not measured"
-                    )
+                    raise UnsupportedQueryError(f"{group.name}: {_not_measured(kept)}")
                 continue
             for block in part.blocks:
                 matrix = block.matrix
@@ -345,10 +316,7 @@ class ErrorAnalysis:
             pieces = self.piece_rows(attributes, kept, rows)
             if part is None:
                 if float((pieces**2).max(initial=0.0)) > SUPPORT_TOLERANCE * float((rows**2).max()):
-                    raise UnsupportedQueryError(
-                        f"{name}: needs the marginal of {', '.join(kept) or 'no attribute (the total)'}, "
-                        "which was not measured"
-                    )
+                    raise UnsupportedQueryError(f"{name}: {_not_measured(kept)}")
                 continue
             if self.unsupported(part, pieces):
                 raise UnsupportedQueryError(f"{name}: asks more of {', '.join(kept)} than was measured there")
@@ -362,33 +330,32 @@ class ErrorAnalysis:
         if part.multipliers is not None:
             pieces = [left.reshape(len(left), *sizes), out]
             for i in range(2):
-                for axis, block in enumerate(part.blocks):
+                for block in part.blocks:
                     inverse = block.matrix.solve(np.eye(block.matrix.rows))
                     position = part.attributes.index(block.attributes[0])
-                    del axis
                     pieces[i] = along(pieces[i], position + 1, inverse.T)
             listed = [block.attributes[0] for block in part.blocks]
             scale = np.transpose(part.multipliers, [listed.index(n) for n in part.attributes])
             product = pieces[0] * pieces[1] / np.asarray(scale, dtype=float) ** 2
-            return part.variance * product.reshape(len(left), -1).sum(axis=1)
+            return np.asarray(part.variance * product.reshape(len(left), -1).sum(axis=1))
         for block in part.blocks:
             axes = [part.attributes.index(name) + 1 for name in block.attributes]
             moved = np.moveaxis(out, axes, range(len(axes)))
-            structure = _structured(block.matrix)
+            structure = structured_covariance(block.matrix)
             flat = np.ascontiguousarray(moved).reshape(block.matrix.columns, -1)
             if structure is None:
                 flat = block.matrix.covariance() @ flat
             else:
                 flat = structure[0] * flat + structure[1] * flat.sum(axis=0, keepdims=True)
             out = np.moveaxis(flat.reshape(moved.shape), range(len(axes)), axes)
-        return part.variance * np.einsum("ij,ij->i", left, out.reshape(len(left), -1))
+        return np.asarray(part.variance * np.einsum("ij,ij->i", left, out.reshape(len(left), -1)))
 
     def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
         """Return the covariance of query i of one group and query j of another."""
         attributes = self.plan.domain.sort(dict.fromkeys((*left.attributes, *right.attributes)))
         cells = math.prod(self.plan.domain[name].size for name in attributes)
         rows = [
-            _spread(_query(group, index), group.attributes, attributes, self.plan)
+            spread_query(one_query(group, index), group.attributes, attributes, self.plan)
             for group, index in ((left, i), (right, j))
         ]
         assert all(row.shape == (1, cells) for row in rows)
@@ -435,36 +402,3 @@ class ErrorAnalysis:
             weighted = total if group.query_weights is None else float(values @ group.query_weights)
             self._groups[key] = GroupError(total, weighted * group.weight, float(values.max()))
         return self._groups[key]
-
-
-def _query(group: Group, index: int) -> Array:
-    """Return one query of a group over the cells of its attributes, shape (1, cells)."""
-    if isinstance(group, DenseGroup):
-        return group.rows()[index : index + 1]
-    row = np.ones((1, 1))
-    positions = np.unravel_index(index, group.counts) if group.counts else ()
-    for predicates, size, position in zip(group.predicates, group.sizes, positions, strict=True):
-        row = np.kron(row, predicates.rows(size)[int(position)][None, :])
-    return row
-
-
-def _spread(row: Array, own: tuple[str, ...], attributes: tuple[str, ...], plan: Plan) -> Array:
-    """Return a query on ``own`` as a query on more attributes, totals along the others."""
-    tensor = row.reshape([plan.domain[name].size if name in own else 1 for name in attributes])
-    shape = [plan.domain[name].size for name in attributes]
-    return np.broadcast_to(tensor, shape).reshape(1, -1).copy()
-
-
-def _product_quadratic(form: Array, predicates: Sequence[Predicates], sizes: Sequence[int]) -> Array:
-    """Return (q_1 x q_2 x ...) C (q_1 x q_2 x ...)' for every combination, shape (counts)."""
-    if len(predicates) == 1:
-        return predicates[0].quadratic(form)
-    size = sizes[0]
-    rest = len(form) // size
-    tensor = form.reshape(size, rest, size, rest)
-    out = []
-    for row in predicates[0].rows(size):
-        half = np.tensordot(row, tensor, axes=(0, 0))
-        inner = np.tensordot(half, row, axes=(1, 0))
-        out.append(_product_quadratic(inner, predicates[1:], sizes[1:]))
-    return np.array(out)

@@ -59,13 +59,13 @@ class Design:
         weighted = self.factor * self.p
         norms = np.einsum("aj,aj->a", weighted, self.factor)
         scale = math.sqrt(self.bound) / float(norms.sum())
-        return weighted * (scale**0.5 / (norms * scale))[:, None]
+        return np.asarray(weighted * (scale**0.5 / (norms * scale))[:, None])
 
     @property
     def gradient(self) -> Array:
         """N itself, shape (N, N); see ``gradient_factor``."""
         factor = self.gradient_factor
-        return factor.T @ factor
+        return np.asarray(factor.T @ factor)
 
 
 def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
@@ -76,9 +76,8 @@ def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
     if len(sizes) > 1:
         candidates.append(np.flip(cells).ravel())
         for i in range(len(sizes)):
-            for j in range(i + 1, len(sizes)):
-                if sizes[i] == sizes[j] > 1:
-                    candidates.append(np.swapaxes(cells, i, j).ravel())
+            equal = [j for j in range(i + 1, len(sizes)) if sizes[i] == sizes[j] > 1]
+            candidates += [np.swapaxes(cells, i, j).ravel() for j in equal]
     return candidates
 
 
@@ -195,7 +194,7 @@ def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Arr
     reduced = [block[:, representatives] for block in blocks]
     reduced_start = None
     if start is not None:
-        reduced_start = np.bincount(inverse, weights=start)
+        reduced_start = np.asarray(np.bincount(inverse, weights=start), dtype=float)
     point = solve_dual(reduced, gap, reduced_start)
     factor_rows = []
     for block, short, solved in zip(blocks, reduced, point.factors, strict=True):

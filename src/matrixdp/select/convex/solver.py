@@ -100,9 +100,7 @@ def _curvature(evaluation: _Evaluation, root_y: Array) -> tuple[list[Array], Arr
     return kernels, diagonal * root_y**2
 
 
-def _newton_step(
-    evaluation: _Evaluation, y: Array, slack: Array, mu: float, tolerance: float
-) -> Array:
+def _newton_step(evaluation: _Evaluation, y: Array, slack: Array, mu: float, tolerance: float) -> Array:
     """Solve (Y^(1/2) T Y^(1/2) + diag(slack)) w = Y^(1/2) (g - 1 + mu / y); return dy = Y^(1/2) w."""
     root_y = np.sqrt(y)
     kernels, curvature = _curvature(evaluation, root_y)

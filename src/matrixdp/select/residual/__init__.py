@@ -1,1 +1,1 @@
-"""The decomposition of a workload that marginals answer: split, solve each distinct sub-workload, assemble."""
+"""The decomposition of a workload that marginals answer: split, solve sub-workloads, assemble."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.linops import CenteredMatrix, MeasuredMatrix
 from matrixdp.select.residual.split import Split, SubWorkload
-from matrixdp.select.residual.subproblem import BlockSolution, SubSolution, SubSolver
 from matrixdp.select.residual.structured import StructuredProblem
+from matrixdp.select.residual.subproblem import BlockSolution, SubSolution, SubSolver
 from matrixdp.select.rounding import measured_matrix
 from matrixdp.strategy import Block, Part, Plan
 

@@ -87,9 +87,7 @@ def select_by_decomposition(
         weights, _ = optimized_weights(split, report=report)
     pieces = Pieces(split, weights)
     if mechanism == "fourier":
-        solver = SubSolver(
-            pieces, gap, MAX_FOURIER_CELLS, dense=fourier_gram, dense_rows=fourier_rows
-        )
+        solver = SubSolver(pieces, gap, MAX_FOURIER_CELLS, dense=fourier_gram, dense_rows=fourier_rows)
     else:
         solver = SubSolver(pieces, gap)
     solved = []
@@ -100,7 +98,9 @@ def select_by_decomposition(
         if progress is not None:
             progress("solving sub-workloads", (number + 1) / len(split.classes))
     if not solved:
-        raise WorkloadError("every query of the workload is zero on every record: there is nothing to measure")
+        raise WorkloadError(
+            "every query of the workload is zero on every record: there is nothing to measure"
+        )
     # a sub-workload with less than this share of the error only holds rounding errors of zero pieces
     floor = 1e-16 * max(solution.loss for _, solution in solved)
     solved = [(sub, solution) for sub, solution in solved if solution.loss > floor]

@@ -90,7 +90,7 @@ def _weights_digest(group: Group) -> str:
 
 
 def _attribute_types(workload: Workload) -> dict[str, int]:
-    """Number the roles that attributes play: equal size, equal multiset of what is asked with them."""
+    """Return a number for the role of each attribute: its size and all that is asked with it."""
     roles: dict[str, Counter[Hashable]] = defaultdict(Counter)
     for group in workload:
         if isinstance(group, ProductGroup):

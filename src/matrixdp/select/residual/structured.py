@@ -1,4 +1,4 @@
-"""Sub-workloads that neither factor nor fit a joint solution: X = (B_1 x B_2 x ...)' diag(lambda) (B_1 x ...).
+"""Sub-workloads that neither factor nor fit a joint solution: (B_1 x B_2)' diag(lambda) (B_1 x B_2).
 
 The factors come from alternating over the axes (with all others fixed, the best X_i solves an explicit
 problem of the attribute's own size); the row weights lambda then solve a convex problem of their own, by
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.select.convex import Design, solve_gram
+from matrixdp.strategy.forms import along
 
 __all__ = ["StructuredDesign", "StructuredProblem", "solve_structured"]
 
@@ -24,11 +25,6 @@ Array = NDArray[np.float64]
 _SWEEPS = 12
 _WEIGHT_STEPS = 400
 _WEIGHT_GAP = 1e-4
-
-
-def along(array: Array, axis: int, matrix: Array) -> Array:
-    """Return the array with ``matrix`` applied along one axis."""
-    return np.moveaxis(np.tensordot(matrix, array, axes=(1, axis)), 0, axis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +122,11 @@ def _right_inverse(design: Design) -> Array:
     which the error changes as the queries' null space moves (the envelope of the dual problem).
     """
     weighted = design.factor * design.p
-    return weighted.T / np.einsum("aj,aj->a", weighted, design.factor)
+    return np.asarray(weighted.T / np.einsum("aj,aj->a", weighted, design.factor))
 
 
 def _energies(inverse: Array, gram: Array) -> Array:
-    return np.einsum("ia,ia->a", inverse, gram @ inverse)
+    return np.asarray(np.einsum("ia,ia->a", inverse, gram @ inverse))
 
 
 def _partial(problem: StructuredProblem, axis: int, designs: list[Design]) -> Array:

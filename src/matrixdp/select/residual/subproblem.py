@@ -229,9 +229,7 @@ class SubSolver:
                 stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
                 design = self.dense_rows(stacked, sizes, self.gap, self.starts.get(start_key))
                 self.starts[start_key] = design.p
-                self.solved[key] = BlockSolution(
-                    axes, design, cells, design.loss, design.bound, terms, key
-                )
+                self.solved[key] = BlockSolution(axes, design, cells, design.loss, design.bound, terms, key)
             elif cells <= self.joint_cells:
                 gram = self.gram(terms) if terms else np.zeros((cells, cells))
                 for weight, rows in explicit:
@@ -247,6 +245,4 @@ class SubSolver:
                 self.products[start_key] = found.designs
                 self.solved[key] = BlockSolution(axes, None, cells, found.loss, found.loss, terms, key, found)
         block = self.solved[key]
-        return BlockSolution(
-            axes, block.design, cells, block.loss, block.bound, terms, key, block.structured
-        )
+        return BlockSolution(axes, block.design, cells, block.loss, block.bound, terms, key, block.structured)

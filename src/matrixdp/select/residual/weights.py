@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import scipy.optimize
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from matrixdp.select.convex import Design, solve_gram
 from matrixdp.select.residual.pieces import Pieces
 from matrixdp.select.residual.split import Split, SubWorkload
+from matrixdp.select.residual.structured import StructuredDesign
 from matrixdp.select.residual.subproblem import BlockSolution, SubSolution, SubSolver
 
 #: While weights are searched, larger sub-workloads that do not factor are solved by structure.
@@ -27,6 +29,16 @@ MAX_SEARCHED_ROW_CELLS = 1_000
 __all__ = ["Objective", "optimized_weights", "uniform_weights"]
 
 Array = NDArray[np.float64]
+
+
+def _low_rank(scale: float, factor: Array, rows: Array) -> Array:
+    """Return rows times scale Z'Z."""
+    return scale * ((rows @ factor.T) @ factor)
+
+
+def _scaled_image(scale: float, design: StructuredDesign, rows: Array) -> Array:
+    """Return rows times scale X^+."""
+    return scale * design.covariance_image(rows)
 
 
 def uniform_weights(split: Split) -> list[Array]:
@@ -87,15 +99,15 @@ class Objective:
                 current = sensitivities.get(slot)
                 addition = term.coefficient * middle
                 sensitivities[slot] = addition if current is None else current + addition
-        for number, slot in enumerate(self.split.slots):
-            w = weights[slot.type]
-            if not self.split.free[slot.type]:
+        for number, definition in enumerate(self.split.slots):
+            w = weights[definition.type]
+            if not self.split.free[definition.type]:
                 continue
-            gram = slot.predicates.gram(slot.size)
-            gradient[slot.type] += 2.0 * mean_squares[number] * (gram @ w)
+            gram = definition.predicates.gram(definition.size)
+            gradient[definition.type] += 2.0 * mean_squares[number] * (gram @ w)
             if number in sensitivities:
                 image = sensitivities[number].sum(axis=1)
-                gradient[slot.type] -= 2.0 * (gram @ (image - w * image.sum()))
+                gradient[definition.type] -= 2.0 * (gram @ (image - w * image.sum()))
         return phi, gradient
 
     def _spread(
@@ -136,7 +148,7 @@ class Objective:
             for item in sub.rows:
                 scale = 0.5 * value / solution.bound * item.weight
                 for type_, part in pieces.explicit_gradient(
-                    item.explicit, item.kept, lambda rows, scale=scale: scale * rows
+                    item.explicit, item.kept, partial(np.multiply, scale)
                 ):
                     gradient[type_] += part
 
@@ -202,20 +214,22 @@ class Objective:
             grams = [solver.slot_gram(slot) for slot in term.kept]
             tensor = middle.reshape(*sizes, *sizes)
             for axis, slot in enumerate(term.kept):
-                partial = tensor
+                contracted = tensor
                 kept_axes = len(sizes)
                 for other in range(len(sizes) - 1, -1, -1):
                     if other != axis:
-                        partial = np.tensordot(partial, grams[other], axes=((other, other + kept_axes), (0, 1)))
+                        contracted = np.tensordot(
+                            contracted, grams[other], axes=((other, other + kept_axes), (0, 1))
+                        )
                         kept_axes -= 1
-                addition = term.coefficient * partial
+                addition = term.coefficient * contracted
                 current = sensitivities.get(slot)
                 sensitivities[slot] = addition if current is None else current + addition
         factor = block.design.gradient_factor
         for item in sub.rows:
             scale = share * item.weight
             for type_, part in solver.pieces.explicit_gradient(
-                item.explicit, item.kept, lambda rows, scale=scale: scale * ((rows @ factor.T) @ factor)
+                item.explicit, item.kept, partial(_low_rank, scale, factor)
             ):
                 gradient[type_] += part
 
@@ -239,12 +253,12 @@ class Objective:
         for item in sub.rows:
             scale = share * item.weight
             for type_, part in solver.pieces.explicit_gradient(
-                item.explicit, item.kept, lambda rows, scale=scale: scale * design.covariance_image(rows)
+                item.explicit, item.kept, partial(_scaled_image, scale, design)
             ):
                 gradient[type_] += part
 
 
-def _starting_points(split: Split, objective: Objective) -> list[list[Array]]:
+def _starting_points(split: Split) -> list[list[Array]]:
     """Return per-type candidates: the optimum of each attribute's own queries, its dual, and uniform."""
     uniform = uniform_weights(split)
     own, dual = list(uniform), list(uniform)
@@ -322,7 +336,7 @@ def optimized_weights(
             report(objective.evaluations, phi)
         return phi, gradient
 
-    for candidate in _starting_points(split, objective):
+    for candidate in _starting_points(split):
         look(candidate)
     assert best is not None
     start = best[1]

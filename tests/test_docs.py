@@ -1,0 +1,68 @@
+"""The Python in the documentation runs."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+BUNDLED = ROOT / "examples" / "randhie.parquet"
+
+
+def blocks(page: Path) -> list[tuple[int, str]]:
+    """Return the line and the code of every Python block."""
+    text = page.read_text(encoding="utf-8")
+    return [(text.count("\n", 0, found.start(1)), found.group(1)) for found in BLOCK.finditer(text)]
+
+
+WITH_PYTHON = [page for page in PAGES if blocks(page)]
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
+def test_python_blocks_run_in_order(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "examples").mkdir()
+    shutil.copy(BUNDLED, tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for line, code in blocks(page):
+        # empty lines before the code make the line in a traceback that of the page
+        exec(compile("\n" * line + code, str(page), "exec"), names)  # noqa: S102
+    assert names
+    capsys.readouterr()
+
+
+def test_there_is_python_to_run() -> None:
+    assert {page.name for page in WITH_PYTHON} >= {"README.md", "python.md"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page: Path) -> None:
+    targets = [target for target in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in target]
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = {
+        page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.is_relative_to(ROOT / "docs")
+    }
+    assert not [page for page in pages - {"index.md"} if f"({page})" not in index]
+
+
+def test_specification_example_is_valid() -> None:
+    import matrixdp as mdp
+
+    text = (ROOT / "docs" / "specification.md").read_text(encoding="utf-8")
+    example = re.search(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert example is not None
+    specification = mdp.load_specification(example.group(1))
+    assert specification.budget is not None
+    assert specification.workload.queries > 0
