@@ -55,9 +55,7 @@ def measured(command: list[str]) -> Usage:
     child.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - started
     unit = 1e6 if sys.platform == "darwin" else 1e6 / 1024
-    return Usage(
-        seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, child.returncode, output
-    )
+    return Usage(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, child.returncode, output)
 
 
 def own_figures() -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Error at mu = 1 beside the figures that papers print.
 
-Ours are `rmse_before_rounding`; the figure after rounding to integers, which is what is measured, stands beside
-them. "Optimum" is what QuerySmasher's own problem gives when it is solved to a certified optimum.
+Ours are `rmse_before_rounding`; the figure after rounding to integers, which is what is measured, stands
+beside them. "Optimum" is what QuerySmasher's own problem gives when it is solved to a certified optimum.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import matrixdp as mdp
 from harness import emit
-from schemas import adult, cps, hybrid, mix, numeric_pairs, one_and_two_way
+from schemas import adult, cps, cps_pairs, hybrid, mix, one_and_two_way
+
+import matrixdp as mdp
 
 #: name, workload, published RP+, HDMM, WFF, QuerySmasher, the optimum with uniform weights
 ROWS: list[tuple[str, Callable[[], mdp.Workload], tuple[float | None, ...]]] = [
@@ -22,8 +23,8 @@ ROWS: list[tuple[str, Callable[[], mdp.Workload], tuple[float | None, ...]]] = [
     ("CPS 2-way", lambda: hybrid(cps(), [2]), (6.36, 6.625, 7.841, 6.194, 6.1918)),
     ("CPS 3-way", lambda: hybrid(cps(), [3]), (8.12, 8.634, 10.267, 7.903, 7.8860)),
     ("CPS up to 3-way", lambda: hybrid(cps(), [1, 2, 3]), (8.39, 8.623, 10.594, 8.140, 8.1400)),
-    ("CPS 2-way affine", lambda: numeric_pairs(cps(), "affine"), (10.012, None, 7.147, 5.935, 4.825)),
-    ("CPS 2-way abs", lambda: numeric_pairs(cps(), "abs"), (10.476, None, 7.387, 5.900, 4.865)),
+    ("CPS 2-way affine", lambda: cps_pairs("affine"), (10.012, None, 7.147, 5.935, 4.825)),
+    ("CPS 2-way abs", lambda: cps_pairs("abs"), (10.476, None, 7.387, 5.900, 4.865)),
     ("Adult 1-way", lambda: hybrid(adult(), [1]), (5.11, 5.648, 5.804, 5.047, 5.0468)),
     ("Adult 2-way", lambda: hybrid(adult(), [2]), (17.63, 21.111, 22.493, 17.632, 17.1902)),
     ("Adult 3-way", lambda: hybrid(adult(), [3]), (47.19, 60.025, 66.934, 47.055, 45.5516)),

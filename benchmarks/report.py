@@ -19,11 +19,12 @@ def markdown(document: dict[str, Any]) -> str:
     lines = [
         "# Benchmarks",
         "",
-        f"{machine['date']}; {machine['cores']} cores, {machine['processor']}, {machine['system']}; {versions}.",
+        f"{machine['date']}; {machine['cores']} cores, {machine['processor']}, {machine['system']}; "
+        f"{versions}.",
         "",
-        "Made by `python benchmarks/run.py`; [results.json](results.json) has every figure. Seconds and memory are "
-        "those of a whole process, from its start to its end. The mix is 1-way ranges, 2-way affine queries and 3-way "
-        "prefixes on d attributes of n values.",
+        "Made by `python benchmarks/run.py`; [results.json](results.json) has every figure. Seconds "
+        "and memory are those of a whole process, from its start to its end. The mix is 1-way ranges, 2-way "
+        "affine queries and 3-way prefixes on d attributes of n values.",
         "",
         *_timed([c for c in cases.values() if c["name"] not in ("sampler", "published-error")]),
     ]
@@ -53,15 +54,17 @@ def _timed(cases: list[dict[str, Any]]) -> list[str]:
         )
         lines.append(
             f"| {case['claim']} | {'-' if queries is None else f'{queries:,}'} | {case['seconds']:.1f} | "
-            f"{_limit(case['limits']['seconds'], 's')} | {case['cpu_seconds']:.1f} | {case['peak_mb']:,.0f} MB | "
-            f"{_limit(case['limits']['peak_mb'], 'MB')} | {'met' if met else 'MISSED'} |"
+            f"{_limit(case['limits']['seconds'], 's')} | {case['cpu_seconds']:.1f} | "
+            f"{case['peak_mb']:,.0f} MB | {_limit(case['limits']['peak_mb'], 'MB')} | "
+            f"{'met' if met else 'MISSED'} |"
         )
     return [
         *lines,
         "",
-        "Published for the mix with n = 40 on a 128-core server (QuerySmasher): 60 s and 3.4 GB at d = 10, 3,032 s and "
-        "227 GB at d = 40. A whole release is selection, measurement, and every answer with its standard error and "
-        "interval in a Parquet file; the table has 48,842 random records over the attributes of Adult.",
+        "Published for the mix with n = 40 on a 128-core server (QuerySmasher): 60 s and 3.4 GB at d = 10, "
+        "3,032 s and 227 GB at d = 40. A whole release is selection, measurement, and every answer with its "
+        "standard error and interval in a Parquet file; the table has 48,842 random records over the "
+        "attributes of Adult.",
         "",
     ]
 
@@ -87,13 +90,13 @@ def _errors(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         "## Error at mu = 1",
         "",
-        "RMSE over all queries, before rounding to integers; the last column is what rounding adds to `residual`. "
-        "Published figures are those that the papers print; *optimum* is QuerySmasher's own problem solved to a "
-        "certified optimum. `fourier` is to equal the WFF column, `querysmasher` the optimum. The rows of affine and "
-        "abs queries hold 1-way prefixes too.",
+        "RMSE over all queries, before rounding to integers; the last column is what rounding adds to "
+        "`residual`. Published figures are those that the papers print; *optimum* is QuerySmasher's own "
+        "problem solved to a certified optimum. `fourier` is to equal the WFF column, `querysmasher` the "
+        "optimum. The rows of affine and abs queries hold 1-way prefixes too.",
         "",
-        "| workload | queries | ResidualPlanner+ | HDMM | WFF | QuerySmasher | optimum | `fourier` | `querysmasher` | "
-        "`residual` | rounding |",
+        "| workload | queries | ResidualPlanner+ | HDMM | WFF | QuerySmasher | optimum | `fourier` | "
+        "`querysmasher` | `residual` | rounding |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in rows:

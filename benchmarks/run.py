@@ -4,8 +4,8 @@
     python benchmarks/run.py --only mix          the cases whose name contains "mix"
     python benchmarks/run.py --list
 
-Every case is a process of its own; its seconds and its peak memory are those of the whole process, from its start
-to its end. With --only, results of other cases are kept as they are in results.json.
+Every case is a process of its own; its seconds and its peak memory are those of the whole process, from its
+start to its end. With --only, results of other cases are kept as they are in results.json.
 """
 
 from __future__ import annotations

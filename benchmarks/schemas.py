@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import matrixdp as mdp
 
-__all__ = ["ADULT", "CPS", "adult", "all_ranges", "cps", "hybrid", "mix", "numeric_pairs", "one_and_two_way"]
+__all__ = ["ADULT", "CPS", "adult", "all_ranges", "cps", "cps_pairs", "hybrid", "mix", "one_and_two_way"]
 
 #: The sizes of categorical and of numeric attributes.
 ADULT = ((42, 16, 15, 9, 7, 6, 5, 2, 2), (100, 100, 100, 99, 85))
@@ -44,19 +46,22 @@ def mix(size: int, attributes: int) -> mdp.Workload:
     )
 
 
-def one_and_two_way(kind: str, size: int = 10, attributes: int = 40) -> mdp.Workload:
-    """Return the 1-way and 2-way queries of one kind; those of affine and abs are prefixes on one attribute."""
+def one_and_two_way(
+    kind: Literal["identity", "prefix", "range", "circular", "affine", "abs"],
+    size: int = 10,
+    attributes: int = 40,
+) -> mdp.Workload:
+    """Return the 1-way and 2-way queries of one kind; affine and abs are prefixes on one attribute."""
     domain = mdp.Domain({f"a{i}": range(size) for i in range(attributes)})
-    if kind in ("affine", "abs"):
+    if kind == "affine" or kind == "abs":
         return mdp.Workload(domain, mdp.kway(1, "prefix"), mdp.pairwise(kind))
     return mdp.Workload(domain, mdp.kway([1, 2], kind))
 
 
-def numeric_pairs(domain: mdp.Domain, kind: str) -> mdp.Workload:
-    """Return 1-way prefixes (identity on categorical attributes) and comparisons of the numeric pairs."""
-    names = [a.name for a in domain.attributes if a.numeric]
-    return mdp.Workload(domain, mdp.kway(1, {"categorical": "identity", "numeric": "prefix"}),
-                        mdp.pairwise(kind, attributes=names))
+def cps_pairs(kind: Literal["affine", "abs"]) -> mdp.Workload:
+    """Return 1-way prefixes and comparisons of every pair of CPS attributes, all of them taken as numeric."""
+    domain = mdp.Domain({f"x{i}": range(size) for i, size in enumerate((*CPS[1], *CPS[0]))})
+    return mdp.Workload(domain, mdp.kway(1, "prefix"), mdp.pairwise(kind))
 
 
 def all_ranges(size: int = 50, attributes: int = 40) -> mdp.Workload:

@@ -1,21 +1,23 @@
 """Select for one of the named workloads and print the error at mu = 1.
 
-    python benchmarks/selection.py mix --size 40 --attributes 10 --mechanism querysmasher
+python benchmarks/selection.py mix --size 40 --attributes 10 --mechanism querysmasher
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 
-import matrixdp as mdp
 from harness import emit
 from schemas import adult, all_ranges, hybrid, mix
 
-WORKLOADS = {
-    "mix": lambda size, attributes: mix(size, attributes),
+import matrixdp as mdp
+
+WORKLOADS: dict[str, Callable[[int, int], mdp.Workload]] = {
+    "mix": mix,
     "adult": lambda _size, _attributes: hybrid(adult(), [1, 2, 3]),
-    "all-ranges": lambda size, attributes: all_ranges(size, attributes),
+    "all-ranges": all_ranges,
 }
 
 

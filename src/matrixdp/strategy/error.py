@@ -19,6 +19,7 @@ from matrixdp.linops import IntegerMatrix
 from matrixdp.strategy.forms import (
     GroupError,
     along,
+    not_measured,
     one_query,
     product_quadratic,
     project,
@@ -39,10 +40,6 @@ SUPPORT_TOLERANCE = 1e-9
 MAX_VARIANCES = 400_000_000
 
 
-def _not_measured(kept: tuple[str, ...]) -> str:
-    return f"needs the marginal of {', '.join(kept) or 'no attribute (the total)'}, which was not measured"
-
-
 @dataclass(eq=False)
 class ErrorAnalysis:
     """Variances and covariances of queries under a plan.
@@ -55,7 +52,7 @@ class ErrorAnalysis:
 
     plan: Plan
     _axis: dict[Hashable, Array] = field(default_factory=dict)
-    _trace: dict[Hashable, float] = field(default_factory=dict)
+    _outside: dict[Hashable, float] = field(default_factory=dict)
     _groups: dict[Hashable, GroupError] = field(default_factory=dict)
     _keys: dict[int, Hashable] = field(default_factory=dict)
 
@@ -134,9 +131,6 @@ class ErrorAnalysis:
             values = predicates.quadratic(form if weights is None else project(form, weights))
         self._axis[key] = np.maximum(values, 0.0)
         return self._axis[key]
-
-    def _axis_trace(self, block: Block, predicates: Predicates) -> float:
-        return float(self.axis_variances(block, predicates).sum())
 
     # ---- several attributes --------------------------------------------------------------------
 
@@ -259,7 +253,7 @@ class ErrorAnalysis:
                     else:
                         size *= float((self.contracted(name, by_name[name]) ** 2).max())
                 if size > SUPPORT_TOLERANCE:
-                    raise UnsupportedQueryError(f"{group.name}: {_not_measured(kept)}")
+                    raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
                 continue
             for block in part.blocks:
                 matrix = block.matrix
@@ -274,7 +268,7 @@ class ErrorAnalysis:
         key = ("support", block.matrix.digest(), block.attributes, *[
             by_name.get(n, Total()).key(s) for n, s in zip(block.attributes, sizes, strict=True)
         ])  # fmt: skip
-        if key not in self._trace:
+        if key not in self._outside:
             tensor = outside.reshape(len(outside), *sizes)
             norm = 1.0
             for axis, name in enumerate(block.attributes):
@@ -288,8 +282,8 @@ class ErrorAnalysis:
                 moved = np.moveaxis(tensor, axis + 1, 0)
                 out = sets.apply(moved.reshape(sizes[axis], -1))
                 tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis + 1)
-            self._trace[key] = float((tensor**2).sum(axis=0).max()) / norm
-        if self._trace[key] > SUPPORT_TOLERANCE:
+            self._outside[key] = float((tensor**2).sum(axis=0).max()) / norm
+        if self._outside[key] > SUPPORT_TOLERANCE:
             raise UnsupportedQueryError(
                 f"{group.name}: asks more of {', '.join(block.attributes)} than the strategy measures there; "
                 "ask a query that the workload's queries on it determine"
@@ -316,7 +310,7 @@ class ErrorAnalysis:
             pieces = self.piece_rows(attributes, kept, rows)
             if part is None:
                 if float((pieces**2).max(initial=0.0)) > SUPPORT_TOLERANCE * float((rows**2).max()):
-                    raise UnsupportedQueryError(f"{name}: {_not_measured(kept)}")
+                    raise UnsupportedQueryError(f"{name}: {not_measured(kept)}")
                 continue
             if self.unsupported(part, pieces):
                 raise UnsupportedQueryError(f"{name}: asks more of {', '.join(kept)} than was measured there")

@@ -16,6 +16,7 @@ from matrixdp.workload.predicates import Predicates
 __all__ = [
     "GroupError",
     "along",
+    "not_measured",
     "one_query",
     "product_quadratic",
     "project",
@@ -97,3 +98,8 @@ def product_quadratic(form: Array, predicates: Sequence[Predicates], sizes: Sequ
         inner = np.tensordot(half, row, axes=(1, 0))
         out.append(product_quadratic(inner, predicates[1:], sizes[1:]))
     return np.array(out)
+
+
+def not_measured(kept: tuple[str, ...]) -> str:
+    """Return why a query is refused whose marginal was not measured."""
+    return f"needs the marginal of {', '.join(kept) or 'no attribute (the total)'}, which was not measured"

@@ -1,0 +1,112 @@
+"""Published figures: root mean squared error at privacy cost 1 (mu = 1)."""
+
+import pytest
+
+import matrixdp as mdp
+from matrixdp.select import select
+
+HYBRID = {"categorical": "identity", "numeric": "prefix"}
+
+
+def _schema(categorical, numeric):
+    attributes = {f"c{i}": [str(v) for v in range(n)] for i, n in enumerate(categorical)}
+    return mdp.Domain(attributes | {f"n{i}": n for i, n in enumerate(numeric)})
+
+
+def _equal(size, count):
+    return mdp.Domain({f"a{i}": size for i in range(count)})
+
+
+CPS = _schema([7, 4, 2], [100, 50])
+ADULT = _schema([42, 16, 15, 9, 7, 6, 5, 2, 2], [100, 100, 100, 99, 85])
+CPS_NUMERIC = _schema([], [100, 50, 7, 4, 2])
+
+
+def _mix(size, count):
+    entries = mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix")
+    return mdp.Workload(_equal(size, count), *entries)
+
+
+def _before_rounding(workload, mechanism):
+    selection = select(workload, mechanism=mechanism)
+    before = (selection.certificate.loss / workload.queries) ** 0.5
+    after = (selection.total_squared_error / workload.queries) ** 0.5
+    assert before <= after * (1 + 1e-9)
+    assert after <= 1.005 * before
+    return before
+
+
+@pytest.mark.parametrize(
+    ("domain", "ways", "certified"),
+    [
+        (CPS, 1, 3.1350), (CPS, 2, 6.1918), (CPS, 3, 7.8860), (CPS, [1, 2, 3], 8.1400),
+        (ADULT, 1, 5.0468), (ADULT, 2, 17.1902), (ADULT, 3, 45.5516), (ADULT, [1, 2, 3], 45.4649),
+    ],
+)  # fmt: skip
+def test_querysmasher_hybrid(domain, ways, certified):
+    workload = mdp.Workload(domain, mdp.kway(ways, HYBRID))
+    assert _before_rounding(workload, "querysmasher") == pytest.approx(certified, rel=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("domain", "ways", "printed"),
+    [
+        (CPS, 1, 3.589), (CPS, 2, 7.841), (CPS, 3, 10.267), (CPS, [1, 2, 3], 10.594),
+        (ADULT, 1, 5.804), (ADULT, 2, 22.493), (ADULT, 3, 66.934), (ADULT, [1, 2, 3], 66.794),
+    ],
+)  # fmt: skip
+def test_fourier_hybrid(domain, ways, printed):
+    workload = mdp.Workload(domain, mdp.kway(ways, HYBRID))
+    assert _before_rounding(workload, "fourier") == pytest.approx(printed, abs=0.00051)
+
+
+@pytest.mark.parametrize(
+    ("domain", "ways", "bar"),
+    [(CPS, [1, 2, 3], 7.57), (ADULT, 2, 16.78), (ADULT, [1, 2, 3], 43.7)],
+)
+def test_residual_hybrid(domain, ways, bar):
+    assert _before_rounding(mdp.Workload(domain, mdp.kway(ways, HYBRID)), "residual") <= bar
+
+
+@pytest.mark.parametrize(
+    ("entries", "querysmasher", "fourier"),
+    [
+        ([mdp.kway([1, 2], "prefix")], 33.6934, 39.70),
+        ([mdp.kway([1, 2], "range")], 41.0759, 41.36),
+        ([mdp.kway([1, 2], "circular")], 39.7721, 39.77),
+        ([mdp.kway(1, "prefix"), mdp.pairwise("affine")], 28.0097, 45.23),
+        ([mdp.kway(1, "prefix"), mdp.pairwise("abs")], 30.1029, 64.11),
+        ([mdp.marginals([1, 2])], 23.4766, 23.48),
+    ],
+)
+def test_forty_attributes(entries, querysmasher, fourier):
+    workload = mdp.Workload(_equal(10, 40), *entries)
+    assert _before_rounding(workload, "querysmasher") == pytest.approx(querysmasher, rel=5e-4)
+    assert _before_rounding(workload, "fourier") == pytest.approx(fourier, abs=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "certified"), [(10, 10, 20.4104), (10, 20, 51.5455), (20, 10, 33.7509)]
+)
+def test_the_mix(size, count, certified):
+    assert _before_rounding(_mix(size, count), "querysmasher") == pytest.approx(certified, rel=5e-4)
+
+
+def test_the_mix_with_optimized_weights():
+    assert _before_rounding(_mix(10, 10), "residual") <= 19.3
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "residual", "querysmasher", "fourier"])
+def test_pure_marginals_are_equal_and_certified(mechanism):
+    selection = select(mdp.Workload(_equal(10, 40), mdp.marginals([1, 2])), mechanism=mechanism)
+    assert (selection.total_squared_error / 78400) ** 0.5 == pytest.approx(23.4766, rel=1e-5)
+    if mechanism != "fourier":
+        assert selection.certificate.gap < 1e-9
+
+
+def test_a_billion_queries_cost_three_sub_problems():
+    workload = mdp.Workload(_equal(50, 40), mdp.kway([1, 2], "range"))
+    assert workload.queries == 40 * 1275 + 780 * 1275**2
+    selection = select(workload, mechanism="residual")
+    assert len(selection.plan.parts) == 821
+    assert len({block.matrix.digest() for part in selection.plan.parts for block in part.blocks}) == 1

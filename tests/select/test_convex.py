@@ -1,0 +1,111 @@
+"""The certified optimum on explicit domains."""
+
+import numpy as np
+import pytest
+
+from matrixdp.errors import NumericalError
+from matrixdp.privacy import Budget
+from matrixdp.select.convex import solve_gram, solve_rows
+from matrixdp.workload import AllRanges, Prefix, Width
+
+
+def _centered(n):
+    return np.eye(n) - 1.0 / n
+
+
+def _affine(n):
+    sums = np.add.outer(np.arange(n), np.arange(n)).ravel()
+    rows = (sums[None, :] <= np.arange(2 * n - 1)[:, None]).astype(float)
+    return rows @ np.kron(_centered(n), _centered(n))
+
+
+@pytest.mark.parametrize(
+    ("predicates", "size", "printed"),
+    [
+        (AllRanges(), 64, 9.73),
+        (AllRanges(), 256, 12.26),
+        (Prefix(), 64, 8.87),
+        (Prefix(), 256, 10.66),
+    ],
+)
+def test_published_optima(predicates, size, printed):
+    # HDMM journal version, Table 5: (epsilon, delta) = (1, 1e-6), analytic Gaussian
+    design = solve_gram(predicates.gram(size))
+    assert design.loss / design.bound - 1 < 1e-6
+    cost = float(Budget(epsilon=1, delta=1e-6).gaussian_cost())
+    assert np.sqrt(design.loss / predicates.count(size) / cost) <= printed + 0.005
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("predicates", [AllRanges(), Prefix(), Width(32)])
+def test_certified_at_1024(predicates):
+    design = solve_gram(predicates.gram(1024))
+    assert design.loss / design.bound - 1 < 1e-6
+    assert design.iterations < 25
+
+
+@pytest.mark.parametrize(
+    "gram",
+    [
+        Prefix().gram(20),
+        _centered(20) @ Prefix().gram(20) @ _centered(20),
+        _affine(8).T @ _affine(8),
+        np.ones((5, 5)),
+        np.diag([1.0, 0.0, 2.0]),
+    ],
+)
+def test_certificates_hold(gram):
+    design = solve_gram(gram, gap=1e-8)
+    assert design.loss / design.bound - 1 < 1e-6
+    assert (design.factor**2).sum(axis=0).max() <= 1 + 1e-12
+    strategy = design.factor.T @ design.factor
+    direct = np.trace(np.linalg.pinv(strategy, rcond=1e-9) @ gram)
+    assert direct == pytest.approx(design.loss, rel=1e-6)
+    # the dual at p is a bound for every strategy: check it against its definition
+    half = np.sqrt(design.p / design.p.sum())
+    values = np.linalg.eigvalsh(gram * np.outer(half, half))
+    assert np.sqrt(np.maximum(values, 0)).sum() ** 2 == pytest.approx(design.bound, rel=1e-6)
+
+
+def test_symmetry_changes_nothing():
+    n = 9
+    gram = _affine(n).T @ _affine(n) + 0.3 * np.kron(*[_centered(n) @ Prefix().gram(n) @ _centered(n)] * 2)
+    plain = solve_gram(gram, [n * n])
+    split = solve_gram(gram, [n, n])
+    assert split.loss == pytest.approx(plain.loss, rel=1e-6)
+    assert len(split.factor) == len(plain.factor)
+
+
+def test_few_queries_over_many_cells():
+    rows = _affine(12)
+    assert solve_rows(rows).loss == pytest.approx(solve_gram(rows.T @ rows).loss, rel=2e-6)
+
+
+def test_products_of_optima_are_optimal():
+    left, right = Prefix().gram(7), _centered(6) @ AllRanges().gram(6) @ _centered(6)
+    whole = solve_gram(np.kron(left, right), gap=1e-9)
+    assert solve_gram(left).loss * solve_gram(right).loss == pytest.approx(whole.loss, rel=1e-6)
+
+
+def test_gradient_by_finite_differences():
+    rng = np.random.default_rng(0)
+    gram = _affine(6).T @ _affine(6) + np.eye(36)
+    change = rng.normal(size=(36, 36))
+    change = change @ change.T
+    step = 1e-3
+    ends = [np.sqrt(solve_gram(gram + s * change, gap=1e-10).bound) for s in (-step, step)]
+    design = solve_gram(gram, gap=1e-10)
+    assert (ends[1] - ends[0]) / (2 * step) == pytest.approx(
+        0.5 * np.trace(design.gradient @ change), rel=2e-3
+    )
+
+
+@pytest.mark.parametrize("gram", [np.zeros((3, 3)), np.full((2, 2), np.nan)])
+def test_nothing_to_solve(gram):
+    with pytest.raises(NumericalError, match="zero or not finite"):
+        solve_gram(gram)
+
+
+def test_zero_queries():
+    with pytest.raises(NumericalError, match="all zero"):
+        solve_rows(np.zeros((2, 5)))

@@ -1,0 +1,260 @@
+"""The decomposition against dense brute force, its gradient, its caching, and inputs that break others."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import matrixdp as mdp
+from matrixdp.errors import PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
+from matrixdp.mechanism.calibration import calibrate, plan_cost
+from matrixdp.reconstruct import Estimates
+from matrixdp.select import select
+from matrixdp.select.residual import subproblem, weights
+from matrixdp.select.residual.split import split_workload
+from matrixdp.strategy import ErrorAnalysis
+
+SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "d": 5})
+MIXES = [
+    [mdp.kway(2, {"categorical": "identity", "numeric": "prefix"})],
+    [mdp.kway([0, 1, 2, 3], "range"), mdp.marginals(2)],
+    [mdp.pairwise("affine")],
+    [mdp.pairwise("abs", ["a", "b"]), mdp.kway(3, "prefix"), mdp.kway(1, "range")],
+    [mdp.product(a="prefix", c="identity", weight=3.0), mdp.product(a="range", weights=np.arange(1.0, 16.0))],
+]
+MECHANISMS = ["dense", "residual", "querysmasher", "fourier"]
+
+
+def _full_rows(group, domain):
+    """Queries of a group over the whole domain."""
+    shape = [domain[n].size if n in group.attributes else 1 for n in domain.names]
+    rows = group.rows().reshape(group.queries, *shape)
+    return np.broadcast_to(rows, (group.queries, *domain.shape)).reshape(group.queries, -1)
+
+
+def _stacked(plan):
+    """The whole measured matrix over the domain, each row divided by its noise's standard deviation."""
+    domain = plan.domain
+    cells = math.prod(domain.shape)
+    out = []
+    for part in plan.parts:
+        sums = [i for i, n in enumerate(domain.names) if n not in part.attributes]
+        rows = []
+        for cell in range(cells):
+            x = np.zeros(cells, dtype=np.int64)
+            x[cell] = 1
+            marginal = np.asarray(x.reshape(domain.shape).sum(axis=tuple(sums)))
+            rows.append(part.answers(marginal, 2**33).values())
+        out.append(np.array(rows, dtype=float).T / math.sqrt(part.variance))
+    return np.vstack(out)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("entries", MIXES)
+def test_against_dense_brute_force(entries, mechanism):
+    domain = mdp.Domain({"a": 3, "b": 4, "c": ["x", "y"], "d": 2})
+    if mechanism != "dense" and isinstance(entries[0], type(MIXES[4][0])):
+        domain = mdp.Domain({"a": 5, "b": 2, "c": ["x", "y", "z"], "d": 1})
+    elif isinstance(entries[0], type(MIXES[4][0])):
+        domain = mdp.Domain({"a": 5, "c": ["x", "y", "z"]})
+    workload = mdp.Workload(domain, *entries)
+    plan = select(workload, mechanism=mechanism).plan
+    measured = _stacked(plan)
+    cost = float((measured**2).sum(axis=0).max())
+    assert cost <= plan.cost * (1 + 1e-9)
+    assert plan.cost == pytest.approx(1.0, rel=1e-9)
+    analysis = ErrorAnalysis(plan)
+    counts = np.random.default_rng(3).integers(0, 1000, domain.shape)
+    exact = []
+    for part in plan.parts:
+        sums = tuple(i for i, n in enumerate(domain.names) if n not in part.attributes)
+        exact.append(np.array(part.answers(counts.sum(axis=sums), 2**33).values(), dtype=float))
+    estimates = Estimates(plan, exact)
+    best = np.linalg.pinv(measured.T @ measured, rcond=1e-12)
+    for group in workload:
+        rows = _full_rows(group, domain)
+        # unbiased: noise-free answers are reproduced
+        np.testing.assert_allclose(estimates.answers(group), rows @ counts.ravel(), rtol=1e-9, atol=1e-6)
+        variances = analysis.variances(group)
+        optimal = np.einsum("qi,ij,qj->q", rows, best, rows)
+        assert (variances >= optimal * (1 - 1e-6) - 1e-9).all()
+        # our linear estimator's variance, from its matrix
+        maps = []
+        for index, part in enumerate(plan.parts):
+            size = math.prod(part.shape)
+            for row in range(size):
+                values = [np.zeros(math.prod(p.shape)) for p in plan.parts]
+                values[index][row] = math.sqrt(part.variance)
+                maps.append(Estimates(plan, values).answers(group))
+        np.testing.assert_allclose((np.array(maps) ** 2).sum(axis=0), variances, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("entries", MIXES)
+def test_gradient_by_finite_differences(entries):
+    split = split_workload(mdp.Workload(SMALL, *entries))
+    objective = weights.Objective(split, gap=1e-9, joint_gap=1e-9)
+    rng = np.random.default_rng(0)
+
+    def deviation(size, scale):
+        noise = rng.normal(size=size)
+        return scale * (noise - noise.mean()) / size
+
+    at = [
+        np.full(n, 1 / n) + free * deviation(n, 0.2) for n, free in zip(split.sizes, split.free, strict=True)
+    ]
+    step = [free * deviation(n, 0.5) for n, free in zip(split.sizes, split.free, strict=True)]
+    _, gradient = objective(at)
+    h = 1e-3
+    ends = [objective([a + s * h * d for a, d in zip(at, step, strict=True)])[0] for s in (-1, 1)]
+    slope = sum(float(g @ d) for g, d in zip(gradient, step, strict=True))
+    assert (ends[1] - ends[0]) / (2 * h) == pytest.approx(slope, rel=1e-4)
+
+
+@pytest.mark.parametrize("predicates", ["identity", "prefix", "range"])
+@pytest.mark.parametrize(("size", "count", "ways"), [(6, 2, 2), (6, 2, [1, 2]), (5, 3, 2), (4, 4, [1, 2])])
+def test_close_to_the_dense_optimum(predicates, size, count, ways):
+    domain = mdp.Domain({f"a{i}": size for i in range(count)})
+    workload = mdp.Workload(domain, mdp.kway(ways, predicates))
+    residual = select(workload, mechanism="residual").certificate
+    assert residual.gap is not None
+    assert math.sqrt(1 + residual.gap) <= 1.005
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [mdp.product(a="prefix"), mdp.product(a="range", b="prefix"), mdp.product(a="prefix", c="identity")],
+)
+def test_equal_to_dense_on_one_product(entry):
+    workload = mdp.Workload(SMALL, entry)
+    losses = [select(workload, mechanism=m).certificate.loss for m in ("dense", "residual")]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+def test_auto_takes_the_better():
+    workload = mdp.Workload(SMALL, mdp.pairwise("affine"), mdp.marginals(1))
+    chosen = select(workload)
+    assert chosen.mechanism == "dense"
+    assert chosen.certificate.gap < 1e-6
+    assert chosen.certificate.loss <= select(workload, mechanism="residual").certificate.loss
+
+
+def test_equal_sub_problems_are_solved_once(monkeypatch):
+    calls = []
+    solve = subproblem.solve_gram
+
+    def counted(gram, *args, **kwargs):
+        calls.append(len(gram))
+        return solve(gram, *args, **kwargs)
+
+    monkeypatch.setattr(subproblem.SubSolver, "dense", staticmethod(counted))
+    monkeypatch.setattr(subproblem.SubSolver.__init__, "__defaults__", tuple(
+        counted if d is solve else d for d in subproblem.SubSolver.__init__.__defaults__
+    ))  # fmt: skip
+    counts = []
+    for attributes in (4, 12):
+        calls.clear()
+        domain = mdp.Domain({f"a{i}": 9 for i in range(attributes)})
+        select(
+            mdp.Workload(domain, mdp.kway([1, 2, 3], "prefix"), mdp.pairwise("affine")),
+            mechanism="querysmasher",
+        )
+        counts.append(len(calls))
+    assert counts[0] == counts[1] == 2  # one attribute alone, one pair
+
+
+def test_large_mixed_sums_have_a_strategy():
+    domain = mdp.Domain({"a": 60, "b": 50})
+    workload = mdp.Workload(domain, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
+    selection = select(workload, mechanism="residual")
+    assert selection.weighted_squared_error == pytest.approx(selection.certificate.loss, rel=5e-3)
+    with pytest.raises(TooLargeError, match="does not factor|do not factor|cells"):
+        select(
+            mdp.Workload(mdp.Domain({"a": 90, "b": 90}), mdp.kway(2, "prefix"), mdp.marginals(2)),
+            mechanism="dense",
+        )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.permutations(["a", "b", "c", "d"]), st.integers(0, 4), st.sampled_from(["dense", "residual"]))
+def test_attribute_order_never_matters(order, mix, mechanism):
+    domain = mdp.Domain([SMALL[name] for name in order])
+    here = select(mdp.Workload(SMALL, *MIXES[mix]), mechanism="querysmasher")
+    there = select(mdp.Workload(domain, *MIXES[mix]), mechanism="querysmasher")
+    assert there.total_squared_error == pytest.approx(here.total_squared_error, rel=2e-3)
+
+
+BREAKING = [
+    ("a single total", [mdp.marginals(0)]),
+    ("a total by name", [mdp.product(a="total")]),
+    ("an attribute that is ignored", [mdp.product(a="prefix", c="total")]),
+    ("two differences", [mdp.product(a={"matrix": [[1, -1, 0, 0, 0], [0, 1, -1, 0, 0]]})]),
+    ("duplicates", [mdp.marginals(1), mdp.marginals(1), mdp.product(a="identity")]),
+    ("a zero query among others", [mdp.product(a={"matrix": [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]})]),
+    ("a constant dense query", [mdp.dense(np.ones((1, 15)), ["a", "c"])]),
+    ("a tiny weight", [mdp.product(a="prefix", weight=1e-200), mdp.marginals(1)]),
+    ("a huge weight", [mdp.product(a="prefix", weight=1e100)]),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(("name", "entries"), BREAKING, ids=[name for name, _ in BREAKING])
+def test_nothing_is_measured_without_noise(name, entries, mechanism):
+    try:
+        selection = select(mdp.Workload(SMALL, *entries), mechanism=mechanism)
+    except (WorkloadError, PrivacyError):
+        return
+    allowed = Fraction(1, 3)
+    scales, cost = calibrate(selection.plan, allowed, 2**33)
+    assert cost <= allowed
+    assert cost == plan_cost(selection.plan, scales)
+    total = Fraction(0)
+    for part, scale in zip(selection.plan.parts, scales, strict=True):
+        assert scale.squared > 0
+        assert part.squared_sensitivity >= 1
+        total += Fraction(part.squared_sensitivity) / scale.squared
+    assert total <= cost <= total + Fraction(len(scales), 2**150)
+    assert np.isfinite(selection.total_squared_error)
+
+
+def test_size_one_attributes():
+    domain = mdp.Domain({"one": 1, "three": 3})
+    for mechanism in MECHANISMS:
+        selection = select(mdp.Workload(domain, mdp.marginals([0, 1, 2])), mechanism=mechanism)
+        assert selection.total_squared_error == pytest.approx(8 * (2 / math.sqrt(3)) ** 2, rel=1e-3)
+
+
+def test_only_zero_queries():
+    workload = mdp.Workload(SMALL, mdp.product(a={"matrix": [[0.0] * 5]}))
+    with pytest.raises(WorkloadError, match="zero"):
+        select(workload, mechanism="residual")
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_unsupported_queries_are_refused(mechanism):
+    coarse = mdp.product(a={"ranges": [[0, 1], [2, 4]]}, c="identity")
+    selection = select(mdp.Workload(SMALL, coarse), mechanism=mechanism)
+    for entry in (mdp.product(a="identity"), mdp.product(b="identity"), mdp.marginals([["a", "c"]])):
+        group = mdp.Workload(SMALL, entry).groups[0]
+        with pytest.raises(UnsupportedQueryError):
+            selection.analysis.variances(group)
+    allowed = mdp.Workload(SMALL, mdp.product(a={"ranges": [[0, 4], [0, 1]]})).groups[0]
+    assert (selection.analysis.variances(allowed) > 0).all()
+
+
+def test_wrong_arguments():
+    workload = mdp.Workload(SMALL, mdp.marginals(1))
+    with pytest.raises(WorkloadError, match="mechanism"):
+        select(workload, mechanism="best")
+    with pytest.raises(PrivacyError, match="noise"):
+        select(workload, noise="laplace")
+    with pytest.raises(PrivacyError, match="neighbours"):
+        select(workload, neighbours="swap")
+    plan = select(workload).plan
+    for cost in (Fraction(0), Fraction(-1), 0.5, float("nan")):
+        with pytest.raises(PrivacyError):
+            calibrate(plan, cost, 2**33)
+    with pytest.raises(PrivacyError, match="so large"):
+        calibrate(plan, Fraction(10**12), 2**33)
