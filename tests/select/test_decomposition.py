@@ -41,25 +41,20 @@ def _stacked(plan):
     cells = math.prod(domain.shape)
     out = []
     for part in plan.parts:
-        sums = [i for i, n in enumerate(domain.names) if n not in part.attributes]
-        rows = []
+        sums = tuple(i for i, n in enumerate(domain.names) if n not in part.attributes)
+        columns = []
         for cell in range(cells):
             x = np.zeros(cells, dtype=np.int64)
             x[cell] = 1
-            marginal = np.asarray(x.reshape(domain.shape).sum(axis=tuple(sums)))
-            rows.append(part.answers(marginal, 2**33).values())
-        out.append(np.array(rows, dtype=float).T / math.sqrt(part.variance))
+            columns.append(part.answers(np.asarray(x.reshape(domain.shape).sum(axis=sums)), 2**33).values())
+        out.append(np.array(columns, dtype=float).T / math.sqrt(part.variance))
     return np.vstack(out)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("entries", MIXES)
 def test_against_dense_brute_force(entries, mechanism):
-    domain = mdp.Domain({"a": 3, "b": 4, "c": ["x", "y"], "d": 2})
-    if mechanism != "dense" and isinstance(entries[0], type(MIXES[4][0])):
-        domain = mdp.Domain({"a": 5, "b": 2, "c": ["x", "y", "z"], "d": 1})
-    elif isinstance(entries[0], type(MIXES[4][0])):
-        domain = mdp.Domain({"a": 5, "c": ["x", "y", "z"]})
+    domain = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "d": 2})
     workload = mdp.Workload(domain, *entries)
     plan = select(workload, mechanism=mechanism).plan
     measured = _stacked(plan)
@@ -81,15 +76,16 @@ def test_against_dense_brute_force(entries, mechanism):
         variances = analysis.variances(group)
         optimal = np.einsum("qi,ij,qj->q", rows, best, rows)
         assert (variances >= optimal * (1 - 1e-6) - 1e-9).all()
-        # our linear estimator's variance, from its matrix
-        maps = []
-        for index, part in enumerate(plan.parts):
-            size = math.prod(part.shape)
-            for row in range(size):
-                values = [np.zeros(math.prod(p.shape)) for p in plan.parts]
-                values[index][row] = math.sqrt(part.variance)
-                maps.append(Estimates(plan, values).answers(group))
-        np.testing.assert_allclose((np.array(maps) ** 2).sum(axis=0), variances, rtol=1e-6, atol=1e-12)
+    # our linear estimator's variance, from its own matrix: answers to one unit of noise at a time
+    group = workload.groups[-1]
+    zeros = [np.zeros(math.prod(part.shape)) for part in plan.parts]
+    total = np.zeros(group.queries)
+    for index, part in enumerate(plan.parts):
+        for row in range(len(zeros[index])):
+            values = [np.array(v) for v in zeros]
+            values[index][row] = math.sqrt(part.variance)
+            total += Estimates(plan, values).answers(group) ** 2
+    np.testing.assert_allclose(total, analysis.variances(group), rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("entries", MIXES)
@@ -162,7 +158,7 @@ def test_equal_sub_problems_are_solved_once(monkeypatch):
             mechanism="querysmasher",
         )
         counts.append(len(calls))
-    assert counts[0] == counts[1] == 2  # one attribute alone, one pair
+    assert counts == [3, 3]  # one attribute alone, one pair, and the prefixes of three
 
 
 def test_large_mixed_sums_have_a_strategy():
@@ -170,7 +166,7 @@ def test_large_mixed_sums_have_a_strategy():
     workload = mdp.Workload(domain, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
     selection = select(workload, mechanism="residual")
     assert selection.weighted_squared_error == pytest.approx(selection.certificate.loss, rel=5e-3)
-    with pytest.raises(TooLargeError, match="does not factor|do not factor|cells"):
+    with pytest.raises(TooLargeError, match="do not factor"):
         select(
             mdp.Workload(mdp.Domain({"a": 90, "b": 90}), mdp.kway(2, "prefix"), mdp.marginals(2)),
             mechanism="dense",
@@ -232,7 +228,7 @@ def test_only_zero_queries():
         select(workload, mechanism="residual")
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", ["dense", "residual", "querysmasher"])
 def test_unsupported_queries_are_refused(mechanism):
     coarse = mdp.product(a={"ranges": [[0, 1], [2, 4]]}, c="identity")
     selection = select(mdp.Workload(SMALL, coarse), mechanism=mechanism)

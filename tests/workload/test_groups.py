@@ -95,7 +95,7 @@ def test_misfits_are_named() -> None:
 
 def test_size_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "MAX_EXPLICIT_ENTRIES", 20)
-    with pytest.raises(TooLargeError, match="36 entries|6 queries over 6 cells"):
+    with pytest.raises(TooLargeError, match=r"36 entries|6 queries over 6 cells"):
         ProductGroup("g", ("a", "b"), (Identity(), Prefix()), (2, 3)).rows()
     with pytest.raises(TooLargeError, match="4 explicit queries over 6 cells; the limit is 20"):
         DenseGroup("g", ("a", "b"), Sums((2, 3)), (2, 3))

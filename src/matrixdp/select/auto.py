@@ -13,7 +13,7 @@ from matrixdp.select.direct import direct_shape, select_directly
 from matrixdp.select.residual.mechanism import select_by_decomposition
 from matrixdp.select.selection import Certificate, Selection
 from matrixdp.strategy import Plan
-from matrixdp.workload import Workload
+from matrixdp.workload import DenseGroup, Group, Workload
 
 __all__ = ["MECHANISMS", "select"]
 
@@ -84,10 +84,22 @@ def select(
         raise PrivacyError(f"noise: found {noise!r}; expected 'gaussian'")
     if neighbours not in ("add_remove", "replace"):
         raise PrivacyError(f"neighbours: found {neighbours!r}; expected 'add_remove' or 'replace'")
+    if not any(_asks_something(group) for group in workload):
+        raise WorkloadError(
+            "workload: every query is zero; expected at least one that counts something"
+        )
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with threadpool_limits(limits=1, user_api="blas"):
         plan, certificate, chosen, reason = _choose(workload, mechanism, gap, progress)
     return Selection(workload, plan, chosen, noise, neighbours, certificate, reason)
+
+
+def _asks_something(group: Group) -> bool:
+    """Return whether a query of a group is not zero."""
+    if isinstance(group, DenseGroup):
+        return bool(group.rows().any())
+    pairs = zip(group.predicates, group.sizes, strict=True)
+    return all(bool(predicates.squares(size).any()) for predicates, size in pairs)
 
 
 def _choose(

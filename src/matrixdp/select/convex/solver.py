@@ -212,7 +212,7 @@ def solve_dual(
             if reached():
                 break
             p = p * evaluation.diagonal**2
-            p /= p.sum()
+            p = np.maximum(p / p.sum(), 1e-9 / count)  # cells that no query counts keep the interior open
             evaluation = look(p)
     # In the scale y = p F^2 the conditions read y_j (1 - g_j) = 0, 1 - g_j >= 0, without a constraint.
     scale = evaluation.trace**2

@@ -89,6 +89,14 @@ def _weights_digest(group: Group) -> str:
     return hashlib.sha256(np.ascontiguousarray(group.query_weights).tobytes()).hexdigest()
 
 
+def _exchangeable(item: Explicit) -> bool:
+    """Return whether explicit queries on two attributes of one type stay the same when they are exchanged."""
+    if len(item.types) != 2 or item.types[0] != item.types[1]:
+        return False
+    tensor = item.rows.reshape(len(item.rows), *item.sizes)
+    return bool(np.array_equal(tensor, np.swapaxes(tensor, 1, 2)))
+
+
 def _attribute_types(workload: Workload) -> dict[str, int]:
     """Return a number for the role of each attribute: its size and all that is asked with it."""
     roles: dict[str, Counter[Hashable]] = defaultdict(Counter)
@@ -164,10 +172,13 @@ def split_workload(workload: Workload) -> Split:
                 if group.query_weights is not None:
                     matrix = matrix * np.sqrt(group.query_weights)[:, None]
                 explicit_list.append(Explicit(matrix, tuple(types[n] for n in names), group.sizes))
+            exchangeable = _exchangeable(explicit_list[explicit[key]])
             for size in range(len(names) + 1):
                 for positions in combinations(range(len(names)), size):
                     kept_names = tuple(names[i] for i in positions)
                     mask = tuple(i in positions for i in range(len(names)))
+                    if exchangeable and size == 1:
+                        mask = (True, False)
                     bucket = rows.setdefault(kept_names, {})
                     entry = (explicit[key], mask)
                     bucket[entry] = bucket.get(entry, 0.0) + group.weight

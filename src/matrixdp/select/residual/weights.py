@@ -266,6 +266,8 @@ def _starting_points(split: Split) -> list[list[Array]]:
     for slot in split.slots:
         if split.free[slot.type]:
             gram = slot.predicates.gram(slot.size)
+            if not float(np.trace(gram)) > 0:
+                continue
             grams[slot.type] = grams.get(slot.type, np.zeros_like(gram)) + gram / np.trace(gram)
     for item in split.explicit:
         tensor = item.rows.reshape(len(item.rows), *item.sizes)
