@@ -97,10 +97,9 @@ class IntegerTensor:
         exact : callable
             The exact fraction of entry i.
 
-        Raises
-        ------
-        TooLargeError
-            If a quotient would not fit 62 bits.
+        Notes
+        -----
+        Quotients must fit 62 bits; the measurement checks that beforehand, from public bounds.
         """
         limbs = [limb.ravel() for limb in self.limbs]
         if power < 0:

@@ -85,9 +85,7 @@ def select(
     if neighbours not in ("add_remove", "replace"):
         raise PrivacyError(f"neighbours: found {neighbours!r}; expected 'add_remove' or 'replace'")
     if not any(_asks_something(group) for group in workload):
-        raise WorkloadError(
-            "workload: every query is zero; expected at least one that counts something"
-        )
+        raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with threadpool_limits(limits=1, user_api="blas"):
         plan, certificate, chosen, reason = _choose(workload, mechanism, gap, progress)

@@ -10,19 +10,17 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.select.convex import Design
-from matrixdp.select.rounding import MAX_MEASURED_CELLS
 
 __all__ = ["MAX_FOURIER_CELLS", "fourier_gram", "fourier_rows"]
 
 Array = NDArray[np.float64]
 
 #: Sub-workloads that do not factor are measured up to this many cells.
-MAX_FOURIER_CELLS = MAX_MEASURED_CELLS // 2
+MAX_FOURIER_CELLS = 6_000
 
 
 def _design(energies: Array, sizes: Sequence[int]) -> Design:
@@ -35,14 +33,18 @@ def _design(energies: Array, sizes: Sequence[int]) -> Design:
             f"fourier: a sub-workload of {cells} cells that does not factor; the limit is "
             f"{MAX_FOURIER_CELLS} cells. Use querysmasher or residual."
         )
-    # X is circulant along every axis with eigenvalues proportional to the roots and diagonal 1
-    column = np.fft.ifftn(roots * (cells / roots.sum())).real.ravel()
-    codes = np.stack(np.unravel_index(np.arange(cells), sizes))
-    gaps = [np.subtract.outer(code, code) % size for code, size in zip(codes, sizes, strict=True)]
-    gram = column[np.ravel_multi_index(gaps, tuple(sizes))]
-    values, vectors = scipy.linalg.eigh(gram, driver="evd")
-    keep = values > 1e-9 * values[-1]
-    factor = (vectors[:, keep] * np.sqrt(values[keep])).T
+    # rows: the real and imaginary parts of each conjugate pair of characters, once
+    frequencies = np.stack(np.unravel_index(np.arange(cells), sizes))
+    conjugate = np.ravel_multi_index(
+        [(-k) % size for k, size in zip(frequencies, sizes, strict=True)], tuple(sizes)
+    )
+    energy = (roots / roots.sum()).ravel()
+    chosen = np.flatnonzero((energy > 0) & (np.arange(cells) <= conjugate))
+    turns = (frequencies[:, chosen].T / np.array(sizes)) @ frequencies
+    phases = 2.0 * np.pi * (turns - np.rint(turns))
+    paired = conjugate[chosen] != chosen
+    scale = np.sqrt(energy[chosen] * np.where(paired, 2.0, 1.0))[:, None]
+    factor = np.vstack([scale * np.cos(phases), (scale * np.sin(phases))[paired]])
     factor /= math.sqrt(float((factor**2).sum(axis=0).max()))
     return Design(factor, loss, loss, np.full(cells, 1.0 / cells), 1)
 

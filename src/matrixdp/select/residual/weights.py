@@ -338,7 +338,8 @@ def optimized_weights(
             report(objective.evaluations, phi)
         return phi, gradient
 
-    for candidate in _starting_points(split):
+    own, *others = _starting_points(split)
+    for candidate in (own, *others):
         look(candidate)
     assert best is not None
     start = best[1]
@@ -356,11 +357,15 @@ def optimized_weights(
         parts = [gradient[t] - gradient[t].mean() for t in free]
         return phi / scale, np.concatenate(parts) / scale
 
-    scipy.optimize.minimize(
-        function,
-        np.concatenate([start[t] for t in free]),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxfun": max_evaluations, "maxcor": 20, "ftol": 3e-8, "gtol": 1e-9},
-    )
+    # uniform weights can be a kink from which no gradient leads down: then search from the optimum of each
+    # attribute's own queries too
+    searched = [start] if start is own else [start, own]
+    for point in searched:
+        scipy.optimize.minimize(
+            function,
+            np.concatenate([point[t] for t in free]),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxfun": max_evaluations, "maxcor": 20, "ftol": 3e-8, "gtol": 1e-9},
+        )
     return best[1], objective.evaluations
