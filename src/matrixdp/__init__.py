@@ -13,9 +13,7 @@ Names are loaded when they are first used, so that ``import matrixdp`` is fast::
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -72,7 +70,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "api": ("MeasuredStrategy", "Strategy"),
+    "api": ("MeasuredStrategy", "Strategy", "select"),
     "domain": ("Domain", "OutOfDomain"),
     "errors": (
         "DomainError",
@@ -104,18 +102,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """The package, in which ``select`` is the function, whether the room of that name was imported or not."""
-
-    @property
-    def select(self) -> Any:
-        return import_module("matrixdp.api").select
-
-    @select.setter
-    def select(self, _room: ModuleType) -> None:
-        """Leave the name to the function; ``from matrixdp.select import ...`` finds the room all the same."""
-
-
-sys.modules[__name__].__class__ = _Package

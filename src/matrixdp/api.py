@@ -16,8 +16,8 @@ from matrixdp.mechanism import DEFAULT_MAX_RECORDS, Measurement, measure
 from matrixdp.mechanism.saving import load_selection, save_selection
 from matrixdp.privacy import Budget
 from matrixdp.release import Release
-from matrixdp.select import Certificate, Selection
-from matrixdp.select import select as select_strategy
+from matrixdp.selection import Certificate, Selection
+from matrixdp.selection import select as select_strategy
 from matrixdp.sources import open_source
 from matrixdp.workload import ProductGroup, Workload
 

@@ -21,7 +21,7 @@ ORDER = {
     "privacy": 4,
     "specification": 5,
     "strategy": 6,
-    "select": 7,
+    "selection": 7,
     "reconstruct": 8,
     "sources": 9,
     "mechanism": 10,

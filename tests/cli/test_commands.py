@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.cli.options import Mechanism
-from matrixdp.select import MECHANISMS
+from matrixdp.selection import MECHANISMS
 
 SPEC = """
 data: people.parquet

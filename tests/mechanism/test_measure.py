@@ -11,7 +11,7 @@ from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.mechanism.measure import maximal_marginals, measure
 from matrixdp.privacy import Budget
 from matrixdp.reconstruct import Estimates
-from matrixdp.select import select
+from matrixdp.selection import select
 from matrixdp.sources import open_source
 from matrixdp.strategy import ErrorAnalysis
 

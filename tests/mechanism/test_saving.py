@@ -20,7 +20,7 @@ from matrixdp.mechanism.saving import (
     save_selection,
 )
 from matrixdp.privacy import Budget
-from matrixdp.select import Selection, select
+from matrixdp.selection import Selection, select
 from matrixdp.sources import open_source
 from matrixdp.workload import Workload, dense, kway, marginals, pairwise, product
 

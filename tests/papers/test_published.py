@@ -3,7 +3,7 @@
 import pytest
 
 import matrixdp as mdp
-from matrixdp.select import select
+from matrixdp.selection import select
 
 HYBRID = {"categorical": "identity", "numeric": "prefix"}
 

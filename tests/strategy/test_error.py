@@ -6,7 +6,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.linops import CenteredMatrix, IdentityMatrix
-from matrixdp.select import select
+from matrixdp.selection import select
 from matrixdp.strategy import Block, Part, Plan
 
 DOMAIN = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"]})

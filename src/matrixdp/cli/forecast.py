@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from matrixdp.domain import Domain
-from matrixdp.select.residual.subproblem import MAX_JOINT_CELLS
+from matrixdp.selection.residual.subproblem import MAX_JOINT_CELLS
 from matrixdp.workload import Group, Total, Workload
 
 __all__ = ["Forecast", "forecast", "measured_marginals"]

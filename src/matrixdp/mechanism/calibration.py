@@ -101,7 +101,7 @@ def calibrate(plan: Plan, allowed: Fraction, max_records: int) -> tuple[tuple[No
     --------
     >>> from fractions import Fraction
     >>> import matrixdp as mdp
-    >>> from matrixdp.select import select
+    >>> from matrixdp.selection import select
     >>> plan = select(mdp.Workload(mdp.Domain({"a": 4}), mdp.marginals(1))).plan
     >>> scales, cost = calibrate(plan, Fraction(1, 4), 2**33)
     >>> cost <= Fraction(1, 4), float(cost) > 0.2499999

@@ -21,7 +21,7 @@ from matrixdp.mechanism.workload_format import (
     write_authorization,
     write_workload,
 )
-from matrixdp.select import Certificate, Selection
+from matrixdp.selection import Certificate, Selection
 from matrixdp.workload import Workload
 
 __all__ = [
@@ -62,7 +62,7 @@ def save_selection(path: str | os.PathLike[str], selection: Selection) -> None:
     --------
     >>> import tempfile
     >>> from matrixdp.domain import Domain
-    >>> from matrixdp.select import select
+    >>> from matrixdp.selection import select
     >>> from matrixdp.workload import marginals
     >>> selection = select(Workload(Domain({"sex": ["female", "male"], "code": 3}), marginals([1, 2])))
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ import pytest
 
 from matrixdp.errors import NumericalError
 from matrixdp.privacy import Budget
-from matrixdp.select.convex import solve_gram, solve_rows
+from matrixdp.selection.convex import solve_gram, solve_rows
 from matrixdp.workload import AllRanges, Prefix, Width
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.linops import CenteredMatrix, MeasuredMatrix
-from matrixdp.select.residual.split import Split, SubWorkload
-from matrixdp.select.residual.structured import StructuredProblem
-from matrixdp.select.residual.subproblem import BlockSolution, SubSolution, SubSolver
-from matrixdp.select.rounding import measured_matrix
+from matrixdp.selection.residual.split import Split, SubWorkload
+from matrixdp.selection.residual.structured import StructuredProblem
+from matrixdp.selection.residual.subproblem import BlockSolution, SubSolution, SubSolver
+from matrixdp.selection.rounding import measured_matrix
 from matrixdp.strategy import Block, Part, Plan
 
 __all__ = ["Assembly", "assemble"]

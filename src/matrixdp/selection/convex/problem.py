@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import NumericalError
-from matrixdp.select.convex.solver import DEFAULT_GAP, solve_dual
+from matrixdp.selection.convex.solver import DEFAULT_GAP, solve_dual
 
 __all__ = ["Design", "solve_gram", "solve_rows"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.select.residual.split import Split, SubWorkload
+from matrixdp.selection.residual.split import Split, SubWorkload
 
 __all__ = ["Pieces", "SlotPiece", "Term", "numeric_terms"]
 

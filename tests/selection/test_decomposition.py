@@ -12,9 +12,9 @@ import matrixdp as mdp
 from matrixdp.errors import PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.mechanism.calibration import calibrate, plan_cost
 from matrixdp.reconstruct import Estimates
-from matrixdp.select import select
-from matrixdp.select.residual import subproblem, weights
-from matrixdp.select.residual.split import split_workload
+from matrixdp.selection import select
+from matrixdp.selection.residual import subproblem, weights
+from matrixdp.selection.residual.split import split_workload
 from matrixdp.strategy import ErrorAnalysis
 
 SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "d": 5})

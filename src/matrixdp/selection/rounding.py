@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.linops import CenteredMatrix, IdentityMatrix, IntegerMatrix, MeasuredMatrix
-from matrixdp.select.convex import Design
+from matrixdp.selection.convex import Design
 
 __all__ = ["MAX_MEASURED_CELLS", "measured_matrix"]
 
@@ -52,7 +52,7 @@ def measured_matrix(design: Design | None, cells: int, bits: int = BITS) -> Meas
     Examples
     --------
     >>> import numpy as np
-    >>> from matrixdp.select.convex import solve_gram
+    >>> from matrixdp.selection.convex import solve_gram
     >>> measured_matrix(solve_gram(np.eye(4)), 4).squared_sensitivity
     1
     """

@@ -8,10 +8,10 @@ from dataclasses import replace
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import MatrixDPError, PrivacyError, TooLargeError, WorkloadError
-from matrixdp.select.convex import DEFAULT_GAP
-from matrixdp.select.direct import direct_shape, select_directly
-from matrixdp.select.residual.mechanism import select_by_decomposition
-from matrixdp.select.selection import Certificate, Selection
+from matrixdp.selection.convex import DEFAULT_GAP
+from matrixdp.selection.direct import direct_shape, select_directly
+from matrixdp.selection.residual.mechanism import select_by_decomposition
+from matrixdp.selection.selection import Certificate, Selection
 from matrixdp.strategy import Plan
 from matrixdp.workload import DenseGroup, Group, Workload
 
@@ -72,7 +72,7 @@ def select(
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.select import select
+    >>> from matrixdp.selection import select
     >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(20)})
     >>> selection = select(mdp.Workload(domain, mdp.marginals([1, 2])))
     >>> selection.certificate.gap < 1e-6

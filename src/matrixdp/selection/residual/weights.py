@@ -16,11 +16,11 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
-from matrixdp.select.convex import Design, solve_gram
-from matrixdp.select.residual.pieces import Pieces
-from matrixdp.select.residual.split import Split, SubWorkload
-from matrixdp.select.residual.structured import StructuredDesign
-from matrixdp.select.residual.subproblem import BlockSolution, SubSolution, SubSolver
+from matrixdp.selection.convex import Design, solve_gram
+from matrixdp.selection.residual.pieces import Pieces
+from matrixdp.selection.residual.split import Split, SubWorkload
+from matrixdp.selection.residual.structured import StructuredDesign
+from matrixdp.selection.residual.subproblem import BlockSolution, SubSolution, SubSolver
 
 #: While weights are searched, larger sub-workloads that do not factor are solved by structure.
 MAX_SEARCHED_CELLS = 420

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import numpy as np
 
 from matrixdp.errors import WorkloadError
-from matrixdp.select.residual.assemble import assemble
-from matrixdp.select.residual.fourier import MAX_FOURIER_CELLS, fourier_gram, fourier_rows
-from matrixdp.select.residual.pieces import Pieces
-from matrixdp.select.residual.split import Split, split_workload
-from matrixdp.select.residual.subproblem import SubSolution, SubSolver
-from matrixdp.select.residual.weights import optimized_weights, uniform_weights
-from matrixdp.select.selection import Certificate
+from matrixdp.selection.residual.assemble import assemble
+from matrixdp.selection.residual.fourier import MAX_FOURIER_CELLS, fourier_gram, fourier_rows
+from matrixdp.selection.residual.pieces import Pieces
+from matrixdp.selection.residual.split import Split, split_workload
+from matrixdp.selection.residual.subproblem import SubSolution, SubSolver
+from matrixdp.selection.residual.weights import optimized_weights, uniform_weights
+from matrixdp.selection.selection import Certificate
 from matrixdp.strategy import Plan
 from matrixdp.workload import Workload
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.select.convex import DEFAULT_GAP, Design, solve_gram, solve_rows
-from matrixdp.select.residual.pieces import Pieces, Term, numeric_terms
-from matrixdp.select.residual.split import SubWorkload
-from matrixdp.select.residual.structured import StructuredDesign, StructuredProblem, solve_structured
+from matrixdp.selection.convex import DEFAULT_GAP, Design, solve_gram, solve_rows
+from matrixdp.selection.residual.pieces import Pieces, Term, numeric_terms
+from matrixdp.selection.residual.split import SubWorkload
+from matrixdp.selection.residual.structured import StructuredDesign, StructuredProblem, solve_structured
 
 __all__ = ["MAX_JOINT_CELLS", "BlockSolution", "SubSolution", "SubSolver"]
 

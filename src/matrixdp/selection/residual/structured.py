@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.select.convex import Design, solve_gram
+from matrixdp.selection.convex import Design, solve_gram
 from matrixdp.strategy.forms import along
 
 __all__ = ["StructuredDesign", "StructuredProblem", "solve_structured"]

@@ -1,6 +1,6 @@
 """Selection: from a workload to a strategy, without the data."""
 
-from matrixdp.select.auto import MECHANISMS, select
-from matrixdp.select.selection import Certificate, Selection
+from matrixdp.selection.auto import MECHANISMS, select
+from matrixdp.selection.selection import Certificate, Selection
 
 __all__ = ["MECHANISMS", "Certificate", "Selection", "select"]

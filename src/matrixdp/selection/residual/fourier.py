@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.select.convex import Design
+from matrixdp.selection.convex import Design
 
 __all__ = ["MAX_FOURIER_CELLS", "fourier_gram", "fourier_rows"]
 

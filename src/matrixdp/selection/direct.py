@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.linops import IdentityMatrix, MeasuredMatrix
-from matrixdp.select.convex import Design, solve_gram
-from matrixdp.select.rounding import measured_matrix
-from matrixdp.select.selection import Certificate
+from matrixdp.selection.convex import Design, solve_gram
+from matrixdp.selection.rounding import measured_matrix
+from matrixdp.selection.selection import Certificate
 from matrixdp.strategy import Block, Part, Plan
 from matrixdp.workload import Predicates, ProductGroup, Total, Workload
 
