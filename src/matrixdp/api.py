@@ -26,9 +26,10 @@ __all__ = ["MeasuredStrategy", "Strategy", "select"]
 
 def select(
     workload: Workload,
-    noise: str = "gaussian",
-    neighbours: str = "add_remove",
+    noise: str = "auto",
+    neighbours: str | None = None,
     mechanism: str = "auto",
+    budget: Budget | None = None,
     progress: Callable[[str, float | None], None] | None = None,
 ) -> Strategy:
     """Choose a strategy for a workload, without the data.
@@ -37,13 +38,16 @@ def select(
     ----------
     workload : Workload
         What will be asked.
-    noise : {"gaussian"}
-        The noise that will be added.
-    neighbours : {"add_remove", "replace"}
-        Between which tables the promise will hold. Selection optimizes ``add_remove``; for ``replace`` the
-        same strategy costs four times as much.
+    noise : {"auto", "gaussian", "laplace"}
+        The noise that will be added. ``auto``: Gaussian, unless the budget says more: Laplace for pure
+        differential privacy (epsilon alone), and for epsilon with delta whichever gives less error.
+    neighbours : {"add_remove", "replace"}, optional
+        Between which tables the promise will hold; the budget's where it is left out, else ``add_remove``.
+        Selection optimizes ``add_remove``; for ``replace`` the same strategy costs more.
     mechanism : str
-        ``auto``, or one of those of the command line: ``dense``, ``residual``, ``querysmasher``, ``fourier``.
+        ``auto``, or one of those that ``matrixdp select --help`` lists.
+    budget : Budget, optional
+        What will be spent. Strategies do not depend on it, except by the choice of the noise.
     progress : callable, optional
         Is called with what is being done and, where it is known, the share that is done.
 
@@ -67,9 +71,38 @@ def select(
     >>> round(strategy.rmse(mdp.Budget(mu=1)), 3)
     1.0
     """
-    return Strategy(
-        select_strategy(workload, noise=noise, neighbours=neighbours, mechanism=mechanism, progress=progress)
-    )
+    noises, reason = _noises(noise, budget)
+    neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
+    strategies = [
+        Strategy(
+            select_strategy(
+                workload, noise=kind, neighbours=neighbours, mechanism=mechanism, progress=progress
+            ),
+            reason,
+        )
+        for kind in noises
+    ]
+    if len(strategies) == 1:
+        return strategies[0]
+    assert budget is not None
+    errors = [strategy.rmse(budget) for strategy in strategies]
+    best, other = sorted(range(2), key=errors.__getitem__)
+    reason = f"{100 * (errors[other] / errors[best] - 1):.3g} % less error than {noises[other]} noise"
+    return Strategy(strategies[best].selection, reason)
+
+
+def _noises(noise: str, budget: Budget | None) -> tuple[tuple[str, ...], str]:
+    """Return the kinds of noise to try, and why."""
+    if noise != "auto":
+        return (noise,), "asked for"
+    if budget is None or budget.kind in ("rho", "mu"):
+        return ("gaussian",), "the noise of zCDP and Gaussian differential privacy"
+    if budget.kind == "pure":
+        return ("laplace",), "the noise of pure differential privacy"
+    # an L1 norm is at least the L2 norm: Laplace noise can win only where its scale alone is smaller
+    if 2.0 / budget.error_scale("laplace") >= 1.0 / budget.error_scale("gaussian"):
+        return ("gaussian",), "less error than Laplace noise at this budget, whatever the strategy"
+    return ("gaussian", "laplace"), ""
 
 
 @final
@@ -83,9 +116,17 @@ class Strategy:
     ----------
     selection : Selection
         What selection returned.
+    noise_reason : str
+        Why its noise was chosen.
     """
 
     selection: Selection
+    noise_reason: str = "as selected"
+
+    @property
+    def noise(self) -> str:
+        """The noise that will be added: ``gaussian`` or ``laplace``."""
+        return self.selection.noise
 
     @property
     def workload(self) -> Workload:
@@ -230,7 +271,7 @@ class Strategy:
         Raises
         ------
         PrivacyError
-            If the budget is pure differential privacy, or for other neighbours than the strategy.
+            If the strategy's noise cannot honour it, or it is for other neighbours than the strategy.
         """
         self._cost(budget)
 
@@ -242,7 +283,7 @@ class Strategy:
                 f"budget.neighbours: found {budget.neighbours}; expected {self.selection.neighbours}, which "
                 "the strategy was selected for"
             )
-        return float(budget.gaussian_cost())
+        return budget.error_scale(self.noise)
 
     def measure(
         self,

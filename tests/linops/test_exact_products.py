@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrixdp.errors import NumericalError
-from matrixdp.linops import CenteredMatrix, IdentityMatrix, IntegerMatrix, apply_kronecker
+from matrixdp.linops import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix, apply_kronecker
 
 
 def _entries(matrix):
@@ -81,13 +81,20 @@ def test_singular_matrices_are_refused(entries):
 
 
 def test_other_shapes_are_refused():
-    with pytest.raises(NumericalError, match="square"):
+    with pytest.raises(NumericalError, match="no more columns than rows"):
         IntegerMatrix(np.ones((2, 3), dtype=np.int64))
 
 
 @pytest.mark.parametrize(
     "matrix",
-    [IdentityMatrix(4), CenteredMatrix(4), IntegerMatrix(np.array([[7, 1, 0], [-2, 9, 4], [0, 0, 5]]))],
+    [
+        IdentityMatrix(4),
+        CenteredMatrix(4),
+        IntegerMatrix(np.array([[7, 1, 0], [-2, 9, 4], [0, 0, 5]])),
+        IntegerMatrix(np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [2, -3, 0]])),
+        DeficientMatrix(np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]])),
+        DeficientMatrix(np.array([[1, 2, 3]])),
+    ],
 )
 def test_sensitivities_and_covariances(matrix):
     dense = matrix.multiply(np.eye(matrix.columns))
@@ -97,4 +104,5 @@ def test_sensitivities_and_covariances(matrix):
     inverse = np.linalg.pinv(dense)
     np.testing.assert_allclose(matrix.covariance(), inverse @ inverse.T, atol=1e-14)
     np.testing.assert_allclose(matrix.solve(np.eye(matrix.rows)), inverse, atol=1e-14)
-    np.testing.assert_array_equal(matrix.column_squares(), np.rint(dense**2))
+    np.testing.assert_array_equal(matrix.magnitudes(), np.abs(np.rint(dense)))
+    assert matrix.sensitivity == int(np.abs(np.rint(dense)).sum(axis=0).max())

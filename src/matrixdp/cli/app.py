@@ -11,6 +11,7 @@ import typer
 
 from matrixdp import __version__
 from matrixdp.cli.answer import answer
+from matrixdp.cli.compare import compare
 from matrixdp.cli.release import release
 from matrixdp.cli.select import select
 from matrixdp.cli.validate import validate
@@ -25,6 +26,7 @@ Write a specification (domain, workload, privacy) as YAML, then:
 \b
   matrixdp validate health.yaml
   matrixdp select health.yaml
+  matrixdp compare health.yaml
   matrixdp release health.yaml --out released
   matrixdp answer released 'product: {age: {ranges: [[0, 17]]}}'
 
@@ -57,7 +59,7 @@ def program(
     """Take the options of the program itself; the help is `_HELP`."""
 
 
-for command in (validate, select, release, answer):
+for command in (validate, select, compare, release, answer):
     app.command()(command)
 
 

@@ -45,25 +45,29 @@ def peak_memory_mb() -> float:
     return peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
 
 
-def privacy_figures(budget: Budget) -> dict[str, object]:
+def privacy_figures(budget: Budget, noise: str) -> dict[str, object]:
     """Return a budget with what follows from it, as plain values.
 
     Parameters
     ----------
     budget : Budget
         What may be spent.
+    noise : {"gaussian", "laplace"}
+        The noise that will be added.
 
     Examples
     --------
-    >>> privacy_figures(Budget(rho=0.5))["mu"]
+    >>> privacy_figures(Budget(rho=0.5), "gaussian")["mu"]
     1.0
     """
-    promise = statement(budget.gaussian_cost(), budget, private=True).as_dict()
+    cost = budget.cost(noise)
+    promise = statement(cost, budget, private=True, noise=noise).as_dict()
     kept = ("mu", "rho", "epsilon", "delta", "epsilon_at_delta")
     return {
         "budget": budget.as_dict(),
         "neighbours": budget.neighbours,
-        "cost": float(budget.gaussian_cost()),
+        "noise": noise,
+        "cost": float(cost),
         **{key: promise[key] for key in kept},
     }
 
@@ -78,7 +82,7 @@ def by_group(strategy: Strategy, budget: Budget) -> list[Row]:
     budget : Budget
         What may be spent.
     """
-    cost = float(budget.gaussian_cost())
+    cost = budget.error_scale(strategy.noise)
     rows = []
     for group in strategy.workload:
         error = strategy.selection.analysis.group(group)
@@ -136,7 +140,7 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
     seconds : float
         How long selection took.
     """
-    selection, cost = strategy.selection, float(budget.gaussian_cost())
+    selection, cost = strategy.selection, budget.error_scale(strategy.noise)
     certificate, queries = selection.certificate, strategy.workload.queries
 
     def root(squared_error: float) -> float:
@@ -160,7 +164,7 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
             {"name": row.name, "attributes": list(row.attributes), "queries": row.queries, "rmse": row.rmse}
             for row in by_group(strategy, budget)
         ],
-        "privacy": privacy_figures(budget),
+        "privacy": privacy_figures(budget, strategy.noise),
         "seconds": seconds,
         "peak_memory_mb": peak_memory_mb(),
     }

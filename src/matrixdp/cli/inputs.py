@@ -12,7 +12,7 @@ __all__ = ["specification_with_budget"]
 
 
 def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
-    """Return a specification and its budget, which Gaussian noise can honour.
+    """Return a specification and its budget.
 
     Parameters
     ----------
@@ -23,11 +23,8 @@ def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
     ------
     SpecificationError
         If the specification is wrong, or has no budget.
-    PrivacyError
-        If the budget is pure differential privacy.
     """
     written = load_specification(path, require_privacy=True)
     if written.budget is None:
         raise SpecificationError("privacy", "nothing", "a budget")
-    written.budget.gaussian_cost()
     return written, written.budget

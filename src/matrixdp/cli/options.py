@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Confidence", "Mechanism", "MechanismOption", "Spec"]
+__all__ = ["Confidence", "Mechanism", "MechanismOption", "Noise", "NoiseOption", "Spec"]
 
 
 class Mechanism(StrEnum):
@@ -19,6 +19,14 @@ class Mechanism(StrEnum):
     residual = "residual"
     querysmasher = "querysmasher"
     fourier = "fourier"
+
+
+class Noise(StrEnum):
+    """Which noise is added."""
+
+    auto = "auto"
+    gaussian = "gaussian"
+    laplace = "laplace"
 
 
 Spec = Annotated[
@@ -32,6 +40,14 @@ MechanismOption = Annotated[
         help="auto: the least expected error among those that fit. dense: the optimum on the whole domain, "
         "for a few thousand cells. residual: one part for each marginal, with optimized weight vectors. "
         "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis.",
+    ),
+]
+NoiseOption = Annotated[
+    Noise,
+    typer.Option(
+        "--noise",
+        help="gaussian, laplace, or auto: Laplace for pure differential privacy (epsilon alone), Gaussian "
+        "for rho and mu, and for epsilon with delta whichever gives less error.",
     ),
 ]
 Confidence = Annotated[

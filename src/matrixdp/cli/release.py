@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.options import Confidence, Mechanism, MechanismOption, Spec
+from matrixdp.cli.options import Confidence, Mechanism, MechanismOption, Noise, NoiseOption, Spec
 
 if TYPE_CHECKING:
     from matrixdp.api import Strategy
@@ -46,6 +46,7 @@ def release(
         typer.Option("--strategy", metavar="STRATEGY", help="Measure a strategy that `select --save` wrote."),
     ] = None,
     mechanism: MechanismOption = Mechanism.auto,
+    noise: NoiseOption = Noise.auto,
     confidence: Confidence = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write the answers as CSV too.")] = False,
     max_answers: Annotated[
@@ -66,7 +67,7 @@ def release(
 ) -> None:
     """Measure a table once and write the answer to every query.
 
-    Selects a strategy (or loads one), adds exact Gaussian noise to what it measures, and writes
+    Selects a strategy (or loads one), adds exact Gaussian or Laplace noise to what it measures, and writes
     answers.parquet (one row for each query, with its standard error and interval), release.json (what was
     measured and the privacy statement) and measurement.mdp, from which `matrixdp answer` answers further
     queries at no further cost. The folder appears whole or not at all.
@@ -87,7 +88,7 @@ def release(
         raise SpecificationError("data", "nothing", "the path of a table, here or by --data")
     open_source(str(path), table_name=table_name)
     with Reporter() as reporter, staged_folder(out, force=force) as folder:
-        chosen = _strategy(written, budget, strategy, mechanism, reporter)
+        chosen = _strategy(written, budget, strategy, mechanism, noise, reporter)
         chosen.check_workload(written.workload)
         measured = chosen.measure(
             str(path),
@@ -105,7 +106,12 @@ def release(
 
 
 def _strategy(
-    written: Specification, budget: Budget, saved: Path | None, mechanism: Mechanism, reporter: Reporter
+    written: Specification,
+    budget: Budget,
+    saved: Path | None,
+    mechanism: Mechanism,
+    noise: Noise,
+    reporter: Reporter,
 ) -> Strategy:
     from matrixdp.api import Strategy, select
     from matrixdp.errors import StorageError
@@ -113,7 +119,8 @@ def _strategy(
     if saved is None:
         return select(
             written.workload,
-            neighbours=budget.neighbours,
+            noise=noise.value,
+            budget=budget,
             mechanism=mechanism.value,
             progress=reporter.stage,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.options import Mechanism, MechanismOption, Spec
+from matrixdp.cli.options import Mechanism, MechanismOption, Noise, NoiseOption, Spec
 
 if TYPE_CHECKING:
     from matrixdp.api import Strategy
@@ -26,6 +26,7 @@ _SHOWN_GROUPS = 30
 def select(
     spec: Spec,
     mechanism: MechanismOption = Mechanism.auto,
+    noise: NoiseOption = Noise.auto,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, with every group.")] = False,
     save: Annotated[
         Path | None,
@@ -51,7 +52,8 @@ def select(
     with Reporter() as reporter:
         strategy = select_strategy(
             written.workload,
-            neighbours=budget.neighbours,
+            noise=noise.value,
+            budget=budget,
             mechanism=mechanism.value,
             progress=reporter.stage,
         )
@@ -85,9 +87,10 @@ def _show(
         screen.print(f"{len(rows):,} query groups, joined; --all shows every one, and so does --json.")
     gap = strategy.certificate.gap
     bound = "none" if gap is None else f"{number('lower_bound_rmse')} (gap {gap:.2g})"
-    promise = statement(budget.gaussian_cost(), budget, private=True)
+    promise = statement(budget.cost(strategy.noise), budget, private=True, noise=strategy.noise)
     facts = [
         ("mechanism", f"{strategy.mechanism} ({strategy.selection.reason})"),
+        ("noise", f"{strategy.noise} ({strategy.noise_reason})"),
         ("queries", f"{strategy.workload.queries:,} in {len(strategy.workload):,} groups"),
         ("RMSE", f"{number('rmse')} (before rounding to integers {number('rmse_before_rounding')})"),
         ("largest stddev", number("max_stddev")),

@@ -13,6 +13,7 @@ from matrixdp.cli.guard import guarded
 from matrixdp.cli.options import Spec
 
 if TYPE_CHECKING:
+    from matrixdp.privacy import Budget
     from matrixdp.specification import Specification
 
 __all__ = ["validate"]
@@ -37,7 +38,7 @@ def validate(
 
     written = load_specification(spec)
     budget = written.budget
-    privacy = None if budget is None else privacy_figures(budget)
+    privacy = None if budget is None else privacy_figures(budget, _noise(budget))
     expected = forecast(written.workload, _MAX_ANSWERS)
     found = _data(written)
     if as_json:
@@ -69,13 +70,18 @@ def validate(
     print_facts(screen, facts)
 
 
+def _noise(budget: Budget) -> str:
+    return "laplace" if budget.kind == "pure" else "gaussian"
+
+
 def _promise(written: Specification) -> str:
     from matrixdp.privacy import statement
 
     budget = written.budget
     if budget is None:
         return "no budget: `select` and `release` need one"
-    promise = statement(budget.gaussian_cost(), budget, private=True)
+    noise = _noise(budget)
+    promise = statement(budget.cost(noise), budget, private=True, noise=noise)
     return (
         f"{budget!r}: mu {promise.mu:.4g} (GDP), rho {promise.rho:.4g} (zCDP), epsilon "
         f"{promise.epsilon_at_reference_delta:.4g} at delta 1e-06"

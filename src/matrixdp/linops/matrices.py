@@ -1,20 +1,14 @@
-"""Integer matrices that a strategy measures, with exact sensitivities and factored pseudo-inverses."""
+"""Integer matrices that a strategy measures, with exact sensitivities; here those that need no entries."""
 
 from __future__ import annotations
 
-import hashlib
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
-from matrixdp.errors import NumericalError
-
-__all__ = ["CenteredMatrix", "IdentityMatrix", "IntegerMatrix", "MeasuredMatrix"]
+__all__ = ["CenteredMatrix", "IdentityMatrix", "MeasuredMatrix"]
 
 Array = NDArray[np.float64]
 
@@ -47,6 +41,16 @@ class MeasuredMatrix(ABC):
     def squared_sensitivity(self) -> int:
         """The largest squared norm of a column, an exact integer."""
 
+    @property
+    @abstractmethod
+    def sensitivity(self) -> int:
+        """The largest sum of absolute entries over a column, an exact integer: the L1 sensitivity."""
+
+    @property
+    def unsupported(self) -> Array | None:
+        """Orthonormal rows, shape (k, columns), spanning what is measured too weakly to be asked, or None."""
+        return None
+
     @abstractmethod
     def multiply(self, array: Array) -> Array:
         """Return the matrix times an array of shape (columns, k)."""
@@ -60,8 +64,8 @@ class MeasuredMatrix(ABC):
         """Return B^+ B^+', shape (columns, columns): the covariance of ``solve`` at unit noise."""
 
     @abstractmethod
-    def column_squares(self) -> NDArray[np.int64]:
-        """Return the squared entries, shape (rows, columns), as integers."""
+    def magnitudes(self) -> NDArray[np.int64]:
+        """Return the absolute entries, shape (rows, columns)."""
 
     @abstractmethod
     def digest(self) -> str:
@@ -109,7 +113,11 @@ class IdentityMatrix(MeasuredMatrix):
     def covariance(self) -> Array:
         return np.eye(self.size)
 
-    def column_squares(self) -> NDArray[np.int64]:
+    @property
+    def sensitivity(self) -> int:
+        return 1
+
+    def magnitudes(self) -> NDArray[np.int64]:
         return np.eye(self.size, dtype=np.int64)
 
     def digest(self) -> str:
@@ -157,104 +165,14 @@ class CenteredMatrix(MeasuredMatrix):
     def covariance(self) -> Array:
         return np.asarray((np.eye(self.size) - 1.0 / self.size) / self.size**2)
 
-    def column_squares(self) -> NDArray[np.int64]:
-        squares = np.ones((self.size, self.size), dtype=np.int64)
-        np.fill_diagonal(squares, (self.size - 1) ** 2)
-        return squares
+    @property
+    def sensitivity(self) -> int:
+        return 2 * (self.size - 1)
+
+    def magnitudes(self) -> NDArray[np.int64]:
+        entries = np.ones((self.size, self.size), dtype=np.int64)
+        np.fill_diagonal(entries, self.size - 1)
+        return entries
 
     def digest(self) -> str:
         return f"centered {self.size}"
-
-
-@dataclass(frozen=True, eq=False)
-class IntegerMatrix(MeasuredMatrix):
-    """A square nonsingular integer matrix.
-
-    Parameters
-    ----------
-    entries : ndarray of int64, shape (n, n)
-    unsupported : ndarray, shape (k, n), optional
-        Orthonormal rows spanning directions that are measured only so weakly (for the sake of an exact
-        row space) that queries with a part along them are refused.
-
-    Raises
-    ------
-    NumericalError
-        If the matrix cannot be *proved* nonsingular: an approximate inverse C with a norm of I - C B
-        below 1 (rounding errors included) is the proof.
-    """
-
-    entries: NDArray[np.int64]
-    unsupported: Array | None = None
-
-    def __post_init__(self) -> None:
-        if self.entries.ndim != 2 or self.entries.shape[0] != self.entries.shape[1]:
-            raise NumericalError(f"a measured matrix must be square; found shape {self.entries.shape}")
-        self.entries.setflags(write=False)
-        size = len(self.entries)
-        inverse = self.inverse
-        residual = np.abs(np.eye(size) - inverse @ self._float)
-        rounding = size * np.finfo(float).eps * (np.abs(inverse) @ np.abs(self._float))
-        if not float((residual + 2 * rounding).sum(axis=1).max()) < 0.5:
-            raise NumericalError("a measured matrix could not be proved nonsingular after rounding")
-
-    @cached_property
-    def _float(self) -> Array:
-        return np.asarray(self.entries, dtype=np.float64)
-
-    @cached_property
-    def _factored(self) -> tuple[Array, NDArray[np.int32]]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # it becomes an error of our own
-            lu, pivots = scipy.linalg.lu_factor(self._float, check_finite=False)
-        if not (np.diagonal(lu) != 0).all():
-            raise NumericalError("a measured matrix is singular after rounding")
-        return lu, pivots
-
-    @cached_property
-    def inverse(self) -> Array:
-        """The inverse, by triangular solves, shape (n, n)."""
-        return np.asarray(scipy.linalg.lu_solve(self._factored, np.eye(len(self.entries))))
-
-    @property
-    def columns(self) -> int:
-        return int(self.entries.shape[1])
-
-    @property
-    def rows(self) -> int:
-        return int(self.entries.shape[0])
-
-    @cached_property
-    def max_entry(self) -> int:
-        return int(np.abs(self.entries).max())
-
-    @cached_property
-    def max_row_sum(self) -> int:
-        return int(np.abs(self.entries).sum(axis=1).max())
-
-    @cached_property
-    def squared_sensitivity(self) -> int:
-        return int((self.entries * self.entries).sum(axis=0).max())
-
-    def multiply(self, array: Array) -> Array:
-        return np.asarray(self._float @ array)
-
-    def solve(self, answers: Array) -> Array:
-        return np.asarray(scipy.linalg.lu_solve(self._factored, answers, check_finite=False))
-
-    @cached_property
-    def _covariance(self) -> Array:
-        return self.inverse @ self.inverse.T
-
-    def covariance(self) -> Array:
-        return self._covariance
-
-    def column_squares(self) -> NDArray[np.int64]:
-        return self.entries * self.entries
-
-    @cached_property
-    def _digest(self) -> str:
-        return hashlib.sha256(np.ascontiguousarray(self.entries).tobytes()).hexdigest()
-
-    def digest(self) -> str:
-        return self._digest

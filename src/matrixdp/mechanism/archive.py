@@ -261,7 +261,8 @@ class ArchiveReader:
             raise self.damaged(f"{name} has {info.file_size} bytes")
         try:
             return self._zip.read(info)
-        except (zipfile.BadZipFile, OSError, EOFError):
+        except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
+            # the last two: flipped bits can say "encrypted", or name a method that there is not
             raise self.damaged(f"{name} cannot be read") from None
 
     def array(self, name: object, shape: tuple[int, ...] | None = None) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """From a plan and a budget to exact noise scales, with the privacy cost recomputed exactly.
 
-Nothing here trusts the optimizer: the squared sensitivity of each part is an exact integer, its noise scale
+Nothing here trusts the optimizer: the (squared) sensitivity of each part is an exact integer, its noise scale
 an exact rational, and their ratios are summed exactly (each rounded up in the 160th bit).
 """
 
@@ -24,59 +24,69 @@ _COST_BITS = 160
 
 @dataclass(frozen=True)
 class NoiseScale:
-    """Gaussian noise on the lattice of multiples of 2^power.
+    """Noise on the lattice of multiples of 2^power.
 
     Attributes
     ----------
     steps : Fraction
-        The standard deviation of the continuous noise in lattice steps, exact.
+        The scale of the continuous noise in lattice steps, exact: the standard deviation of Gaussian
+        noise, the parameter b of Laplace noise.
     power : int
         The lattice step is 2^power.
+    noise : {"gaussian", "laplace"}
     """
 
     steps: Fraction
     power: int
+    noise: str = "gaussian"
 
     @property
-    def squared(self) -> Fraction:
-        """The variance of the continuous noise: what the privacy claim rests on."""
-        step = Fraction(2) ** self.power
-        return self.steps**2 * step**2
+    def exact(self) -> Fraction:
+        """The scale of the continuous noise in counts: what the privacy claim rests on."""
+        return self.steps * Fraction(2) ** self.power
 
     @property
     def variance(self) -> float:
         """The variance of the released noise, rounding to the lattice included."""
-        return float(self.steps**2 + Fraction(1, 12)) * 4.0**self.power
+        continuous = self.steps**2 if self.noise == "gaussian" else 2 * self.steps**2
+        return float(continuous + Fraction(1, 12)) * 4.0**self.power
 
 
-def _scale(part: Part, cost: float, inflation: float) -> NoiseScale:
-    sigma = math.sqrt(part.variance / cost) * inflation
-    if not (math.isfinite(sigma) and sigma > 0):
-        raise PrivacyError(f"part {part.attributes}: noise scale {sigma}; expected a finite number above 0")
-    power = math.frexp(sigma)[1] - 1 - _SCALE_BITS
-    steps = Fraction(math.ceil(Fraction(sigma) / Fraction(2) ** power * 2**_FRACTION_BITS), 2**_FRACTION_BITS)
+def _scale(part: Part, noise: str, cost: float, inflation: float) -> NoiseScale:
+    at_unit = math.sqrt(part.variance / cost) if noise == "gaussian" else math.sqrt(part.variance / 2) / cost
+    scale = at_unit * inflation
+    if not (math.isfinite(scale) and scale > 0):
+        raise PrivacyError(f"part {part.attributes}: noise scale {scale}; expected a finite number above 0")
+    power = math.frexp(scale)[1] - 1 - _SCALE_BITS
+    steps = Fraction(math.ceil(Fraction(scale) / Fraction(2) ** power * 2**_FRACTION_BITS), 2**_FRACTION_BITS)
     if steps < 1:
         raise PrivacyError(f"part {part.attributes}: the noise scale vanished in rounding")
-    return NoiseScale(steps, power)
+    return NoiseScale(steps, power, noise)
 
 
 def plan_cost(plan: Plan, scales: tuple[NoiseScale, ...]) -> Fraction:
-    """Return the privacy cost of measuring a plan with given noise: max diag(B' S^-1 B), or a bound above.
+    """Return the privacy cost of measuring a plan with given noise, or a bound above it.
 
-    The cost of parts adds up; each part's is its squared sensitivity over its noise variance.
+    Gaussian: max diag(B' S^-1 B), the sum over parts of squared sensitivity over noise variance, which is
+    mu squared. Laplace: the sum over parts of L1 sensitivity over noise scale, which is epsilon.
 
     Raises
     ------
     PrivacyError
-        If a part has no noise or no sensitivity.
+        If a part has no noise or no sensitivity, or noise of another kind than the plan's.
     """
     total = 0
     for part, scale in zip(plan.parts, scales, strict=True):
-        sensitivity = part.squared_sensitivity
-        squared = scale.squared
-        if sensitivity < 1 or squared <= 0:
+        if scale.noise != plan.noise:
+            raise PrivacyError(
+                f"part {part.attributes}: {scale.noise} noise in a plan for {plan.noise} noise"
+            )
+        gaussian = plan.noise == "gaussian"
+        sensitivity = part.squared_sensitivity if gaussian else part.sensitivity
+        divisor = scale.exact**2 if gaussian else scale.exact
+        if sensitivity < 1 or divisor <= 0:
             raise PrivacyError(f"part {part.attributes}: would be measured without noise")
-        total += -((-sensitivity * squared.denominator << _COST_BITS) // squared.numerator)
+        total += -((-sensitivity * divisor.denominator << _COST_BITS) // divisor.numerator)
     return Fraction(total, 1 << _COST_BITS)
 
 
@@ -88,7 +98,7 @@ def calibrate(plan: Plan, allowed: Fraction, max_records: int) -> tuple[tuple[No
     plan : Plan
         Its variances say how the noise is shared among the parts.
     allowed : Fraction
-        The privacy cost allowed (mu^2, twice rho).
+        The privacy cost allowed: mu^2 (twice rho) for Gaussian noise, epsilon for Laplace noise.
     max_records : int
         Public bound on the number of records, for the range of the lattice.
 
@@ -114,7 +124,7 @@ def calibrate(plan: Plan, allowed: Fraction, max_records: int) -> tuple[tuple[No
         raise PrivacyError(f"privacy cost allowed: {target} leaves floating-point range")
     inflation = 1.0
     for attempt in range(60):
-        scales = tuple(_scale(part, target, inflation) for part in plan.parts)
+        scales = tuple(_scale(part, plan.noise, target, inflation) for part in plan.parts)
         cost = plan_cost(plan, scales)
         if cost <= allowed:
             break
@@ -125,7 +135,7 @@ def calibrate(plan: Plan, allowed: Fraction, max_records: int) -> tuple[tuple[No
         largest = Fraction(part.max_entry * max_records) / Fraction(2) ** scale.power
         if largest + 64 * scale.steps >= 2**61:
             raise PrivacyError(
-                "budget: so large that answers in units of the noise exceed 62 bits; mu above about 10,000 "
-                "is no protection and is not supported"
+                "budget: so large that answers in units of the noise exceed 62 bits; a mu or epsilon above "
+                "about 10,000 is no protection and is not supported"
             )
     return scales, cost

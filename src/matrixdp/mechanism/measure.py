@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError
 from matrixdp.mechanism.calibration import NoiseScale, calibrate
-from matrixdp.noise import RandomSource, SeededSource, SystemSource, rounded_gaussian
+from matrixdp.noise import RandomSource, SeededSource, SystemSource, rounded_gaussian, rounded_laplace
 from matrixdp.privacy import Authorization, Budget, authorize
 from matrixdp.sources import Source
 from matrixdp.strategy import Part, Plan
@@ -84,12 +84,11 @@ def _noisy(
     """Return round((answers + noise) / step) * step for the exact answers of one part."""
     answers = part.answers(marginal, max_records)
     quotient, fraction, exact = answers.split(scale.power)
+    draw = rounded_gaussian if scale.noise == "gaussian" else rounded_laplace
     if scale.power <= 0:
-        noise = rounded_gaussian(scale.steps, len(quotient), source=source)
+        noise = draw(scale.steps, len(quotient), source=source)
     else:
-        noise = rounded_gaussian(
-            scale.steps, len(quotient), offsets=fraction, exact_offset=exact, source=source
-        )
+        noise = draw(scale.steps, len(quotient), offsets=fraction, exact_offset=exact, source=source)
     return np.ldexp((quotient + noise).astype(np.float64), scale.power)
 
 
@@ -106,7 +105,7 @@ def measure(
     """Measure a plan on a table: the only step that reads data.
 
     The exact cost is authorized first; then each marginal is counted, the plan's integer queries are
-    answered exactly, and exactly rounded Gaussian noise is added.
+    answered exactly, and exactly rounded noise of the plan's kind is added.
 
     Parameters
     ----------
@@ -131,37 +130,38 @@ def measure(
     Raises
     ------
     PrivacyError
-        If the budget cannot be honoured by Gaussian noise. Before any data is read.
+        If the budget cannot be honoured by the plan's noise. Before any data is read.
     SourceError
         If the table cannot be read.
 
     Notes
     -----
     Guarantee: with noise from the operating system's generator the values are a post-processing of the
-    Gaussian mechanism of cost at most ``budget.gaussian_cost()``; see the page on noise for the proof.
+    Gaussian or Laplace mechanism of cost at most ``budget.cost(plan.noise)``; see the page on noise for the
+    proof.
     """
-    scales, cost = calibrate(plan, budget.gaussian_cost(), max_records)
-    authorization = authorize(cost, budget)
+    scales, cost = calibrate(plan, budget.cost(plan.noise), max_records)
+    authorization = authorize(cost, budget, plan.noise)
     random = SystemSource() if seed_not_private is None else SeededSource(seed_not_private)
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
-    groups = maximal_marginals(part.attributes for part in plan.parts)
+    groups = maximal_marginals(plan.positions)
     values: dict[int, NDArray[np.float64]] = {}
     for subset, counts in source.marginals(plan.domain, list(groups), rules):
         bound = max_records
         while int(counts.sum()) > bound:
             bound *= 2
         for attributes in groups[subset]:
-            index = plan.index[attributes]
             others = tuple(axis for axis, name in enumerate(subset) if name not in attributes)
-            marginal = np.asarray(counts.sum(axis=others), dtype=np.int64)
-            values[index] = _noisy(plan.parts[index], marginal, scales[index], bound, random)
-            if progress is not None:
-                progress(len(values), len(plan.parts))
+            marginal = np.asarray(counts.sum(axis=others) if others else counts, dtype=np.int64)
+            for index in plan.positions[attributes]:
+                values[index] = _noisy(plan.parts[index], marginal, scales[index], bound, random)
+                if progress is not None:
+                    progress(len(values), len(plan.parts))
     if len(values) != len(plan.parts):
         raise NumericalError("the source did not return every marginal that was asked for")
     parts = tuple(replace(part, variance=s.variance) for part, s in zip(plan.parts, scales, strict=True))
     return Measurement(
-        Plan(plan.domain, parts, plan.weights),
+        plan.with_parts(parts),
         tuple(values[i] for i in range(len(parts))),
         tuple(scale.power for scale in scales),
         authorization,

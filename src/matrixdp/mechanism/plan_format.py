@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, StorageError
-from matrixdp.linops import CenteredMatrix, IdentityMatrix, IntegerMatrix, MeasuredMatrix
+from matrixdp.linops import (
+    CenteredMatrix,
+    DeficientMatrix,
+    ExplicitMatrix,
+    IdentityMatrix,
+    IntegerMatrix,
+    MeasuredMatrix,
+)
 from matrixdp.mechanism.archive import ArchiveReader, ArchiveWriter
 from matrixdp.strategy import Block, Part, Plan
 
@@ -64,11 +71,17 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
                 multipliers[content] = archive.add(part.multipliers.astype(np.int64).ravel())
             row["multipliers"] = multipliers[content]
         parts.append(row)
-    return {"matrices": matrices, "weights": _write_weights(plan, archive), "parts": parts}
+    return {
+        "matrices": matrices,
+        "weights": _write_weights(plan, archive),
+        "noise": plan.noise,
+        "reconstruction": plan.reconstruction,
+        "parts": parts,
+    }
 
 
 def _matrix_key(matrix: MeasuredMatrix) -> object:
-    outside = matrix.unsupported if isinstance(matrix, IntegerMatrix) else None
+    outside = matrix.outside if isinstance(matrix, IntegerMatrix) else None
     return (matrix.digest(), None if outside is None else outside.tobytes())
 
 
@@ -77,12 +90,13 @@ def _write_matrix(matrix: MeasuredMatrix, archive: ArchiveWriter) -> dict[str, o
         return {"kind": "identity", "size": matrix.size}
     if isinstance(matrix, CenteredMatrix):
         return {"kind": "centered", "size": matrix.size}
-    if not isinstance(matrix, IntegerMatrix):
+    if not isinstance(matrix, ExplicitMatrix):
         raise StorageError(f"a matrix of kind {type(matrix).__name__} cannot be saved")
-    form: dict[str, object] = {"kind": "integer", "size": matrix.columns}
+    kind = "integer" if isinstance(matrix, IntegerMatrix) else "deficient"
+    form: dict[str, object] = {"kind": kind, "rows": matrix.rows, "size": matrix.columns}
     form["entries"] = archive.add(_smallest(matrix.entries))
-    if matrix.unsupported is not None:
-        form["unsupported"] = archive.add(np.asarray(matrix.unsupported, dtype=np.float64))
+    if isinstance(matrix, IntegerMatrix) and matrix.outside is not None:
+        form["unsupported"] = archive.add(np.asarray(matrix.outside, dtype=np.float64))
     return form
 
 
@@ -130,7 +144,9 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
         weights = _read_weights(header["weights"], domain, archive)
         multipliers: dict[str, NDArray[np.int64]] = {}
         parts = [_read_part(row, domain, matrices, multipliers, archive) for row in header["parts"]]
-        return Plan(domain, tuple(parts), weights)
+        return Plan(
+            domain, tuple(parts), weights, header.get("noise", "gaussian"), header.get("reconstruction", "")
+        )
     except StorageError:
         raise
     except MatrixDPError as error:
@@ -147,11 +163,16 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMat
         return IdentityMatrix(size)
     if form["kind"] == "centered":
         return CenteredMatrix(size)
-    if form["kind"] != "integer":
+    if form["kind"] not in ("integer", "deficient"):
         raise archive.damaged("a matrix is of an unknown kind")
-    entries = archive.array(form["entries"], (size, size))
+    rows = form.get("rows", size)
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise archive.damaged("a matrix has no proper size")
+    entries = archive.array(form["entries"], (rows, size))
     if entries.dtype.kind != "i":
         raise archive.damaged("a measured matrix does not hold integers")
+    if form["kind"] == "deficient":
+        return DeficientMatrix(entries.astype(np.int64))
     outside = archive.array(form["unsupported"]) if "unsupported" in form else None
     if outside is not None and (outside.ndim != 2 or outside.shape[1] != size):
         raise archive.damaged("the unsupported directions of a matrix do not fit it")

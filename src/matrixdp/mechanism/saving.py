@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 STRATEGY_FORMAT = "matrixdp strategy"
 MEASUREMENT_FORMAT = "matrixdp measurement"
-_VERSION = 1
+_VERSION = 2
 #: How far the recomputed cost of a plan may lie above the cost that the file states.
 _COST_TOLERANCE = 1e-6
 _POWERS = 1000
@@ -129,7 +129,7 @@ def load_selection(path: str | os.PathLike[str]) -> Selection:
             )
         except (KeyError, TypeError):
             raise archive.damaged("a part of its header is missing") from None
-        if selection.noise != "gaussian" or selection.neighbours not in ("add_remove", "replace"):
+        if selection.noise != plan.noise or selection.neighbours not in ("add_remove", "replace"):
             raise archive.damaged("its noise or its neighbours are unknown")
         if not plan.cost <= 1.0 + _COST_TOLERANCE:
             raise archive.damaged("its strategy costs more than it says")
@@ -217,7 +217,8 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
             raise archive.damaged("the lattice steps do not fit the strategy")
         if type(private) is not bool or type(max_records) is not int or max_records < 1:
             raise archive.damaged("it does not say whether it is private, or for how many records")
-        if not plan.cost <= float(authorization.cost) * (1.0 + _COST_TOLERANCE):
+        cost = float(authorization.cost)
+        if not plan.cost <= (cost if plan.noise == "gaussian" else cost * cost) * (1.0 + _COST_TOLERANCE):
             raise archive.damaged("its strategy costs more than it says")
         ends = np.cumsum(rows)
         values = tuple(

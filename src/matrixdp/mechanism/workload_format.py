@@ -112,7 +112,12 @@ def write_authorization(authorization: Authorization) -> dict[str, object]:
     }
     exact: dict[str, object] = {"neighbours": budget.neighbours}
     exact |= {name: str(value) for name, value in values.items() if value is not None}
-    return {"cost": str(authorization.cost), "budget": exact, "time": authorization.time}
+    return {
+        "cost": str(authorization.cost),
+        "budget": exact,
+        "time": authorization.time,
+        "noise": authorization.noise,
+    }
 
 
 def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Authorization:
@@ -134,7 +139,8 @@ def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Aut
         written = dict(header["budget"])
         neighbours = written.pop("neighbours")
         budget = Budget(neighbours=neighbours, **{key: Fraction(value) for key, value in written.items()})
-        return Authorization(Fraction(header["cost"]), budget, str(header["time"]))
+        noise = header.get("noise", "gaussian")
+        return Authorization(Fraction(header["cost"]), budget, str(header["time"]), noise)
     except MatrixDPError as error:
         raise archive.damaged(f"its privacy record is refused ({error})") from None
     except (KeyError, TypeError, ValueError, ZeroDivisionError):

@@ -1,12 +1,13 @@
 """The undecided sample: a rounding decided by rigorous ball arithmetic and lazily drawn bits.
 
-|Z| is the point at which the upper tail probability of the normal distribution equals a uniform V in
-(0, 1/2). Nothing is inverted here: "|Z| > a" is "V < Q(a)", and Q(a) = erfc(a / sqrt 2) / 2 is enclosed
-in a ball of any accuracy. V is known to lie in an interval of width 2**-length; it is refined, never
-redrawn, until the interval and the ball are apart.
+|Z| is the point at which the upper tail probability of its distribution equals a uniform V in (0, 1/2).
+Nothing is inverted here: "|Z| > a" is "V < Q(a)", and Q(a), for the normal distribution
+erfc(a / sqrt 2) / 2, is enclosed in a ball of any accuracy. V is known to lie in an interval of width
+2**-length; it is refined, never redrawn, until the interval and the ball are apart.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -61,7 +62,7 @@ def upper_tail(point: Fraction) -> arb:
     return (arb(fmpq(point.numerator, point.denominator)) / arb(2).sqrt()).erfc() / 2
 
 
-def exceeds(tail: LazyTail, point: Fraction) -> bool:
+def exceeds(tail: LazyTail, point: Fraction, *, upper_tail: Callable[[Fraction], arb] = upper_tail) -> bool:
     """Decide whether |Z| > point, drawing further bits of V only if they are needed.
 
     Parameters
@@ -70,6 +71,8 @@ def exceeds(tail: LazyTail, point: Fraction) -> bool:
         The uniform tail probability of |Z|; extended in place.
     point : Fraction
         Any exact rational.
+    upper_tail : callable
+        The tail probability of Z, as a ball; that of the normal distribution by default.
 
     Returns
     -------
@@ -99,7 +102,19 @@ def exceeds(tail: LazyTail, point: Fraction) -> bool:
             guard *= 2
 
 
-def round_exactly(tail: LazyTail, negative: bool, scale: Fraction, offset: Fraction) -> int:
+def _normal_guess(logarithm: float) -> float:
+    return -float(ndtri_exp(logarithm))
+
+
+def round_exactly(
+    tail: LazyTail,
+    negative: bool,
+    scale: Fraction,
+    offset: Fraction,
+    *,
+    upper_tail: Callable[[Fraction], arb] = upper_tail,
+    guess: Callable[[float], float] = _normal_guess,
+) -> int:
     """Round offset + scale * Z to the nearest integer, exactly.
 
     Parameters
@@ -112,6 +127,10 @@ def round_exactly(tail: LazyTail, negative: bool, scale: Fraction, offset: Fract
         Above 0.
     offset : Fraction
         Any exact rational.
+    upper_tail : callable
+        The tail probability of Z, as a ball; that of the normal distribution by default.
+    guess : callable
+        From the logarithm of a tail probability to a float near the point; it decides nothing.
 
     Returns
     -------
@@ -136,11 +155,10 @@ def round_exactly(tail: LazyTail, negative: bool, scale: Fraction, offset: Fract
     # (n - 1/2 - p) / scale < |Z| < (n + 1/2 - p) / scale.
     shifted = -offset if negative else offset
     logarithm = math.log(tail.value) - tail.length * math.log(2)
-    guess = Fraction(-float(ndtri_exp(logarithm)))
-    candidate = math.floor(shifted + scale * guess + Fraction(1, 2))
+    candidate = math.floor(shifted + scale * Fraction(guess(logarithm)) + Fraction(1, 2))
     half = Fraction(1, 2)
-    while not exceeds(tail, (candidate - half - shifted) / scale):
+    while not exceeds(tail, (candidate - half - shifted) / scale, upper_tail=upper_tail):
         candidate -= 1
-    while exceeds(tail, (candidate + half - shifted) / scale):
+    while exceeds(tail, (candidate + half - shifted) / scale, upper_tail=upper_tail):
         candidate += 1
     return -candidate if negative else candidate

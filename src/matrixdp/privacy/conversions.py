@@ -1,4 +1,4 @@
-"""Between mu-GDP, rho-zCDP and (epsilon, delta) for Gaussian noise, every figure rounded to the safe side.
+"""Between mu-GDP, rho-zCDP and (epsilon, delta), every figure rounded to the safe side.
 
 A Gaussian mechanism of privacy cost beta is sqrt(beta)-GDP and (beta / 2)-zCDP, and its exact curve is
 
@@ -17,7 +17,15 @@ from flint import arb, ctx, fmpq
 from matrixdp.errors import NumericalError
 from matrixdp.privacy.exact import Number, exact_positive, root_above
 
-__all__ = ["delta_of", "epsilon_of", "largest_mu", "mu_of_rho", "rho_of_mu"]
+__all__ = [
+    "delta_of",
+    "epsilon_of",
+    "epsilon_of_gdp",
+    "gdp_of_epsilon",
+    "largest_mu",
+    "mu_of_rho",
+    "rho_of_mu",
+]
 
 _PRECISIONS = tuple(1 << power for power in range(7, 16))
 _SMALLEST_EXPONENT = -10_000  # an upper bound below 2**-10000 is given as 2**-10000
@@ -271,3 +279,87 @@ def epsilon_of(mu: Number, delta: Number) -> Fraction:
         if bad.denominator.bit_length() > -_SMALLEST_EXPONENT:
             return good
     return _bisect(keeps, good, bad)
+
+
+@lru_cache(maxsize=256)
+def epsilon_of_gdp(mu: Fraction) -> Fraction:
+    """Return the largest epsilon for which every epsilon-DP mechanism is mu-GDP, rounded down.
+
+    The trade-off curve of epsilon-DP is max(0, 1 - e^epsilon a, e^-epsilon (1 - a)); it lies above that of
+    mu-GDP, which is convex and symmetric, if and only if it does at its kink a = 1 / (1 + e^epsilon), where
+    the curve of mu-GDP must be at most a itself: its fixed point is Phi(-mu / 2).
+
+    Parameters
+    ----------
+    mu : Fraction
+        Above 0; above 2**10 it is taken as 2**10, which asks for more.
+
+    Returns
+    -------
+    Fraction
+        A dyadic epsilon with (1 + e^epsilon) Phi(-mu / 2) <= 1 proved by ball arithmetic.
+
+    Raises
+    ------
+    NumericalError
+        If no epsilon can be certified.
+
+    References
+    ----------
+    J. Dong, A. Roth and W. Su, Gaussian differential privacy, JRSS B 84, 2022, section 2.
+
+    Examples
+    --------
+    >>> round(float(epsilon_of_gdp(Fraction(1))), 6)
+    0.806965
+    """
+    asked = min(mu, Fraction(1 << 10))
+    with ctx.workprec(4096):
+        tail = (_ball(asked / 2) / arb(2).sqrt()).erfc() / 2
+        ball = (1 / tail - 1).log()
+        bits = int((ball.mid() * arb(2) ** 128).floor().unique_fmpz() or 0) - 1
+        found = Fraction(bits, 1 << 128)
+        if not (bits > 0 and _ball(found) <= ball):
+            raise NumericalError("no epsilon could be certified for this mu")
+    return found
+
+
+def gdp_of_epsilon(epsilon: Fraction) -> Fraction:
+    """Return the least mu for which every epsilon-DP mechanism is mu-GDP, rounded up.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Above 0.
+
+    Returns
+    -------
+    Fraction
+        A dyadic mu of at least -2 Phi^-1(1 / (1 + e^epsilon)).
+
+    Raises
+    ------
+    NumericalError
+        If no mu can be certified.
+
+    Examples
+    --------
+    >>> mu = gdp_of_epsilon(Fraction(1))
+    >>> round(float(mu), 6), epsilon_of_gdp(mu) >= 1
+    (1.232035, True)
+    """
+    if epsilon > 1 << 12:
+        raise NumericalError("no mu could be certified for an epsilon above 4096")
+    bad = Fraction(1, 1 << 200)
+    good = Fraction(1)
+    while epsilon_of_gdp(good) < epsilon:
+        bad, good = good, 2 * good
+        if good > 1 << 10:
+            raise NumericalError("no mu could be certified for this epsilon")
+    while (good - bad) * (1 << _RELATIVE_BITS) > good:
+        middle = (good + bad) / 2
+        if epsilon_of_gdp(middle) >= epsilon:
+            good = middle
+        else:
+            bad = middle
+    return good

@@ -17,7 +17,7 @@ from matrixdp.privacy.exact import float_above, float_below
 __all__ = ["Authorization", "authorize", "checked_cost"]
 
 
-def checked_cost(cost: object, budget: object) -> Fraction:
+def checked_cost(cost: object, budget: object, noise: str = "gaussian") -> Fraction:
     """Return the cost as a Fraction if the budget allows it.
 
     Parameters
@@ -26,11 +26,13 @@ def checked_cost(cost: object, budget: object) -> Fraction:
         The exact ``add_remove`` privacy cost.
     budget : Budget
         What may be spent.
+    noise : {"gaussian", "laplace"}
+        The noise that it is the cost of: mu squared, or epsilon.
 
     Returns
     -------
     Fraction
-        The cost: above 0 and at most ``budget.gaussian_cost()``, compared exactly.
+        The cost: above 0 and at most ``budget.cost(noise)``, compared exactly.
 
     Raises
     ------
@@ -50,7 +52,7 @@ def checked_cost(cost: object, budget: object) -> Fraction:
     if exact <= 0:
         found = "0" if exact == 0 else "a negative number"
         raise PrivacyError(f"privacy cost: found {found}; expected an exact number above 0")
-    allowed = budget.gaussian_cost()
+    allowed = budget.cost(noise)
     if exact > allowed:
         raise PrivacyError(
             f"privacy cost: found {float_above(exact):.17g}; expected at most {float_below(allowed):.17g}, "
@@ -71,6 +73,8 @@ class Authorization:
         What may be spent.
     time : str
         When it was authorized: UTC, ISO 8601.
+    noise : {"gaussian", "laplace"}
+        The noise that it is the cost of: mu squared, or epsilon.
 
     Attributes
     ----------
@@ -88,17 +92,19 @@ class Authorization:
     cost: Fraction
     budget: Budget
     time: str
+    noise: str = "gaussian"
     ledger: ClassVar[None] = None
     note: ClassVar[str] = (
         "No ledger was used: earlier or later releases about the same people add to this cost."
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cost", checked_cost(self.cost, self.budget))
+        object.__setattr__(self, "cost", checked_cost(self.cost, self.budget, self.noise))
 
     def as_dict(self) -> dict[str, object]:
         """Return the record as JSON has it; the exact cost is text, numerator/denominator."""
         return {
+            "noise": self.noise,
             "cost": str(self.cost),
             "budget": self.budget.as_dict(),
             "time": self.time,
@@ -107,7 +113,7 @@ class Authorization:
         }
 
 
-def authorize(cost: Fraction, budget: Budget) -> Authorization:
+def authorize(cost: Fraction, budget: Budget, noise: str = "gaussian") -> Authorization:
     """Authorize one measurement, before any noise is drawn.
 
     Parameters
@@ -116,6 +122,8 @@ def authorize(cost: Fraction, budget: Budget) -> Authorization:
         The exact ``add_remove`` privacy cost of what will be measured, recomputed from it.
     budget : Budget
         What may be spent.
+    noise : {"gaussian", "laplace"}
+        The noise that it is the cost of: mu squared, or epsilon.
 
     Returns
     -------
@@ -126,7 +134,7 @@ def authorize(cost: Fraction, budget: Budget) -> Authorization:
     ------
     PrivacyError
         If the cost is not an exact number above 0, exceeds the budget, or the budget is one that
-        Gaussian noise cannot honour.
+        the noise cannot honour.
 
     Examples
     --------
@@ -137,4 +145,4 @@ def authorize(cost: Fraction, budget: Budget) -> Authorization:
         ...
     matrixdp.errors.PrivacyError: privacy cost: found 0; expected an exact number above 0
     """
-    return Authorization(cost, budget, datetime.now(UTC).isoformat(timespec="seconds"))
+    return Authorization(cost, budget, datetime.now(UTC).isoformat(timespec="seconds"), noise)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from matrixdp.errors import PrivacyError
 from matrixdp.privacy.budget import Budget
-from matrixdp.privacy.conversions import delta_of, epsilon_of
+from matrixdp.privacy.conversions import delta_of, epsilon_of, gdp_of_epsilon
 from matrixdp.privacy.exact import float_above, root_above
 from matrixdp.privacy.gate import checked_cost
 
@@ -27,7 +27,8 @@ _COVERED = (
     "exact, and the noise has exactly the distribution that the promise is computed from.",
 )
 _ASSUMED = (
-    "Each person contributes at most one record; with k records, multiply mu by k and rho by k squared.",
+    "Each person contributes at most one record; with k records, multiply mu and a pure epsilon by k and rho "
+    "by k squared.",
     "The domain, the workload, the strategy and the budget were chosen without looking at the data.",
     "The operating system's random number generator is sound.",
 )
@@ -48,8 +49,12 @@ class PrivacyStatement:
         False if the noise was seeded, in which case nothing is promised.
     neighbours : str
         Which tables the promise compares.
+    noise : {"gaussian", "laplace"}
+        The noise that was added.
     cost : Fraction
-        The exact ``add_remove`` privacy cost.
+        The exact ``add_remove`` privacy cost: mu squared for Gaussian noise, epsilon for Laplace noise.
+    pure_epsilon : float or None
+        Upper bound of epsilon at delta = 0 between these neighbours; None for Gaussian noise.
     mu, rho : float
         Upper bounds of the GDP and zCDP parameters between these neighbours.
     epsilon_at_reference_delta : float
@@ -57,7 +62,7 @@ class PrivacyStatement:
     budget : Budget
         What might have been spent.
     epsilon, delta : float or None
-        For a budget in epsilon and delta: the epsilon and delta that were asked for, which hold.
+        For a budget in epsilon, with delta or without: what was asked for, which holds.
     delta_at_epsilon : float or None
         Upper bound of the delta spent at that epsilon.
     covered, assumed, not_covered : tuple of str
@@ -66,7 +71,9 @@ class PrivacyStatement:
 
     private: bool
     neighbours: str
+    noise: str
     cost: Fraction
+    pure_epsilon: float | None
     mu: float
     rho: float
     epsilon_at_reference_delta: float
@@ -89,7 +96,9 @@ class PrivacyStatement:
                 "noise. With noise from the operating system it would carry the following promise."
             )
         figures = f"{_up(self.mu)}-GDP, which is {_up(self.rho)}-zCDP"
-        if self.epsilon is not None and self.delta is not None:
+        if self.pure_epsilon is not None:
+            figures = f"{_up(self.pure_epsilon)}-differential privacy (pure: delta is 0), which is {figures}"
+        elif self.epsilon is not None and self.delta is not None:
             figures = f"({_up(self.epsilon)}, {_up(self.delta)})-differential privacy, from {figures}"
         else:
             figures += f" and ({_up(self.epsilon_at_reference_delta)}, 1e-06)-differential privacy"
@@ -114,6 +123,8 @@ class PrivacyStatement:
             "private": self.private,
             "text": self.text,
             "neighbours": self.neighbours,
+            "noise": self.noise,
+            "pure_epsilon": self.pure_epsilon,
             "cost": str(self.cost),
             "mu": self.mu,
             "rho": self.rho,
@@ -135,8 +146,10 @@ def _up(value: float) -> str:
     return f"{float(context.plus(Decimal(repr(value)))):.4g}"
 
 
-def statement(cost_spent: Fraction, budget: Budget, private: bool) -> PrivacyStatement:
-    """State what a release of Gaussian noise promises.
+def statement(
+    cost_spent: Fraction, budget: Budget, private: bool, noise: str = "gaussian"
+) -> PrivacyStatement:
+    """State what a release of Gaussian or Laplace noise promises.
 
     Parameters
     ----------
@@ -146,6 +159,8 @@ def statement(cost_spent: Fraction, budget: Budget, private: bool) -> PrivacySta
         What might have been spent, and between which neighbours.
     private : bool
         Whether the noise came from the operating system (False: it was seeded).
+    noise : {"gaussian", "laplace"}
+        The noise that was added.
 
     Returns
     -------
@@ -160,7 +175,8 @@ def statement(cost_spent: Fraction, budget: Budget, private: bool) -> PrivacySta
     References
     ----------
     J. Dong, A. Roth and W. Su, Gaussian differential privacy, JRSS B 84, 2022, theorem 2.7 and corollary
-    2.13. docs/privacy.md proves each figure for the rounded mechanism.
+    2.13. M. Bun and T. Steinke, TCC 2016, proposition 1.4 (pure DP is zCDP). docs/privacy.md proves each
+    figure for the rounded mechanism.
 
     Examples
     --------
@@ -172,18 +188,29 @@ def statement(cost_spent: Fraction, budget: Budget, private: bool) -> PrivacySta
     """
     if not isinstance(private, bool):
         raise PrivacyError(f"private: found a {type(private).__name__}; expected True or False")
-    cost = checked_cost(cost_spent, budget)
-    between = cost if budget.neighbours == "add_remove" else 4 * cost
-    mu = root_above(between)
+    cost = checked_cost(cost_spent, budget, noise)
+    replaced = budget.neighbours == "replace"
+    if noise == "gaussian":
+        between = 4 * cost if replaced else cost
+        pure, mu, rho = None, root_above(between), between / 2
+        reference = epsilon_of(mu, REFERENCE_DELTA)
+        spent = None if budget.epsilon is None else delta_of(mu, budget.epsilon)
+    else:
+        pure = 2 * cost if replaced else cost
+        mu, rho, reference = gdp_of_epsilon(pure), pure * pure / 2, pure
+        # the epsilon spent is at most the budget's, at which nothing of delta is needed
+        spent = None if budget.epsilon is None else Fraction(0)
     return PrivacyStatement(
         private=private,
         neighbours=budget.neighbours,
+        noise=noise,
         cost=cost,
+        pure_epsilon=None if pure is None else float_above(pure),
         mu=float_above(mu),
-        rho=float_above(between / 2),
-        epsilon_at_reference_delta=float_above(epsilon_of(mu, REFERENCE_DELTA)),
+        rho=float_above(rho),
+        epsilon_at_reference_delta=float_above(reference),
         budget=budget,
         epsilon=float_above(budget.epsilon) if budget.epsilon is not None else None,
         delta=float_above(budget.delta) if budget.delta is not None else None,
-        delta_at_epsilon=float_above(delta_of(mu, budget.epsilon)) if budget.epsilon is not None else None,
+        delta_at_epsilon=None if spent is None else float_above(spent),
     )

@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.strategy import ErrorAnalysis, Plan
-from matrixdp.workload import DenseGroup, Group, ProductGroup
+from matrixdp.reconstruct.pooled import pooled_values
+from matrixdp.strategy import ErrorAnalysis, Plan, ViewAnalysis
+from matrixdp.workload import DenseGroup, Group, Identity, ProductGroup
 
-__all__ = ["Estimates"]
+__all__ = ["Estimates", "ViewEstimates"]
 
 Array = NDArray[np.float64]
 
 
 class Estimates:
-    """Estimates of marginals and of query answers.
+    """Estimates of marginals and of query answers under any plan.
 
-    A marginal is estimated as the sum over its subsets A' of what part A' measured, its weighted mean
-    removed along A' and spread by the weight vectors over the other attributes. All answers follow
-    linearly, so they are consistent with one another and unbiased.
+    All answers follow linearly from the noisy measurements and are unbiased. They are consistent with one
+    another, except under a ``local`` plan, where each query is averaged from the parts that determine it.
 
     Parameters
     ----------
@@ -33,8 +33,69 @@ class Estimates:
     def __init__(self, plan: Plan, values: Sequence[Array]) -> None:
         self.plan = plan
         self.values = tuple(values)
-        self._residuals: dict[int, Array] = {}
         self._analysis = ErrorAnalysis(plan)
+        plans = [view.plan for view in self._analysis.views]
+        if plan.reconstruction == "local":
+            held: list[tuple[Array, ...]] = [(value,) for value in self.values]
+        elif plan.reconstruction == "pooled":
+            held = [pooled_values(plan, plans[0], self.values)]
+        else:
+            held = [self.values]
+        self._views = [
+            ViewEstimates(view, own, analysis)
+            for view, own, analysis in zip(plans, held, self._analysis.views, strict=True)
+        ]
+
+    def marginal(self, attributes: tuple[str, ...]) -> Array:
+        """Return the estimate of a marginal, in the shape of the attributes' sizes.
+
+        What was not measured is taken as zero, so only queries that the plan supports may be asked of it.
+        Under a ``local`` plan the marginal itself must be supported.
+        """
+        if len(self._views) == 1:
+            return self._views[0].marginal(attributes)
+        sizes = tuple(self.plan.domain[name].size for name in attributes)
+        cells = ProductGroup("marginal", attributes, tuple(Identity() for _ in attributes), sizes)
+        return self.answers(cells).reshape(sizes)
+
+    def answers(self, group: Group) -> Array:
+        """Return the estimates of a group's queries, flat, row-major.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If the plan does not determine a query of the group.
+        """
+        if len(self._views) == 1:
+            return self._views[0].answers(group)
+        total = np.zeros(group.queries)
+        for view, share in zip(self._views, self._analysis.shares(group), strict=True):
+            if share is not None:
+                total += share * view.answers(group)
+        return total
+
+
+class ViewEstimates:
+    """Estimates of marginals and of query answers under a plan that is ``direct`` or ``split``.
+
+    A marginal is estimated as the sum over its subsets A' of what part A' measured, its weighted mean
+    removed along A' and spread by the weight vectors over the other attributes. All answers follow
+    linearly, so they are consistent with one another and unbiased.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : sequence of ndarray
+        The noisy answers of each part, flat.
+    analysis : ViewAnalysis
+        Of the same plan.
+    """
+
+    def __init__(self, plan: Plan, values: Sequence[Array], analysis: ViewAnalysis) -> None:
+        self.plan = plan
+        self.values = tuple(values)
+        self._residuals: dict[int, Array] = {}
+        self._analysis = analysis
 
     def _residual(self, index: int) -> Array:
         """Return the estimate of part ``index`` with its weighted mean removed along every attribute."""

@@ -23,6 +23,12 @@ GroupErrors = Sequence[tuple[float, float]]
 
 _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "narwhals", "python-flint")
 _VERSION = 1
+_SPLITS = {
+    "direct": "one table",
+    "split": "one part for each marginal",
+    "pooled": "weighted marginals",
+    "local": "one part for each union of queries",
+}
 _ARRAYS = ("dense", "matrix", "weights")
 
 
@@ -124,8 +130,12 @@ def _measured(plan: Plan) -> dict[str, object]:
         }
         for part in plan.parts
     ]
-    split = "one table" if plan.weights is None else "one part for each marginal"
-    return {"split": split, "parts": parts, "measured_rows": sum(math.prod(p.shape) for p in plan.parts)}
+    return {
+        "split": _SPLITS[plan.reconstruction],
+        "noise": plan.noise,
+        "parts": parts,
+        "measured_rows": sum(math.prod(p.shape) for p in plan.parts),
+    }
 
 
 def _kind(matrix: MeasuredMatrix) -> str:

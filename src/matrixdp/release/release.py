@@ -95,7 +95,7 @@ class Release:
     def statement(self) -> PrivacyStatement:
         """What the release promises."""
         authorization = self.measurement.authorization
-        return statement(authorization.cost, authorization.budget, self.private)
+        return statement(authorization.cost, authorization.budget, self.private, noise=authorization.noise)
 
     @cached_property
     def analysis(self) -> ErrorAnalysis:

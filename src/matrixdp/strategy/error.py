@@ -1,4 +1,4 @@
-"""Error analysis: variances of queries under a plan, known before any data.
+"""Error analysis of one view of a plan: variances of queries, known before any data.
 
 All figures are at privacy cost 1; they scale with 1 / cost. Everything is assembled from one vector per
 predicate set and measured matrix, so a group of a million queries costs a few outer products.
@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
-from matrixdp.linops import IntegerMatrix
 from matrixdp.strategy.forms import (
-    GroupError,
     along,
     not_measured,
     one_query,
@@ -30,7 +28,7 @@ from matrixdp.strategy.plan import Block, Part, Plan
 from matrixdp.workload.groups import DenseGroup, Group, ProductGroup
 from matrixdp.workload.predicates import Predicates, Total
 
-__all__ = ["ErrorAnalysis"]
+__all__ = ["ViewAnalysis"]
 
 Array = NDArray[np.float64]
 
@@ -41,19 +39,18 @@ MAX_VARIANCES = 400_000_000
 
 
 @dataclass(eq=False)
-class ErrorAnalysis:
-    """Variances and covariances of queries under a plan.
+class ViewAnalysis:
+    """Variances and covariances of queries under a plan that is ``direct`` or ``split``.
 
     Parameters
     ----------
     plan : Plan
-        What will be measured.
+        What will be measured; see `matrixdp.strategy.views` for the other kinds.
     """
 
     plan: Plan
     _axis: dict[Hashable, Array] = field(default_factory=dict)
     _outside: dict[Hashable, float] = field(default_factory=dict)
-    _groups: dict[Hashable, GroupError] = field(default_factory=dict)
     _keys: dict[int, Hashable] = field(default_factory=dict)
 
     def weights_of(self, name: str) -> Array | None:
@@ -194,7 +191,7 @@ class ErrorAnalysis:
         norm = float((rows**2).sum()) + 1.0
         for block in part.blocks:
             matrix = block.matrix
-            if not isinstance(matrix, IntegerMatrix) or matrix.unsupported is None:
+            if matrix.unsupported is None:
                 continue
             axes = [part.attributes.index(name) + 1 for name in block.attributes]
             moved = np.moveaxis(tensor, axes, range(1, len(axes) + 1))
@@ -257,7 +254,7 @@ class ErrorAnalysis:
                 continue
             for block in part.blocks:
                 matrix = block.matrix
-                if not isinstance(matrix, IntegerMatrix) or matrix.unsupported is None:
+                if matrix.unsupported is None:
                     continue
                 self._check_block(group, block, matrix.unsupported, by_name)
 
@@ -386,13 +383,3 @@ class ErrorAnalysis:
             attributes.index(n) if n in attributes else -1 for b in part.blocks for n in b.attributes
         )
         return (key, order)
-
-    def group(self, group: Group) -> GroupError:
-        """Return the error of a group, at privacy cost 1; equal groups are analysed once."""
-        key = self.group_key(group)
-        if key not in self._groups:
-            values = self.variances(group)
-            total = float(values.sum())
-            weighted = total if group.query_weights is None else float(values @ group.query_weights)
-            self._groups[key] = GroupError(total, weighted * group.weight, float(values.max()))
-        return self._groups[key]

@@ -1,4 +1,9 @@
-"""What is measured: a list of parts, each an integer matrix on one marginal, with its share of the noise."""
+"""What is measured: a list of parts, each an integer matrix on one marginal, with its share of the noise.
+
+The noise of a part is given by its variance at privacy cost 1: mu = 1 for Gaussian noise, epsilon = 1 for
+Laplace noise. Costs of parts add up: for Gaussian noise the squared L2 sensitivity over the variance (they
+sum to mu squared), for Laplace noise the L1 sensitivity over the scale (they sum to epsilon).
+"""
 
 from __future__ import annotations
 
@@ -11,11 +16,14 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError
-from matrixdp.linops import IntegerTensor, MeasuredMatrix, apply_kronecker
+from matrixdp.linops import IdentityMatrix, IntegerTensor, MeasuredMatrix, apply_kronecker
 
-__all__ = ["Block", "Part", "Plan", "residual_weights"]
+__all__ = ["RECONSTRUCTIONS", "Block", "Part", "Plan", "residual_weights"]
 
 Array = NDArray[np.float64]
+
+#: How answers follow from the parts; see `Plan`.
+RECONSTRUCTIONS = ("direct", "split", "pooled", "local")
 
 
 @dataclass(frozen=True)
@@ -27,21 +35,21 @@ class Block:
 
 
 @dataclass(frozen=True)
-class _SquaredTransposed:
-    """The squared entries of a matrix, transposed: multiplies vectors of squared row multipliers."""
+class _Transposed:
+    """A nonnegative integer matrix, transposed: multiplies vectors of (squared) row multipliers."""
 
-    squares: NDArray[np.int64]
+    entries: NDArray[np.int64]
 
     @property
     def max_entry(self) -> int:
-        return int(self.squares.max())
+        return int(self.entries.max())
 
     @property
     def max_row_sum(self) -> int:
-        return int(self.squares.sum(axis=0).max())
+        return int(self.entries.sum(axis=0).max())
 
     def multiply(self, array: Array) -> Array:
-        return np.asarray(self.squares.T.astype(np.float64) @ array)
+        return np.asarray(self.entries.T.astype(np.float64) @ array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +104,29 @@ class Part:
         """The largest squared norm of a column of the measured matrix: an exact integer."""
         if self.multipliers is None:
             return math.prod(block.matrix.squared_sensitivity for block in self.blocks)
+        return self._largest_column_sum(2)
+
+    @cached_property
+    def sensitivity(self) -> int:
+        """The largest sum of absolute entries over a column of the measured matrix: an exact integer."""
+        if self.multipliers is None:
+            return math.prod(block.matrix.sensitivity for block in self.blocks)
+        return self._largest_column_sum(1)
+
+    def _largest_column_sum(self, power: int) -> int:
+        """Return the largest sum over a column of |entry|^power, row multipliers included."""
+        assert self.multipliers is not None
         if int(self.multipliers.min()) < 1:
             raise PrivacyError(f"part {self.attributes}: a row multiplier below 1")
-        squares = [_SquaredTransposed(block.matrix.column_squares()) for block in self.blocks]
-        weights = self.multipliers * self.multipliers
-        return max(apply_kronecker(squares, weights, int(weights.sum())).values())
+        entries = [_Transposed(block.matrix.magnitudes() ** power) for block in self.blocks]
+        weights = self.multipliers**power
+        return max(apply_kronecker(entries, weights, int(weights.sum())).values())
+
+    def share(self, noise: str) -> float:
+        """Return what the part costs at its variance: its share of mu squared, or of epsilon."""
+        if noise == "gaussian":
+            return self.squared_sensitivity / self.variance
+        return self.sensitivity * math.sqrt(2.0 / self.variance)
 
     def answers(self, marginal: NDArray[np.int64], max_records: int) -> IntegerTensor:
         """Return the exact answers on a marginal of shape (sizes of ``attributes``)."""
@@ -130,7 +156,7 @@ def residual_weights(size: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The frozen plan of a measurement: parts, and how queries split into pieces on them.
+    """The frozen plan of a measurement: parts, their noise, and how answers follow from them.
 
     Parameters
     ----------
@@ -139,30 +165,64 @@ class Plan:
     parts : tuple of Part
         Their costs at ``variance`` add up to at most 1.
     weights : dict of str to ndarray, or None
-        For each attribute a vector with sum 1: a query on attributes A splits into one piece for each
-        subset A' of A by contracting it with the weights over A minus A' and removing its weighted mean
-        along A'. None: there is one part, on whose marginal every query is answered as it stands.
+        For each attribute a vector with sum 1, where the reconstruction is ``split``.
+    noise : {"gaussian", "laplace"}
+        The noise that every row is measured with.
+    reconstruction : {"direct", "split", "pooled", "local"}, optional
+        ``direct``: there is one part, on whose marginal every query is answered as it stands. ``split``: a
+        query on attributes A splits into one piece for each subset A' of A by contracting it with the
+        weights over A minus A' and removing its weighted mean along A'; there is one part for each
+        marginal. ``pooled``: every part is the identity on a marginal of its own, and answers are their
+        global least squares. ``local``: a query is estimated from each part that determines it, and the
+        estimates are averaged by inverse variance. Without it: ``split`` with weights, else ``direct``.
     """
 
     domain: Domain
     parts: tuple[Part, ...]
     weights: dict[str, Array] | None
+    noise: str = "gaussian"
+    reconstruction: str = ""
     index: dict[tuple[str, ...], int] = field(init=False)
+    positions: dict[tuple[str, ...], tuple[int, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
-        index = {part.attributes: i for i, part in enumerate(self.parts)}
         if not self.parts:
             raise PrivacyError("a plan without parts measures nothing")
-        if len(index) != len(self.parts) or (self.weights is None and len(self.parts) != 1):
+        if self.noise not in ("gaussian", "laplace"):
+            raise PrivacyError(f"noise: found {self.noise!r}; expected gaussian or laplace")
+        kind = self.reconstruction or ("direct" if self.weights is None else "split")
+        object.__setattr__(self, "reconstruction", kind)
+        positions: dict[tuple[str, ...], tuple[int, ...]] = {}
+        for i, part in enumerate(self.parts):
+            positions[part.attributes] = (*positions.get(part.attributes, ()), i)
+        object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "index", {attributes: places[0] for attributes, places in positions.items()})
+        if kind not in RECONSTRUCTIONS or (kind == "split") != (self.weights is not None):
+            raise NumericalError(f"a plan of kind {kind!r} with weights {self.weights is not None}")
+        if kind == "direct" and len(self.parts) != 1:
+            raise NumericalError("a direct plan has one part")
+        if kind in ("split", "pooled") and len(positions) != len(self.parts):
             raise NumericalError("a plan has one part for each marginal")
-        object.__setattr__(self, "index", index)
+        if kind == "pooled":
+            for part in self.parts:
+                if part.multipliers is not None or not all(
+                    isinstance(block.matrix, IdentityMatrix) for block in part.blocks
+                ):
+                    raise NumericalError(f"part {part.attributes}: a pooled plan measures identities")
 
     @property
     def cost(self) -> float:
-        """The privacy cost at unit budget (a float; the measurement recomputes it exactly)."""
-        return sum(part.squared_sensitivity / part.variance for part in self.parts)
+        """The privacy cost by which variances scale: mu squared, or epsilon squared.
+
+        A float; the measurement recomputes it exactly.
+        """
+        total = math.fsum(part.share(self.noise) for part in self.parts)
+        return total if self.noise == "gaussian" else total * total
 
     def rescaled(self, factor: float) -> Plan:
         """Return the plan with every noise variance multiplied by ``factor``."""
-        parts = tuple(replace(part, variance=part.variance * factor) for part in self.parts)
-        return Plan(self.domain, parts, self.weights)
+        return self.with_parts(tuple(replace(part, variance=part.variance * factor) for part in self.parts))
+
+    def with_parts(self, parts: tuple[Part, ...]) -> Plan:
+        """Return the plan with other parts."""
+        return Plan(self.domain, parts, self.weights, self.noise, self.reconstruction)

@@ -1,0 +1,152 @@
+"""The command ``compare``."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from matrixdp.cli.guard import guarded
+from matrixdp.cli.options import Mechanism, Spec
+
+if TYPE_CHECKING:
+    from matrixdp.cli.comparison import Outcome
+    from matrixdp.privacy import Budget
+
+__all__ = ["compare"]
+
+
+class Noises(StrEnum):
+    """Which kinds of noise are compared."""
+
+    auto = "auto"
+    gaussian = "gaussian"
+    laplace = "laplace"
+    both = "both"
+
+
+@guarded
+def compare(
+    spec: Spec,
+    mechanisms: Annotated[
+        str | None,
+        typer.Option(
+            "--mechanisms", metavar="A,B,...", help="Only these, separated by commas.", show_default="all"
+        ),
+    ] = None,
+    noise: Annotated[
+        Noises,
+        typer.Option(
+            "--noise",
+            help="auto: Laplace for pure differential privacy (epsilon alone), both for epsilon with delta, "
+            "Gaussian for rho and mu.",
+        ),
+    ] = Noises.auto,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", min=1.0, metavar="SECONDS", help="For each mechanism.")
+    ] = 120.0,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw the errors: PNG, SVG or PDF by its ending."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare the expected error of mechanisms on a workload, without touching the data.
+
+    Every mechanism selects its strategy in a process of its own; the errors are at the specification's
+    budget. A mechanism that does not apply says why.
+    """
+    from matrixdp.cli.comparison import compare_mechanisms
+    from matrixdp.cli.inputs import specification_with_budget
+    from matrixdp.cli.progress import Reporter
+
+    written, budget = specification_with_budget(spec)
+    names = _mechanisms(mechanisms)
+    if picture is not None:
+        _check_picture(picture)
+    with Reporter() as reporter:
+
+        def report(done: int, total: int, name: str) -> None:
+            reporter.stage(f"{name}, {done + 1} of {total}", done / total)
+
+        rows = compare_mechanisms(spec, names, _noises(noise, budget), time_limit, report)
+    if picture is not None:
+        from matrixdp.cli.pictures import draw_comparison
+
+        draw_comparison(rows, picture, f"{written.workload.queries:,} queries, {budget!r}")
+    if as_json:
+        printed = {
+            "queries": written.workload.queries,
+            "privacy": budget.as_dict(),
+            "time_limit": time_limit,
+            "mechanisms": [row.as_dict() for row in rows],
+        }
+        typer.echo(json.dumps(printed))
+        return
+    _show(rows, picture)
+
+
+def _mechanisms(given: str | None) -> list[str]:
+    from matrixdp.domain.suggestions import closest
+    from matrixdp.errors import SpecificationError
+
+    known = [mechanism.value for mechanism in Mechanism if mechanism is not Mechanism.auto]
+    if given is None:
+        return known
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    for name in names:
+        if name not in [*known, "auto"]:
+            raise SpecificationError("--mechanisms", repr(name), "a mechanism" + closest(name, known))
+    if not names:
+        raise SpecificationError("--mechanisms", "nothing", "names separated by commas")
+    return list(dict.fromkeys(names))
+
+
+def _noises(noise: Noises, budget: Budget) -> list[str]:
+    if noise in (Noises.gaussian, Noises.laplace):
+        return [noise.value]
+    if noise is Noises.auto and budget.kind != "approx":
+        return ["laplace" if budget.kind == "pure" else "gaussian"]
+    return ["laplace"] if budget.kind == "pure" else ["gaussian", "laplace"]
+
+
+def _check_picture(picture: Path) -> None:
+    from matrixdp.errors import SpecificationError, StorageError
+
+    if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise SpecificationError("--picture", picture.suffix or "no ending", "a file .png, .svg or .pdf")
+    if not picture.absolute().parent.is_dir():
+        raise StorageError(f"{picture}: found no folder to save a file of that name in")
+
+
+def _show(rows: list[Outcome], picture: Path | None) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from matrixdp.cli.tables import console, figure
+
+    screen = console()
+    applies = [row for row in rows if row.rmse is not None]
+    table = Table(header_style="bold")
+    table.add_column("mechanism", no_wrap=True)
+    table.add_column("noise")
+    for title in ("RMSE", "largest stddev", "to best", "to bound", "s", "MB"):
+        table.add_column(title, justify="right")
+    for row in applies:
+        table.add_row(
+            Text(row.mechanism),
+            row.noise,
+            *[figure(value) for value in (row.rmse, row.max_stddev)],
+            *["-" if v is None else f"{v:.3f}" for v in (row.ratio_to_best, row.ratio_to_lower_bound)],
+            *[figure(value) for value in (row.seconds, row.peak_memory_mb)],
+        )
+    screen.print(table)
+    screen.print("to best, to bound: ratios of the (weighted) RMSE to the least, and to the lower bound.")
+    for row in rows:
+        if row.rmse is None:
+            screen.print(Text(f"{row.mechanism} ({row.noise}): {row.note}"))
+    if picture is not None:
+        screen.print(Text(f"drawn: {picture}"))

@@ -1,0 +1,62 @@
+"""Pictures of comparisons, drawn with matplotlib where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matrixdp.cli.comparison import Outcome
+from matrixdp.errors import SpecificationError
+
+__all__ = ["draw_comparison"]
+
+_COLOURS = {"gaussian": "#3465a4", "laplace": "#ce5c00"}
+
+
+def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
+    """Draw the RMSE of every mechanism that applies as bars, with the lower bounds as lines.
+
+    Parameters
+    ----------
+    rows : sequence of Outcome
+        Sorted by error.
+    path : Path
+        The file; its ending says the format.
+    title : str
+        What is compared.
+
+    Raises
+    ------
+    SpecificationError
+        If matplotlib is not installed, or no mechanism applies.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SpecificationError(
+            "--picture", "no matplotlib", "an installation with it: pip install 'matrixdp[pictures]'"
+        ) from None
+    applies = [row for row in rows if row.weighted_rmse is not None]
+    if not applies:
+        raise SpecificationError("--picture", "no mechanism that applies", "at least one")
+    figure = Figure(figsize=(8.0, 1.2 + 0.32 * len(applies)), layout="constrained")
+    axes = figure.add_subplot()
+    values = [float(row.weighted_rmse or 0.0) for row in applies]
+    labels = [f"{row.mechanism} ({row.noise})" for row in applies]
+    axes.barh(range(len(values)), values, color=[_COLOURS[row.noise] for row in applies])
+    axes.set_yticks(range(len(values)), labels)
+    axes.invert_yaxis()
+    for place, value in enumerate(values):
+        axes.annotate(f"{value:.4g}", (value, place), (3, 0), textcoords="offset points", va="center")
+    for noise, colour in _COLOURS.items():
+        bounds = [row.lower_bound_rmse for row in applies if row.noise == noise and row.lower_bound_rmse]
+        if bounds:
+            axes.axvline(max(bounds), color=colour, linestyle="--", label=f"lower bound, {noise} noise")
+            axes.legend(loc="lower right", frameon=False)
+    if max(values) > 20 * min(values):
+        axes.set_xscale("log")
+    axes.margins(x=0.12)
+    axes.set_xlabel("RMSE in records")
+    axes.set_title(title, fontsize="medium")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)

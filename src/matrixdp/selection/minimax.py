@@ -1,0 +1,195 @@
+"""The least worst-case variance: reweighting around a mechanism that minimizes a weighted sum.
+
+For any weights p of the queries, sum(p) max_q(v_q) >= sum p_q v_q: a lower bound on the weighted sum is one on
+the largest variance. By minimax duality the best weights make both sides equal (for a convex class of
+strategies); they are found by multiplicative steps, the weight of a query growing with its variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.errors import TooLargeError
+from matrixdp.selection.selection import Certificate
+from matrixdp.strategy import ErrorAnalysis, Plan
+from matrixdp.workload import DenseGroup, Group, Matrix, MatrixRows, Predicates, ProductGroup, Workload
+
+__all__ = ["MAX_WEIGHED_ENTRIES", "WeightedGroups", "select_minimax", "uniform_variance"]
+
+Array = NDArray[np.float64]
+Choice = tuple[Plan, Certificate]
+Choose = Callable[[Workload], Choice]
+Progress = Callable[[str, float | None], None]
+
+#: Predicates of one attribute are weighted one by one up to this many entries of their matrix.
+MAX_WEIGHED_ENTRIES = 20_000_000
+#: Weights below this share of the largest of their set are raised to it: every query stays supported.
+_LEAST_WEIGHT = 1e-9
+
+
+@dataclass(frozen=True)
+class WeightedGroups:
+    """A workload entry that stands for groups as they are."""
+
+    groups: tuple[Group, ...]
+
+    def expand(self, domain: Domain) -> list[Group]:
+        """Return the groups."""
+        del domain
+        return list(self.groups)
+
+    def to_spec(self) -> dict[str, object]:
+        """Return nothing: the entry exists during selection alone."""
+        return {}
+
+
+@dataclass(eq=False)
+class _Weights:
+    """The weights of one group: of the group as a whole, and of each attribute's predicates."""
+
+    group: Group
+    whole: float
+    axes: list[Array | None]
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights of all queries."""
+        if isinstance(self.group, DenseGroup):
+            axis = self.axes[0]
+            return self.whole * (self.group.queries if axis is None else float(axis.sum()))
+        counts = [
+            float(count if axis is None else axis.sum())
+            for axis, count in zip(self.axes, self.group.counts, strict=True)
+        ]
+        return self.whole * math.prod(counts)
+
+    def weighted(self) -> Group:
+        """Return the group with its queries scaled by the roots of their weights."""
+        importance = self.group.weight * self.whole
+        own = self.group.query_weights
+        if isinstance(self.group, DenseGroup):
+            rows = self.group.rows()
+            factor = np.ones(len(rows)) if self.axes[0] is None else self.axes[0]
+            factor = factor if own is None else factor * own
+            content = MatrixRows(rows * np.sqrt(factor)[:, None])
+            return replace(self.group, content=content, weight=importance, query_weights=None)
+        predicates: list[Predicates] = []
+        for given, size, axis in zip(self.group.predicates, self.group.sizes, self.axes, strict=True):
+            predicates.append(given if axis is None else Matrix(given.rows(size) * np.sqrt(axis)[:, None]))
+        return replace(self.group, predicates=tuple(predicates), weight=importance)
+
+    def update(self, variances: Array, largest: float, power: float) -> None:
+        """Let weights grow with the variances, which come with the queries' own weights."""
+        shape = (self.group.queries,) if isinstance(self.group, DenseGroup) else self.group.counts
+        tensor = variances.reshape(shape)
+        peak = float(tensor.max())
+        self.whole *= (peak / largest) ** power
+        for position, axis in enumerate(self.axes):
+            if axis is None:
+                continue
+            others = tuple(i for i in range(tensor.ndim) if i != position)
+            stepped = axis * (tensor.max(axis=others) / peak) ** power
+            self.axes[position] = np.maximum(stepped / stepped.max(), _LEAST_WEIGHT)
+
+
+def _start(group: Group) -> _Weights:
+    if isinstance(group, DenseGroup):
+        return _Weights(group, 1.0, [np.ones(group.queries)])
+    axes: list[Array | None] = []
+    for predicates, size in zip(group.predicates, group.sizes, strict=True):
+        count = predicates.count(size)
+        even = predicates.symmetric(size) is not None or count == 1
+        axes.append(None if even or count * size > MAX_WEIGHED_ENTRIES else np.ones(count))
+    return _Weights(group, 1.0, axes)
+
+
+def uniform_variance(variances: Array, group: Group) -> Array:
+    """Return variances multiplied by the weights of their queries: what the objective ``max`` compares."""
+    own = variances if group.query_weights is None else variances * group.query_weights
+    return np.asarray(own * group.weight)
+
+
+def select_minimax(
+    workload: Workload,
+    choose: Choose,
+    *,
+    gap: float = 1e-3,
+    iterations: int = 100,
+    progress: Progress | None = None,
+) -> Choice:
+    """Select for the least largest (weighted) variance of a query.
+
+    Parameters
+    ----------
+    workload : Workload
+    choose : callable
+        From a workload to a plan and its certificate for the weighted sum of variances.
+    gap : float
+        Relative gap between the largest variance and its lower bound at which to stop.
+    iterations : int
+        Reweightings at most.
+    progress : callable, optional
+
+    Returns
+    -------
+    plan : Plan
+    certificate : Certificate
+        Its figures are the largest weight x variance of a query at privacy cost 1, rounding to integers
+        included, and the largest lower bound of all reweightings, if ``choose`` has bounds.
+
+    Raises
+    ------
+    TooLargeError
+        If the mechanism, or a group's variances, do not fit.
+
+    References
+    ----------
+    Xiao et al. 2023 (ResidualPlanner) has the objective; the reweighting is that of optimal experimental
+    design (Silvey, Titterington and Torsney 1978).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.selection.direct import select_directly
+    >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
+    >>> plan, certificate = select_minimax(workload, lambda w: select_directly(w, 1e-6))
+    >>> certificate.gap < 1e-3
+    True
+    """
+    weights = [_start(group) for group in workload]
+    best: Choice | None = None
+    least, bound, scope = math.inf, None, ""
+    power = 1.0
+    for step in range(iterations):
+        asked = Workload(workload.domain, WeightedGroups(tuple(item.weighted() for item in weights)))
+        plan, certificate = choose(asked)
+        analysis = ErrorAnalysis(plan)
+        found = [uniform_variance(analysis.variances(group), group) for group in workload]
+        largest = max(float(values.max()) for values in found)
+        if certificate.lower_bound is not None:
+            total = math.fsum(item.total for item in weights)
+            if bound is None or certificate.lower_bound / total > bound:
+                bound, scope = certificate.lower_bound / total, certificate.scope
+        if largest < least:
+            least, best = largest, (plan, certificate)
+        elif power > 0.3:
+            power *= 0.7
+        if progress is not None:
+            progress(f"balancing variances (step {step + 1}, largest {math.sqrt(least):.6g})", None)
+        if bound is not None and least <= bound * (1.0 + gap):
+            break
+        for item, values in zip(weights, found, strict=True):
+            item.update(values, largest, power)
+        peak = max(item.whole for item in weights)
+        for item in weights:
+            item.whole = max(item.whole / peak, _LEAST_WEIGHT)
+    if best is None:
+        raise TooLargeError("objective max: no iteration was allowed")
+    scope = scope or best[1].scope
+    return best[0], Certificate(least, bound, f"{scope}; the figures are the largest variance")
