@@ -16,7 +16,7 @@ from matrixdp.mechanism import DEFAULT_MAX_RECORDS, Measurement, measure
 from matrixdp.mechanism.saving import load_selection, save_selection
 from matrixdp.privacy import Budget
 from matrixdp.release import Release
-from matrixdp.selection import Certificate, Selection
+from matrixdp.selection import MECHANISMS, Certificate, Selection
 from matrixdp.selection import select as select_strategy
 from matrixdp.sources import open_source
 from matrixdp.workload import ProductGroup, Workload
@@ -71,7 +71,7 @@ def select(
     >>> round(strategy.rmse(mdp.Budget(mu=1)), 3)
     1.0
     """
-    noises, reason = _noises(noise, budget)
+    noises, reason = _noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
     strategies = [
         Strategy(
@@ -91,7 +91,7 @@ def select(
     return Strategy(strategies[best].selection, reason)
 
 
-def _noises(noise: str, budget: Budget | None) -> tuple[tuple[str, ...], str]:
+def _noises(noise: str, budget: Budget | None, mechanism: str) -> tuple[tuple[str, ...], str]:
     """Return the kinds of noise to try, and why."""
     if noise != "auto":
         return (noise,), "asked for"
@@ -99,6 +99,8 @@ def _noises(noise: str, budget: Budget | None) -> tuple[tuple[str, ...], str]:
         return ("gaussian",), "the noise of zCDP and Gaussian differential privacy"
     if budget.kind == "pure":
         return ("laplace",), "the noise of pure differential privacy"
+    if mechanism in MECHANISMS and "laplace" not in MECHANISMS[mechanism].noises:
+        return ("gaussian",), f"the noise of {mechanism}"
     # an L1 norm is at least the L2 norm: Laplace noise can win only where its scale alone is smaller
     if 2.0 / budget.error_scale("laplace") >= 1.0 / budget.error_scale("gaussian"):
         return ("gaussian",), "less error than Laplace noise at this budget, whatever the strategy"

@@ -5,6 +5,8 @@ import matrixdp
 
 PACKAGE = Path(matrixdp.__file__).parent
 ALLOWED = PACKAGE / "noise" / "source.py"
+#: Where searches for strategies start; a test below holds it to selection.
+SEARCHES = PACKAGE / "selection" / "starting_points.py"
 MODULES = {"random", "secrets", "numpy.random", "uuid"}
 ATTRIBUTES = {("os", "urandom"), ("os", "getrandom"), ("np", "random"), ("numpy", "random")}
 
@@ -33,9 +35,20 @@ def test_only_the_random_source_draws_randomness():
     offenders = {
         str(path.relative_to(PACKAGE)): found
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path != ALLOWED and (found := _mentions(path))
+        if path not in (ALLOWED, SEARCHES) and (found := _mentions(path))
     }
     assert offenders == {}
+
+
+def test_searches_alone_use_their_starting_points():
+    users = [
+        path.relative_to(PACKAGE)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path != SEARCHES and "selection.starting_points" in path.read_text(encoding="utf-8")
+    ]
+    assert users
+    assert {path.parts[0] for path in users} == {"selection"}
+    assert "matrixdp.noise" not in SEARCHES.read_text(encoding="utf-8").split('"""')[2]
 
 
 def test_the_check_sees_what_it_looks_for():

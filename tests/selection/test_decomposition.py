@@ -208,9 +208,9 @@ def test_nothing_is_measured_without_noise(name, entries, mechanism):
     assert cost == plan_cost(selection.plan, scales)
     total = Fraction(0)
     for part, scale in zip(selection.plan.parts, scales, strict=True):
-        assert scale.squared > 0
+        assert scale.exact > 0
         assert part.squared_sensitivity >= 1
-        total += Fraction(part.squared_sensitivity) / scale.squared
+        total += Fraction(part.squared_sensitivity) / scale.exact**2
     assert total <= cost <= total + Fraction(len(scales), 2**150)
     assert np.isfinite(selection.total_squared_error)
 
@@ -245,7 +245,9 @@ def test_wrong_arguments():
     with pytest.raises(WorkloadError, match="mechanism"):
         select(workload, mechanism="best")
     with pytest.raises(PrivacyError, match="noise"):
-        select(workload, noise="laplace")
+        select(workload, noise="uniform")
+    with pytest.raises(PrivacyError, match="gaussian noise alone"):
+        select(workload, noise="laplace", mechanism="dense")
     with pytest.raises(PrivacyError, match="neighbours"):
         select(workload, neighbours="swap")
     plan = select(workload).plan

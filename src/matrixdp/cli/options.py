@@ -19,6 +19,13 @@ class Mechanism(StrEnum):
     residual = "residual"
     querysmasher = "querysmasher"
     fourier = "fourier"
+    hdmm = "hdmm"
+    opt_0 = "opt-0"
+    opt_kron = "opt-kron"
+    opt_plus = "opt-plus"
+    opt_m = "opt-m"
+    residualplanner = "residualplanner"
+    residualplanner_plus = "residualplanner-plus"
 
 
 class Noise(StrEnum):
@@ -39,7 +46,11 @@ MechanismOption = Annotated[
         "--mechanism",
         help="auto: the least expected error among those that fit. dense: the optimum on the whole domain, "
         "for a few thousand cells. residual: one part for each marginal, with optimized weight vectors. "
-        "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis.",
+        "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis. hdmm: the best of "
+        "opt-0 (one explicit table), opt-kron (one product), opt-plus (a union of products) and opt-m "
+        "(weighted marginals). `matrixdp compare` shows them side by side.",
+        show_choices=False,
+        metavar="NAME",
     ),
 ]
 NoiseOption = Annotated[

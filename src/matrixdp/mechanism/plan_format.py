@@ -190,7 +190,10 @@ def _read_weights(
     vectors = [np.asarray(archive.array(name), dtype=np.float64) for name in form["vectors"]]
     weights = {name: vectors[form["of"][name]] for name in domain.names}
     for name, vector in weights.items():
-        if vector.shape != (domain[name].size,) or not abs(float(vector.sum()) - 1.0) < _WEIGHT_SUM:
+        # an attribute with weights 0 stays whole: nothing is contracted along it
+        whole = not vector.any()
+        sums_up = whole or abs(float(vector.sum()) - 1.0) < _WEIGHT_SUM
+        if vector.shape != (domain[name].size,) or not sums_up:
             raise archive.damaged(f"the weights of attribute {name!r} do not fit it, or do not sum to 1")
     return weights
 

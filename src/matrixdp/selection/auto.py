@@ -7,22 +7,22 @@ from dataclasses import replace
 
 from threadpoolctl import threadpool_limits
 
-from matrixdp.errors import MatrixDPError, PrivacyError, TooLargeError, WorkloadError
+from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
+from matrixdp.selection.bounds import svd_bound_workload
 from matrixdp.selection.convex import DEFAULT_GAP
-from matrixdp.selection.direct import direct_shape, select_directly
-from matrixdp.selection.residual.mechanism import select_by_decomposition
+from matrixdp.selection.direct import direct_shape
+from matrixdp.selection.factor import NOISES, variance_factor
+from matrixdp.selection.mechanisms import MECHANISMS, Choice, Options
 from matrixdp.selection.selection import Certificate, Selection
-from matrixdp.strategy import Plan
 from matrixdp.workload import DenseGroup, Group, Workload
 
-__all__ = ["MECHANISMS", "select"]
+__all__ = ["select"]
 
-#: What ``mechanism`` may be.
-MECHANISMS = ("auto", "dense", "residual", "querysmasher", "fourier")
-
-#: ``auto`` solves the whole table too up to this many cells that do not factor, and ``residual`` takes its
-#: lower bound from it.
+#: ``auto`` solves the whole table too up to this many cells that do not factor, and other mechanisms take
+#: their lower bound from it.
 MAX_COMPARED_CELLS = 1_100
+#: ``auto`` tries one product over the whole table up to this many cells.
+MAX_PRODUCT_CELLS = 10_000_000
 Progress = Callable[[str, float | None], None]
 
 
@@ -33,6 +33,8 @@ def select(
     noise: str = "gaussian",
     neighbours: str = "add_remove",
     gap: float = DEFAULT_GAP,
+    seed: int = 0,
+    sub_solver: str = "auto",
     progress: Progress | None = None,
 ) -> Selection:
     """Choose the strategy that answers a workload with the least expected squared error.
@@ -43,16 +45,19 @@ def select(
     ----------
     workload : Workload
     mechanism : str
-        ``dense``: the certified optimum on the whole table (a few thousand cells, more where attributes
-        factor out). ``residual``: the decomposition with optimized weight vectors. ``querysmasher``: the
-        same with uniform ones. ``fourier``: uniform, in the Fourier basis. ``auto``: the least expected
-        error among ``residual`` and, where it fits, ``dense``.
-    noise : str
-        ``"gaussian"``.
+        ``auto``, or one of `matrixdp.selection.MECHANISMS`. ``auto`` is the least expected error: with
+        Gaussian noise among ``residual``, where it fits ``dense``, and for tables that are not too large
+        ``opt-kron``; with Laplace noise among ``hdmm`` (all of its kinds) and ``residual``.
+    noise : {"gaussian", "laplace"}
     neighbours : str
         ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases.
     gap : float
         Relative gap of every explicit problem.
+    seed : int
+        Of the searches that start from random points; equal seeds give equal strategies.
+    sub_solver : str
+        How the decomposition solves sub-workloads: ``auto``, ``optimum``, ``product``, ``fourier``,
+        ``fixed`` or ``fast``.
     progress : callable, optional
         Called with what is being done and the share done, if known.
 
@@ -65,7 +70,7 @@ def select(
     WorkloadError
         If the mechanism is unknown, or every query is zero.
     PrivacyError
-        If noise or neighbours are unknown.
+        If noise or neighbours are unknown, or the mechanism does not select for the noise.
     TooLargeError
         If the mechanism cannot serve a workload of this size.
 
@@ -77,18 +82,35 @@ def select(
     >>> selection = select(mdp.Workload(domain, mdp.marginals([1, 2])))
     >>> selection.certificate.gap < 1e-6
     True
+    >>> select(mdp.Workload(domain, mdp.marginals([1, 2])), noise="laplace").plan.noise
+    'laplace'
     """
-    if mechanism not in MECHANISMS:
-        raise WorkloadError(f"mechanism: found {mechanism!r}; expected one of {', '.join(MECHANISMS)}")
-    if noise != "gaussian":
-        raise PrivacyError(f"noise: found {noise!r}; expected 'gaussian'")
+    if mechanism != "auto" and mechanism not in MECHANISMS:
+        raise WorkloadError(
+            f"mechanism: found {mechanism!r}; expected one of {', '.join(['auto', *MECHANISMS])}"
+        )
+    if noise not in NOISES:
+        raise PrivacyError(f"noise: found {noise!r}; expected gaussian or laplace")
+    if mechanism != "auto" and noise not in MECHANISMS[mechanism].noises:
+        raise PrivacyError(
+            f"noise: {mechanism} selects for {MECHANISMS[mechanism].noises[0]} noise alone; found {noise}. "
+            "Use mechanism auto, which serves both"
+        )
     if neighbours not in ("add_remove", "replace"):
         raise PrivacyError(f"neighbours: found {neighbours!r}; expected 'add_remove' or 'replace'")
     if not any(_asks_something(group) for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
+    options = Options(gap, seed, sub_solver, progress)
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with threadpool_limits(limits=1, user_api="blas"):
-        plan, certificate, chosen, reason = _choose(workload, mechanism, gap, progress)
+        if mechanism == "auto":
+            (plan, certificate), chosen, reason = _least_error(workload, noise, options)
+        else:
+            plan, certificate = MECHANISMS[mechanism].select(workload, noise, options)
+            chosen, reason = mechanism, "asked for"
+            if mechanism == "residual" and direct_shape(workload).cells <= MAX_COMPARED_CELLS:
+                certificate = _bounded(certificate, _whole_bound(workload, noise, options))
+        certificate = _bounded(certificate, _svd_bound(workload, noise, certificate))
     return Selection(workload, plan, chosen, noise, neighbours, certificate, reason)
 
 
@@ -100,43 +122,75 @@ def _asks_something(group: Group) -> bool:
     return all(bool(predicates.squares(size).any()) for predicates, size in pairs)
 
 
-def _choose(
-    workload: Workload, mechanism: str, gap: float, progress: Progress | None
-) -> tuple[Plan, Certificate, str, str]:
-    if mechanism == "dense":
-        plan, certificate = select_directly(workload, gap)
-        return plan, certificate, "dense", "asked for"
-    if mechanism in ("querysmasher", "fourier"):
-        plan, certificate = select_by_decomposition(workload, mechanism, gap, progress)
-        return plan, certificate, mechanism, "asked for"
-    shape = direct_shape(workload)
-    whole: tuple[Plan, Certificate] | None = None
-    if shape.cells <= MAX_COMPARED_CELLS:
-        if progress is not None:
-            progress("solving the whole table", None)
-        try:
-            whole = select_directly(workload, gap)
-        except TooLargeError:
-            whole = None
-    refusal: MatrixDPError | None = None
-    apart: tuple[Plan, Certificate] | None = None
+def _bounded(certificate: Certificate, bound: tuple[float, str] | None) -> Certificate:
+    """Return the certificate with the larger of its own lower bound and another."""
+    if bound is None or (certificate.lower_bound is not None and certificate.lower_bound >= bound[0]):
+        return certificate
+    return replace(certificate, lower_bound=bound[0], scope=bound[1])
+
+
+def _whole_bound(workload: Workload, noise: str, options: Options) -> tuple[float, str] | None:
+    """Return the dual bound of the whole table; it holds for Laplace noise too, as an L1 norm is larger."""
     try:
-        apart = select_by_decomposition(workload, "residual", gap, progress)
-    except TooLargeError as error:
-        refusal = error
-    if apart is None:
-        if whole is None or mechanism == "residual":
-            assert refusal is not None
-            raise refusal
-        return *whole, "dense", f"the decomposition does not fit: {refusal}"
-    plan, certificate = apart
-    if whole is None:
-        return plan, certificate, "residual", f"{shape.cells} cells do not factor: too many for dense"
-    if certificate.lower_bound is None:
-        certificate = replace(certificate, lower_bound=whole[1].lower_bound, scope=whole[1].scope)
-    if mechanism == "residual":
-        return plan, certificate, "residual", "asked for"
-    ratio = (certificate.loss / whole[1].loss) ** 0.5
-    if ratio <= 1.0 + 1e-6 and len(shape.joint) > 0:
-        return plan, certificate, "residual", "as accurate as dense, and each marginal is measured apart"
-    return *whole, "dense", f"{100 * (ratio - 1):.3g} % less error than residual"
+        certificate = MECHANISMS["dense"].select(workload, "gaussian", options)[1]
+    except TooLargeError:
+        return None
+    assert certificate.lower_bound is not None
+    return variance_factor(noise) * certificate.lower_bound, f"every strategy with {noise} noise"
+
+
+def _svd_bound(workload: Workload, noise: str, certificate: Certificate) -> tuple[float, str] | None:
+    if certificate.lower_bound is not None:
+        return None
+    bound = svd_bound_workload(workload)
+    if bound is None:
+        return None
+    return variance_factor(noise) * bound, f"every strategy with {noise} noise (the SVD bound)"
+
+
+def _least_error(workload: Workload, noise: str, options: Options) -> tuple[Choice, str, str]:
+    """Return the choice with the least loss among those that fit, its mechanism, and why."""
+    shape = direct_shape(workload)
+    small = shape.cells <= MAX_COMPARED_CELLS
+    table = workload.domain.cells((*shape.factored, *shape.joint))
+    if noise == "gaussian":
+        names = ["residual"]
+        if small:
+            names.append("dense")
+        elif table <= MAX_PRODUCT_CELLS:
+            names.append("opt-kron")
+    else:
+        names = ["residual", "hdmm"]
+    found: dict[str, Choice] = {}
+    refusals: dict[str, TooLargeError] = {}
+    for name in names:
+        if options.progress is not None:
+            options.progress(f"trying {name}", None)
+        try:
+            found[name] = MECHANISMS[name].select(workload, noise, options)
+        except TooLargeError as error:
+            refusals[name] = error
+    if not found:
+        raise refusals[names[0]]
+    bound = None
+    if "dense" in found and found["dense"][1].lower_bound is not None:
+        bound = found["dense"][1].lower_bound, found["dense"][1].scope
+    elif small and noise == "laplace":
+        bound = _whole_bound(workload, noise, options)
+    # as accurate as dense within rounding, the decomposition measures each marginal apart
+    losses = {name: choice[1].loss for name, choice in found.items()}
+    best = min(losses, key=lambda name: losses[name] * (1.0 + 2e-6 * (name == "dense")))
+    if best == "residual" and "dense" in losses and not shape.joint:
+        best = "dense"
+    plan, certificate = found[best]
+    return (plan, _bounded(certificate, bound)), best, _reason(best, losses, refusals)
+
+
+def _reason(best: str, losses: dict[str, float], refusals: dict[str, TooLargeError]) -> str:
+    others = [
+        f"{100 * ((loss / losses[best]) ** 0.5 - 1):.3g} % less error than {name}"
+        for name, loss in sorted(losses.items(), key=lambda item: item[1])
+        if name != best
+    ]
+    others += [f"{name} does not fit: {error}" for name, error in refusals.items()]
+    return "; ".join(others) or "the only one that fits a table of this size"

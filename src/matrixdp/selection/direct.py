@@ -20,7 +20,7 @@ from matrixdp.selection.selection import Certificate
 from matrixdp.strategy import Block, Part, Plan
 from matrixdp.workload import Predicates, ProductGroup, Total, Workload
 
-__all__ = ["MAX_DENSE_CELLS", "DirectShape", "direct_shape", "select_directly"]
+__all__ = ["MAX_DENSE_CELLS", "DirectShape", "direct_shape", "joint_gram", "select_directly"]
 
 Array = NDArray[np.float64]
 
@@ -97,7 +97,7 @@ def _axis_design(predicates: Predicates, size: int, gap: float) -> tuple[Design 
     return design, design.loss, design.bound
 
 
-def _joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
+def joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
     """Return the sum over groups of the Gram matrices on the joint attributes, weights included."""
     sizes = [workload.domain[name].size for name in joint]
     cells = math.prod(sizes)
@@ -182,7 +182,7 @@ def select_directly(workload: Workload, gap: float) -> tuple[Plan, Certificate]:
         else:
             trace *= float(np.einsum("ij,ij->", matrix.covariance(), predicates.gram(size)))
     if shape.joint:
-        gram = _joint_gram(workload, shape.joint)
+        gram = joint_gram(workload, shape.joint)
         sizes = [workload.domain[name].size for name in shape.joint]
         design = solve_gram(gram, sizes, gap)
         matrix = measured_matrix(design, shape.cells)

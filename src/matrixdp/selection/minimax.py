@@ -1,7 +1,7 @@
 """The least worst-case variance: reweighting around a mechanism that minimizes a weighted sum.
 
-For any weights p of the queries, sum(p) max_q(v_q) >= sum p_q v_q: a lower bound on the weighted sum is one on
-the largest variance. By minimax duality the best weights make both sides equal (for a convex class of
+For any weights p of the queries, sum(p) max_q(v_q) >= sum p_q v_q: a lower bound on the weighted sum is
+one on the largest variance. By minimax duality the best weights make both sides equal (for a convex class of
 strategies); they are found by multiplicative steps, the weight of a query growing with its variance.
 """
 
@@ -18,7 +18,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.selection.selection import Certificate
 from matrixdp.strategy import ErrorAnalysis, Plan
-from matrixdp.workload import DenseGroup, Group, Matrix, MatrixRows, Predicates, ProductGroup, Workload
+from matrixdp.workload import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
 
 __all__ = ["MAX_WEIGHED_ENTRIES", "WeightedGroups", "select_minimax", "uniform_variance"]
 

@@ -165,7 +165,8 @@ class Plan:
     parts : tuple of Part
         Their costs at ``variance`` add up to at most 1.
     weights : dict of str to ndarray, or None
-        For each attribute a vector with sum 1, where the reconstruction is ``split``.
+        For each attribute a vector with sum 1, where the reconstruction is ``split``; all zeros where the
+        attribute stays whole, and no piece of a query is contracted along it.
     noise : {"gaussian", "laplace"}
         The noise that every row is measured with.
     reconstruction : {"direct", "split", "pooled", "local"}, optional

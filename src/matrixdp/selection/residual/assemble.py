@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.linops import CenteredMatrix, MeasuredMatrix
+from matrixdp.selection.convex import Design
+from matrixdp.selection.residual.laplace import symmetric_rows
 from matrixdp.selection.residual.split import Split, SubWorkload
 from matrixdp.selection.residual.structured import StructuredProblem
 from matrixdp.selection.residual.subproblem import BlockSolution, SubSolution, SubSolver
-from matrixdp.selection.rounding import measured_matrix
+from matrixdp.selection.rounding import measured_factor, measured_matrix
 from matrixdp.strategy import Block, Part, Plan
 
 __all__ = ["Assembly", "assemble"]
@@ -33,10 +35,41 @@ def _broadcast(multipliers: NDArray[np.int64], rows: list[int]) -> NDArray[np.in
     return np.ascontiguousarray(np.broadcast_to(multipliers.reshape(shape), rows))
 
 
-def _sensitivity(pieces: _Pieces, multipliers: NDArray[np.int64] | None) -> int:
-    """Return the exact squared sensitivity of the product of the pieces' matrices."""
+def _sensitivity(pieces: _Pieces, multipliers: NDArray[np.int64] | None, noise: str) -> int:
+    """Return the exact squared sensitivity of the product of the pieces' matrices, L2 or L1."""
     blocks = tuple(Block((str(i),), matrix) for i, (_, matrix) in enumerate(pieces))
-    return Part(tuple(b.attributes[0] for b in blocks), blocks, 1.0, multipliers).squared_sensitivity
+    part = Part(tuple(b.attributes[0] for b in blocks), blocks, 1.0, multipliers)
+    return part.squared_sensitivity if noise == "gaussian" else part.sensitivity**2
+
+
+def _variances(costs: list[tuple[int, float, int]], noise: str) -> list[float]:
+    """Return the best noise variances at privacy cost 1.
+
+    Parameters
+    ----------
+    costs : list of (int, float, int)
+        For each class of parts: how many there are, the total squared error of one under unit noise, and
+        its squared sensitivity c.
+    noise : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    list of float
+        The minimum of sum(variance * trace) subject to sum(c / variance) = 1 or, for Laplace noise with
+        variances of twice the squared scale, sum(sqrt(c) / scale) = 1: shares of the cost are proportional
+        to the square roots, or the cube roots, of c trace.
+
+    Examples
+    --------
+    >>> [round(v, 9) for v in _variances([(1, 8.0, 1), (1, 1.0, 1)], "laplace")]
+    [4.5, 18.0]
+    """
+    if noise == "gaussian":
+        root = math.fsum(count * math.sqrt(c * trace) for count, trace, c in costs)
+        return [math.sqrt(c / trace) * root for _, trace, c in costs]
+    cubes = [(c * trace) ** (1.0 / 3.0) for _, trace, c in costs]
+    total = math.fsum(count * cube for (count, _, _), cube in zip(costs, cubes, strict=True))
+    return [2.0 * c * (total / cube) ** 2 for (_, _, c), cube in zip(costs, cubes, strict=True)]
 
 
 @dataclass(eq=False)
@@ -53,8 +86,14 @@ class Assembly:
     def matrix(self, block: BlockSolution) -> MeasuredMatrix:
         """Return the integer matrix of a block; blocks of equal content share it."""
         if block.key not in self.matrices:
-            self.matrices[block.key] = measured_matrix(block.design, block.size)
+            self.matrices[block.key] = self._rounded(block.design, block.size)
         return self.matrices[block.key]
+
+    def _rounded(self, design: Design | None, size: int) -> MeasuredMatrix:
+        if self.solver.noise == "gaussian":
+            return measured_matrix(design, size)
+        rows = symmetric_rows(size) if design is None else design.factor
+        return measured_factor(rows, self.solver.noise)
 
     def trace(self, sub: SubWorkload, block: BlockSolution) -> float:
         """Return the total squared error of a block under unit noise, after rounding."""
@@ -82,7 +121,7 @@ class Assembly:
         assert found is not None
         if block.key not in self.products:
             matrices: list[MeasuredMatrix] = [
-                measured_matrix(design, sub.sizes[axis])
+                self._rounded(design, sub.sizes[axis])
                 for axis, design in zip(block.axes, found.designs, strict=True)
             ]
             multipliers = None
@@ -130,8 +169,7 @@ def assemble(
     Returns
     -------
     Plan
-        With variances sqrt(c / trace) * sum sqrt(c trace), c the squared sensitivity of each part: the
-        minimum of sum(variance * trace) subject to sum(c / variance) = 1.
+        With the variances that minimize the sum of variance times trace.
     """
     assembly = Assembly(solver)
     drafts: list[_Draft] = []
@@ -151,14 +189,12 @@ def assemble(
             # the structured block stands last; the blocks before it have no row weights of their own
             multipliers = _broadcast(multipliers, [matrix.rows for _, matrix in pieces])
         drafts.append((sub, pieces, multipliers, trace))
-    sensitivities = [_sensitivity(pieces, multipliers) for _, pieces, multipliers, _ in drafts]
-    root = math.fsum(
-        len(sub.marginals) * math.sqrt(c * trace)
-        for (sub, _, _, trace), c in zip(drafts, sensitivities, strict=True)
-    )
+    costs = [
+        (len(sub.marginals), trace, _sensitivity(pieces, multipliers, solver.noise))
+        for sub, pieces, multipliers, trace in drafts
+    ]
     parts = []
-    for (sub, pieces, multipliers, trace), sensitivity in zip(drafts, sensitivities, strict=True):
-        variance = math.sqrt(sensitivity / trace) * root
+    for (sub, pieces, multipliers, _), variance in zip(drafts, _variances(costs, solver.noise), strict=True):
         for marginal in sub.marginals:
             blocks = tuple(Block(tuple(marginal[axis] for axis in axes), matrix) for axes, matrix in pieces)
             parts.append(Part(marginal, blocks, variance, multipliers))
@@ -167,4 +203,4 @@ def assemble(
         type_ = split.types.get(name)
         size = domain[name].size
         weights[name] = np.full(size, 1.0 / size) if type_ is None else solver.pieces.weights[type_]
-    return Plan(domain, tuple(parts), weights)
+    return Plan(domain, tuple(parts), weights, solver.noise)

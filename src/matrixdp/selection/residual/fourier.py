@@ -14,8 +14,16 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.selection.convex import Design
+from matrixdp.selection.residual.structured import StructuredProblem
 
-__all__ = ["MAX_FOURIER_CELLS", "fourier_gram", "fourier_rows"]
+__all__ = [
+    "MAX_FOURIER_CELLS",
+    "fourier_energies",
+    "fourier_gram",
+    "fourier_loss",
+    "fourier_rows",
+    "fourier_strategy",
+]
 
 Array = NDArray[np.float64]
 
@@ -23,8 +31,48 @@ Array = NDArray[np.float64]
 MAX_FOURIER_CELLS = 6_000
 
 
-def _design(energies: Array, sizes: Sequence[int]) -> Design:
-    """Return the strategy for energies of shape ``sizes``, one for each character."""
+def fourier_energies(problem: StructuredProblem) -> Array:
+    """Return the workload's energy on each character, in the shape of the problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> problem = StructuredProblem((2, 2), [(1.0, [np.eye(2), np.ones((2, 2))])], [])
+    >>> fourier_energies(problem).tolist()
+    [[2.0, 0.0], [2.0, 0.0]]
+    """
+    total = np.zeros(problem.sizes)
+    for coefficient, grams in problem.terms:
+        product = np.full((), coefficient)
+        for gram in grams:
+            spectrum = np.fft.ifft(np.fft.fft(gram, axis=0), axis=1)
+            product = np.multiply.outer(product, np.maximum(np.diagonal(spectrum).real, 0.0))
+        total += product
+    for weight, rows in problem.rows:
+        spectrum = np.fft.fftn(rows, axes=tuple(range(1, rows.ndim)))
+        total += weight * (np.abs(spectrum) ** 2).sum(axis=0) / total.size
+    return np.asarray(total)
+
+
+def fourier_loss(energies: Array) -> float:
+    """Return the least total squared error at privacy cost 1 of a strategy in the Fourier basis.
+
+    Examples
+    --------
+    >>> fourier_loss(np.ones((2, 2)))
+    4.0
+    """
+    return float(np.sqrt(energies).sum()) ** 2 / energies.size
+
+
+def fourier_strategy(energies: Array, sizes: Sequence[int]) -> Design:
+    """Return the best strategy for energies of shape ``sizes``, one for each character.
+
+    Raises
+    ------
+    TooLargeError
+        Past ``MAX_FOURIER_CELLS`` cells.
+    """
     cells = math.prod(sizes)
     roots = np.sqrt(np.where(energies > 1e-12 * energies.max(), energies, 0.0))
     loss = float(roots.sum()) ** 2 / cells
@@ -68,7 +116,7 @@ def fourier_gram(
     spectrum = np.fft.ifftn(spectrum, axes=tuple(a + len(shape) for a in axes))
     flat = spectrum.reshape(len(gram), len(gram))
     energies = np.maximum(np.diagonal(flat).real, 0.0).reshape(shape)
-    return _design(energies, shape)
+    return fourier_strategy(energies, shape)
 
 
 def fourier_rows(
@@ -79,4 +127,4 @@ def fourier_rows(
     shape = tuple(sizes or (rows.shape[1],))
     spectrum = np.fft.fftn(rows.reshape(len(rows), *shape), axes=tuple(range(1, len(shape) + 1)))
     energies = (np.abs(spectrum) ** 2).sum(axis=0) / math.prod(shape)
-    return _design(energies, shape)
+    return fourier_strategy(energies, shape)

@@ -1,26 +1,50 @@
-"""The decomposition as a mechanism: optimized weights, uniform weights, or the Fourier sub-solver."""
+"""The decomposition as a mechanism: the choice of weights, sub-solvers and noise, and its certificate."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from matrixdp.errors import WorkloadError
+from matrixdp.errors import PrivacyError, WorkloadError
+from matrixdp.selection.factor import NOISES, variance_factor
 from matrixdp.selection.residual.assemble import assemble
+from matrixdp.selection.residual.bases import own_bases
 from matrixdp.selection.residual.fourier import MAX_FOURIER_CELLS, fourier_gram, fourier_rows
+from matrixdp.selection.residual.laplace import (
+    MAX_SUM_CELLS,
+    SumDesign,
+    solve_sum_gram,
+    solve_sum_rows,
+    sum_design,
+)
+from matrixdp.selection.residual.notes import describe_methods
 from matrixdp.selection.residual.pieces import Pieces
-from matrixdp.selection.residual.split import Split, split_workload
-from matrixdp.selection.residual.subproblem import SubSolution, SubSolver
+from matrixdp.selection.residual.split import Split, SubWorkload, split_workload
+from matrixdp.selection.residual.subproblem import (
+    MAX_JOINT_CELLS,
+    SUB_SOLVERS,
+    SolveGram,
+    SubSolution,
+    SubSolver,
+)
+from matrixdp.selection.residual.sum_weights import laplace_weights
 from matrixdp.selection.residual.weights import optimized_weights, uniform_weights
 from matrixdp.selection.selection import Certificate
 from matrixdp.strategy import Plan
 from matrixdp.workload import Workload
 
-__all__ = ["select_by_decomposition"]
+__all__ = ["certify_decomposition", "select_by_decomposition", "solve_classes"]
 
+Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
+
+#: The relative gap of the sub-solver ``fast``, and up to how many cells it solves jointly.
+FAST_GAP = 1e-2
+FAST_JOINT_CELLS = 3_000
 
 
 def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> bool:
@@ -30,7 +54,7 @@ def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> 
     direct sum of the sub-workloads'; if moreover the uniform dual distribution is optimal for each of
     them, it is a dual point of the whole, and its bound is the square of the sum of theirs.
     """
-    if split.explicit or any(b.structured for solution in solutions for b in solution.blocks):
+    if split.explicit or any(b.method != "optimum" for solution in solutions for b in solution.blocks):
         return False
     for number, slot in enumerate(split.slots):
         w = solver.pieces.weights[slot.type]
@@ -45,49 +69,53 @@ def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> 
     return all(d is None or (d.iterations == 1 and float(np.ptp(d.p)) <= 1e-9 * d.p.max()) for d in designs)
 
 
-def select_by_decomposition(
-    workload: Workload,
-    mechanism: str,
-    gap: float,
-    progress: Progress | None = None,
-) -> tuple[Plan, Certificate]:
-    """Select a strategy by splitting the workload into sub-workloads of marginals.
+def _sum_fourier(
+    gram: Array, sizes: Sequence[int] | None = None, gap: float = 0.0, start: Array | None = None
+) -> SumDesign:
+    """Return the Gaussian optimum in the Fourier basis, rescaled to L1 sensitivity 1."""
+    return sum_design(fourier_gram(gram, sizes, gap, start).factor, gram)
+
+
+def _solver(pieces: Pieces, mechanism: str, noise: str, gap: float, sub_solver: str, seed: int) -> SubSolver:
+    """Return the solver of sub-workloads at the final weights."""
+    fast = sub_solver == "fast"
+    gap = max(gap, FAST_GAP) if fast else gap
+    if noise == "laplace":
+        dense: SolveGram = partial(solve_sum_gram, effort="fast" if fast else "full", seed=seed)
+        if mechanism == "fourier":
+            dense = _sum_fourier
+        rows = partial(solve_sum_rows, effort="fast" if fast else "full", seed=seed)
+        return SubSolver(
+            pieces, gap, MAX_SUM_CELLS, dense=dense, dense_rows=rows, noise=noise, sub_solver=sub_solver
+        )
+    if mechanism == "fourier":
+        return SubSolver(pieces, gap, MAX_FOURIER_CELLS, dense=fourier_gram, dense_rows=fourier_rows)
+    bases = own_bases(pieces.split, gap) if sub_solver == "fixed" else {}
+    joint = FAST_JOINT_CELLS if fast else MAX_JOINT_CELLS
+    return SubSolver(pieces, gap, joint, sub_solver=sub_solver, bases=bases)
+
+
+def solve_classes(
+    split: Split, solver: SubSolver, progress: Progress | None = None
+) -> list[tuple[SubWorkload, SubSolution]]:
+    """Solve all sub-workloads that ask something.
 
     Parameters
     ----------
-    workload : Workload
-    mechanism : str
-        ``residual`` (optimized weight vectors), ``querysmasher`` (uniform ones) or ``fourier`` (uniform,
-        with the Fourier basis as sub-solver).
-    gap : float
-        Relative gap of every sub-solution.
+    split : Split
+    solver : SubSolver
     progress : callable, optional
-        Called with what is being done and the share done, if known.
+        Called with what is being done and the share done.
 
     Returns
     -------
-    plan : Plan
-    certificate : Certificate
+    list of (SubWorkload, SubSolution)
 
-    References
-    ----------
-    QuerySmasher (2026), Algorithm 1 and Theorem 7 (uniform weights; the Fourier variant is Weighted
-    Fourier Factorizations).
+    Raises
+    ------
+    WorkloadError
+        If every query is zero.
     """
-    split = split_workload(workload)
-    weights = uniform_weights(split)
-    if mechanism == "residual":
-
-        def report(evaluations: int, phi: float) -> None:
-            if progress is not None:
-                progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
-
-        weights, _ = optimized_weights(split, report=report)
-    pieces = Pieces(split, weights)
-    if mechanism == "fourier":
-        solver = SubSolver(pieces, gap, MAX_FOURIER_CELLS, dense=fourier_gram, dense_rows=fourier_rows)
-    else:
-        solver = SubSolver(pieces, gap)
     solved = []
     for number, sub in enumerate(split.classes):
         solution = solver.solve(sub)
@@ -101,11 +129,142 @@ def select_by_decomposition(
         )
     # a sub-workload with less than this share of the error only holds rounding errors of zero pieces
     floor = 1e-16 * max(solution.loss for _, solution in solved)
-    solved = [(sub, solution) for sub, solution in solved if solution.loss > floor]
-    loss = math.fsum(len(sub.marginals) * math.sqrt(s.loss) for sub, s in solved) ** 2
-    if mechanism != "fourier" and _is_exact(split, solver, [s for _, s in solved]):
-        bound = math.fsum(len(sub.marginals) * math.sqrt(s.bound) for sub, s in solved) ** 2
-        certificate = Certificate(loss, bound, "every Gaussian strategy (the sub-workloads are orthogonal)")
+    return [(sub, solution) for sub, solution in solved if solution.loss > floor]
+
+
+def _gaussian_bound(
+    split: Split, solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]]
+) -> float | None:
+    """Return the bound on every Gaussian strategy where the decomposition attains it, else None."""
+    if not _is_exact(split, solver, [s for _, s in solved]):
+        return None
+    return math.fsum(len(sub.marginals) * math.sqrt(s.bound) for sub, s in solved) ** 2
+
+
+def certify_decomposition(
+    split: Split, solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]], gap: float
+) -> Certificate:
+    """Return the loss of solved sub-workloads under the best split of the budget, and a bound if known.
+
+    Parameters
+    ----------
+    split : Split
+    solver : SubSolver
+    solved : list of (SubWorkload, SubSolution)
+    gap : float
+        Relative gap of the sub-solutions that a bound for Laplace noise is taken from.
+
+    Returns
+    -------
+    Certificate
+        For Laplace noise the bound is twice that of Gaussian strategies: an L1 norm is at least the L2
+        norm, and the variance of a row of sensitivity 1 is 2. Its scope also says which sub-workloads were
+        not solved jointly.
+    """
+    methods = describe_methods(solver, solved)
+    if solver.noise == "gaussian":
+        loss = math.fsum(len(sub.marginals) * math.sqrt(s.loss) for sub, s in solved) ** 2
+        # a Fourier strategy's bound holds within its basis only
+        certified = solver.dense is not fourier_gram
+        bound = _gaussian_bound(split, solver, solved) if certified else None
     else:
-        certificate = Certificate(loss, None, "no bound for the decomposition at this size")
+        loss = 2.0 * math.fsum(len(sub.marginals) * s.loss ** (1.0 / 3.0) for sub, s in solved) ** 3
+        gaussian = SubSolver(Pieces(split, uniform_weights(split)), gap, MAX_SUM_CELLS, 0)
+        bound = None
+        if not split.explicit:
+            bound = _gaussian_bound(split, gaussian, solve_classes(split, gaussian))
+    if bound is None:
+        return Certificate(loss, None, f"no bound for the decomposition at this size{methods}")
+    name = "Gaussian" if solver.noise == "gaussian" else "Laplace"
+    reason = "the sub-workloads are orthogonal"
+    if solver.noise == "laplace":
+        reason += "; an L1 norm is at least the L2 norm"
+    return Certificate(
+        loss, variance_factor(solver.noise) * bound, f"every {name} strategy ({reason}){methods}"
+    )
+
+
+def select_by_decomposition(
+    workload: Workload,
+    mechanism: str,
+    gap: float,
+    progress: Progress | None = None,
+    noise: str = "gaussian",
+    sub_solver: str = "auto",
+    seed: int = 0,
+) -> tuple[Plan, Certificate]:
+    """Select a strategy by splitting the workload into sub-workloads of marginals.
+
+    Parameters
+    ----------
+    workload : Workload
+    mechanism : str
+        ``residual`` (optimized weight vectors), ``querysmasher`` (uniform ones) or ``fourier`` (uniform,
+        with the Fourier basis as sub-solver).
+    gap : float
+        Relative gap of every sub-solution.
+    progress : callable, optional
+        Called with what is being done and the share done, if known.
+    noise : {"gaussian", "laplace"}
+        For Laplace noise sub-workloads get strategies of L1 sensitivity 1, and the privacy cost is split in
+        proportion to the cube roots of their errors.
+    sub_solver : {"auto", "optimum", "product", "fourier", "fixed", "fast"}
+        For sub-workloads that do not factor into one attribute each. ``optimum``: jointly, or refused.
+        ``product``: the best product of strategies for single attributes, its rows weighted. ``fourier``:
+        the Fourier basis with the best weights. ``fixed``: one basis for each attribute, everywhere.
+        ``fast``: jointly, to a relative gap of 1e-2. ``auto``: jointly where that fits, else the better of
+        product and Fourier basis. For Laplace noise ``optimum`` is the best strategy that was found, and
+        ``fourier`` and ``fixed`` are not available.
+    seed : int
+        Of the restarts of searches for Laplace noise.
+
+    Returns
+    -------
+    plan : Plan
+    certificate : Certificate
+        Its scope says which sub-workloads were not solved jointly, and by what.
+
+    Raises
+    ------
+    WorkloadError
+        If ``sub_solver`` is unknown, or every query is zero.
+    PrivacyError
+        If the noise is unknown.
+    TooLargeError
+        If a sub-workload is too large for the sub-solver.
+
+    References
+    ----------
+    QuerySmasher (2026), Algorithm 1 and Theorem 7 (uniform weights; the Fourier variant is Weighted
+    Fourier Factorizations), section 6.3 (sub-solvers).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 4}), mdp.marginals(1))
+    >>> plan, certificate = select_by_decomposition(workload, "residual", 1e-6, noise="laplace")
+    >>> len(plan.parts), round(plan.cost, 9)
+    (2, 1.0)
+    """
+    if noise not in NOISES:
+        raise PrivacyError(f"noise: found {noise!r}; expected gaussian or laplace")
+    if sub_solver not in SUB_SOLVERS:
+        raise WorkloadError(f"sub_solver: found {sub_solver!r}; expected one of {', '.join(SUB_SOLVERS)}")
+    if noise == "laplace" and sub_solver in ("fourier", "fixed"):
+        raise WorkloadError(f"sub_solver: {sub_solver} is for Gaussian noise; use auto or product")
+    split = split_workload(workload)
+    weights = uniform_weights(split)
+    if mechanism == "residual":
+
+        def report(evaluations: int, phi: float) -> None:
+            if progress is not None:
+                progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
+
+        if noise == "laplace":
+            weights = laplace_weights(split, report)
+        else:
+            weights, _ = optimized_weights(split, report=report)
+    solver = _solver(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
+    solved = solve_classes(split, solver, progress)
+    certificate = certify_decomposition(split, solver, solved, gap)
     return assemble(workload.domain, split, solver, solved), certificate

@@ -58,7 +58,7 @@ class Pieces:
     ----------
     split : Split
     weights : sequence of ndarray
-        One vector with sum 1 for each attribute type.
+        One vector with sum 1 for each attribute type; or zeros, for an attribute that is not split.
     """
 
     split: Split
@@ -69,7 +69,7 @@ class Pieces:
         self.slots = []
         for number, slot in enumerate(self.split.slots):
             w = self.weights[slot.type]
-            if slot.symmetric is not None and not self.split.free[slot.type]:
+            if slot.symmetric is not None and not self.split.free[slot.type] and w.any():
                 a, b = slot.symmetric
                 self.slots.append(SlotPiece(a / slot.size + b, None, a, self._first(number), 1.0))
                 continue

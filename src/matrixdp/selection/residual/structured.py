@@ -8,7 +8,7 @@ multiplicative steps on its dual, with a gap. The result is never worse than the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.selection.convex import Design, solve_gram
+from matrixdp.selection.residual.laplace import SumDesign
 from matrixdp.strategy.forms import along
 
 __all__ = ["StructuredDesign", "StructuredProblem", "solve_structured"]
 
 Array = NDArray[np.float64]
+SolveGram = Callable[[Array, Sequence[int], float, Array | None], Design]
 
 _SWEEPS = 12
 _WEIGHT_STEPS = 400
@@ -121,6 +123,8 @@ def _right_inverse(design: Design) -> Array:
     On queries in the row space of B it agrees with the pseudo-inverse; unlike that it is also the one with
     which the error changes as the queries' null space moves (the envelope of the dual problem).
     """
+    if isinstance(design, SumDesign):
+        return design.inverse
     weighted = design.factor * design.p
     return np.asarray(weighted.T / np.einsum("aj,aj->a", weighted, design.factor))
 
@@ -150,7 +154,7 @@ def _partial(problem: StructuredProblem, axis: int, designs: list[Design]) -> Ar
     return total
 
 
-def _first_designs(problem: StructuredProblem, gap: float) -> list[Design]:
+def _first_designs(problem: StructuredProblem, gap: float, solve: SolveGram) -> list[Design]:
     """Return each axis's optimum with all others taken as unknown."""
     axes = range(len(problem.sizes))
     designs = []
@@ -165,7 +169,7 @@ def _first_designs(problem: StructuredProblem, gap: float) -> list[Design]:
         for weight, tensor in problem.rows:
             flat = np.moveaxis(tensor, axis + 1, -1).reshape(-1, problem.sizes[axis])
             start += weight * (flat.T @ flat) / (math.prod(problem.sizes) / problem.sizes[axis])
-        designs.append(solve_gram(start, gap=gap))
+        designs.append(solve(start, (len(start),), gap, None))
     return designs
 
 
@@ -200,6 +204,7 @@ def solve_structured(
     gap: float,
     weigh_rows: bool = True,
     start: Sequence[Design] | None = None,
+    solve: SolveGram = solve_gram,
 ) -> StructuredDesign:
     """Solve by alternating over factors, then weight the rows of their product.
 
@@ -212,6 +217,8 @@ def solve_structured(
         Whether to weight the rows of the product; without it the result is the best product found.
     start : sequence of Design, optional
         The designs of a similar problem, to alternate from.
+    solve : callable, optional
+        The sub-solver of one axis; one for Laplace noise takes no row weights.
 
     Returns
     -------
@@ -232,16 +239,23 @@ def solve_structured(
     True
     """
     axes = range(len(problem.sizes))
-    designs = list(start) if start is not None else _first_designs(problem, gap)
+    designs = list(start) if start is not None else _first_designs(problem, gap, solve)
     loss = math.inf
+    best, best_loss = designs, math.inf
     for _ in range(_SWEEPS):
         before = loss
         for axis in axes:
             seen = _partial(problem, axis, designs)
-            designs[axis] = solve_gram(seen, gap=gap, start=designs[axis].p)
+            known = designs[axis]
+            begin = known.factor if isinstance(known, SumDesign) else known.p
+            designs[axis] = solve(seen, (len(seen),), gap, begin)
             loss = designs[axis].loss
+        if isinstance(designs[0], SumDesign) and loss < best_loss:
+            best, best_loss = list(designs), loss  # a search may end above where it began
         if loss > before * (1.0 - 1e-5):
             break
+    if best_loss < math.inf:
+        designs, loss = best, best_loss
     plain = StructuredDesign(designs, None, loss)
     if not weigh_rows:
         return plain

@@ -9,15 +9,26 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.errors import TooLargeError
 from matrixdp.selection.convex import DEFAULT_GAP, Design, solve_gram, solve_rows
+from matrixdp.selection.residual.bases import fixed_design, fixed_product, residual_basis
+from matrixdp.selection.residual.fourier import (
+    MAX_FOURIER_CELLS,
+    fourier_energies,
+    fourier_loss,
+    fourier_strategy,
+)
+from matrixdp.selection.residual.laplace import SumDesign, symmetric_sum_loss
 from matrixdp.selection.residual.pieces import Pieces, Term, numeric_terms
 from matrixdp.selection.residual.split import SubWorkload
 from matrixdp.selection.residual.structured import StructuredDesign, StructuredProblem, solve_structured
 
-__all__ = ["MAX_JOINT_CELLS", "BlockSolution", "SubSolution", "SubSolver"]
+__all__ = ["MAX_JOINT_CELLS", "SUB_SOLVERS", "BlockSolution", "SubSolution", "SubSolver"]
 
 Array = NDArray[np.float64]
 
+#: What ``sub_solver`` may be; see `SubSolver`.
+SUB_SOLVERS = ("auto", "optimum", "product", "fourier", "fixed", "fast")
 #: Sub-workloads that do not factor are solved jointly up to this many cells.
 MAX_JOINT_CELLS = 2_000
 #: ... or up to this many explicit queries, over at most ``MAX_ROW_CELLS`` cells.
@@ -45,6 +56,8 @@ class BlockSolution:
         Equal for blocks with equal content.
     structured : StructuredDesign, optional
         In the place of ``design`` where the axes are too large for a joint solution.
+    method : str
+        ``optimum``, ``product``, ``fourier`` or ``fixed``: which sub-solver it comes from.
     """
 
     axes: tuple[int, ...]
@@ -55,6 +68,7 @@ class BlockSolution:
     terms: list[Term]
     key: Hashable
     structured: StructuredDesign | None = None
+    method: str = "optimum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +117,19 @@ class SubSolver:
     dense, dense_rows : callable, optional
         The sub-solvers for an explicit Gram matrix and for explicit queries; the certified optimum by
         default.
+    noise : {"gaussian", "laplace"}
+        In which norm sensitivity is measured; ``dense`` and ``dense_rows`` have to suit.
+    sub_solver : str
+        For sub-workloads that do not factor. ``optimum``: jointly, or refused where too large.
+        ``product``: the best product of strategies for the axes, with row weights. ``fourier``: the best
+        strategy in the Fourier basis. ``fixed``: the product of given bases, for single axes too. ``auto``
+        and ``fast``: jointly where that fits, else the better of product and Fourier basis.
+    bases : dict of int to ndarray
+        For ``fixed``: the basis of each attribute type; types without one measure all values alike.
+
+    References
+    ----------
+    QuerySmasher (2026), section 6.3.
     """
 
     pieces: Pieces
@@ -114,6 +141,9 @@ class SubSolver:
     products: dict[Hashable, list[Design]] = field(default_factory=dict)
     dense: SolveGram = solve_gram
     dense_rows: SolveGram = solve_rows
+    noise: str = "gaussian"
+    sub_solver: str = "auto"
+    bases: dict[int, Array] = field(default_factory=dict)
     solved: dict[Hashable, BlockSolution] = field(default_factory=dict)
 
     def solve(self, sub: SubWorkload) -> SubSolution | None:
@@ -184,15 +214,30 @@ class SubSolver:
         key = ("axis", tuple((float(f"{t.coefficient:.12g}"), self._content(t.kept[0])) for t in terms))
         if key not in self.solved:
             first = self.pieces.slots[terms[0].kept[0]]
-            if first.gram is None:
-                loss = first.coefficient * (size - 1) ** 2 / size
+            if first.gram is None and self._basis_of(sub, axis) is None:
+                loss = symmetric_sum_loss(size) if self.noise == "laplace" else (size - 1) ** 2 / size
+                loss *= first.coefficient
                 self.solved[key] = BlockSolution((axis,), None, size, loss, loss, terms, key)
             else:
                 start_key = ("axis", tuple(t.kept for t in terms))
                 gram = self.gram(terms)
-                self.solved[key] = self._solved((axis,), gram, (size,), terms, key, start_key)
+                basis = self._basis_of(sub, axis)
+                if basis is None:
+                    self.solved[key] = self._solved((axis,), gram, (size,), terms, key, start_key)
+                else:
+                    found = residual_basis(basis, self.pieces.weights[sub.types[axis]])
+                    design = fixed_design(found, gram)
+                    self.solved[key] = BlockSolution(
+                        (axis,), design, size, design.loss, design.bound, terms, key, None, "fixed"
+                    )
         block = self.solved[key]
-        return BlockSolution((axis,), block.design, size, block.loss, block.bound, terms, key)
+        return BlockSolution(
+            (axis,), block.design, size, block.loss, block.bound, terms, key, None, block.method
+        )
+
+    def _basis_of(self, sub: SubWorkload, axis: int) -> Array | None:
+        """Return the basis that is given for an axis, if any."""
+        return self.bases.get(sub.types[axis]) if self.sub_solver == "fixed" else None
 
     def _solved(
         self,
@@ -208,8 +253,11 @@ class SubSolver:
         if float(np.abs(gram).max()) <= 1e-13 * raw:
             return BlockSolution(axes, None, len(gram), 0.0, 0.0, terms, key)
         design = self.dense(gram, sizes, self.gap, self.starts.get(start_key))
-        self.starts[start_key] = design.p
+        self._remember(start_key, design)
         return BlockSolution(axes, design, len(gram), design.loss, design.bound, terms, key)
+
+    def _remember(self, start_key: Hashable, design: Design) -> None:
+        self.starts[start_key] = design.factor if isinstance(design, SumDesign) else design.p
 
     def _joint(
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
@@ -225,24 +273,81 @@ class SubSolver:
         )
         start_key = ("joint", tuple(sizes), tuple(t.kept for t in terms), tuple(len(r) for _, r in explicit))
         if key not in self.solved:
-            if not terms and queries < cells and queries <= MAX_JOINT_ROWS and cells <= self.row_cells:
+            if self.sub_solver in ("product", "fourier", "fixed"):
+                self.solved[key] = self._apart(sub, axes, terms, explicit, key, start_key)
+            elif not terms and queries < cells and queries <= MAX_JOINT_ROWS and cells <= self.row_cells:
                 stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
                 design = self.dense_rows(stacked, sizes, self.gap, self.starts.get(start_key))
-                self.starts[start_key] = design.p
-                self.solved[key] = BlockSolution(axes, design, cells, design.loss, design.bound, terms, key)
+                self._remember(start_key, design)
+                block = BlockSolution(axes, design, cells, design.loss, design.bound, terms, key)
+                if self.noise == "laplace" and cells > self.joint_cells and self.sub_solver != "optimum":
+                    # no optimum is known there: a product is tried too
+                    other = self._apart(sub, axes, terms, explicit, key, (start_key, "product"))
+                    block = other if other.loss < block.loss else block
+                self.solved[key] = block
             elif cells <= self.joint_cells:
                 gram = self.gram(terms) if terms else np.zeros((cells, cells))
                 for weight, rows in explicit:
                     gram = gram + weight * (rows.T @ rows)
                 self.solved[key] = self._solved(axes, gram, sizes, terms, key, start_key)
-            else:
-                problem = StructuredProblem(
-                    tuple(sizes),
-                    [(t.coefficient, [self.slot_gram(slot) for slot in t.kept]) for t in terms],
-                    [(weight, rows.reshape(-1, *sizes)) for weight, rows in explicit],
+            elif self.sub_solver == "optimum":
+                raise TooLargeError(
+                    f"sub_solver optimum: a sub-workload of {cells} cells that does not factor; the limit is "
+                    f"{self.joint_cells} cells. Use auto, product or fourier."
                 )
-                found = solve_structured(problem, self.gap, self.weigh_rows, self.products.get(start_key))
-                self.products[start_key] = found.designs
-                self.solved[key] = BlockSolution(axes, None, cells, found.loss, found.loss, terms, key, found)
+            else:
+                self.solved[key] = self._apart(sub, axes, terms, explicit, key, start_key)
         block = self.solved[key]
-        return BlockSolution(axes, block.design, cells, block.loss, block.bound, terms, key, block.structured)
+        return BlockSolution(
+            axes, block.design, cells, block.loss, block.bound, terms, key, block.structured, block.method
+        )
+
+    def _apart(
+        self,
+        sub: SubWorkload,
+        axes: tuple[int, ...],
+        terms: list[Term],
+        explicit: list[tuple[float, Array]],
+        key: Hashable,
+        start_key: Hashable,
+    ) -> BlockSolution:
+        """Return a solution that is not the joint optimum: a product, in the Fourier basis, or fixed."""
+        sizes = tuple(sub.sizes[axis] for axis in axes)
+        cells = math.prod(sizes)
+        problem = StructuredProblem(
+            sizes,
+            [(t.coefficient, [self.slot_gram(slot) for slot in t.kept]) for t in terms],
+            [(weight, rows.reshape(-1, *sizes)) for weight, rows in explicit],
+        )
+        found: StructuredDesign | None = None
+        method = self.sub_solver if self.sub_solver == "fixed" else "product"
+        if self.sub_solver == "fixed":
+            designs = []
+            for axis in axes:
+                basis = self._basis_of(sub, axis)
+                basis = np.eye(sub.sizes[axis]) if basis is None else basis
+                designs.append(residual_basis(basis, self.pieces.weights[sub.types[axis]]))
+            found = fixed_product(designs, problem)
+        elif self.sub_solver != "fourier":
+            laplace = self.noise == "laplace"
+            found = solve_structured(
+                problem,
+                self.gap,
+                self.weigh_rows and not laplace,
+                self.products.get(start_key),
+                self.dense if laplace else solve_gram,
+            )
+            self.products[start_key] = found.designs
+        # the weights' search follows one family; Fourier strategies are compared once they are found
+        if found is None or (method == "product" and self._tries_fourier(cells)):
+            energies = fourier_energies(problem)
+            if found is None or fourier_loss(energies) < found.loss * (1.0 - 1e-4):
+                design = fourier_strategy(energies, sizes)
+                return BlockSolution(
+                    axes, design, cells, design.loss, design.loss, terms, key, None, "fourier"
+                )
+        return BlockSolution(axes, None, cells, found.loss, found.loss, terms, key, found, method)
+
+    def _tries_fourier(self, cells: int) -> bool:
+        known = self.noise == "gaussian" and self.sub_solver in ("auto", "fast")
+        return known and self.weigh_rows and cells <= MAX_FOURIER_CELLS

@@ -1,6 +1,7 @@
 """Choosing the weight vectors: minimize phi(w), the sum over sub-workloads of sqrt(L(w)).
 
-The square of phi is the total squared error of the decomposition at privacy cost 1. By the envelope
+The square of phi is the total squared error of the decomposition at privacy cost 1. Under Laplace noise the
+cube roots take the place of the square roots, and twice the cube of phi that of its square. By the envelope
 theorem the gradient of sqrt(L) is tr(N dV) / 2 with the optimal N of each sub-workload, so an evaluation
 costs the sub-workloads' own solutions and little more.
 """
@@ -17,6 +18,7 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from matrixdp.selection.convex import Design, solve_gram
+from matrixdp.selection.residual.laplace import MAX_FAST_CELLS, solve_sum_gram, solve_sum_rows
 from matrixdp.selection.residual.pieces import Pieces
 from matrixdp.selection.residual.split import Split, SubWorkload
 from matrixdp.selection.residual.structured import StructuredDesign
@@ -26,7 +28,7 @@ from matrixdp.selection.residual.subproblem import BlockSolution, SubSolution, S
 MAX_SEARCHED_CELLS = 420
 MAX_SEARCHED_ROW_CELLS = 1_000
 
-__all__ = ["Objective", "optimized_weights", "uniform_weights"]
+__all__ = ["MAX_SEARCHED_ROW_CELLS", "Objective", "optimized_weights", "uniform_weights"]
 
 Array = NDArray[np.float64]
 
@@ -55,14 +57,31 @@ class Objective:
     split : Split
     gap : float
         Relative gap of the sub-solutions; the optimization of w needs less than the final strategy.
+    noise : {"gaussian", "laplace"}
     """
 
     split: Split
     gap: float = 1e-7
     joint_gap: float = 1e-5
+    noise: str = "gaussian"
     starts: dict[Hashable, Array] = field(default_factory=dict)
     products: dict[Hashable, list[Design]] = field(default_factory=dict)
     evaluations: int = 0
+
+    @property
+    def power(self) -> float:
+        """The power of a sub-workload's loss that phi sums."""
+        return 0.5 if self.noise == "gaussian" else 1.0 / 3.0
+
+    def _solver(self, pieces: Pieces, gap: float) -> SubSolver:
+        solver = SubSolver(pieces, gap, MAX_SEARCHED_CELLS, MAX_SEARCHED_ROW_CELLS, weigh_rows=False)
+        solver.starts, solver.products = self.starts, self.products
+        if self.noise == "laplace":
+            solver.noise, solver.gap = self.noise, max(gap, 1e-5)
+            solver.dense = partial(solve_sum_gram, effort="fast")
+            solver.dense_rows = partial(solve_sum_rows, effort="fast")
+            solver.joint_cells = MAX_FAST_CELLS
+        return solver
 
     def __call__(self, weights: list[Array]) -> tuple[float, list[Array]]:
         """Return phi and its gradient with respect to each type's weight vector."""
@@ -70,15 +89,7 @@ class Objective:
         pieces = Pieces(self.split, weights)
         loosest = max((len(c.sizes) for c in self.split.classes), default=0)
         gap = self.gap if loosest < 2 else self.joint_gap
-        solver = SubSolver(
-            pieces,
-            gap,
-            MAX_SEARCHED_CELLS,
-            MAX_SEARCHED_ROW_CELLS,
-            weigh_rows=False,
-            starts=self.starts,
-            products=self.products,
-        )
+        solver = self._solver(pieces, gap)
         gradient = [np.zeros(size) for size in self.split.sizes]
         mean_squares = np.zeros(len(self.split.slots))  # d phi / d t of each slot
         sensitivities: dict[int, Array] = {}  # d phi / d (P'VP) of each slot
@@ -88,12 +99,12 @@ class Objective:
             solution = solver.solve(sub)
             if solution is None:
                 continue
-            value = len(sub.marginals) * math.sqrt(solution.bound)
+            value = len(sub.marginals) * solution.bound**self.power
             phi += value
             self._spread(solver, sub, solution, value, gradient, mean_squares, sensitivities, axis_use)
         for block, value in axis_use.values():
             assert block.design is not None
-            middle = 0.5 * value / math.sqrt(block.bound) * block.design.gradient
+            middle = self.power * value / math.sqrt(block.bound) * block.design.gradient
             for term in block.terms:
                 slot = term.kept[0]
                 current = sensitivities.get(slot)
@@ -133,10 +144,12 @@ class Objective:
             else:
                 joint = block
         if joint is not None and joint.structured is not None:
-            self._spread_structured(solver, sub, joint, 0.5 * value / joint.loss, gradient, sensitivities)
+            self._spread_structured(
+                solver, sub, joint, self.power * value / joint.loss, gradient, sensitivities
+            )
         elif joint is not None:
             assert joint.design is not None
-            share = 0.5 * value / math.sqrt(joint.bound)
+            share = self.power * value / math.sqrt(joint.bound)
             self._spread_joint(solver, sub, joint, share, gradient, sensitivities)
         shares = self._term_shares(solver, sub, solution, value)
         for product, share in zip(sub.products, shares, strict=True):
@@ -146,7 +159,7 @@ class Objective:
                     mean_squares[slot] += share / t
         if not sub.types:
             for item in sub.rows:
-                scale = 0.5 * value / solution.bound * item.weight
+                scale = self.power * value / solution.bound * item.weight
                 for type_, part in pieces.explicit_gradient(
                     item.explicit, item.kept, partial(np.multiply, scale)
                 ):
@@ -164,7 +177,7 @@ class Objective:
             for slot in product.contracted:
                 weight *= pieces.slots[slot].mean_square
             if not sub.types:
-                shares.append(0.5 * value * weight / solution.bound)
+                shares.append(self.power * value * weight / solution.bound)
                 continue
             if not mixed:
                 # one common Kronecker product: the shares are those of the coefficients
@@ -173,7 +186,7 @@ class Objective:
                     weight *= piece.ratio
                     if piece.gram is None:
                         weight *= piece.coefficient / pieces.slots[piece.representative].coefficient
-                shares.append(0.5 * value * weight / solution.scale)
+                shares.append(self.power * value * weight / solution.scale)
                 continue
             block = mixed[0]
             if block.structured is not None:
@@ -184,7 +197,7 @@ class Objective:
                     if axis in block.axes:
                         grams.append(solver.slot_gram(piece.representative))
                 error = block.structured.error_of(grams) * weight / solution.scale
-                shares.append(0.5 * value * error / block.loss)
+                shares.append(self.power * value * error / block.loss)
                 continue
             assert block.design is not None
             inner = np.full((1, 1), weight / solution.scale)
@@ -195,7 +208,7 @@ class Objective:
                 else:
                     inner = inner * piece.ratio
             trace = float(np.einsum("ij,ij->", block.design.gradient, inner))
-            shares.append(0.5 * value * trace / math.sqrt(block.bound))
+            shares.append(self.power * value * trace / math.sqrt(block.bound))
         return shares
 
     def _spread_joint(
@@ -298,7 +311,9 @@ def _exact_weights(factor: Array) -> Array:
 
 
 def optimized_weights(
-    split: Split, max_evaluations: int = 80, report: Callable[[int, float], None] | None = None
+    split: Split,
+    max_evaluations: int = 80,
+    report: Callable[[int, float], None] | None = None,
 ) -> tuple[list[Array], int]:
     """Minimize phi over the weight vectors of all attribute types that are not symmetric.
 

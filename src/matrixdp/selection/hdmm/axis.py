@@ -1,0 +1,204 @@
+"""OPT_0: the sub-solver of one Gram matrix under either noise."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.selection.convex import DEFAULT_GAP, solve_gram
+from matrixdp.selection.factor import Factor, variance_factor
+from matrixdp.selection.hdmm.p_identity import best_of, optimize, strategy_rows
+from matrixdp.selection.hdmm.starts import SMALL, random_start, starts
+from matrixdp.selection.starting_points import generator
+
+__all__ = ["MAX_AXIS_CELLS", "solve_axis"]
+
+Array = NDArray[np.float64]
+Progress = Callable[[str, float | None], None]
+
+#: Cells of an explicit problem, equal ones merged.
+MAX_AXIS_CELLS = 4_096
+#: Up to this many cells further rows are tried as long as they pay.
+_MORE_ROWS_CELLS = 256
+#: Up to this many cells random starts are tried by default; beyond it trees alone.
+_RANDOM_CELLS = 400
+#: From this many cells on several BLAS threads pay.
+_THREADED_CELLS = 700
+#: Relative gain of the loss that is worth further rows.
+_GAIN = 2e-3
+
+
+def solve_axis(
+    gram: Array,
+    noise: str,
+    *,
+    gap: float = DEFAULT_GAP,
+    seed: int = 0,
+    restarts: int | None = None,
+    start: Factor | None = None,
+    progress: Progress | None = None,
+    effort: str = "full",
+    p: int | None = None,
+) -> Factor:
+    """Return a strategy for one Gram matrix: the certified Gaussian optimum, or OPT_0 for Laplace noise.
+
+    Cells that no query tells apart are merged first, which loses nothing.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+        V, of any rank.
+    noise : {"gaussian", "laplace"}
+    gap : float
+        Relative gap of the Gaussian optimum.
+    seed, restarts : int
+        Of the search under Laplace noise: random starts beside trees; by default 3, fewer for many cells.
+    start : Factor, optional
+        A strategy of an earlier call on a similar Gram matrix, to go on from.
+    progress : callable, optional
+    effort : {"full", "fast"}
+        ``fast`` is for calls within a loop: few starts, no bound under Laplace noise.
+    p : int, optional
+        The number of additional rows of the p-Identity strategy; chosen by search where it is left out.
+
+    Returns
+    -------
+    Factor
+        Under Laplace noise its bound is that of the Gaussian optimum, which holds as L1 norms are at least
+        L2 norms.
+
+    Raises
+    ------
+    NumericalError
+        If the Gram matrix is zero or not finite.
+    TooLargeError
+        Past ``MAX_AXIS_CELLS`` cells, equal ones merged, if there is no closed form.
+
+    References
+    ----------
+    McKenna et al. 2018, section 5 (OPT_0). Li et al. 2010, section 5.3 (closing column norms).
+
+    Examples
+    --------
+    >>> factor = solve_axis(np.tri(32) @ np.tri(32).T, "laplace")
+    >>> 2 * factor.bound < 2 * factor.loss < 32 * 33  # noise on every cell
+    True
+    """
+    variance_factor(noise)
+    gram = np.asarray(gram, dtype=np.float64)
+    peak = float(np.abs(gram).max())
+    if not (math.isfinite(peak) and peak > 0):
+        raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
+    first, inverse = _distinct_cells(gram)
+    reduced = gram[np.ix_(first, first)]
+    solved = _symmetric(reduced, noise)
+    if solved is None:
+        if len(reduced) > MAX_AXIS_CELLS:
+            raise TooLargeError(f"opt-0: {len(reduced)} different cells; the limit is {MAX_AXIS_CELLS}")
+        if noise == "gaussian":
+            design = solve_gram(reduced, gap=gap)
+            solved = Factor(design.factor, design.loss, design.bound)
+        else:
+            begin = None if start is None else _theta(start.rows[:, first])
+            # small products lose by several threads, large ones gain
+            threads = os.cpu_count() if len(reduced) >= _THREADED_CELLS else 1
+            with threadpool_limits(limits=threads, user_api="blas"):
+                solved = _search(reduced, gap, seed, restarts, begin, progress, effort, p)
+    if len(first) == len(gram):
+        return solved
+    return Factor(solved.rows[:, inverse], solved.loss, solved.bound)
+
+
+def _distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return one cell of each set that no query tells apart, in order, and where each cell's stands."""
+    scaled = np.round(gram / np.abs(gram).max(), 13) + 0.0
+    _, first, inverse = np.unique(scaled, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse.ravel()]
+
+
+def _symmetric(gram: Array, noise: str) -> Factor | None:
+    """Return the closed form for V = a I + b 11': the identity, with a weighted total under Laplace noise."""
+    size = len(gram)
+    if size == 1:
+        single = float(gram[0, 0])
+        return Factor(np.ones((1, 1)), single, single)
+    off = float(gram[0, 1])
+    scale = float(gram[0, 0]) - off
+    expected = np.full(gram.shape, off)
+    np.fill_diagonal(expected, scale + off)
+    if scale <= 0 or float(np.abs(gram - expected).max()) > 1e-12 * float(np.abs(gram).max()):
+        return None
+    # eigenvalues: scale (size - 1 times), and scale + size off along the total
+    root = math.sqrt(scale) * (size - 1) + math.sqrt(max(scale + size * off, 0.0))
+    bound = root * root / size
+    if noise == "gaussian":
+        if abs(off) < 1e-14 * scale:
+            return Factor(np.eye(size), bound, bound)
+        return None
+    trace = size * (scale + off)
+    total = size * (scale + size * off)
+
+    def error(weight: float) -> float:
+        return (1 + weight) ** 2 * (trace - weight**2 / (1 + weight**2 * size) * total)
+
+    found = scipy.optimize.minimize_scalar(error, bounds=(0.0, 10.0), method="bounded")
+    weight = float(found.x)
+    if off <= 0 or error(weight) >= trace * (1 - 1e-12):
+        return Factor(np.eye(size), trace, bound)
+    return Factor(strategy_rows(np.full((1, size), weight)), error(weight), bound)
+
+
+def _theta(rows: Array) -> Array | None:
+    """Return the additional rows of a p-Identity strategy, or None if it is none."""
+    size = rows.shape[1]
+    diagonal = np.diagonal(rows)
+    if len(rows) <= size or not (diagonal > 0).all() or np.count_nonzero(rows[:size]) != size:
+        return None
+    return np.asarray(np.maximum(rows[size:] / diagonal, 0.0))
+
+
+def _search(
+    gram: Array,
+    gap: float,
+    seed: int,
+    restarts: int | None,
+    begin: Array | None,
+    progress: Progress | None,
+    effort: str,
+    p: int | None,
+) -> Factor:
+    size = len(gram)
+    fast = effort == "fast"
+    tolerance = 1e-6 if fast else 1e-8 if size <= _RANDOM_CELLS else 1e-7
+    if fast and begin is not None:
+        found = optimize(gram, begin, 60, tolerance)
+        return Factor(strategy_rows(found.theta), found.loss, None)
+    if progress is not None:
+        progress(f"searching p-Identity strategies over {size} cells", None)
+    count = restarts if restarts is not None else (1 if fast else 3 if size <= _RANDOM_CELLS else 0)
+    families = starts(size, p, seed, count, fast)
+    if begin is not None and (p is None or len(begin) == p):
+        families.insert(0, [begin])
+    steps = 80 if fast else 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 150
+    found = best_of(gram, families, 25, steps, tolerance)
+    if not fast and p is None and size <= _MORE_ROWS_CELLS:
+        rng = generator(seed + 1)
+        while True:
+            more = 0.02 * random_start(size, max(1, size // 32), rng)
+            wider = optimize(gram, np.vstack([found.theta, more]), 1_000, tolerance)
+            gained = wider.loss < found.loss * (1 - _GAIN)
+            found = wider if wider.loss < found.loss else found
+            if not gained:
+                break
+    bound = None if fast else solve_gram(gram, gap=max(gap, 1e-5)).bound
+    return Factor(strategy_rows(found.theta), found.loss, bound)

@@ -1,0 +1,105 @@
+"""Which query groups share a product: by the attributes that they ask about, then merged while it pays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from matrixdp.selection.hdmm.terms import product_terms
+from matrixdp.workload import Group, Workload
+
+__all__ = ["group_products", "total_loss"]
+
+#: With more sets than this, sets are only folded into others that hold their attributes.
+MAX_MERGED_SETS = 24
+
+Members = tuple[int, ...]
+
+
+def total_loss(losses: Sequence[float], noise: str) -> float:
+    """Return the least total error of parts that share the privacy cost in closed form.
+
+    Gaussian: variances proportional to 1 / sqrt(L), (sum sqrt(L))^2. Laplace: scales proportional to
+    1 / cube root of L, (sum L^(1/3))^3.
+
+    Examples
+    --------
+    >>> total_loss([4.0, 9.0], "gaussian"), round(total_loss([8.0, 27.0], "laplace"), 9)
+    (25.0, 125.0)
+    """
+    if noise == "gaussian":
+        return math.fsum(math.sqrt(loss) for loss in losses) ** 2
+    return math.fsum(loss ** (1.0 / 3.0) for loss in losses) ** 3
+
+
+def group_products(
+    workload: Workload, noise: str, solve: Callable[[Members], float]
+) -> tuple[list[Members], float]:
+    """Return sets of groups (by their places) and the total loss of solving each by one product.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+    solve : callable
+        The loss of one product for a set of groups; infinite where it does not fit.
+    """
+    asked: dict[tuple[str, ...], list[int]] = {}
+    for place, group in enumerate(workload):
+        names = product_terms(workload.domain, [group]).attributes
+        asked.setdefault(names, []).append(place)
+    losses: dict[Members, float] = {}
+
+    def loss(members: Members) -> float:
+        if members not in losses:
+            losses[members] = solve(members)
+        return losses[members]
+
+    by_attributes = [tuple(places) for places in asked.values()]
+    folded = _folded(asked)
+    candidates = [by_attributes, folded]
+    scored = [(total_loss([loss(s) for s in sets], noise), sets) for sets in candidates]
+    total, sets = min(scored, key=lambda item: item[0])
+    everything = (tuple(range(len(workload))),)
+    if len(sets) <= MAX_MERGED_SETS:
+        for start in candidates:
+            if len(start) <= MAX_MERGED_SETS:
+                merged = _merged(list(start), noise, loss)
+                found = total_loss([loss(s) for s in merged], noise)
+                if found < total:
+                    total, sets = found, merged
+        if loss(everything[0]) < total:
+            total, sets = loss(everything[0]), list(everything)
+    return list(sets), total
+
+
+def _folded(asked: dict[tuple[str, ...], list[int]]) -> list[Members]:
+    """Put every set of groups into one that asks about all of its attributes and more, if there is one."""
+    homes: dict[tuple[str, ...], list[int]] = {}
+    for names, places in sorted(asked.items(), key=lambda item: -len(item[0])):
+        home = next((other for other in homes if set(names) <= set(other)), names)
+        homes.setdefault(home, []).extend(places)
+    return [tuple(sorted(places)) for places in homes.values()]
+
+
+def _merged(sets: list[Members], noise: str, loss: Callable[[Members], float]) -> list[Members]:
+    """Merge the two sets whose union gains most, until none does."""
+    while len(sets) > 1:
+        now = total_loss([loss(s) for s in sets], noise)
+        best: tuple[float, list[Members]] | None = None
+        for i in range(len(sets)):
+            for j in range(i):
+                union = tuple(sorted((*sets[i], *sets[j])))
+                rest = [s for k, s in enumerate(sets) if k not in (i, j)]
+                found = total_loss([loss(s) for s in (*rest, union)], noise)
+                if best is None or found < best[0]:
+                    best = found, [*rest, union]
+        if best is None or best[0] >= now * (1 - 1e-9):
+            break
+        sets = best[1]
+    return sets
+
+
+def group_subset(workload: Workload, members: Members) -> list[Group]:
+    """Return the groups at given places."""
+    return [workload.groups[place] for place in members]

@@ -1,0 +1,160 @@
+"""p-Identity strategies for Laplace noise: the identity with p weighted rows, columns normalized.
+
+A(Theta) = [I; Theta] D with D = diag(1 / (1 + column sums of Theta)) has all L1 column norms 1 and full rank
+for every nonnegative Theta, so that the search has no constraints but signs. By the Woodbury identity an
+evaluation costs one p x n by n x n product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from numpy.typing import NDArray
+
+__all__ = ["PIdentity", "best_of", "loss_and_gradient", "optimize", "strategy_rows"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PIdentity:
+    """A p-Identity strategy.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (p, n)
+        Nonnegative.
+    loss : float
+        tr(V (A'A)^-1).
+    evaluations : int
+        Of the objective, that the search took.
+    """
+
+    theta: Array
+    loss: float
+    evaluations: int
+
+
+def strategy_rows(theta: Array) -> Array:
+    """Return A(Theta), shape (n + p, n); every column has L1 norm 1.
+
+    Examples
+    --------
+    >>> strategy_rows(np.array([[1.0, 0.0]])).tolist()
+    [[0.5, 0.0], [0.0, 1.0], [0.5, 0.0]]
+    """
+    scale = 1.0 + theta.sum(axis=0)
+    return np.vstack([np.diag(1.0 / scale), theta / scale])
+
+
+def loss_and_gradient(gram: Array, theta: Array) -> tuple[float, Array]:
+    """Return tr(V (A'A)^-1) and its gradient with respect to Theta.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+        V.
+    theta : ndarray, shape (p, n)
+
+    Returns
+    -------
+    loss : float
+    gradient : ndarray, shape (p, n)
+
+    Notes
+    -----
+    With s = 1 + column sums, C = diag(s) V diag(s), H = (I + Theta'Theta)^-1 = I - Theta' R Theta and
+    R = (I + Theta Theta')^-1: loss = tr(H C), and its gradient is
+    -2 Theta H C H + 2 1 diag(H C)' diag(1 / s).
+
+    References
+    ----------
+    McKenna et al. 2018, section 5.2 (Theorems 4 and 5).
+
+    Examples
+    --------
+    >>> loss_and_gradient(np.eye(2), np.zeros((1, 2)))[0]
+    2.0
+    """
+    scale = 1.0 + theta.sum(axis=0)
+    inner = theta @ theta.T
+    inner[np.diag_indices_from(inner)] += 1.0
+    factor = scipy.linalg.cho_factor(inner, lower=True, check_finite=False)
+    reduced = scipy.linalg.cho_solve(factor, theta, check_finite=False)
+    image = (theta * scale) @ gram * scale
+    diagonal = np.diagonal(gram) * scale**2 - np.einsum("pn,pn->n", reduced, image)
+    solved = scipy.linalg.cho_solve(factor, image, check_finite=False)
+    gradient = -2.0 * (solved - (solved @ theta.T) @ reduced) + 2.0 * diagonal / scale
+    return float(diagonal.sum()), gradient
+
+
+def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> PIdentity:
+    """Descend from a start by L-BFGS with bounds.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+    theta : ndarray, shape (p, n)
+        The start, nonnegative.
+    iterations : int
+        At most.
+    tolerance : float
+        Relative decrease of the loss at which to stop.
+
+    Examples
+    --------
+    >>> found = optimize(np.tri(8) @ np.tri(8).T, np.full((1, 8), 0.5), 50, 1e-6)
+    >>> found.loss < 204  # the identity's
+    True
+    """
+    shape = theta.shape
+    reference = loss_and_gradient(gram, theta)[0]
+
+    def objective(flat: Array) -> tuple[float, Array]:
+        loss, gradient = loss_and_gradient(gram, flat.reshape(shape))
+        return loss / reference, gradient.ravel() / reference
+
+    found = scipy.optimize.minimize(
+        objective,
+        theta.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * theta.size,
+        options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": tolerance, "gtol": 1e-12},
+    )
+    best = np.maximum(found.x, 0.0).reshape(shape)
+    best = best[best.max(axis=1) > 1e-9] if best.size else best
+    return PIdentity(
+        best, loss_and_gradient(gram, best)[0] if best.size else float(np.trace(gram)), found.nfev
+    )
+
+
+def best_of(
+    gram: Array, families: Sequence[Sequence[Array]], screen: int, iterations: int, tolerance: float
+) -> PIdentity:
+    """Descend a little from every start, then to the end from the best of each family.
+
+    What leads after a few steps need not win: trees are ahead of random rows at first.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+    families : sequence of sequence of ndarray
+        Starts of one kind each; empty ones are left out.
+    screen : int
+        Iterations for each start.
+    iterations : int
+        Iterations to the end.
+    tolerance : float
+    """
+    final = []
+    for family in families:
+        if family:
+            first = [optimize(gram, start, screen, tolerance) for start in family]
+            leader = min(first, key=lambda found: found.loss)
+            final.append(optimize(gram, leader.theta, iterations, tolerance) if leader.theta.size else leader)
+    return min(final, key=lambda found: found.loss)

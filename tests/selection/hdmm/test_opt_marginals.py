@@ -1,0 +1,169 @@
+"""Weighted marginals against dense matrices and published figures."""
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes, marginal_spectrum
+from matrixdp.selection.hdmm.marginal_weights import marginal_loss, solve_marginal_weights
+from matrixdp.selection.hdmm.opt_marginals import select_marginals
+from matrixdp.strategy import ErrorAnalysis
+from matrixdp.workload import ProductGroup, Total
+
+MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
+SIZES = (3, 2, 4)
+DOMAIN = mdp.Domain({"a": 3, "b": 2, "c": 4, "unasked": 5})
+MIXED = mdp.Workload(
+    DOMAIN,
+    mdp.product(a="prefix", c="range", weight=2.0),
+    mdp.marginals([0, 1], ["a", "b", "c"]),
+    mdp.dense(np.arange(24).reshape(3, 8) % 5, ["b", "c"], weights=[1.0, 2.0, 0.5]),
+    mdp.product(b="identity", a="identity", weights=[1, 2, 3, 4, 5, 6]),
+)
+CPS = mdp.Domain(
+    {"income": {"min": 0, "max": 99}, "age": {"min": 0, "max": 49}, "marital": 7, "race": 4, "sex": 2}
+)
+
+
+def gram():
+    """The Gram matrix of the mixed workload over the three asked attributes, from explicit rows."""
+    total = np.zeros((24, 24))
+    for group in MIXED:
+        if isinstance(group, ProductGroup):
+            sets = dict(zip(group.attributes, group.predicates, strict=True))
+            rows = np.ones((1, 1))
+            for name, size in zip("abc", SIZES, strict=True):
+                rows = np.kron(rows, sets.get(name, Total()).rows(size))
+            if group.query_weights is not None:
+                order = [group.attributes.index(name) for name in sorted(group.attributes)]
+                assert order == sorted(order)
+        else:
+            shape = [n if name in group.attributes else 1 for name, n in zip("abc", SIZES, strict=True)]
+            rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *SIZES))
+            rows = rows.reshape(group.queries, -1)
+        weights = np.ones(group.queries) if group.query_weights is None else group.query_weights
+        total += group.weight * (rows.T * weights) @ rows
+    return total
+
+
+def projection(place):
+    found = np.ones((1, 1))
+    for size, member in zip(SIZES, place, strict=True):
+        mean = np.full((size, size), 1.0 / size)
+        found = np.kron(found, np.eye(size) - mean if member else mean)
+    return found
+
+
+def marginal_rows(place):
+    found = np.ones((1, 1))
+    for size, member in zip(SIZES, place, strict=True):
+        found = np.kron(found, np.eye(size) if member else np.ones((1, size)))
+    return found
+
+
+def test_the_spectrum_is_that_of_the_dense_gram_matrix():
+    spectrum = marginal_spectrum(MIXED)
+    assert spectrum.attributes == ("a", "b", "c") == asked_attributes(MIXED)
+    dense = gram()
+    for place in product((0, 1), repeat=3):
+        expected = float(np.trace(projection(place) @ dense))
+        assert spectrum.weights[place] == pytest.approx(expected, rel=1e-11, abs=1e-9)
+
+
+def test_the_loss_is_that_of_the_dense_pseudo_inverse_and_its_gradient_the_difference():
+    spectrum = marginal_spectrum(MIXED)
+    rng = np.random.default_rng(5)
+    u = rng.random((2, 2, 2))
+    rows = np.vstack([np.sqrt(u[place]) * marginal_rows(place) for place in product((0, 1), repeat=3)])
+    expected = float(np.trace(np.linalg.pinv(rows.T @ rows) @ gram()))
+    loss, gradient = marginal_loss(spectrum.weights, SIZES, u)
+    assert loss == pytest.approx(expected, rel=1e-10)
+    for place in product((0, 1), repeat=3):
+        step = np.zeros_like(u)
+        step[place] = 1e-6
+        forward = marginal_loss(spectrum.weights, SIZES, u + step)[0]
+        backward = marginal_loss(spectrum.weights, SIZES, u - step)[0]
+        assert (forward - backward) / 2e-6 == pytest.approx(gradient[place], rel=1e-5)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_plans_cost_one_and_their_error_is_what_is_said(noise):
+    plan, certificate = select_marginals(MIXED, noise)
+    assert plan.noise == noise
+    assert plan.cost == pytest.approx(1.0, rel=1e-9)
+    analysis = ErrorAnalysis(plan)
+    weighted = sum(analysis.group(group).weighted for group in MIXED)
+    assert weighted == pytest.approx(certificate.loss, rel=1e-8)
+    again = select_marginals(MIXED, noise)[1]
+    assert again.loss == certificate.loss
+
+
+def test_gaussian_weights_are_certified_among_weighted_marginals():
+    spectrum = marginal_spectrum(MIXED)
+    allowed = np.ones((2, 2, 2), dtype=bool)
+    found = solve_marginal_weights(spectrum.weights, SIZES, "gaussian", allowed)
+    assert found.loss / found.bound - 1 < 1e-5
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        other = rng.dirichlet(np.full(8, 0.3)).reshape(2, 2, 2)
+        assert marginal_loss(spectrum.weights, SIZES, other)[0] >= found.bound * (1 - 1e-12)
+
+
+def test_weights_of_products_have_a_closed_form():
+    """All marginals: every residual could be weighted on its own, and the weights are not negative."""
+    workload = mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5]))
+    _, certificate = select_marginals(workload, "gaussian")
+    # the optimum of a workload of all marginals is the SVD bound (published: 7.85)
+    axes = [math.sqrt(n + 1) + (n - 1) for n in (100, 50, 7, 4, 2)]
+    bound = math.prod(axes) ** 2 / math.prod((100, 50, 7, 4, 2))
+    assert certificate.loss == pytest.approx(bound, rel=1e-9)
+
+
+def _prefix_marginals():
+    numeric = {"income": "prefix", "age": "prefix"}
+    chosen = [names for count in range(4) for names in combinations(["marital", "race", "sex"], count)]
+    return mdp.Workload(CPS, *[mdp.product(numeric | dict.fromkeys(names, "identity")) for names in chosen])
+
+
+@pytest.mark.parametrize(
+    ("workload", "noise", "published"),
+    [
+        (mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5])), "laplace", 4.84),
+        (mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5])), "gaussian", 7.86),
+        (_prefix_marginals(), "laplace", 69.38),
+        (_prefix_marginals(), "gaussian", 104.09),
+    ],
+)
+def test_published_figures_of_cps(workload, noise, published):
+    _, certificate = select_marginals(workload, noise)
+    cost = MU_SQUARED if noise == "gaussian" else 1.0
+    assert math.sqrt(certificate.loss / workload.queries / cost) < published + 0.005
+
+
+def test_published_figure_of_two_way_marginals():
+    domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
+    plan, certificate = select_marginals(mdp.Workload(domain, mdp.marginals(2)), "laplace")
+    assert certificate.loss / 2 < 62_886.5
+    # ten table cells are not worth a measurement of their own
+    assert len(plan.parts) == 3
+
+
+def test_ten_attributes_and_what_is_too_large():
+    domain = mdp.Domain({f"a{i}": 10 for i in range(10)})
+    workload = mdp.Workload(domain, mdp.marginals([1, 2]))
+    plan, certificate = select_marginals(workload, "laplace", restarts=4)
+    assert plan.cost == pytest.approx(1.0)
+    separately = 2 * sum(100 ** (1 / 3) for _ in range(45)) ** 3
+    assert certificate.loss < separately + 2 * 100 * 45 * 45**2
+    wide = mdp.Domain({f"a{i}": 2 for i in range(16)})
+    with pytest.raises(TooLargeError, match="16 attributes"):
+        select_marginals(mdp.Workload(wide, mdp.marginals(1)), "gaussian")
+    big = mdp.Domain({"a": 20_000, "b": 20_000})
+    with pytest.raises(TooLargeError, match="cells"):
+        select_marginals(mdp.Workload(big, mdp.marginals(2)), "gaussian")
+    with pytest.raises(NumericalError, match="determine"):
+        solve_marginal_weights(np.ones((2, 2)), [2, 2], "laplace", np.array([[True, True], [True, False]]))

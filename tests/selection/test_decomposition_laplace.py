@@ -1,0 +1,305 @@
+"""The decomposition for Laplace noise against dense brute force: cost, bias, variance, split, bounds."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import matrixdp as mdp
+from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
+from matrixdp.reconstruct import Estimates
+from matrixdp.selection.convex import solve_gram
+from matrixdp.selection.factor import Factor, column_norms
+from matrixdp.selection.residual import laplace
+from matrixdp.selection.residual.assemble import _variances
+from matrixdp.selection.residual.laplace import solve_sum_gram, solve_sum_rows, sum_design, symmetric_rows
+from matrixdp.selection.residual.mechanism import select_by_decomposition
+from matrixdp.selection.residual.split import split_workload
+from matrixdp.selection.residual.sum_weights import laplace_weights, may_stay_whole
+from matrixdp.selection.residual.weights import Objective, uniform_weights
+from matrixdp.strategy import ErrorAnalysis
+
+DOMAIN = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "d": 2})
+MIXES = [
+    [mdp.kway(2, {"categorical": "identity", "numeric": "prefix"})],
+    [mdp.kway([0, 1, 2, 3], "range"), mdp.marginals(2)],
+    [mdp.pairwise("affine")],
+    [mdp.pairwise("abs", ["a", "b"]), mdp.kway(3, "prefix"), mdp.kway(1, "range")],
+    [mdp.product(a="prefix", c="identity", weight=3.0), mdp.product(a="range", weights=np.arange(1.0, 16.0))],
+    [mdp.marginals([1, 3]), mdp.product(a="total", b="prefix")],
+]
+
+
+def _full_rows(group, domain):
+    shape = [domain[n].size if n in group.attributes else 1 for n in domain.names]
+    rows = group.rows().reshape(group.queries, *shape)
+    return np.broadcast_to(rows, (group.queries, *domain.shape)).reshape(group.queries, -1)
+
+
+def _measured(plan):
+    """The whole measured matrix over the domain, one array a part."""
+    domain = plan.domain
+    out = []
+    for part in plan.parts:
+        sums = tuple(i for i, n in enumerate(domain.names) if n not in part.attributes)
+        tables = [x.reshape(domain.shape) for x in np.eye(math.prod(domain.shape), dtype=np.int64)]
+        columns = [part.answers(np.asarray(table.sum(axis=sums)), 2**33).values() for table in tables]
+        out.append(np.array(columns, dtype=float).T)
+    return out
+
+
+def _weighted(plan, workload):
+    analysis = ErrorAnalysis(plan)
+    return math.fsum(analysis.group(group).weighted for group in workload)
+
+
+@pytest.mark.parametrize("mechanism", ["residual", "querysmasher", "fourier"])
+@pytest.mark.parametrize("entries", MIXES)
+def test_against_dense_brute_force(entries, mechanism):
+    workload = mdp.Workload(DOMAIN, *entries)
+    plan, certificate = select_by_decomposition(workload, mechanism, 1e-6, noise="laplace")
+    assert plan.noise == "laplace"
+    measured = _measured(plan)
+    scaled = [m * math.sqrt(2.0 / part.variance) for m, part in zip(measured, plan.parts, strict=True)]
+    # epsilon is the largest L1 norm of a column of the whole
+    assert float(np.abs(np.vstack(scaled)).sum(axis=0).max()) <= plan.cost * (1 + 1e-9)
+    assert plan.cost == pytest.approx(1.0, rel=1e-9)
+    counts = np.random.default_rng(3).integers(0, 1000, DOMAIN.shape)
+    estimates = Estimates(plan, [m @ counts.ravel() for m in measured])
+    for group in workload:
+        exact = _full_rows(group, DOMAIN) @ counts.ravel()
+        np.testing.assert_allclose(estimates.answers(group), exact, rtol=1e-9, atol=1e-6)
+    # variance of the estimator from its own matrix: answers to one unit of noise at a time
+    analysis = ErrorAnalysis(plan)
+    group = workload.groups[-1]
+    total = np.zeros(group.queries)
+    for index, part in enumerate(plan.parts):
+        for row in range(len(measured[index])):
+            values = [np.zeros(len(m)) for m in measured]
+            values[index][row] = math.sqrt(part.variance)
+            total += Estimates(plan, values).answers(group) ** 2
+    np.testing.assert_allclose(total, analysis.variances(group), rtol=1e-6, atol=1e-9)
+    assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=2e-3)
+    # no Laplace strategy has less than twice the error of the best Gaussian one
+    gram = np.zeros((math.prod(DOMAIN.shape),) * 2)
+    for group in workload:
+        rows = _full_rows(group, DOMAIN)
+        weights = np.ones(len(rows)) if group.query_weights is None else group.query_weights
+        gram += group.weight * (rows * weights[:, None]).T @ rows
+    bound = 2.0 * solve_gram(gram, gap=1e-6).bound
+    assert certificate.loss >= bound * (1 - 1e-9)
+    if certificate.lower_bound is not None:
+        assert certificate.lower_bound <= certificate.loss * (1 + 1e-9)
+        assert certificate.lower_bound == pytest.approx(bound, rel=1e-4)
+
+
+def test_marginals_have_a_bound():
+    _, certificate = select_by_decomposition(
+        mdp.Workload(DOMAIN, mdp.marginals([1, 2])), "residual", 1e-6, noise="laplace"
+    )
+    assert certificate.lower_bound is not None
+    assert certificate.scope.startswith("every Laplace strategy")
+
+
+@pytest.mark.parametrize("entries", MIXES)
+def test_no_other_split_of_the_budget_is_better(entries):
+    workload = mdp.Workload(DOMAIN, *entries)
+    plan, _ = select_by_decomposition(workload, "residual", 1e-6, noise="laplace")
+    best = _weighted(plan, workload)
+    rng = np.random.default_rng(1)
+    shares = np.array([part.share("laplace") for part in plan.parts])
+    for size in (0.02, 0.3):
+        moved = shares * np.exp(size * rng.normal(size=len(shares)))
+        moved /= moved.sum()
+        parts = tuple(
+            replace(part, variance=part.variance * (old / new) ** 2)
+            for part, old, new in zip(plan.parts, shares, moved, strict=True)
+        )
+        assert _weighted(plan.with_parts(parts), workload) >= best * (1 - 1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 4), st.floats(1e-3, 1e6), st.integers(1, 10**6)), min_size=1, max_size=5
+    ),
+    st.sampled_from(["gaussian", "laplace"]),
+    st.integers(0, 2**31),
+)
+def test_split_in_closed_form(costs, noise, seed):
+    def spent(variances):
+        power = 0.5 if noise == "laplace" else 1.0
+        factor = 2.0 if noise == "laplace" else 1.0
+        return math.fsum(k * (factor * c / v) ** power for (k, _, c), v in zip(costs, variances, strict=True))
+
+    def error(variances):
+        return math.fsum(k * v * trace for (k, trace, _), v in zip(costs, variances, strict=True))
+
+    best = _variances(costs, noise)
+    assert spent(best) == pytest.approx(1.0, rel=1e-9)
+    moved = np.array(best) * np.exp(0.1 * np.random.default_rng(seed).normal(size=len(best)))
+    moved *= spent(moved) ** (2.0 if noise == "laplace" else 1.0)
+    assert spent(moved) == pytest.approx(1.0, rel=1e-9)
+    assert error(moved) >= error(best) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 7])
+def test_symmetric_attributes(size):
+    centered = np.eye(size) - 1.0 / size
+    chosen = sum_design(symmetric_rows(size), centered)
+    assert chosen.loss == pytest.approx(laplace.symmetric_sum_loss(size), rel=1e-12)
+    differences = np.array([np.eye(size)[i] - np.eye(size)[j] for i in range(size) for j in range(i)])
+    for other in (np.eye(size), centered, differences, np.vstack([np.eye(size), np.ones(size)])):
+        assert chosen.loss <= sum_design(other, centered).loss * (1 + 1e-12)
+
+
+def test_sub_solver_takes_the_best(monkeypatch):
+    gram = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
+    found = solve_sum_gram(gram)
+    assert float(column_norms(found.factor, "laplace").max()) <= 1 + 1e-12
+    assert found.loss <= sum_design(np.eye(3), gram).loss * (1 + 1e-9)
+    inverse = np.linalg.pinv(found.factor)
+    assert found.loss == pytest.approx(np.trace(gram @ inverse @ inverse.T), rel=1e-9)
+    # a solver that finds nothing good leaves the Gaussian optimum
+    poor = Factor(np.eye(3), 1e9, None)
+    monkeypatch.setattr(laplace, "solve_axis", lambda *_, **__: poor)
+    gaussian = solve_gram(gram).factor
+    assert solve_sum_gram(gram).loss == pytest.approx(sum_design(gaussian, gram).loss, rel=1e-4)
+    query = np.array([[0.5, -2.0, 1.0]])
+    assert solve_sum_gram(query.T @ query).loss == pytest.approx(4.0, rel=1e-9)
+    assert solve_sum_rows(query).loss == pytest.approx(4.0, rel=1e-9)
+    # queries on disjoint cells are best measured as they are, however many cells there are
+    disjoint = np.kron(np.eye(3), np.ones((1, 200)))
+    assert solve_sum_rows(disjoint).loss == pytest.approx(3.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("entries", [MIXES[0], MIXES[3]])
+def test_gradient_at_fixed_strategies(entries):
+    """The derivative of phi is that of its terms with all strategies held, by the envelope theorem."""
+    split = split_workload(mdp.Workload(DOMAIN, *entries))
+    objective = Objective(split, noise="laplace")
+    solver_of = objective._solver
+
+    def held(gram, *_):
+        return sum_design(np.vstack([np.eye(len(gram)), np.ones(len(gram))]), gram)
+
+    def fixed(pieces, gap):
+        solver = solver_of(pieces, gap)
+        solver.dense, solver.dense_rows = held, lambda rows, *_: held(rows.T @ rows)
+        return solver
+
+    objective._solver = fixed
+    rng = np.random.default_rng(0)
+    free = split.free
+    at = uniform_weights(split)
+    draws = [rng.normal(size=n) for n in split.sizes]
+    step = [f * (v - v.mean()) for f, v in zip(free, draws, strict=True)]
+    at = [a + 0.05 * s for a, s in zip(at, step, strict=True)]
+    _, gradient = objective(at)
+    ends = [objective([a + s * 1e-4 * d for a, d in zip(at, step, strict=True)])[0] for s in (-1, 1)]
+    slope = sum(float(g @ d) for g, d in zip(gradient, step, strict=True))
+    assert (ends[1] - ends[0]) / 2e-4 == pytest.approx(slope, rel=1e-4)
+
+
+@pytest.mark.parametrize("entries", [[mdp.kway(2, "prefix")], [mdp.marginals([1, 2, 3])], MIXES[0], MIXES[4]])
+def test_never_worse_than_marginals_apart_or_uniform_weights(entries):
+    workload = mdp.Workload(DOMAIN, *entries)
+    losses = {
+        mechanism: select_by_decomposition(workload, mechanism, 1e-6, noise="laplace")[1].loss
+        for mechanism in ("residual", "querysmasher")
+    }
+    assert losses["residual"] <= losses["querysmasher"] * (1 + 1e-3)
+    grams = {}
+    for group in workload:
+        rows = group.rows()
+        weights = np.ones(len(rows)) if group.query_weights is None else group.query_weights
+        own = group.weight * (rows * weights[:, None]).T @ rows
+        grams[group.attributes] = grams.get(group.attributes, 0.0) + own
+    apart = 2.0 * sum(solve_sum_gram(gram).loss ** (1 / 3) for gram in grams.values()) ** 3
+    assert losses["residual"] <= apart * 1.02
+
+
+def test_attributes_stay_whole_where_that_pays():
+    domain = mdp.Domain({"a": 12, "b": 12})
+    split = split_workload(mdp.Workload(domain, mdp.marginals(2)))
+    assert not laplace_weights(split)[0].any()
+    workload = mdp.Workload(domain, mdp.marginals(2))
+    plan, certificate = select_by_decomposition(workload, "residual", 1e-6, noise="laplace")
+    assert [part.attributes for part in plan.parts] == [("a", "b")]
+    assert certificate.loss == pytest.approx(2 * 144, rel=1e-9)
+    # a total that is asked along an attribute has to be measured: the attribute cannot stay whole
+    asked = mdp.Workload(domain, mdp.product(a="total", b="prefix"), mdp.marginals(2))
+    split = split_workload(asked)
+    assert not may_stay_whole(split)[split.types["a"]]
+    assert may_stay_whole(split)[split.types["b"]]
+
+
+def test_large_mixed_sums_have_a_strategy():
+    domain = mdp.Domain({"a": 24, "b": 20})
+    workload = mdp.Workload(domain, mdp.kway(2, "prefix"), mdp.marginals(2))
+    plan, certificate = select_by_decomposition(workload, "querysmasher", 1e-6, noise="laplace")
+    assert "product instead of the optimum on 1 marginal" in certificate.scope
+    assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=2e-3)
+    with pytest.raises(TooLargeError, match="sub_solver optimum"):
+        select_by_decomposition(workload, "querysmasher", 1e-6, noise="laplace", sub_solver="optimum")
+
+
+@pytest.mark.parametrize(("kind", "better"), [("affine", "product"), ("abs", "optimum")])
+def test_explicit_queries_on_many_cells(kind, better):
+    """Sums of two codes are best answered by a product, the few differences by strategies of their own."""
+    workload = mdp.Workload(mdp.Domain({"a": 24, "b": 22}), mdp.pairwise(kind))
+    losses = {}
+    for name in ("auto", "product", "optimum"):
+        plan, certificate = select_by_decomposition(
+            workload, "querysmasher", 1e-6, noise="laplace", sub_solver=name
+        )
+        assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=2e-2)
+        losses[name] = certificate.loss
+    assert losses["auto"] == pytest.approx(min(losses.values()), rel=1e-6)
+    assert min(losses, key=lambda name: (round(losses[name], 3), name == "auto")) == better
+
+
+def test_wrong_arguments():
+    workload = mdp.Workload(DOMAIN, mdp.marginals(1))
+    with pytest.raises(PrivacyError, match="noise"):
+        select_by_decomposition(workload, "residual", 1e-6, noise="uniform")
+    with pytest.raises(WorkloadError, match="sub_solver"):
+        select_by_decomposition(workload, "residual", 1e-6, sub_solver="best")
+    for name in ("fourier", "fixed"):
+        with pytest.raises(WorkloadError, match="Gaussian"):
+            select_by_decomposition(workload, "residual", 1e-6, noise="laplace", sub_solver=name)
+
+
+SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "one": 1})
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [mdp.marginals(0)],
+        [mdp.product(a="total")],
+        [mdp.product(a="prefix", c="total")],
+        [mdp.product(a={"matrix": [[1, -1, 0, 0, 0], [0, 1, -1, 0, 0]]})],
+        [mdp.marginals(1), mdp.marginals(1), mdp.product(a="identity")],
+        [mdp.product(a={"matrix": [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]})],
+        [mdp.dense(np.ones((1, 15)), ["a", "c"])],
+        [mdp.product(a="prefix", weight=1e-200), mdp.marginals(1)],
+        [mdp.product(a="prefix", weight=1e100)],
+        [mdp.marginals([0, 1, 2, 3])],
+        [mdp.product(a={"ranges": [[0, 1], [2, 4]]}, c="identity")],
+    ],
+)
+@pytest.mark.parametrize("mechanism", ["residual", "querysmasher", "fourier"])
+def test_every_query_of_an_odd_workload_is_answered(mechanism, entries):
+    workload = mdp.Workload(SMALL, *entries)
+    plan, certificate = select_by_decomposition(workload, mechanism, 1e-6, noise="laplace")
+    assert plan.cost == pytest.approx(1.0, rel=1e-9)
+    assert all(part.sensitivity >= 1 for part in plan.parts)
+    assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=5e-3)
+    analysis = ErrorAnalysis(plan)
+    for group in workload:
+        zero = ~group.rows().any(axis=1)
+        assert ((analysis.variances(group) > 0) | zero).all()

@@ -1,0 +1,198 @@
+"""Sub-solvers for sub-workloads that do not factor, ResidualPlanner and ResidualPlanner+."""
+
+import math
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.selection.convex import solve_gram
+from matrixdp.selection.residual import subproblem
+from matrixdp.selection.residual.bases import fixed_design, residual_basis
+from matrixdp.selection.residual.fourier import fourier_energies, fourier_gram, fourier_loss, fourier_strategy
+from matrixdp.selection.residual.mechanism import select_by_decomposition
+from matrixdp.selection.residual.planner import select_residual_planner, select_residual_planner_plus
+from matrixdp.selection.residual.structured import StructuredProblem
+from matrixdp.strategy import ErrorAnalysis
+
+PAIR = mdp.Domain({"a": 9, "b": 6})
+MIXED = mdp.Workload(PAIR, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
+SIZES = {
+    "CPS": {"categorical": [7, 4, 2], "numeric": [100, 50]},
+    "Adult": {"categorical": [42, 16, 15, 9, 7, 6, 5, 2, 2], "numeric": [100, 100, 100, 99, 85]},
+}
+
+
+def _hybrid(data, ways):
+    kinds = SIZES[data]
+    named = {f"c{i}": [str(v) for v in range(n)] for i, n in enumerate(kinds["categorical"])}
+    domain = mdp.Domain({**named, **{f"n{i}": n for i, n in enumerate(kinds["numeric"])}})
+    return mdp.Workload(domain, mdp.kway(ways, {"categorical": "identity", "numeric": "prefix"}))
+
+
+def _rmse(workload, certificate):
+    return math.sqrt(certificate.loss / sum(group.queries for group in workload))
+
+
+def _weighted(plan, workload):
+    analysis = ErrorAnalysis(plan)
+    return math.fsum(analysis.group(group).weighted for group in workload)
+
+
+@pytest.mark.parametrize("sub_solver", subproblem.SUB_SOLVERS)
+def test_every_sub_solver_does_what_it_says(sub_solver):
+    plan, certificate = select_by_decomposition(MIXED, "querysmasher", 1e-6, sub_solver=sub_solver)
+    assert plan.cost == pytest.approx(1.0, rel=1e-9)
+    assert _weighted(plan, MIXED) == pytest.approx(certificate.loss, rel=2e-3)
+    best = select_by_decomposition(MIXED, "querysmasher", 1e-6, sub_solver="optimum")[1].loss
+    assert certificate.loss >= best * (1 - 1e-5)
+    if sub_solver == "fast":
+        assert certificate.loss <= best * 1.01
+    if sub_solver in ("auto", "optimum", "fast"):
+        assert "instead" not in certificate.scope
+        return
+    assert f"{sub_solver} instead of the optimum on" in certificate.scope
+    # what is said to be lost covers what is lost
+    said = float(certificate.scope.split("at most ")[1].split(" %")[0])
+    assert math.sqrt(certificate.loss / best) - 1 <= said / 100 * 1.06 + 1e-9
+
+
+def test_too_large_for_the_optimum(monkeypatch):
+    monkeypatch.setattr("matrixdp.selection.residual.mechanism.MAX_JOINT_CELLS", 40)
+    with pytest.raises(TooLargeError, match="54 cells"):
+        select_by_decomposition(MIXED, "querysmasher", 1e-6, sub_solver="optimum")
+    losses = {
+        name: select_by_decomposition(MIXED, "querysmasher", 1e-6, sub_solver=name)[1].loss
+        for name in ("auto", "product", "fourier")
+    }
+    assert losses["auto"] == pytest.approx(min(losses["product"], losses["fourier"]), rel=1e-6)
+
+
+def test_auto_takes_the_fourier_basis_where_it_is_better(monkeypatch):
+    monkeypatch.setattr("matrixdp.selection.residual.mechanism.MAX_JOINT_CELLS", 40)
+    domain = mdp.Domain({"a": 8, "b": 8})
+    # differences modulo 8: the Fourier basis is optimal, a product is not
+    gap = (np.arange(8)[:, None] - np.arange(8)[None, :]) % 8
+    rows = np.array([(gap <= k) * 1.0 for k in range(7)]).reshape(7, -1)
+    workload = mdp.Workload(domain, mdp.dense(np.vstack([rows] * 10), ["a", "b"]), mdp.marginals(2))
+    _, certificate = select_by_decomposition(workload, "querysmasher", 1e-6)
+    assert "fourier instead" in certificate.scope
+    product = select_by_decomposition(workload, "querysmasher", 1e-6, sub_solver="product")[1]
+    assert certificate.loss < product.loss * 0.999
+
+
+def test_fourier_energies_by_terms():
+    rng = np.random.default_rng(0)
+    grams = [(m.T @ m) for m in (rng.normal(size=(4, 4)), rng.normal(size=(3, 3)))]
+    rows = rng.normal(size=(2, 4, 3))
+    problem = StructuredProblem((4, 3), [(1.5, grams)], [(0.5, rows)])
+    gram = 1.5 * np.kron(*grams) + 0.5 * rows.reshape(2, -1).T @ rows.reshape(2, -1)
+    energies = fourier_energies(problem)
+    whole = fourier_gram(gram, (4, 3))
+    assert fourier_loss(energies) == pytest.approx(whole.loss, rel=1e-9)
+    strategy = fourier_strategy(energies, (4, 3)).factor
+    inverse = np.linalg.pinv(strategy)
+    assert np.trace(gram @ inverse @ inverse.T) == pytest.approx(whole.loss, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("data", "ways", "published"),
+    [
+        ("CPS", 1, 3.18), ("CPS", 2, 6.36), ("CPS", 3, 8.12), ("CPS", [1, 2, 3], 8.39),
+        ("Adult", 1, 5.11), ("Adult", 2, 17.63), ("Adult", 3, 47.19), ("Adult", [1, 2, 3], 47.10),
+    ],
+)  # fmt: skip
+def test_residual_planner_plus_as_published(data, ways, published):
+    workload = _hybrid(data, ways)
+    _, certificate = select_residual_planner_plus(workload)
+    assert _rmse(workload, certificate) == pytest.approx(published, rel=1e-3)
+    assert certificate.lower_bound is None
+
+
+@pytest.mark.parametrize(("pairs", "published"), [("prefix", 36.23), ("affine", 62.48), ("abs", 85.99)])
+def test_residual_planner_plus_on_many_attributes(pairs, published):
+    domain = mdp.Domain({f"a{i}": 10 for i in range(40)})
+    second = mdp.kway(2, "prefix") if pairs == "prefix" else mdp.pairwise(pairs)
+    workload = mdp.Workload(domain, mdp.kway(1, "prefix"), second)
+    _, certificate = select_residual_planner_plus(workload)
+    assert _rmse(workload, certificate) == pytest.approx(published, rel=2e-4)
+
+
+def test_residual_planner_plus_with_given_bases():
+    """Published for a mix of ranges, affine queries and prefixes, measured in the basis made for prefixes."""
+    prefix = np.tril(np.ones((10, 10)))
+    centered = prefix - prefix.mean(axis=1, keepdims=True)
+    basis = solve_gram(centered.T @ centered + 1.0).factor
+    domain = mdp.Domain({f"a{i}": 10 for i in range(10)})
+    workload = mdp.Workload(domain, mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix"))
+    _, certificate = select_residual_planner_plus(workload, dict.fromkeys(domain.names, basis))
+    assert _rmse(workload, certificate) == pytest.approx(22.49, rel=5e-4)
+
+
+def test_given_bases_against_brute_force():
+    domain = mdp.Domain({"a": 4, "b": 3})
+    basis = np.tril(np.ones((4, 4)))
+    plan, certificate = select_residual_planner_plus(
+        mdp.Workload(domain, mdp.kway([1, 2], "identity")), {"a": basis}
+    )
+    centered = basis @ (np.eye(4) - 0.25)
+    squared = centered.T @ centered
+    one = np.trace(np.linalg.pinv(squared)) * squared.diagonal().max()
+    other = 2.0 * 2.0 / 3.0
+    # contracted identity queries weigh 1/n; each 1-way residual serves its own marginal and the pair's
+    losses = [1 / 4 + 1 / 3 + 1 / 12, one * (1 + 1 / 3), other * (1 + 1 / 4), one * other]
+    assert certificate.loss == pytest.approx(sum(math.sqrt(x) for x in losses) ** 2, rel=1e-9)
+    assert plan.cost == pytest.approx(1.0, rel=1e-9)
+
+
+def test_given_bases_are_checked():
+    workload = mdp.Workload(PAIR, mdp.kway(2, "prefix"))
+    for bases, match in [
+        ({"z": np.eye(9)}, "no attribute"),
+        ({"a": np.eye(4)}, "9 columns"),
+        ({"a": np.ones((2, 9))}, "but the total"),
+        ({"a": np.eye(9)[:3]}, "span"),
+    ]:
+        with pytest.raises(WorkloadError, match=match):
+            select_residual_planner_plus(workload, bases)
+    twins = mdp.Workload(mdp.Domain({"a": 4, "b": 4}), mdp.kway(1, "prefix"))
+    with pytest.raises(WorkloadError, match="same role"):
+        select_residual_planner_plus(twins, {"a": np.eye(4), "b": np.tril(np.ones((4, 4)))})
+    with pytest.raises(WorkloadError, match="asks nothing"):
+        select_residual_planner_plus(mdp.Workload(PAIR, mdp.product(a="prefix")), {"b": np.eye(6)})
+
+
+def test_a_basis_keeps_its_gram_matrix():
+    rng = np.random.default_rng(2)
+    basis, w = rng.normal(size=(7, 5)), rng.dirichlet(np.ones(5))
+    found = residual_basis(basis, w).factor
+    assert found.shape == (4, 5)
+    np.testing.assert_allclose(found @ w, 0.0, atol=1e-12)
+    expected = basis @ (np.eye(5) - np.outer(w, np.ones(5)))
+    gram = expected.T @ expected
+    np.testing.assert_allclose(found.T @ found, gram / gram.diagonal().max(), atol=1e-12)
+    assert fixed_design(residual_basis(basis, w), gram).loss == pytest.approx(4 * gram.diagonal().max())
+
+
+def test_residual_planner_is_optimal_on_marginals():
+    domain = mdp.Domain({"a": 4, "b": 3, "c": 2})
+    workload = mdp.Workload(domain, mdp.marginals(2), mdp.marginals(1, weight=2.5))
+    plan, certificate = select_residual_planner(workload)
+    gram = np.zeros((24, 24))
+    for group in workload:
+        shape = [domain[n].size if n in group.attributes else 1 for n in domain.names]
+        rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, 4, 3, 2)).reshape(-1, 24)
+        gram += group.weight * rows.T @ rows
+    assert certificate.loss == pytest.approx(solve_gram(gram, gap=1e-9).loss, rel=1e-6)
+    assert certificate.gap is not None
+    assert certificate.gap < 1e-9
+    assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=1e-9)
+
+
+def test_residual_planner_refuses_what_it_does_not_answer():
+    for entry in (mdp.kway(1, "prefix"), mdp.pairwise("affine")):
+        with pytest.raises(WorkloadError, match="marginals only"):
+            select_residual_planner(mdp.Workload(PAIR, entry))
+    with pytest.raises(WorkloadError, match="objective"):
+        select_residual_planner(mdp.Workload(PAIR, mdp.marginals(1)), objective="max")
