@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     from matrixdp.privacy import Budget
     from matrixdp.release import Release, load_release, save_release
     from matrixdp.specification import Specification, load_specification
-    from matrixdp.workload import Workload, dense, kway, marginals, pairwise, product
+    from matrixdp.workload import (
+        Workload,
+        cells,
+        dense,
+        disjunction,
+        kway,
+        marginals,
+        pairwise,
+        product,
+    )
 
 __version__ = "0.1.0"
 
@@ -58,7 +67,9 @@ __all__ = [
     "Workload",
     "WorkloadError",
     "__version__",
+    "cells",
     "dense",
+    "disjunction",
     "kway",
     "load_release",
     "load_specification",
@@ -87,7 +98,16 @@ _ROOMS = {
     "privacy": ("Budget",),
     "release": ("Release", "load_release", "save_release"),
     "specification": ("Specification", "load_specification"),
-    "workload": ("Workload", "dense", "kway", "marginals", "pairwise", "product"),
+    "workload": (
+        "Workload",
+        "cells",
+        "dense",
+        "disjunction",
+        "kway",
+        "marginals",
+        "pairwise",
+        "product",
+    ),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -27,6 +27,8 @@ __all__ = [
     "DEFAULT_MAX_RECORDS",
     "ENTRY_KINDS",
     "MODELS",
+    "AnyModel",
+    "CellsModel",
     "DenseModel",
     "KwayModel",
     "MarginalsModel",
@@ -39,7 +41,7 @@ __all__ = [
 DEFAULT_MAX_RECORDS = 2**33
 """The number of records that a table may have, where a specification does not say."""
 
-ENTRY_KINDS = ("marginals", "kway", "product", "pairwise", "dense")
+ENTRY_KINDS = ("marginals", "kway", "product", "pairwise", "dense", "any", "cells")
 """The keys that tell what kind of entry a workload entry is."""
 
 _ATTRIBUTE_KEYS = ("min", "max", "bins", "edges", "closed")
@@ -152,6 +154,18 @@ class DenseModel(_Options):
     attributes: Annotated[Any, WithJsonSchema(schemas.NAMES)]
 
 
+class AnyModel(_Options):
+    """Every combination of one predicate of each set, joined by OR."""
+
+    any: Annotated[Any, WithJsonSchema(schemas.PRODUCT)]
+
+
+class CellsModel(_Options):
+    """Predicates over merged attributes, each a union of boxes of cells."""
+
+    cells: Annotated[Any, WithJsonSchema(schemas.CELLS)]
+
+
 def entry_kind(written: object) -> str | None:
     """Return the first key of a workload entry that tells its kind, or None.
 
@@ -180,7 +194,9 @@ EntryForm = Annotated[
     | Annotated[KwayModel, Tag("entry:kway")]
     | Annotated[ProductModel, Tag("entry:product")]
     | Annotated[PairwiseModel, Tag("entry:pairwise")]
-    | Annotated[DenseModel, Tag("entry:dense")],
+    | Annotated[DenseModel, Tag("entry:dense")]
+    | Annotated[AnyModel, Tag("entry:any")]
+    | Annotated[CellsModel, Tag("entry:cells")],
     Discriminator(_entry_tag, custom_error_type="entry_form", custom_error_message="expected"),
 ]
 
@@ -245,6 +261,8 @@ MODELS: Mapping[str, type[BaseModel]] = {
     "entry:product": ProductModel,
     "entry:pairwise": PairwiseModel,
     "entry:dense": DenseModel,
+    "entry:any": AnyModel,
+    "entry:cells": CellsModel,
     "rule:other": OtherModel,
 }
 """The models behind the tags that pydantic puts into the places of errors."""

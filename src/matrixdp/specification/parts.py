@@ -17,7 +17,7 @@ from matrixdp.errors import DomainError, PrivacyError
 from matrixdp.privacy import Budget
 from matrixdp.specification.models import MODELS, entry_kind
 from matrixdp.specification.translation import first_problem, unknown_entry
-from matrixdp.workload import builders
+from matrixdp.workload import builders, merged_builders
 from matrixdp.workload.entry_error import EntryError, describe_value
 from matrixdp.workload.entry_error import Path as Place
 from matrixdp.workload.workload import Entry
@@ -218,7 +218,11 @@ def entry_from(written: object, base_path: Path) -> Entry:
         if not isinstance(main, Mapping):
             raise EntryError((kind,), describe_value(main), "a mapping of attributes to predicate sets")
         return builders.product(main, **given)  # type: ignore[arg-type]  # checked by the builder
-    builder = getattr(builders, kind)
+    if kind == "any":
+        if not isinstance(main, Mapping):
+            raise EntryError((kind,), describe_value(main), "a mapping of attributes to predicate sets")
+        return merged_builders.disjunction(main, **given)  # type: ignore[arg-type]  # checked by the builder
+    builder = getattr(merged_builders if kind == "cells" else builders, kind)
     entry: Entry = builder(main, **given)
     return entry
 
@@ -229,9 +233,10 @@ def _with_paths(written: Mapping[str, object], base: Path) -> dict[str, object]:
         key: _resolved(value, base) if key in ("dense", "weights") else value
         for key, value in written.items()
     }
-    product = result.get("product")
-    if isinstance(product, Mapping):
-        result["product"] = {name: _predicates(form, base) for name, form in product.items()}
+    for key in ("product", "any"):
+        sets = result.get(key)
+        if isinstance(sets, Mapping):
+            result[key] = {name: _predicates(form, base) for name, form in sets.items()}
     if "predicates" in result:
         form = _predicates(result["predicates"], base)
         if isinstance(form, Mapping):
@@ -241,6 +246,8 @@ def _with_paths(written: Mapping[str, object], base: Path) -> dict[str, object]:
 
 
 def _predicates(form: object, base: Path) -> object:
+    if isinstance(form, list):
+        return [_predicates(item, base) for item in form]
     if isinstance(form, Mapping) and "matrix" in form:
         return {**form, "matrix": _resolved(form["matrix"], base)}
     return form

@@ -6,6 +6,7 @@ from typing import Any
 
 __all__ = [
     "ARRAY",
+    "CELLS",
     "COUNT",
     "NAMES",
     "NUMBERS",
@@ -52,7 +53,18 @@ _PREDICATES: Schema = {
         _one("matrix", ARRAY),
     ]
 }
+_PREDICATES["anyOf"].append({"type": "array", "minItems": 1, "items": {"anyOf": [*_PREDICATES["anyOf"]]}})
 PRODUCT: Schema = {"type": "object", "additionalProperties": _PREDICATES}
+_BOX: Schema = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {"anyOf": [SCALAR, {"type": "array", "minItems": 1, "items": SCALAR}]},
+}
+CELLS: Schema = {
+    "type": "array",
+    "minItems": 1,
+    "items": {"anyOf": [_BOX, {"type": "array", "minItems": 1, "items": _BOX}]},
+}
 PREDICATES_BY_KIND: Schema = {
     "anyOf": [
         _PREDICATES,

@@ -14,7 +14,7 @@ from matrixdp.workload.entry_error import EntryError, Path, describe_value
 
 __all__ = ["first_problem", "unknown_entry"]
 
-ENTRY_FORMS = "an entry with one of the keys marginals, kway, product, pairwise, dense"
+ENTRY_FORMS = "an entry with one of the keys marginals, kway, product, pairwise, dense, any, cells"
 _RULES = "drop, or {other: value}"
 _EXPECTED = {
     "attribute_form": "a list of categories, {min, max}, {min, max, bins}, {edges: [...]} or a size",
@@ -76,8 +76,8 @@ def unknown_entry(written: object) -> EntryError:
 
     Examples
     --------
-    >>> unknown_entry({"kwya": 3}).expected
-    "an entry with one of the keys marginals, kway, product, pairwise, dense; did you mean 'kway'?"
+    >>> "..." + unknown_entry({"kwya": 3}).expected[-23:]
+    "...; did you mean 'kway'?"
     """
     return EntryError((), describe_value(written), ENTRY_FORMS + _meant(written, ENTRY_KINDS))
 

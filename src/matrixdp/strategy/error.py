@@ -93,6 +93,10 @@ class ViewAnalysis:
             self._axis[key] = predicates.apply(weights[:, None])[:, 0]
         return self._axis[key]
 
+    def _largest_contraction(self, name: str, predicates: Predicates) -> float:
+        """Return the largest squared q.w of a set on one attribute."""
+        return float((self.contracted(name, predicates) ** 2).max())
+
     def _residual_norms(self, name: str, predicates: Predicates) -> Array:
         """Return the squared norms of q - (q.w) 1' relative to 1 + the squared norm of q."""
         weights = self.weights_of(name)
@@ -248,10 +252,15 @@ class ViewAnalysis:
                     if name in kept:
                         size *= float(self._residual_norms(name, by_name[name]).max())
                     else:
-                        size *= float((self.contracted(name, by_name[name]) ** 2).max())
+                        size *= self._largest_contraction(name, by_name[name])
                 if size > SUPPORT_TOLERANCE:
                     raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
                 continue
+            contracted = [name for name in group.attributes if name not in kept]
+            if self.plan.weights is not None and any(
+                self._largest_contraction(name, by_name[name]) == 0.0 for name in contracted
+            ):
+                continue  # the pieces on this marginal are zero: an attribute stays whole
             for block in part.blocks:
                 matrix = block.matrix
                 if matrix.unsupported is None:

@@ -1,6 +1,7 @@
 """Workloads: what is asked of a table, as query groups over a public domain."""
 
 from matrixdp.workload.builders import dense, kway, marginals, pairwise, product
+from matrixdp.workload.disjunctions import CellSets, Disjunctions
 from matrixdp.workload.entry_error import EntryError
 from matrixdp.workload.groups import (
     MAX_EXPLICIT_ENTRIES,
@@ -14,6 +15,7 @@ from matrixdp.workload.groups import (
     check_weights,
     renamed,
 )
+from matrixdp.workload.merged_builders import cells, disjunction
 from matrixdp.workload.predicates import (
     AllRanges,
     Circular,
@@ -27,14 +29,17 @@ from matrixdp.workload.predicates import (
     Total,
     Width,
 )
+from matrixdp.workload.stacked import Stacked
 from matrixdp.workload.workload import Entry, Workload
 
 __all__ = [
     "MAX_EXPLICIT_ENTRIES",
     "AbsoluteDifferences",
     "AllRanges",
+    "CellSets",
     "Circular",
     "DenseGroup",
+    "Disjunctions",
     "Entry",
     "EntryError",
     "Group",
@@ -47,13 +52,16 @@ __all__ = [
     "Ranges",
     "Rows",
     "Sets",
+    "Stacked",
     "Suffix",
     "Sums",
     "Total",
     "Width",
     "Workload",
+    "cells",
     "check_weights",
     "dense",
+    "disjunction",
     "kway",
     "marginals",
     "pairwise",

@@ -29,10 +29,11 @@ from matrixdp.workload.predicates import (
     Total,
     Width,
 )
+from matrixdp.workload.stacked import Stacked
 
 __all__ = ["NAMED_PREDICATES", "PredicateForm"]
 
-Content = int | Matrix | tuple[tuple[object, ...], ...] | None
+Content = int | Matrix | tuple[tuple[object, ...], ...] | tuple["PredicateForm", ...] | None
 
 NAMED_PREDICATES: Mapping[str, Predicates] = {
     "identity": Identity(),
@@ -44,10 +45,11 @@ NAMED_PREDICATES: Mapping[str, Predicates] = {
 }
 """The predicate sets that need nothing but their name."""
 
-_KEYS = ("width", "ranges", "sets", "matrix")
+_KEYS = ("width", "ranges", "sets", "matrix", "stack")
 _FORMS = (
     "identity, total, prefix, suffix, range, circular, "
-    "{width: k}, {ranges: [[first, last], ...]}, {sets: [[value, ...], ...]} or {matrix: file.npy}"
+    "{width: k}, {ranges: [[first, last], ...]}, {sets: [[value, ...], ...]}, {matrix: file.npy} "
+    "or a list of these"
 )
 
 
@@ -59,10 +61,10 @@ class PredicateForm:
     Parameters
     ----------
     kind : str
-        A name of `NAMED_PREDICATES`, or ``width``, ``ranges``, ``sets`` or ``matrix``.
+        A name of `NAMED_PREDICATES`, or ``width``, ``ranges``, ``sets``, ``matrix`` or ``stack``.
     content : object
-        The width, the list of ranges or of sets in values of the attribute, or the predicates of the matrix;
-        None for a name.
+        The width, the list of ranges or of sets in values of the attribute, the predicates of the matrix, or
+        the forms that are stacked; None for a name.
 
     Examples
     --------
@@ -81,7 +83,8 @@ class PredicateForm:
         Parameters
         ----------
         written : object
-            A name, a mapping with one of ``width``, ``ranges``, ``sets`` and ``matrix``, or a form.
+            A name, a mapping with one of ``width``, ``ranges``, ``sets``, ``matrix`` and ``stack``, a list of
+            these (which are stacked), or a form.
         path : tuple of str or int
             Where it stands, for messages.
 
@@ -100,6 +103,8 @@ class PredicateForm:
                 ending = close if "did you mean" in close else ""
                 raise EntryError(path, describe_value(written), _FORMS + ending)
             return cls(written)
+        if isinstance(written, list | tuple) and written:
+            return cls("stack", tuple(cls.parse(item, (*path, i)) for i, item in enumerate(written)))
         if not isinstance(written, Mapping):
             raise EntryError(path, describe_value(written), _FORMS)
         keys = list(written)
@@ -115,6 +120,8 @@ class PredicateForm:
     @property
     def text(self) -> str:
         """What the set is called in the names of groups."""
+        if self.kind == "stack" and isinstance(self.content, tuple):
+            return " + ".join(form.text for form in self.content if isinstance(form, PredicateForm))
         return f"width {self.content}" if self.kind == "width" else self.kind
 
     def to_spec(self) -> object:
@@ -124,7 +131,8 @@ class PredicateForm:
         if isinstance(self.content, Matrix):
             return {"matrix": self.content.matrix.tolist()}
         if isinstance(self.content, tuple):
-            return {self.kind: [list(values) for values in self.content]}
+            forms = [form.to_spec() for form in self.content if isinstance(form, PredicateForm)]
+            return forms or {self.kind: [list(v) for v in self.content if isinstance(v, tuple)]}
         return {self.kind: self.content}
 
     def on(self, attribute: Attribute, path: Path = ()) -> Predicates:
@@ -155,7 +163,12 @@ class PredicateForm:
                 )
             return self.content
         if isinstance(self.content, tuple):
-            return (_ranges_on if self.kind == "ranges" else _sets_on)(self.content, attribute, path)
+            if self.kind == "stack":
+                forms = [form for form in self.content if isinstance(form, PredicateForm)]
+                inner = path[:-1]
+                return Stacked(tuple(form.on(attribute, (*inner, i)) for i, form in enumerate(forms)))
+            items = tuple(values for values in self.content if isinstance(values, tuple))
+            return (_ranges_on if self.kind == "ranges" else _sets_on)(items, attribute, path)
         width = Width(self.content)
         if width.width > attribute.size:
             raise EntryError(path, str(width.width), f"at most {attribute.size}, the attribute's size")
@@ -246,6 +259,12 @@ def _parse_sets(value: object, path: Path) -> tuple[tuple[object, ...], ...]:
     return tuple(_parse_list(value, path, "set [value, ...]"))
 
 
+def _parse_stack(value: object, path: Path) -> tuple[PredicateForm, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise EntryError(path, describe_value(value), "a list of at least one predicate set")
+    return tuple(PredicateForm.parse(item, (*path, i)) for i, item in enumerate(value))
+
+
 def _parse_matrix(value: object, path: Path) -> Matrix:
     return Matrix(given_array(value, path, "a finite matrix with a row for each query", axes=2))
 
@@ -255,4 +274,5 @@ _PARSERS: Mapping[str, Callable[[object, Path], Content]] = {
     "ranges": _parse_ranges,
     "sets": _parse_sets,
     "matrix": _parse_matrix,
+    "stack": _parse_stack,
 }

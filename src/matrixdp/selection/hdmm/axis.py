@@ -185,7 +185,7 @@ def _search(
         return Factor(strategy_rows(found.theta), found.loss, None)
     if progress is not None:
         progress(f"searching p-Identity strategies over {size} cells", None)
-    count = restarts if restarts is not None else (1 if fast else 3 if size <= _RANDOM_CELLS else 0)
+    count = restarts if restarts is not None else (1 if fast else 2 if size <= _RANDOM_CELLS else 0)
     families = starts(size, p, seed, count, fast)
     if begin is not None and (p is None or len(begin) == p):
         families.insert(0, [begin])

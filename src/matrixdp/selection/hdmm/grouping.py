@@ -55,6 +55,14 @@ def group_products(
             losses[members] = solve(members)
         return losses[members]
 
+    names_of = {place: set(names) for names, places in asked.items() for place in places}
+
+    def related(one: Members, other: Members) -> bool:
+        # a product of sets that share no attribute has all cells of both
+        first = set().union(*(names_of[place] for place in one))
+        second = set().union(*(names_of[place] for place in other))
+        return not first or not second or bool(first & second)
+
     by_attributes = [tuple(places) for places in asked.values()]
     folded = _folded(asked)
     candidates = [by_attributes, folded]
@@ -64,7 +72,7 @@ def group_products(
     if len(sets) <= MAX_MERGED_SETS:
         for start in candidates:
             if len(start) <= MAX_MERGED_SETS:
-                merged = _merged(list(start), noise, loss)
+                merged = _merged(list(start), noise, loss, related)
                 found = total_loss([loss(s) for s in merged], noise)
                 if found < total:
                     total, sets = found, merged
@@ -82,13 +90,20 @@ def _folded(asked: dict[tuple[str, ...], list[int]]) -> list[Members]:
     return [tuple(sorted(places)) for places in homes.values()]
 
 
-def _merged(sets: list[Members], noise: str, loss: Callable[[Members], float]) -> list[Members]:
+def _merged(
+    sets: list[Members],
+    noise: str,
+    loss: Callable[[Members], float],
+    related: Callable[[Members, Members], bool],
+) -> list[Members]:
     """Merge the two sets whose union gains most, until none does."""
     while len(sets) > 1:
         now = total_loss([loss(s) for s in sets], noise)
         best: tuple[float, list[Members]] | None = None
         for i in range(len(sets)):
             for j in range(i):
+                if not related(sets[i], sets[j]):
+                    continue
                 union = tuple(sorted((*sets[i], *sets[j])))
                 rest = [s for k, s in enumerate(sets) if k not in (i, j)]
                 found = total_loss([loss(s) for s in (*rest, union)], noise)

@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 #: Marginals whose share of the budget is below this are not measured.
 NEGLIGIBLE_SHARE = 1e-6
 _ITERATIONS = 3_000
+#: Subsets up to which a search is cheap.
+_FEW = 64
 #: Multiplicative steps at most, and the relative gap at which they stop.
 _STEPS, _GAP = 2_000, 1e-6
 
@@ -239,7 +241,10 @@ def solve_marginal_weights(
     starts += [np.where(allowed & asked, 1.0, 0.0) + 1e-4 * full, maximal + 1e-4 * full]
     cells = subset_products([1.0] * len(sizes), [float(size) for size in sizes])
     starts.append(full * cells ** (1 / 3))
-    starts += [full * rng.random(spectrum.shape) ** 4 for _ in range(min(restarts, 4))]
+    # local minima differ by which marginals are measured; few attributes have many cheap starts
+    for _ in range(restarts * 5 if spectrum.size <= _FEW else min(restarts, 8)):
+        kept = rng.random(spectrum.shape) < rng.choice([0.3, 0.5, 0.8, 1.0])
+        starts.append(full * kept * rng.random(spectrum.shape) ** int(rng.choice([1, 2, 4, 8])))
     starts += [_random_cover(spectrum, sizes, allowed, rng) for _ in range(restarts)]
     power = 2  # of a scale; the search is over shares of epsilon
     best: tuple[float, Array] | None = None

@@ -1,0 +1,250 @@
+"""OPT_kron, OPT_plus and OPT_HDMM against dense matrices and published figures."""
+
+import math
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import TooLargeError
+from matrixdp.mechanism.measure import measure
+from matrixdp.privacy import Budget
+from matrixdp.selection.hdmm.grouping import total_loss
+from matrixdp.selection.hdmm.kron import select_kron
+from matrixdp.selection.hdmm.opt_marginals import select_marginals
+from matrixdp.selection.hdmm.search import KINDS, select_hdmm, select_whole
+from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
+from matrixdp.selection.hdmm.union import select_union
+from matrixdp.sources import open_source
+from matrixdp.strategy import ErrorAnalysis
+from matrixdp.workload import ProductGroup, Total
+
+MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
+EXAMPLES = Path(__file__).parents[3] / "examples"
+NOISES = ["gaussian", "laplace"]
+DOMAIN = mdp.Domain({"a": 6, "b": 4, "c": 3, "unasked": 7})
+WORKLOAD = mdp.Workload(
+    DOMAIN,
+    mdp.product(a="prefix", b="range", weight=2.0),
+    mdp.product(b="prefix", c="identity"),
+    mdp.marginals([0, 1], ["a", "b", "c"]),
+    mdp.dense(np.arange(24).reshape(2, 12) % 3, ["b", "c"], weights=[1.0, 2.0]),
+)
+ALL = ["identity", "total"]
+CPS = mdp.Domain(
+    {"income": {"min": 0, "max": 99}, "age": {"min": 0, "max": 49}, "marital": 7, "race": 4, "sex": 2}
+)
+CPS_ALL = mdp.Workload(CPS, mdp.product(income=ALL, age=ALL, marital=ALL, race=ALL, sex=ALL))
+CPS_PREFIX = mdp.Workload(CPS, mdp.product(income="prefix", age="prefix", marital=ALL, race=ALL, sex=ALL))
+TWO_WAY = mdp.Workload(mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100}), mdp.marginals(2))
+CROSS = mdp.Workload(mdp.Domain({"a": 100, "b": 100}), mdp.product(a="prefix"), mdp.product(b="prefix"))
+
+
+def rmse(workload, certificate, noise):
+    return math.sqrt(certificate.loss / workload.queries / (MU_SQUARED if noise == "gaussian" else 1.0))
+
+
+def dense_gram(workload, names):
+    sizes = [workload.domain[name].size for name in names]
+    cells = math.prod(sizes)
+    total = np.zeros((cells, cells))
+    for group in workload:
+        if isinstance(group, ProductGroup):
+            sets = dict(zip(group.attributes, group.predicates, strict=True))
+            rows = np.ones((1, 1))
+            for name, size in zip(names, sizes, strict=True):
+                rows = np.kron(rows, sets.get(name, Total()).rows(size))
+        else:
+            shape = [n if name in group.attributes else 1 for name, n in zip(names, sizes, strict=True)]
+            rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *sizes))
+            rows = rows.reshape(group.queries, -1)
+        weights = np.ones(group.queries) if group.query_weights is None else group.query_weights
+        total += group.weight * (rows.T * weights) @ rows
+    return total
+
+
+def dense_rows(part):
+    rows = np.ones((1, 1))
+    for block in part.blocks:
+        rows = np.kron(rows, block.matrix.multiply(np.eye(block.matrix.columns)))
+    return rows
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("select", [select_kron, select_whole])
+def test_one_product_has_the_error_of_its_dense_matrix(noise, select):
+    plan, certificate = select(WORKLOAD, noise)
+    [part] = plan.parts
+    assert sorted(name for block in part.blocks for name in block.attributes) == ["a", "b", "c"]
+    if len(part.blocks) == 3:
+        assert [block.attributes for block in part.blocks] == [("a",), ("b",), ("c",)]
+    rows = dense_rows(part)
+    inverse = np.linalg.pinv(rows, rcond=1e-11)
+    error = part.variance * float(np.trace(inverse.T @ dense_gram(WORKLOAD, ["a", "b", "c"]) @ inverse))
+    analysis = ErrorAnalysis(plan)
+    assert sum(analysis.group(g).weighted for g in WORKLOAD) == pytest.approx(error, rel=1e-8)
+    assert certificate.loss == pytest.approx(error, rel=2e-3)
+    assert plan.cost == pytest.approx(1.0)
+    norms = np.abs(rows).sum(axis=0) if noise == "laplace" else (rows**2).sum(axis=0)
+    sensitivity = part.sensitivity if noise == "laplace" else part.squared_sensitivity
+    assert sensitivity == int(np.rint(norms.max()))
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_losses_of_products_agree_from_every_axis(noise):
+    terms = product_terms(DOMAIN, WORKLOAD.groups)
+    rng = np.random.default_rng(2)
+    axes = [AxisStrategy.of(rng.random((n + 2, n)), None) for n in terms.sizes]
+    rows = np.ones((1, 1))
+    for axis in axes:
+        rows = np.kron(rows, axis.rows)
+    inverse = np.linalg.pinv(rows)
+    expected = float(np.trace(inverse.T @ dense_gram(WORKLOAD, ["a", "b", "c"]) @ inverse))
+    assert terms.loss(axes) == pytest.approx(expected, rel=1e-8)
+    for axis, strategy in enumerate(axes):
+        surrogate = terms.surrogate(axis, axes)
+        found = float(np.einsum("ia,ij,ja->", strategy.inverse, surrogate, strategy.inverse))
+        assert found == pytest.approx(expected, rel=1e-8)
+    assert AxisStrategy.of(np.eye(3), None).rows is None
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_unions_are_unbiased_and_cost_what_they_may(noise):
+    plan, certificate = select_union(WORKLOAD, noise)
+    assert plan.cost == pytest.approx(1.0)
+    analysis = ErrorAnalysis(plan)
+    error = sum(analysis.group(g).weighted for g in WORKLOAD)
+    assert error <= certificate.loss * 1.002
+    again = select_union(WORKLOAD, noise)[1]
+    assert again.loss == certificate.loss
+
+
+def test_the_closed_form_split_is_the_least():
+    losses, rng = [3.0, 40.0, 700.0], np.random.default_rng(0)
+    for noise, power in (("gaussian", 1), ("laplace", 2)):
+        best = total_loss(losses, noise)
+        for _ in range(200):
+            shares = rng.dirichlet([1.0, 1.0, 1.0])
+            assert sum(loss / share**power for loss, share in zip(losses, shares, strict=True)) >= best * (
+                1 - 1e-12
+            )
+
+
+@pytest.mark.parametrize(
+    ("workload", "noise", "select", "published"),
+    [
+        (CPS_ALL, "laplace", select_kron, 4.85),
+        (CPS_ALL, "gaussian", select_kron, 7.85),
+        (CPS_PREFIX, "laplace", select_kron, 40.59),
+        (CPS_PREFIX, "gaussian", select_kron, 29.48),
+        (CPS_ALL, "laplace", select_union, 4.85),
+        (CPS_PREFIX, "gaussian", select_union, 29.49),
+    ],
+)
+def test_published_figures_of_cps(workload, noise, select, published):
+    """McKenna et al., journal version, Tables 6 and 7."""
+    _, certificate = select(workload, noise)
+    assert rmse(workload, certificate, noise) < published + 0.005
+
+
+def test_published_figures_of_table_3_and_example_13():
+    assert select_kron(TWO_WAY, "laplace")[1].loss / 2 < 213_270.5
+    assert select_union(TWO_WAY, "laplace")[1].loss / 2 < 85_070
+    assert select_marginals(TWO_WAY, "laplace")[1].loss / 2 < 62_886.5
+    assert select_kron(CROSS, "laplace")[1].loss / 2 < 33_385
+    assert select_union(CROSS, "laplace")[1].loss / 2 < 14_252
+
+
+@pytest.mark.parametrize(
+    ("select", "noise", "published"),
+    [
+        (select_kron, "laplace", 7.30),
+        (select_kron, "gaussian", 9.80),
+        (select_marginals, "laplace", 9.56),
+        (select_marginals, "gaussian", 14.31),
+    ],
+)
+def test_published_figures_of_sf1(select, noise, published):
+    workload = mdp.load_specification(EXAMPLES / "sf1.yaml").workload
+    assert workload.queries == 4_151
+    assert len(workload) == 33
+    assert rmse(workload, select(workload, noise)[1], noise) < published + 0.005
+
+
+@pytest.mark.slow
+def test_published_figures_of_sf1_by_unions():
+    workload = mdp.load_specification(EXAMPLES / "sf1.yaml").workload
+    assert rmse(workload, select_union(workload, "laplace")[1], "laplace") < 7.0  # published: 30.55
+    assert rmse(workload, select_union(workload, "gaussian")[1], "gaussian") < 9.5  # published: 75.66
+
+
+def test_sf1_by_state():
+    workload = mdp.load_specification(EXAMPLES / "sf1plus.yaml").workload
+    assert workload.queries == 215_852
+    assert workload.domain.cells() == 25_524_480
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_best_of_all_is_kept_whatever_the_number_of_jobs(noise):
+    plan, certificate, kind = select_hdmm(WORKLOAD, noise)
+    assert kind in KINDS
+    for select in (select_kron, select_union, select_marginals):
+        assert certificate.loss <= select(WORKLOAD, noise)[1].loss * (1 + 1e-12)
+    assert certificate.lower_bound is None or certificate.lower_bound <= certificate.loss
+    assert select_hdmm(WORKLOAD, noise, jobs=2)[1].loss == certificate.loss
+    assert plan.cost == pytest.approx(1.0)
+
+
+def test_ranges_of_one_attribute_are_bounded_by_the_gaussian_optimum():
+    workload = mdp.Workload(mdp.Domain({"a": 32}), mdp.product(a="range"))
+    _, certificate = select_whole(workload, "laplace")
+    gaussian = select_whole(workload, "gaussian")[1]
+    assert certificate.lower_bound == pytest.approx(2 * gaussian.lower_bound, rel=1e-4)
+
+
+def test_a_single_total_and_attributes_of_one_value():
+    domain = mdp.Domain({"a": 5, "one": ["only"]})
+    total = mdp.Workload(domain, mdp.marginals(0))
+    for noise, expected in (("gaussian", 1.0), ("laplace", 2.0)):
+        plan, certificate, _ = select_hdmm(total, noise)
+        assert certificate.loss == pytest.approx(expected)
+        assert plan.parts[0].variance == pytest.approx(expected)
+        cells = mdp.Workload(domain, mdp.product(a="identity", one="identity"))
+        assert select_hdmm(cells, noise)[1].loss == pytest.approx(5 * expected)
+
+
+def test_what_is_too_large_is_refused():
+    wide = mdp.Domain({f"a{i}": 10 for i in range(20)})
+    workload = mdp.Workload(wide, mdp.marginals(20))
+    for select in (select_kron, select_union, select_whole, select_marginals, select_hdmm):
+        with pytest.raises(TooLargeError):
+            select(workload, "laplace")
+
+
+def test_large_identities_are_measured_whole():
+    domain = mdp.Domain({"zip": [str(i) for i in range(30_000)], "sex": ["f", "m"]})
+    plan, certificate = select_kron(mdp.Workload(domain, mdp.marginals([["zip", "sex"]])), "laplace")
+    assert certificate.loss == pytest.approx(2 * 60_000)
+    assert plan.parts[0].sensitivity == 1
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("select", [select_kron, select_union, select_marginals, select_whole])
+def test_plans_are_measured(noise, select):
+    rng = np.random.default_rng(3)
+    table = {"a": rng.integers(0, 6, 300), "b": rng.integers(0, 4, 300), "c": rng.integers(0, 3, 300)}
+    plan, _ = select(WORKLOAD, noise)
+    budget = Budget(epsilon=1) if noise == "laplace" else Budget(mu=1)
+    measured = measure(plan, open_source(table | {"unasked": np.zeros(300, int)}), budget)
+    assert len(measured.values) == len(plan.parts)
+    assert measured.authorization.noise == noise
+
+
+def test_groups_over_many_attributes_split_by_what_they_ask():
+    domain = mdp.Domain({f"a{i}": 3 for i in range(6)})
+    entries = [mdp.product({x: "prefix", y: "identity"}) for x, y in combinations(domain.names, 2)]
+    plan, certificate = select_union(mdp.Workload(domain, *entries), "laplace")
+    assert len(plan.parts) > 1
+    assert certificate.loss <= 2 * total_loss([6 * 9.0] * 15, "laplace")

@@ -1,0 +1,84 @@
+"""SVD bounds: published columns, and never above what is reached."""
+
+import math
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.selection import select
+from matrixdp.selection.bounds import svd_bound_gram, svd_bound_workload
+from matrixdp.workload import AllRanges, Prefix
+
+MU = 0.236704
+ALL = ["identity", "total"]
+CPS = mdp.Domain(
+    {"income": {"min": 0, "max": 99}, "age": {"min": 0, "max": 49}, "marital": 7, "race": 4, "sex": 2}
+)
+
+
+@pytest.mark.parametrize(
+    ("predicates", "size", "laplace", "gaussian"),
+    [
+        (AllRanges(), 64, 3.22, 9.62),
+        (AllRanges(), 256, 4.07, 12.15),
+        (AllRanges(), 1024, 4.94, None),
+        (Prefix(), 64, 2.89, 8.62),
+        (Prefix(), 256, 3.50, 10.44),
+        (Prefix(), 1024, 4.11, None),
+    ],
+)
+def test_published_bounds_of_one_attribute(predicates, size, laplace, gaussian):
+    mean = svd_bound_gram(predicates.gram(size)) / predicates.count(size)
+    assert round(math.sqrt(2 * mean), 2) == laplace
+    if gaussian is not None:
+        assert math.sqrt(mean) / MU == pytest.approx(gaussian, abs=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("sets", "laplace", "gaussian"), [((ALL, ALL), 2.63, 7.85), (("prefix", "prefix"), 9.32, 27.85)]
+)
+def test_published_bounds_of_cps(sets, laplace, gaussian):
+    workload = mdp.Workload(CPS, mdp.product(income=sets[0], age=sets[1], marital=ALL, race=ALL, sex=ALL))
+    mean = svd_bound_workload(workload) / workload.queries
+    assert round(math.sqrt(2 * mean), 2) == laplace
+    assert math.sqrt(mean) / MU == pytest.approx(gaussian, abs=0.0051)
+
+
+def test_marginals_agree_with_the_dense_spectrum():
+    domain = mdp.Domain({"a": 3, "b": 2, "c": 4})
+    entries = mdp.marginals([1, 2], weight=3.0), mdp.product(a=ALL, c="identity"), mdp.marginals(0)
+    workload = mdp.Workload(domain, *entries)
+    gram = np.zeros((24, 24))
+    for group in workload:
+        rows = np.ones((1, 1))
+        sets = dict(zip(group.attributes, group.predicates, strict=True))
+        for name in domain.names:
+            size = domain[name].size
+            rows = np.kron(rows, sets[name].rows(size) if name in sets else np.ones((1, size)))
+        gram += group.weight * rows.T @ rows
+    assert svd_bound_workload(workload) == pytest.approx(svd_bound_gram(gram), rel=1e-10)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_nothing_is_below_the_bound(noise):
+    domain = mdp.Domain({"a": 8, "b": 5, "c": 3})
+    for entries in (
+        [mdp.kway([1, 2], "prefix")],
+        [mdp.marginals([1, 2, 3])],
+        [mdp.product(a="range", b="prefix")],
+        [mdp.pairwise("affine"), mdp.marginals(1)],
+    ):
+        workload = mdp.Workload(domain, *entries)
+        bound = svd_bound_workload(workload) * (2 if noise == "laplace" else 1)
+        selection = select(workload, noise=noise)
+        assert selection.certificate.loss >= bound * (1 - 1e-9)
+        assert selection.certificate.lower_bound >= bound * (1 - 1e-9)
+
+
+def test_large_workloads_have_no_bound_of_this_kind():
+    domain = mdp.Domain({"a": 100, "b": 100})
+    workload = mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="prefix"))
+    assert svd_bound_workload(workload) is None
+    wide = mdp.Domain({f"a{i}": 2 for i in range(16)})
+    assert svd_bound_workload(mdp.Workload(wide, mdp.marginals(1))) is None
