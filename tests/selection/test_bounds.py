@@ -57,7 +57,9 @@ def test_marginals_agree_with_the_dense_spectrum():
             size = domain[name].size
             rows = np.kron(rows, sets[name].rows(size) if name in sets else np.ones((1, size)))
         gram += group.weight * rows.T @ rows
-    assert svd_bound_workload(workload) == pytest.approx(svd_bound_gram(gram), rel=1e-10)
+    assert svd_bound_workload(workload) == pytest.approx(
+        svd_bound_gram(gram), rel=1e-7
+    )  # roots of zero eigenvalues
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])

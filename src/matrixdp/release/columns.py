@@ -92,7 +92,12 @@ class AnswerColumns:
         self._codes[key] = np.asarray(codes, dtype=np.int32)
 
     def batches(
-        self, position: int, estimates: Array, variances: Array, quantile: float, rows: int = BATCH_ROWS
+        self,
+        position: int,
+        estimates: Array,
+        variances: Array,
+        quantile: float | Array,
+        rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one group, in order.
 
@@ -102,8 +107,8 @@ class AnswerColumns:
             The place of the group.
         estimates, variances : ndarray
             Shape (queries,), row-major.
-        quantile : float
-            The ends of an interval lie so many standard deviations away.
+        quantile : float or ndarray
+            The ends of an interval lie so many standard deviations away, for all queries or for each.
         rows : int
             The most rows of a batch.
         """
@@ -115,7 +120,7 @@ class AnswerColumns:
             stop = min(start + rows, group.queries)
             estimate = estimates[start:stop]
             deviation = np.sqrt(variances[start:stop])
-            width = quantile * deviation
+            width = (quantile if isinstance(quantile, float) else quantile[start:stop]) * deviation
             count = stop - start
             codes = self._product_codes(group, start, stop)
             empty = pa.nulls(count, pa.int32())

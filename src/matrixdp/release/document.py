@@ -72,7 +72,7 @@ def document(
         "rmse": math.sqrt(math.fsum(total for total, _ in errors) / workload.queries),
         "max_stddev": math.sqrt(max(largest for _, largest in errors)),
         "confidence": release.confidence,
-        "intervals": "pointwise: each holds the true answer with this confidence, taken alone",
+        "intervals": release.intervals.description,
         "answers": _answers(release, columns, note),
         "groups": _groups(release, errors),
         "strategy": {**release.origin, **_measured(measurement.plan)},

@@ -11,7 +11,6 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from threadpoolctl import threadpool_limits
 
 from matrixdp.domain import Domain
@@ -20,6 +19,7 @@ from matrixdp.mechanism import Measurement
 from matrixdp.privacy import PrivacyStatement, statement
 from matrixdp.reconstruct import Estimates
 from matrixdp.release.columns import AnswerColumns
+from matrixdp.release.intervals import Intervals
 from matrixdp.specification import entry_from_spec
 from matrixdp.strategy import ErrorAnalysis
 from matrixdp.workload import Entry, Group, Workload
@@ -108,9 +108,9 @@ class Release:
         return Estimates(self.measurement.plan, self.measurement.values)
 
     @cached_property
-    def quantile(self) -> float:
-        """How many standard deviations the ends of an interval lie from the estimate."""
-        return float(-ndtri((1.0 - self.confidence) / 2.0))
+    def intervals(self) -> Intervals:
+        """How many standard deviations the ends of intervals lie from the estimates."""
+        return Intervals(self.analysis, self.confidence)
 
     @cached_property
     def answers(self) -> pa.Table:
@@ -241,7 +241,7 @@ class Release:
             if seen is not None:
                 seen(position, group, variances)
             estimates = self.estimates.answers(group)
-            yield from columns.batches(position, estimates, variances, self.quantile)
+            yield from columns.batches(position, estimates, variances, self.intervals.multipliers(group))
 
     def _table(self, groups: Sequence[Group]) -> pa.Table:
         rows = sum(group.queries for group in groups)

@@ -20,12 +20,32 @@ from matrixdp.selection.selection import Certificate
 from matrixdp.strategy import Block, Part, Plan
 from matrixdp.workload import Predicates, ProductGroup, Total, Workload
 
-__all__ = ["MAX_DENSE_CELLS", "DirectShape", "direct_shape", "joint_gram", "select_directly"]
+__all__ = [
+    "MAX_DENSE_CELLS",
+    "MAX_TABLE_CELLS",
+    "DirectShape",
+    "check_table",
+    "direct_shape",
+    "joint_gram",
+    "select_directly",
+]
 
 Array = NDArray[np.float64]
 
+#: A part on several attributes is measured over the data vector of their table: up to this many cells.
+MAX_TABLE_CELLS = 100_000_000
 #: The dense optimum is solved up to this many cells that do not factor.
 MAX_DENSE_CELLS = 4_096
+
+
+def check_table(workload: Workload, names: tuple[str, ...], mechanism: str) -> None:
+    """Raise TooLargeError if the table of some attributes has more cells than can be counted."""
+    cells = workload.domain.cells(names)
+    if cells > MAX_TABLE_CELLS:
+        raise TooLargeError(
+            f"{mechanism}: {' x '.join(names)} has {cells:.3g} cells; the limit is {MAX_TABLE_CELLS:,}. Use "
+            "residual, which never forms the whole table"
+        )
 
 
 @dataclass(frozen=True)
@@ -159,6 +179,7 @@ def select_directly(workload: Workload, gap: float) -> tuple[Plan, Certificate]:
     product is the product of the factors' dual distributions.
     """
     shape = direct_shape(workload)
+    check_table(workload, (*shape.factored, *shape.joint), "dense")
     if shape.cells > MAX_DENSE_CELLS:
         raise TooLargeError(
             f"dense: {' x '.join(shape.joint)} has {shape.cells} cells that do not factor; the limit is "

