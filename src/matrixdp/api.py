@@ -16,12 +16,19 @@ from matrixdp.mechanism import DEFAULT_MAX_RECORDS, Measurement, measure
 from matrixdp.mechanism.saving import load_selection, save_selection
 from matrixdp.privacy import Budget
 from matrixdp.release import Release
-from matrixdp.selection import MECHANISMS, Certificate, Selection
+from matrixdp.selection import Certificate, Selection
 from matrixdp.selection import select as select_strategy
+from matrixdp.selection.noise_choice import noises_for
 from matrixdp.sources import open_source
 from matrixdp.workload import ProductGroup, Workload
 
 __all__ = ["MeasuredStrategy", "Strategy", "select"]
+
+
+_FIGURES = {
+    "sum": "weighted total squared error at privacy cost 1, before rounding to integers",
+    "max": "largest weighted variance at privacy cost 1",
+}
 
 
 def select(
@@ -30,6 +37,8 @@ def select(
     neighbours: str | None = None,
     mechanism: str = "auto",
     budget: Budget | None = None,
+    objective: str = "sum",
+    sub_solver: str = "auto",
     progress: Callable[[str, float | None], None] | None = None,
 ) -> Strategy:
     """Choose a strategy for a workload, without the data.
@@ -48,6 +57,10 @@ def select(
         ``auto``, or one of those that ``matrixdp select --help`` lists.
     budget : Budget, optional
         What will be spent. Strategies do not depend on it, except by the choice of the noise.
+    objective : {"sum", "max"}
+        The sum of (weighted) variances, or the largest one.
+    sub_solver : {"auto", "optimum", "product", "fourier", "fixed", "fast"}
+        How the decomposition solves sub-workloads that are too large for the optimum.
     progress : callable, optional
         Is called with what is being done and, where it is known, the share that is done.
 
@@ -71,12 +84,18 @@ def select(
     >>> round(strategy.rmse(mdp.Budget(mu=1)), 3)
     1.0
     """
-    noises, reason = _noises(noise, budget, mechanism)
+    noises, reason = noises_for(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
     strategies = [
         Strategy(
             select_strategy(
-                workload, noise=kind, neighbours=neighbours, mechanism=mechanism, progress=progress
+                workload,
+                noise=kind,
+                neighbours=neighbours,
+                mechanism=mechanism,
+                objective=objective,
+                sub_solver=sub_solver,
+                progress=progress,
             ),
             reason,
         )
@@ -85,26 +104,13 @@ def select(
     if len(strategies) == 1:
         return strategies[0]
     assert budget is not None
-    errors = [strategy.rmse(budget) for strategy in strategies]
+    errors = [
+        strategy.rmse(budget) if objective == "sum" else strategy.max_stddev(budget)
+        for strategy in strategies
+    ]
     best, other = sorted(range(2), key=errors.__getitem__)
     reason = f"{100 * (errors[other] / errors[best] - 1):.3g} % less error than {noises[other]} noise"
     return Strategy(strategies[best].selection, reason)
-
-
-def _noises(noise: str, budget: Budget | None, mechanism: str) -> tuple[tuple[str, ...], str]:
-    """Return the kinds of noise to try, and why."""
-    if noise != "auto":
-        return (noise,), "asked for"
-    if budget is None or budget.kind in ("rho", "mu"):
-        return ("gaussian",), "the noise of zCDP and Gaussian differential privacy"
-    if budget.kind == "pure":
-        return ("laplace",), "the noise of pure differential privacy"
-    if mechanism in MECHANISMS and "laplace" not in MECHANISMS[mechanism].noises:
-        return ("gaussian",), f"the noise of {mechanism}"
-    # an L1 norm is at least the L2 norm: Laplace noise can win only where its scale alone is smaller
-    if 2.0 / budget.error_scale("laplace") >= 1.0 / budget.error_scale("gaussian"):
-        return ("gaussian",), "less error than Laplace noise at this budget, whatever the strategy"
-    return ("gaussian", "laplace"), ""
 
 
 @final
@@ -152,12 +158,13 @@ class Strategy:
         return {
             "mechanism": self.selection.mechanism,
             "reason": self.selection.reason,
+            "objective": self.selection.objective,
             "certificate": {
                 "loss": certificate.loss,
                 "lower_bound": certificate.lower_bound,
                 "gap": certificate.gap,
                 "scope": certificate.scope,
-                "figures": "weighted total squared error at privacy cost 1, before rounding to integers",
+                "figures": _FIGURES[self.selection.objective],
             },
         }
 

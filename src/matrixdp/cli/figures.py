@@ -147,6 +147,7 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
         return math.sqrt(squared_error / queries / cost)
 
     bound = certificate.lower_bound
+    largest = selection.objective == "max"
     return {
         "mechanism": selection.mechanism,
         "reason": selection.reason,
@@ -157,7 +158,9 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
         "weighted_rmse": root(selection.weighted_squared_error),
         "total_squared_error": selection.weighted_squared_error / cost,
         "max_stddev": math.sqrt(selection.max_variance / cost),
-        "lower_bound_rmse": None if bound is None else root(bound),
+        "objective": selection.objective,
+        "lower_bound_rmse": None if bound is None or largest else root(bound),
+        "lower_bound_max_stddev": None if bound is None or not largest else math.sqrt(bound / cost),
         "lower_bound_scope": certificate.scope,
         "gap": certificate.gap,
         "groups": [

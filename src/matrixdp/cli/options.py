@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Confidence", "Mechanism", "MechanismOption", "Noise", "NoiseOption", "Spec"]
+__all__ = [
+    "Confidence",
+    "Mechanism",
+    "MechanismOption",
+    "Noise",
+    "NoiseOption",
+    "Objective",
+    "ObjectiveOption",
+    "Spec",
+    "SubSolver",
+    "SubSolverOption",
+]
 
 
 class Mechanism(StrEnum):
@@ -36,6 +47,24 @@ class Noise(StrEnum):
     laplace = "laplace"
 
 
+class Objective(StrEnum):
+    """What selection makes least."""
+
+    sum = "sum"
+    max = "max"
+
+
+class SubSolver(StrEnum):
+    """How sub-workloads are solved."""
+
+    auto = "auto"
+    optimum = "optimum"
+    product = "product"
+    fourier = "fourier"
+    fixed = "fixed"
+    fast = "fast"
+
+
 Spec = Annotated[
     Path,
     typer.Argument(metavar="SPEC", show_default=False, help="The specification: a YAML file."),
@@ -59,6 +88,22 @@ NoiseOption = Annotated[
         "--noise",
         help="gaussian, laplace, or auto: Laplace for pure differential privacy (epsilon alone), Gaussian "
         "for rho and mu, and for epsilon with delta whichever gives less error.",
+    ),
+]
+ObjectiveOption = Annotated[
+    Objective,
+    typer.Option(
+        "--objective",
+        help="What is made least: the sum of the (weighted) variances of all queries, or the largest one.",
+    ),
+]
+SubSolverOption = Annotated[
+    SubSolver,
+    typer.Option(
+        "--sub-solver",
+        help="How residual and querysmasher solve the sub-workload of a marginal: optimum (refused where it "
+        "is too large), product (one product with row weights), fourier, fixed (each attribute's own "
+        "optimum as basis), fast (few iterations), or auto: the optimum where it fits, else the best of the others.",
     ),
 ]
 Confidence = Annotated[

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.options import Confidence, Mechanism, MechanismOption, Noise, NoiseOption, Spec
+from matrixdp.cli.options import (
+    Confidence,
+    Mechanism,
+    MechanismOption,
+    Noise,
+    NoiseOption,
+    Objective,
+    ObjectiveOption,
+    Spec,
+    SubSolver,
+    SubSolverOption,
+)
 
 if TYPE_CHECKING:
     from matrixdp.api import Strategy
@@ -47,6 +58,8 @@ def release(
     ] = None,
     mechanism: MechanismOption = Mechanism.auto,
     noise: NoiseOption = Noise.auto,
+    objective: ObjectiveOption = Objective.sum,
+    sub_solver: SubSolverOption = SubSolver.auto,
     confidence: Confidence = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write the answers as CSV too.")] = False,
     max_answers: Annotated[
@@ -88,7 +101,7 @@ def release(
         raise SpecificationError("data", "nothing", "the path of a table, here or by --data")
     open_source(str(path), table_name=table_name)
     with Reporter() as reporter, staged_folder(out, force=force) as folder:
-        chosen = _strategy(written, budget, strategy, mechanism, noise, reporter)
+        chosen = _strategy(written, budget, strategy, mechanism, noise, objective, sub_solver, reporter)
         chosen.check_workload(written.workload)
         measured = chosen.measure(
             str(path),
@@ -111,6 +124,8 @@ def _strategy(
     saved: Path | None,
     mechanism: Mechanism,
     noise: Noise,
+    objective: Objective,
+    sub_solver: SubSolver,
     reporter: Reporter,
 ) -> Strategy:
     from matrixdp.api import Strategy, select
@@ -122,6 +137,8 @@ def _strategy(
             noise=noise.value,
             budget=budget,
             mechanism=mechanism.value,
+            objective=objective.value,
+            sub_solver=sub_solver.value,
             progress=reporter.stage,
         )
     strategy = Strategy.load(saved)

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.options import Mechanism, MechanismOption, Noise, NoiseOption, Spec
+from matrixdp.cli.options import (
+    Mechanism,
+    MechanismOption,
+    Noise,
+    NoiseOption,
+    Objective,
+    ObjectiveOption,
+    Spec,
+    SubSolver,
+    SubSolverOption,
+)
 
 if TYPE_CHECKING:
     from matrixdp.api import Strategy
@@ -27,6 +37,8 @@ def select(
     spec: Spec,
     mechanism: MechanismOption = Mechanism.auto,
     noise: NoiseOption = Noise.auto,
+    objective: ObjectiveOption = Objective.sum,
+    sub_solver: SubSolverOption = SubSolver.auto,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, with every group.")] = False,
     save: Annotated[
         Path | None,
@@ -55,6 +67,8 @@ def select(
             noise=noise.value,
             budget=budget,
             mechanism=mechanism.value,
+            objective=objective.value,
+            sub_solver=sub_solver.value,
             progress=reporter.stage,
         )
         reporter.stage("analysing the error")
@@ -86,7 +100,8 @@ def _show(
     if joined:
         screen.print(f"{len(rows):,} query groups, joined; --all shows every one, and so does --json.")
     gap = strategy.certificate.gap
-    bound = "none" if gap is None else f"{number('lower_bound_rmse')} (gap {gap:.2g})"
+    key = "lower_bound_rmse" if strategy.selection.objective == "sum" else "lower_bound_max_stddev"
+    bound = "none" if gap is None else f"{number(key)} (gap {gap:.2g})"
     promise = statement(budget.cost(strategy.noise), budget, private=True, noise=strategy.noise)
     facts = [
         ("mechanism", f"{strategy.mechanism} ({strategy.selection.reason})"),

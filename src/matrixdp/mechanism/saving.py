@@ -81,6 +81,7 @@ def save_selection(path: str | os.PathLike[str], selection: Selection) -> None:
                 "plan": write_plan(selection.plan, archive),
                 "mechanism": selection.mechanism,
                 "noise": selection.noise,
+                "objective": selection.objective,
                 "neighbours": selection.neighbours,
                 "reason": selection.reason,
                 "certificate": {
@@ -126,6 +127,7 @@ def load_selection(path: str | os.PathLike[str]) -> Selection:
                 neighbours=str(header["neighbours"]),
                 certificate=certificate,
                 reason=str(header["reason"]),
+                objective=str(header.get("objective", "sum")),
             )
         except (KeyError, TypeError):
             raise archive.damaged("a part of its header is missing") from None

@@ -13,6 +13,7 @@ from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import direct_shape
 from matrixdp.selection.factor import NOISES, variance_factor
 from matrixdp.selection.mechanisms import MECHANISMS, Choice, Options
+from matrixdp.selection.minimax import select_minimax
 from matrixdp.selection.selection import Certificate, Selection
 from matrixdp.workload import DenseGroup, Group, Workload
 
@@ -23,6 +24,8 @@ __all__ = ["select"]
 MAX_COMPARED_CELLS = 1_100
 #: ``auto`` tries one product over the whole table up to this many cells.
 MAX_PRODUCT_CELLS = 10_000_000
+#: Reweightings for the objective ``max``; searches under Laplace noise are dear and not certified.
+_BALANCING_STEPS = {"gaussian": 60, "laplace": 8}
 Progress = Callable[[str, float | None], None]
 
 
@@ -35,11 +38,13 @@ def select(
     gap: float = DEFAULT_GAP,
     seed: int = 0,
     sub_solver: str = "auto",
+    objective: str = "sum",
     progress: Progress | None = None,
 ) -> Selection:
     """Choose the strategy that answers a workload with the least expected squared error.
 
-    Never reads data. The objective is the sum of weight times variance over all queries.
+    Never reads data. The objective is the sum of weight times variance over all queries, or the largest
+    weight times variance of a query.
 
     Parameters
     ----------
@@ -58,6 +63,9 @@ def select(
     sub_solver : str
         How the decomposition solves sub-workloads: ``auto``, ``optimum``, ``product``, ``fourier``,
         ``fixed`` or ``fast``.
+    objective : {"sum", "max"}
+        ``max`` reweights the queries around the mechanism that is best for the sum, until the largest
+        variance meets its lower bound or no longer falls.
     progress : callable, optional
         Called with what is being done and the share done, if known.
 
@@ -96,6 +104,8 @@ def select(
             f"noise: {mechanism} selects for {MECHANISMS[mechanism].noises[0]} noise alone; found {noise}. "
             "Use mechanism auto, which serves both"
         )
+    if objective not in ("sum", "max"):
+        raise WorkloadError(f"objective: found {objective!r}; expected sum or max")
     if neighbours not in ("add_remove", "replace"):
         raise PrivacyError(f"neighbours: found {neighbours!r}; expected 'add_remove' or 'replace'")
     if not any(_asks_something(group) for group in workload):
@@ -110,8 +120,16 @@ def select(
             chosen, reason = mechanism, "asked for"
             if mechanism == "residual" and direct_shape(workload).cells <= MAX_COMPARED_CELLS:
                 certificate = _bounded(certificate, _whole_bound(workload, noise, options))
-        certificate = _bounded(certificate, _svd_bound(workload, noise, certificate))
-    return Selection(workload, plan, chosen, noise, neighbours, certificate, reason)
+        if objective == "max":
+            plan, certificate = select_minimax(
+                workload,
+                lambda weighted: MECHANISMS[chosen].select(weighted, noise, replace(options, progress=None)),
+                iterations=_BALANCING_STEPS[noise],
+                progress=progress,
+            )
+        else:
+            certificate = _bounded(certificate, _svd_bound(workload, noise, certificate))
+    return Selection(workload, plan, chosen, noise, neighbours, certificate, reason, objective)
 
 
 def _asks_something(group: Group) -> bool:

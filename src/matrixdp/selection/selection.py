@@ -19,7 +19,8 @@ class Certificate:
     Attributes
     ----------
     loss : float
-        Weighted total squared error of the strategy before it was rounded to integers.
+        Weighted total squared error of the strategy before it was rounded to integers; for the objective
+        ``max`` the largest weight times variance, after rounding.
     lower_bound : float or None
         No Gaussian strategy can have less; None where there is no certificate.
     scope : str
@@ -54,6 +55,8 @@ class Selection:
     certificate : Certificate
     reason : str
         Why this mechanism.
+    objective : {"sum", "max"}
+        What was minimized: the sum of weight times variance, or the largest.
     """
 
     workload: Workload
@@ -63,6 +66,7 @@ class Selection:
     neighbours: str
     certificate: Certificate
     reason: str
+    objective: str = "sum"
 
     @cached_property
     def analysis(self) -> ErrorAnalysis:
@@ -96,4 +100,6 @@ class Selection:
     @property
     def squared_error_before_rounding(self) -> float:
         """``total_squared_error`` less the share that rounding to integers costs the objective."""
+        if self.objective == "max":
+            return self.total_squared_error  # the certificate is about the largest variance
         return self.total_squared_error * self.certificate.loss / self.weighted_squared_error

@@ -31,7 +31,7 @@ Choice = tuple[Plan, Certificate]
 #: The strategies that are compared, in the order in which ties are decided.
 KINDS = ("opt-kron", "opt-m", "opt-plus", "opt-0")
 #: Within the comparison the whole table is searched up to this many cells that do not factor.
-MAX_SEARCHED_CELLS = 512
+MAX_SEARCHED_CELLS = 256
 
 
 def select_whole(

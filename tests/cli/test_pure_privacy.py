@@ -1,0 +1,119 @@
+"""Pure differential privacy from end to end, and the comparison of mechanisms."""
+
+import json
+import struct
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from matrixdp.cli.options import Mechanism
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RUNNER = CliRunner()
+SMALL = """
+data: DATA
+domain:
+  coinsurance: [0, 25, 50, 95, 100]
+  health: [excellent, good, fair, poor]
+  visits: {min: 0, max: 7}
+workload:
+  - marginals: [0, 1]
+  - product: {visits: prefix, health: [identity, total]}
+  - any: {health: {sets: [[poor]]}, visits: {ranges: [[0, 0], [5, 7]]}}
+  - cells: [[{health: poor, visits: [0, 1]}, {health: good, coinsurance: 0}]]
+    name: merged
+privacy: {epsilon: 1.0}
+"""
+
+
+def run(*arguments: object):
+    return RUNNER.invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pure") / "small.yaml"
+    path.write_text(SMALL.replace("DATA", str(EXAMPLES / "randhie.parquet")))
+    return path
+
+
+def test_a_release_of_the_bundled_table_under_pure_privacy(spec: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    result = run("release", spec, "--out", out)
+    assert result.exit_code == 0, result.stderr
+    assert "pure: delta is 0" in " ".join(result.stdout.split())
+    written = json.loads((out / "release.json").read_text())
+    assert written["privacy"]["noise"] == "laplace"
+    assert 1 - 1e-9 < written["privacy"]["pure_epsilon"] <= 1.0
+    assert written["privacy"]["rho"] == pytest.approx(0.5)
+    assert "Laplace" in written["intervals"]
+    assert written["strategy"]["noise"] == "laplace"
+    answers = pq.read_table(out / "answers.parquet").to_pandas()
+    workload = mdp.load_specification(spec).workload
+    assert len(answers) == workload.queries
+    assert (answers["stddev"] > 0).all()
+    width = (answers["upper"] - answers["lower"]) / 2 / answers["stddev"]
+    assert width.between(1.9, 2.17).all()
+    total = answers.iloc[0]
+    assert abs(total["estimate"] - 17_000) < 4_000
+    again = mdp.load_release(out)
+    assert again.statement.pure_epsilon == written["privacy"]["pure_epsilon"]
+    answered = run("answer", out, "product: {visits: {ranges: [[0, 4]]}}", "--json")
+    assert answered.exit_code == 0, answered.stderr
+
+
+def test_validate_and_select_say_what_pure_privacy_is(spec: Path):
+    told = run("validate", spec, "--json")
+    assert told.exit_code == 0, told.stderr
+    assert json.loads(told.stdout)["privacy"]["noise"] == "laplace"
+    chosen = json.loads(run("select", spec, "--json").stdout)
+    assert chosen["noise"] == "laplace"
+    assert chosen["lower_bound_rmse"] < chosen["weighted_rmse"]
+    for mechanism in ("opt-kron", "opt-m"):
+        one = run("select", spec, "--json", "--mechanism", mechanism)
+        assert one.exit_code == 0, one.stderr
+        assert json.loads(one.stdout)["weighted_rmse"] >= chosen["weighted_rmse"] * (1 - 1e-9)
+    refused = run("select", spec, "--mechanism", "dense")
+    assert refused.exit_code == 2
+    assert "gaussian noise alone" in refused.stderr
+    refused = run("select", spec, "--noise", "gaussian")
+    assert refused.exit_code == 2
+    assert "Laplace" in refused.stderr
+
+
+@pytest.mark.slow
+def test_mechanisms_are_compared(spec: Path, tmp_path: Path):
+    picture = tmp_path / "comparison.png"
+    names = "opt-kron,opt-m,residual,dense"
+    result = run("compare", spec, "--mechanisms", names, "--json", "--picture", picture)
+    assert result.exit_code == 0, result.stderr
+    rows = json.loads(result.stdout)["mechanisms"]
+    assert [row["mechanism"] for row in rows][-1] == "dense"
+    assert "gaussian noise alone" in rows[-1]["note"]
+    known = [row for row in rows if row["rmse"] is not None]
+    assert len(known) == 3
+    assert known[0]["ratio_to_best"] == 1.0
+    assert [row["weighted_rmse"] for row in known] == sorted(row["weighted_rmse"] for row in known)
+    assert all(row["ratio_to_lower_bound"] >= 1 for row in known if row["ratio_to_lower_bound"])
+    content = picture.read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", content[16:24]) > (600, 100)
+    shown = run("compare", spec, "--mechanisms", "opt-m", "--noise", "laplace", "--time-limit", "1")
+    assert shown.exit_code == 0
+
+
+def test_comparisons_of_nothing_are_refused(spec: Path, tmp_path: Path):
+    assert "did you mean 'opt-kron'" in run("compare", spec, "--mechanisms", "opt-korn").stderr
+    assert run("compare", spec, "--mechanisms", ",").exit_code == 2
+    assert "png" in run("compare", spec, "--picture", tmp_path / "x.doc").stderr
+    assert "no folder" in run("compare", spec, "--picture", tmp_path / "no" / "x.png").stderr
+
+
+def test_the_sub_solver_is_an_option(spec: Path):
+    result = run("select", spec, "--mechanism", "residual", "--sub-solver", "fast", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert Mechanism.opt_m.value == "opt-m"
