@@ -6,6 +6,7 @@ from typing import Any
 
 __all__ = ["markdown"]
 
+_TABLES = ("sampler", "published-error", "hdmm-tables")
 _MECHANISMS = ("fourier", "querysmasher", "residual")
 
 
@@ -26,12 +27,14 @@ def markdown(document: dict[str, Any]) -> str:
         "and memory are those of a whole process, from its start to its end. The mix is 1-way ranges, 2-way "
         "affine queries and 3-way prefixes on d attributes of n values.",
         "",
-        *_timed([c for c in cases.values() if c["name"] not in ("sampler", "published-error")]),
+        *_timed([c for c in cases.values() if c["name"] not in _TABLES]),
     ]
     if "sampler" in cases and cases["sampler"]["status"] == 0:
         lines += _sampler(cases["sampler"]["figures"])
     if "published-error" in cases and cases["published-error"]["status"] == 0:
         lines += _errors(cases["published-error"]["figures"]["rows"])
+    if "hdmm-tables" in cases and cases["hdmm-tables"]["status"] == 0:
+        lines += _tables(cases["hdmm-tables"]["figures"]["rows"])
     return "\n".join(lines) + "\n"
 
 
@@ -77,6 +80,7 @@ def _sampler(figures: dict[str, Any]) -> list[str]:
         "|---|--:|",
         f"| exactly rounded Gaussian, operating system's bits | {figures['exact']:,.0f} |",
         f"| the same with offsets on the lattice | {figures['exact_with_offsets']:,.0f} |",
+        f"| exactly rounded Laplace | {figures['laplace']:,.0f} |",
         f"| NumPy's floating-point normal generator (not private) | {figures['numpy_normal']:,.0f} |",
         "",
     ]
@@ -113,3 +117,36 @@ def _errors(rows: list[dict[str, Any]]) -> list[str]:
         "ResidualPlanner+ on Adult up to 3-way is printed as 48.90 and recomputed as 47.10.",
         "",
     ]
+
+
+def _tables(rows: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        "## HDMM's tables",
+        "",
+        "Tables 3 to 7 and example 13 of HDMM's journal version: RMSE at epsilon = 1 (Laplace noise) and at "
+        "(1, 1e-6) (Gaussian noise), or, in the rows of totals, total squared error with Laplace noise of "
+        "scale 1. A cell is what is printed, then ours before rounding to integers (with the seconds of its "
+        "selection). The lower bound is the largest that any of the mechanisms proved.",
+    ]
+    for noise, total in (("laplace", False), ("gaussian", False), ("laplace", True)):
+        chosen = [row for row in rows if row["noise"] == noise and row["total"] == total]
+        names = list(dict.fromkeys(name for row in chosen for name in row["mechanisms"]))
+        title = f"{noise.capitalize()} noise, {'total squared error' if total else 'RMSE'}"
+        lines += ["", f"### {title}", "", "| workload | queries | lower bound | " + " | ".join(names) + " |"]
+        lines.append("|---|--:|--:|" + "--:|" * len(names))
+        for row in chosen:
+            cells = [_compared(row["mechanisms"].get(name), total) for name in names]
+            bound = "-" if row["lower_bound"] is None else _error(row["lower_bound"], total)
+            lines.append(f"| {row['name']} | {row['queries']:,} | {bound} | " + " | ".join(cells) + " |")
+    return [*lines, ""]
+
+
+def _error(value: float, total: bool) -> str:
+    return f"{value:,.0f}" if total else f"{value:.2f}"
+
+
+def _compared(cell: dict[str, Any] | None, total: bool) -> str:
+    if cell is None:
+        return "-"
+    printed = "-" if cell["published"] is None else _error(cell["published"], total)
+    return f"{printed} / **{_error(cell['ours'], total)}** ({cell['seconds']:.1f} s)"

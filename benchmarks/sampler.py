@@ -1,4 +1,4 @@
-"""Samples a second of the exact sampler, beside NumPy's floating-point normal generator in the same run."""
+"""Samples a second of the exact samplers, beside NumPy's floating-point normal generator in the same run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from harness import emit
 
-from matrixdp.noise import SystemSource, rounded_gaussian
+from matrixdp.noise import SystemSource, rounded_gaussian, rounded_laplace
 
 SAMPLES = 4_000_000
 
@@ -38,6 +38,7 @@ def main() -> None:
                     scale, SAMPLES, offsets=offsets, exact_offset=lambda _: Fraction(1, 4), source=source
                 )
             ),
+            "laplace": _rate(lambda: rounded_laplace(scale, SAMPLES, source=source)),
             "numpy_normal": _rate(lambda: generator.standard_normal(SAMPLES)),
         }
     )
