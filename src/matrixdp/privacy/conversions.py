@@ -1,4 +1,4 @@
-"""Between mu-GDP, rho-zCDP and (epsilon, delta), every figure rounded to the safe side.
+"""Between mu-GDP, rho-zCDP, (epsilon, delta) and pure epsilon, every figure rounded to the safe side.
 
 A Gaussian mechanism of privacy cost beta is sqrt(beta)-GDP and (beta / 2)-zCDP, and its exact curve is
 
@@ -32,6 +32,7 @@ _SMALLEST_EXPONENT = -10_000  # an upper bound below 2**-10000 is given as 2**-1
 _RELATIVE_BITS = 60
 _LARGEST_EPSILON = Fraction(1 << 30)
 _LARGEST_ANSWER = Fraction(1 << 64)
+_LARGEST_PURE_MU = Fraction(1 << 15)
 
 
 def _ball(value: Fraction) -> arb:
@@ -281,28 +282,41 @@ def epsilon_of(mu: Number, delta: Number) -> Fraction:
     return _bisect(keeps, good, bad)
 
 
+def _pure_is_gdp(epsilon: Fraction, mu: Fraction) -> bool:
+    """Return True only if (1 + e^epsilon) Phi(-mu / 2) <= 1 is proved (False also where undecided)."""
+    for precision in _PRECISIONS:
+        with ctx.workprec(precision):
+            twice = (1 + _ball(epsilon).exp()) * (_ball(mu / 2) / arb(2).sqrt()).erfc()
+            if twice <= 2:
+                return True
+            if twice > 2:
+                return False
+    return False
+
+
 @lru_cache(maxsize=256)
 def epsilon_of_gdp(mu: Fraction) -> Fraction:
     """Return the largest epsilon for which every epsilon-DP mechanism is mu-GDP, rounded down.
 
     The trade-off curve of epsilon-DP is max(0, 1 - e^epsilon a, e^-epsilon (1 - a)); it lies above that of
-    mu-GDP, which is convex and symmetric, if and only if it does at its kink a = 1 / (1 + e^epsilon), where
-    the curve of mu-GDP must be at most a itself: its fixed point is Phi(-mu / 2).
+    mu-GDP, which is convex and symmetric, if and only if it does at its kink a = 1 / (1 + e^epsilon), that
+    is where the fixed point Phi(-mu / 2) of the curve of mu-GDP is at most a (proof in docs/privacy.md).
 
     Parameters
     ----------
     mu : Fraction
-        Above 0; above 2**10 it is taken as 2**10, which asks for more.
+        Above 0; above 2**15 it is taken as 2**15, which asks for more.
 
     Returns
     -------
     Fraction
-        A dyadic epsilon with (1 + e^epsilon) Phi(-mu / 2) <= 1 proved by ball arithmetic.
+        A dyadic epsilon with (1 + e^epsilon) Phi(-mu / 2) <= 1 proved by ball arithmetic, within a
+        relative 2**-60 of the largest.
 
     Raises
     ------
     NumericalError
-        If no epsilon can be certified.
+        If mu is so small that no epsilon can be certified.
 
     References
     ----------
@@ -313,15 +327,20 @@ def epsilon_of_gdp(mu: Fraction) -> Fraction:
     >>> round(float(epsilon_of_gdp(Fraction(1))), 6)
     0.806965
     """
-    asked = min(mu, Fraction(1 << 10))
-    with ctx.workprec(4096):
-        tail = (_ball(asked / 2) / arb(2).sqrt()).erfc() / 2
-        ball = (1 / tail - 1).log()
-        bits = int((ball.mid() * arb(2) ** 128).floor().unique_fmpz() or 0) - 1
-        found = Fraction(bits, 1 << 128)
-        if not (bits > 0 and _ball(found) <= ball):
-            raise NumericalError("no epsilon could be certified for this mu")
-    return found
+    asked = min(mu, _LARGEST_PURE_MU)
+
+    def keeps(epsilon: Fraction) -> bool:
+        return _pure_is_gdp(epsilon, asked)
+
+    good = Fraction(1)
+    while not keeps(good):
+        good /= 2
+        if good.denominator.bit_length() > -_SMALLEST_EXPONENT:
+            raise NumericalError("no epsilon of pure differential privacy could be certified for this mu")
+    bad = 2 * good
+    while keeps(bad):
+        good, bad = bad, 2 * bad
+    return _bisect(keeps, good, bad)
 
 
 def gdp_of_epsilon(epsilon: Fraction) -> Fraction:
@@ -335,12 +354,9 @@ def gdp_of_epsilon(epsilon: Fraction) -> Fraction:
     Returns
     -------
     Fraction
-        A dyadic mu of at least -2 Phi^-1(1 / (1 + e^epsilon)).
-
-    Raises
-    ------
-    NumericalError
-        If no mu can be certified.
+        At least -2 Phi^-1(1 / (1 + e^epsilon)), with (1 + e^epsilon) Phi(-mu / 2) <= 1 proved by ball
+        arithmetic, within a relative 2**-60 of the least; for an epsilon above 2**20 sqrt(8 epsilon), which
+        is enough because Phi(-x) <= exp(-x**2 / 2) / 2.
 
     Examples
     --------
@@ -348,18 +364,17 @@ def gdp_of_epsilon(epsilon: Fraction) -> Fraction:
     >>> round(float(mu), 6), epsilon_of_gdp(mu) >= 1
     (1.232035, True)
     """
-    if epsilon > 1 << 12:
-        raise NumericalError("no mu could be certified for an epsilon above 4096")
-    bad = Fraction(1, 1 << 200)
-    good = Fraction(1)
-    while epsilon_of_gdp(good) < epsilon:
-        bad, good = good, 2 * good
-        if good > 1 << 10:
-            raise NumericalError("no mu could be certified for this epsilon")
-    while (good - bad) * (1 << _RELATIVE_BITS) > good:
-        middle = (good + bad) / 2
-        if epsilon_of_gdp(middle) >= epsilon:
-            good = middle
-        else:
-            bad = middle
-    return good
+    if epsilon > 1 << 20:
+        return root_above(8 * epsilon)
+
+    def keeps(mu: Fraction) -> bool:
+        return _pure_is_gdp(epsilon, mu)
+
+    good, bad = Fraction(1), Fraction(1, 2)
+    while not keeps(good):
+        good, bad = 2 * good, good
+    while keeps(bad):
+        good, bad = bad, bad / 2
+        if bad.denominator.bit_length() > -_SMALLEST_EXPONENT:
+            return good
+    return _bisect(keeps, good, bad)

@@ -96,10 +96,18 @@ class PrivacyStatement:
                 "noise. With noise from the operating system it would carry the following promise."
             )
         figures = f"{_up(self.mu)}-GDP, which is {_up(self.rho)}-zCDP"
+        asked = ""
+        if self.epsilon is not None and self.delta is not None:
+            asked = f"({_up(self.epsilon)}, {_up(self.delta)})-differential privacy"
         if self.pure_epsilon is not None:
-            figures = f"{_up(self.pure_epsilon)}-differential privacy (pure: delta is 0), which is {figures}"
-        elif self.epsilon is not None and self.delta is not None:
-            figures = f"({_up(self.epsilon)}, {_up(self.delta)})-differential privacy, from {figures}"
+            # mu and rho both follow from epsilon; with Laplace noise neither follows from the other
+            pure = f"{_up(self.pure_epsilon)}-differential privacy (pure: delta is 0)"
+            gdp, zcdp = f"{_up(self.mu)}-GDP", f"{_up(self.rho)}-zCDP"
+            figures = f"{pure}, which implies " + (
+                f"{asked}, {gdp} and {zcdp}" if asked else f"{gdp} and {zcdp}"
+            )
+        elif asked:
+            figures = f"{asked}, from {figures}"
         else:
             figures += f" and ({_up(self.epsilon_at_reference_delta)}, 1e-06)-differential privacy"
         return (
@@ -198,6 +206,8 @@ def statement(
     else:
         pure = 2 * cost if replaced else cost
         mu, rho, reference = gdp_of_epsilon(pure), pure * pure / 2, pure
+        if budget.kind == "mu":  # the cost is within the budget, so its mu is one that is proved
+            mu = min(mu, budget.mu)
         # the epsilon spent is at most the budget's, at which nothing of delta is needed
         spent = None if budget.epsilon is None else Fraction(0)
     return PrivacyStatement(
