@@ -167,3 +167,85 @@ def test_ten_attributes_and_what_is_too_large():
         select_marginals(mdp.Workload(big, mdp.marginals(2)), "gaussian")
     with pytest.raises(NumericalError, match="determine"):
         solve_marginal_weights(np.ones((2, 2)), [2, 2], "laplace", np.array([[True, True], [True, False]]))
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("weight", [1e-20, 1e-4, 1e20])
+def test_weights_of_any_ratio_keep_every_query_determined(weight, noise):
+    domain = mdp.Domain({"a": 3, "b": 4, "c": 2, "one": 1})
+    workload = mdp.Workload(
+        domain, mdp.marginals([["a"]]), mdp.marginals([["b", "c"]], weight=weight), mdp.product(one="prefix")
+    )
+    plan, certificate = select_marginals(workload, noise)
+    assert plan.cost == pytest.approx(1.0, rel=1e-9)
+    assert all("one" not in part.attributes for part in plan.parts)
+    analysis = ErrorAnalysis(plan)
+    weighted = sum(analysis.group(group).weighted for group in workload)
+    assert weighted == pytest.approx(certificate.loss, rel=1e-9)
+    if noise == "laplace":
+        # the two marginals on their own with the best split, the total from the first
+        assert certificate.loss <= 2 * (6 ** (1 / 3) + (8 * weight) ** (1 / 3)) ** 3 * (1 + 1e-6)
+
+
+def test_weighted_queries_need_no_rows():
+    domain = mdp.Domain({"a": 300, "unasked": 5, "b": 300})
+    weights = np.arange(1.0, 90_001.0)
+    entry = mdp.product(a="identity", unasked="total", b="identity", weights=weights)
+    spectrum = marginal_spectrum(mdp.Workload(domain, entry))
+    assert spectrum.attributes == ("a", "b")
+    shares = [1 / 300, 299 / 300]
+    for place in product((0, 1), repeat=2):
+        expected = weights.sum() * shares[place[0]] * shares[place[1]]
+        assert spectrum.weights[place] == pytest.approx(expected, rel=1e-12)
+
+
+def test_predicates_of_one_value_scale_their_queries():
+    domain = mdp.Domain({"a": 3, "one": 1})
+    workload = mdp.Workload(domain, mdp.product(a="identity", one={"matrix": [[3.0], [1.0]]}))
+    spectrum = marginal_spectrum(workload)
+    assert spectrum.attributes == ("a",)
+    assert spectrum.weights.tolist() == pytest.approx([10.0, 20.0])
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_only_marginals_within_the_limit_are_measured(noise):
+    domain = mdp.Domain({"a": 4, "b": 5, "c": 3})
+    workload = mdp.Workload(domain, mdp.marginals([1, 2]))
+    plan, certificate = select_marginals(workload, noise, max_cells=4)
+    asked = {group.attributes for group in workload}
+    assert all(part.attributes in asked | {()} for part in plan.parts)
+    free = select_marginals(workload, noise)[1]
+    assert free.loss <= certificate.loss * (1 + 1e-9)
+
+
+def test_the_closed_form_and_the_iteration_agree():
+    """Forbidding a marginal that the closed form does not use changes nothing; one that it uses, a little."""
+    workload = mdp.Workload(
+        mdp.Domain({"a": 4, "b": 5, "c": 3}), mdp.marginals([1, 2]), mdp.marginals(0, weight=30)
+    )
+    spectrum = marginal_spectrum(workload)
+    allowed = np.ones((2, 2, 2), dtype=bool)
+    closed = solve_marginal_weights(spectrum.weights, spectrum.sizes, "gaussian", allowed)
+    assert closed.loss / closed.bound - 1 < 1e-13
+    assert closed.precisions[1, 1, 1] == 0.0
+    allowed[1, 1, 1] = False
+    same = solve_marginal_weights(spectrum.weights, spectrum.sizes, "gaussian", allowed)
+    assert np.array_equal(same.precisions, closed.precisions)
+    assert closed.precisions[0, 0, 1] > 0
+    allowed[0, 0, 1] = False
+    other = solve_marginal_weights(spectrum.weights, spectrum.sizes, "gaussian", allowed)
+    assert other.precisions[0, 0, 1] == 0.0
+    assert closed.loss < other.loss < 1.05 * closed.loss
+    assert other.loss / other.bound - 1 < 2e-6
+
+
+def test_no_small_change_of_the_shares_lessens_the_loss_under_laplace_noise():
+    spectrum = marginal_spectrum(MIXED)
+    allowed = np.ones((2, 2, 2), dtype=bool)
+    found = solve_marginal_weights(spectrum.weights, SIZES, "laplace", allowed)
+    shares = np.sqrt(found.precisions)
+    assert float(shares.sum()) == pytest.approx(1.0)
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        other = (1 - 1e-3) * shares + 1e-3 * rng.dirichlet(np.full(8, 0.5)).reshape(2, 2, 2)
+        assert marginal_loss(spectrum.weights, SIZES, other**2)[0] >= found.loss * (1 - 1e-9)

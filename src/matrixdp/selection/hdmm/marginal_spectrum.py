@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 
 #: The algebra has 2^d elements.
 MAX_ATTRIBUTES = 15
+#: Of a query's squared norm, what is left of a difference of equal numbers.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,7 @@ class MarginalSpectrum:
     Attributes
     ----------
     attributes : tuple of str
-        Those that some query asks about, in domain order.
+        Those of more than one value that some query asks about, in domain order.
     sizes : tuple of int
     weights : ndarray, shape (2,) * d
         delta_T = tr(P_T V), P_T the projection onto the residual space of T on the whole domain of
@@ -60,34 +62,55 @@ def asked_attributes(workload: Workload) -> tuple[str, ...]:
     return workload.domain.sort(asked)
 
 
-def _dense(group: Group, attributes: tuple[str, ...], sizes: tuple[int, ...]) -> Array:
-    """Return the weights of explicit queries by splitting their norms axis by axis."""
+def _product(group: ProductGroup) -> Array:
+    """Return the weights on the group's own attributes: each query splits into mean and rest along each."""
+    splits: list[Array] = []
+    for predicates, size in zip(group.predicates, group.sizes, strict=True):
+        squares = predicates.squares(size)
+        mean = (predicates.apply(np.ones((size, 1))) ** 2).ravel() / size
+        rest = squares - mean
+        splits.append(np.stack([mean, np.where(rest > _ROUNDING * squares, rest, 0.0)]))
+    if group.query_weights is None:
+        sums = [split.sum(axis=1) for split in splits]
+        return subset_products([float(pair[0]) for pair in sums], [float(pair[1]) for pair in sums])
+    tensor = group.query_weights.reshape(group.counts)
+    for axis, split in enumerate(splits):
+        tensor = np.moveaxis(np.tensordot(split, tensor, axes=(1, axis)), 0, axis)
+    return tensor
+
+
+def _dense(group: DenseGroup) -> Array:
+    """Return the weights on the group's own attributes by splitting its queries axis by axis."""
     rows = group.rows()
     if group.query_weights is not None:
         rows = rows * np.sqrt(group.query_weights)[:, None]
-    tensor = rows.reshape(len(rows), *group.sizes)
-    # attributes of the group that nobody asks about are totals: their axis is constant
-    for axis in range(len(group.attributes), 0, -1):
-        if group.attributes[axis - 1] not in attributes:
-            tensor = np.take(tensor, 0, axis=axis)
-    own = [name for name in group.attributes if name in attributes]
-    pieces: dict[tuple[int, ...], Array] = {(): tensor}
-    for name in own:
-        size = sizes[attributes.index(name)]
+    pieces: dict[tuple[int, ...], Array] = {(): rows.reshape(len(rows), *group.sizes)}
+    for axis, size in enumerate(group.sizes, start=1):
         split = {}
         for kept, piece in pieces.items():
-            axis = 1 + len(kept)
             mean = piece.mean(axis=axis, keepdims=True)
             split[(*kept, 1)] = piece - mean
             split[(*kept, 0)] = mean * math.sqrt(size)
         pieces = split
-    weights = np.zeros((2,) * len(attributes))
-    others = math.prod(n for name, n in zip(attributes, sizes, strict=True) if name not in own)
+    tensor = np.zeros((2,) * len(group.sizes))
     for kept, piece in pieces.items():
-        place = [0] * len(attributes)
-        for name, member in zip(own, kept, strict=True):
-            place[attributes.index(name)] = member
-        weights[tuple(place)] = float((piece**2).sum()) * others
+        tensor[kept] = float((piece**2).sum())
+    tensor[tensor < _ROUNDING**2 * tensor.max()] = 0.0
+    return tensor
+
+
+def _spread(tensor: Array, group: Group, attributes: tuple[str, ...], sizes: tuple[int, ...]) -> Array:
+    """Return weights on a group's attributes as weights on those of the algebra."""
+    own = []
+    for name, size in zip(reversed(group.attributes), reversed(group.sizes), strict=True):
+        if name in attributes:
+            own.append(name)
+        else:
+            # a total, or an attribute of one value: its mean is all there is, and no cells are multiplied
+            tensor = np.take(tensor, 0, axis=group.attributes.index(name)) / size
+    weights = np.zeros((2,) * len(attributes))
+    others = math.prod(float(size) for name, size in zip(attributes, sizes, strict=True) if name not in own)
+    weights[tuple(slice(None) if name in own else 0 for name in attributes)] = tensor * others
     return weights
 
 
@@ -118,7 +141,7 @@ def marginal_spectrum(workload: Workload) -> MarginalSpectrum:
     >>> marginal_spectrum(mdp.Workload(domain, mdp.marginals([["a"]]))).weights.tolist()
     [1.0, 1.0]
     """
-    attributes = asked_attributes(workload)
+    attributes = tuple(name for name in asked_attributes(workload) if workload.domain[name].size > 1)
     if len(attributes) > MAX_ATTRIBUTES:
         raise TooLargeError(
             f"weighted marginals: {len(attributes)} attributes are asked about; the limit is "
@@ -127,18 +150,6 @@ def marginal_spectrum(workload: Workload) -> MarginalSpectrum:
     sizes = tuple(workload.domain[name].size for name in attributes)
     total = np.zeros((2,) * len(attributes))
     for group in workload:
-        if isinstance(group, ProductGroup) and group.query_weights is None:
-            without, within = [], []
-            sets = dict(zip(group.attributes, group.predicates, strict=True))
-            for name, size in zip(attributes, sizes, strict=True):
-                predicates = sets.get(name, Total())
-                sums = predicates.apply(np.ones((size, 1)))
-                mean = float((sums**2).sum()) / size
-                without.append(mean)
-                within.append(max(float(predicates.squares(size).sum()) - mean, 0.0))
-            total += group.weight * subset_products(without, within)
-        else:
-            total += group.weight * _dense(group, attributes, sizes)
-    # differences of equal numbers
-    total[total < 1e-14 * total.max()] = 0.0
+        tensor = _dense(group) if isinstance(group, DenseGroup) else _product(group)
+        total += group.weight * _spread(tensor, group, attributes, sizes)
     return MarginalSpectrum(attributes, sizes, total)

@@ -88,10 +88,8 @@ def _closed_form(spectrum: Array, sizes: Sequence[int], allowed: NDArray[np.bool
     """Return the precisions at which lambda_T is as if every residual could be weighted on its own.
 
     They minimize sum(delta / lambda) subject to the sensitivity in terms of lambda; they are a strategy of
-    marginals where none of them is negative.
+    allowed marginals where none of them is negative and the others are 0. None where they are not.
     """
-    if not allowed.all():
-        return None
     # squared sensitivity: sum over T of lambda_T times (the number of residual dimensions of T) / cells
     dimensions = subset_products([1.0] * len(sizes), [size - 1.0 for size in sizes])
     share = dimensions / math.prod(sizes)
@@ -101,9 +99,14 @@ def _closed_form(spectrum: Array, sizes: Sequence[int], allowed: NDArray[np.bool
     for axis, size in enumerate(sizes):
         without, within = np.take(precisions, 0, axis=axis), np.take(precisions, 1, axis=axis)
         precisions = np.stack([(without - within) / size, within], axis=axis)
-    if float(precisions.min()) < -1e-12 * float(precisions.max()):
+    # what is left of differences of equal numbers
+    rounding = 1e-12 * wanted / subset_products([float(size) for size in sizes], [1.0] * len(sizes))
+    if bool((precisions < -rounding).any()):
         return None
-    return np.asarray(np.maximum(precisions, 0.0))
+    kept = np.where(precisions > rounding, precisions, 0.0)
+    if bool((kept[~allowed] > 0).any()):
+        return None
+    return np.asarray(kept / float(kept.sum()))
 
 
 def _multiplied(spectrum: Array, sizes: Sequence[int], start: Array, allowed: NDArray[np.bool_]) -> Array:
@@ -120,9 +123,11 @@ def _multiplied(spectrum: Array, sizes: Sequence[int], start: Array, allowed: ND
             break
         precisions = precisions * ratios**0.9
         precisions = precisions / float(precisions.sum())
-    kept = np.where(precisions > NEGLIGIBLE_SHARE * precisions.max(), precisions, 0.0)
-    if math.isfinite(marginal_loss(spectrum, sizes, kept)[0]):
-        return np.asarray(kept / float(kept.sum()))
+    for negligible in (NEGLIGIBLE_SHARE, 1e-9, 1e-12, 1e-15, 1e-18):
+        kept = np.where(precisions > negligible * precisions.max(), precisions, 0.0)
+        kept = kept / float(kept.sum())
+        if marginal_loss(spectrum, sizes, kept)[0] <= loss * (1.0 + _GAP):
+            return np.asarray(kept)
     return precisions
 
 
@@ -236,9 +241,10 @@ def solve_marginal_weights(
         return MarginalWeights(precisions, loss, _bound(spectrum, sizes, precisions, allowed))
     rng = generator(seed)
     convex = solve_marginal_weights(spectrum, sizes, "gaussian", allowed).precisions
-    maximal = np.where(allowed & _maximal(asked), 1.0, 0.0)
+    maximal = np.where(_maximal(asked), 1.0, 0.0)
     starts = [full, np.sqrt(convex) + 1e-3 * full, convex ** (1 / 3)]
     starts += [np.where(allowed & asked, 1.0, 0.0) + 1e-4 * full, maximal + 1e-4 * full]
+    starts.append(_balanced(spectrum, sizes, maximal > 0))
     cells = subset_products([1.0] * len(sizes), [float(size) for size in sizes])
     starts.append(full * cells ** (1 / 3))
     # local minima differ by which marginals are measured; few attributes have many cheap starts
@@ -276,11 +282,26 @@ def _random_cover(spectrum: Array, sizes: Sequence[int], allowed: NDArray[np.boo
             continue
         larger = wanted | (rng.random(len(sizes)) < chance)
         chosen.append(larger if allowed[tuple(larger.astype(int))] else wanted)
-    start = np.zeros(spectrum.shape)
+    measured = np.zeros(spectrum.shape, dtype=bool)
     for members in chosen:
-        cells = math.prod(size for size, member in zip(sizes, members, strict=True) if member)
-        start[tuple(members.astype(int))] = cells ** (1 / 3) * (0.5 + rng.random())
-    return start
+        measured[tuple(members.astype(int))] = True
+    return _balanced(spectrum, sizes, measured)
+
+
+def _balanced(spectrum: Array, sizes: Sequence[int], measured: NDArray[np.bool_]) -> Array:
+    """Return the best shares of epsilon if every residual is estimated from one measured marginal alone.
+
+    It is the one of fewest cells that holds it; shares are then proportional to the cube root of the loss.
+    """
+    cells = subset_products([1.0] * len(sizes), [float(size) for size in sizes])
+    outside = subset_products([float(size) for size in sizes], [1.0] * len(sizes))
+    left = spectrum.copy()
+    shares = np.zeros(spectrum.shape)
+    for place in sorted(np.argwhere(measured), key=lambda place: (cells[tuple(place)], tuple(place))):
+        subsets = tuple(slice(None) if member else 0 for member in place)
+        shares[tuple(place)] = (float(left[subsets].sum()) / outside[tuple(place)]) ** (1 / 3)
+        left[subsets] = 0.0
+    return np.asarray(shares / float(shares.sum()))
 
 
 def _bound(spectrum: Array, sizes: Sequence[int], precisions: Array, allowed: NDArray[np.bool_]) -> float:

@@ -17,14 +17,14 @@ from matrixdp.selection.selection import Certificate
 from matrixdp.strategy import Block, Part, Plan
 from matrixdp.workload import Workload
 
-__all__ = ["MAX_MARGINAL_CELLS", "marginals_plan", "select_marginals"]
+__all__ = ["MAX_COUNTED_CELLS", "MAX_MARGINAL_CELLS", "marginals_plan", "select_marginals"]
 
 Progress = Callable[[str, float | None], None]
 
 #: Larger marginals are measured only if the workload asks for them.
 MAX_MARGINAL_CELLS = 10_000_000
 #: No marginal of more cells is counted.
-_LARGEST = 100_000_000
+MAX_COUNTED_CELLS = 100_000_000
 
 
 def marginals_plan(
@@ -58,10 +58,10 @@ def _allowed(spectrum: MarginalSpectrum, max_cells: int) -> NDArray[np.bool_]:
     cells = subset_products([1.0] * len(spectrum.sizes), [float(size) for size in spectrum.sizes])
     asked = spectrum.weights > 0
     largest = float(cells[asked].max())
-    if largest > _LARGEST:
+    if largest > MAX_COUNTED_CELLS:
         raise TooLargeError(
             f"weighted marginals: the workload asks about a marginal of {largest:.3g} cells; the limit is "
-            f"{_LARGEST:,}. Use residual, or ask about fewer attributes together"
+            f"{MAX_COUNTED_CELLS:,}. Use residual, or ask about fewer attributes together"
         )
     return np.asarray((cells <= max_cells) | asked)
 
