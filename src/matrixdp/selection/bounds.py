@@ -12,7 +12,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.linops.subsets import subset_products
 from matrixdp.selection.direct import direct_shape, joint_gram
 from matrixdp.selection.hdmm.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes
-from matrixdp.workload import ProductGroup, Total, Workload
+from matrixdp.workload import Predicates, ProductGroup, Total, Workload
 
 __all__ = ["MAX_SPECTRAL_CELLS", "svd_bound_gram", "svd_bound_workload"]
 
@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 #: Cells that do not factor, up to which the spectrum of a workload is computed.
 MAX_SPECTRAL_CELLS = 2_000
+#: Multiplications for the spectra on all residual spaces, and entries of all Gram matrices, at most.
+_MOST_WORK, _MOST_ENTRIES = 10**11, 10**8
 
 
 def svd_bound_gram(gram: Array) -> float:
@@ -41,39 +43,79 @@ def svd_bound_gram(gram: Array) -> float:
     >>> svd_bound_gram(np.eye(3))
     3.0
     """
+    return _nuclear_norm(gram) ** 2 / len(gram)
+
+
+def _nuclear_norm(gram: Array) -> float:
+    """Return the sum of the singular values of W, without those that may be rounding errors."""
     values = scipy.linalg.eigvalsh(gram, check_finite=False)
-    return float(np.sqrt(np.maximum(values, 0.0)).sum()) ** 2 / len(gram)
+    # an eigenvalue of 0 comes out as a rounding error, whose root would raise the bound noticeably
+    rounding = len(gram) * np.finfo(np.float64).eps * max(float(values[-1]), 0.0)
+    return float(np.sqrt(np.where(values > rounding, values, 0.0)).sum())
 
 
-def _marginal_bound(workload: Workload) -> float | None:
-    """Return the bound where every predicate set is symmetric: the spectrum is known subset by subset."""
-    attributes = asked_attributes(workload)
-    if len(attributes) > MAX_ATTRIBUTES:
+def _block_bound(workload: Workload) -> float | None:
+    """Return the bound from the spectrum on every residual space of the symmetric attributes.
+
+    Where every predicate set on an attribute has a Gram matrix of the form a I + b 11', all of them share
+    the eigenspaces of 11'. On each product of such eigenspaces the workload is a Gram matrix over the other
+    attributes alone, which is one number if there are none (weighted marginals).
+    """
+    if any(not isinstance(group, ProductGroup) or group.query_weights is not None for group in workload):
         return None
-    sizes = [workload.domain[name].size for name in attributes]
-    eigenvalues = np.zeros((2,) * len(attributes))
-    for group in workload:
-        if not isinstance(group, ProductGroup) or group.query_weights is not None:
-            return None
-        sets = dict(zip(group.attributes, group.predicates, strict=True))
+    groups = [group for group in workload if isinstance(group, ProductGroup)]
+    sets = [dict(zip(group.attributes, group.predicates, strict=True)) for group in groups]
+    sizes = {name: workload.domain[name].size for name in asked_attributes(workload)}
+    joint = [
+        name
+        for name, size in sizes.items()
+        if any(chosen.get(name, Total()).symmetric(size) is None for chosen in sets)
+    ]
+    spread = [name for name in sizes if name not in joint]
+    cells = math.prod(sizes[name] for name in joint)
+    if len(spread) > MAX_ATTRIBUTES or cells > MAX_SPECTRAL_CELLS:
+        return None
+    shares: dict[tuple[object, ...], Array] = {}
+    chosen_sets: dict[tuple[object, ...], list[Predicates]] = {}
+    for group, chosen in zip(groups, sets, strict=True):
         without, within = [], []
-        for name, size in zip(attributes, sizes, strict=True):
-            symmetric = sets.get(name, Total()).symmetric(size)
-            if symmetric is None:
-                return None
-            without.append(symmetric[0] + size * symmetric[1])
-            within.append(symmetric[0])
-        eigenvalues += group.weight * subset_products(without, within)
-    dimensions = subset_products([1.0] * len(sizes), [size - 1.0 for size in sizes])
-    total = float((dimensions * np.sqrt(np.maximum(eigenvalues, 0.0))).sum())
-    return total * total / math.prod(float(size) for size in sizes)
+        for name in spread:
+            a, b = chosen.get(name, Total()).symmetric(sizes[name]) or (0.0, 0.0)
+            without.append(a + sizes[name] * b)
+            within.append(a)
+        own = [chosen.get(name, Total()) for name in joint]
+        key = tuple(predicates.key(sizes[name]) for name, predicates in zip(joint, own, strict=True))
+        chosen_sets[key] = own
+        shares[key] = shares.get(key, 0.0) + group.weight * subset_products(without, within)
+    if joint and (2 ** len(spread) * cells**3 > _MOST_WORK or len(shares) * cells**2 > _MOST_ENTRIES):
+        return None
+    grams = {}
+    for key, own in chosen_sets.items():
+        gram: Array = np.ones((1, 1))
+        for name, predicates in zip(joint, own, strict=True):
+            gram = np.asarray(np.kron(gram, predicates.gram(sizes[name])), dtype=np.float64)
+        grams[key] = gram
+    # on each residual space, the sum of the singular values per dimension
+    roots = np.zeros((2,) * len(spread))
+    if joint:
+        for place in np.ndindex(roots.shape):
+            block = np.zeros((cells, cells))
+            for key, share in shares.items():
+                block += share[place] * grams[key]
+            roots[place] = _nuclear_norm(block)
+    else:
+        roots = np.sqrt(np.maximum(shares[()], 0.0))
+    dimensions = subset_products([1.0] * len(spread), [sizes[name] - 1.0 for name in spread])
+    total = float((dimensions * roots).sum())
+    return total * total / math.prod(float(size) for size in sizes.values())
 
 
 def svd_bound_workload(workload: Workload) -> float | None:
     """Return the SVD bound of a workload on its loss (noise variance 1), or None where it is not known.
 
     It is known where the attributes on which groups differ have few cells together, and for workloads of
-    symmetric predicate sets (marginals, with totals, weighted) on up to 15 attributes.
+    symmetric predicate sets (marginals, with totals, weighted) on up to 15 attributes, with queries of any
+    kind on other attributes of few cells together.
 
     Parameters
     ----------
@@ -91,12 +133,9 @@ def svd_bound_workload(workload: Workload) -> float | None:
     >>> round((2 * svd_bound_workload(workload) / workload.queries) ** 0.5, 2)  # published: 2.63
     2.63
     """
-    known = _marginal_bound(workload)
-    if known is not None:
-        return known
     shape = direct_shape(workload)
     if shape.cells > MAX_SPECTRAL_CELLS:
-        return None
+        return _block_bound(workload)
     bound = 1.0
     for name in shape.factored:
         group = next(iter(workload))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.selection.convex import DEFAULT_GAP, solve_gram
-from matrixdp.selection.factor import Factor, variance_factor
+from matrixdp.selection.factor import Factor, column_norms, variance_factor
+from matrixdp.selection.hdmm.adapted_starts import adapted_starts, low_rank_starts, total_start
 from matrixdp.selection.hdmm.p_identity import best_of, optimize, strategy_rows
 from matrixdp.selection.hdmm.starts import SMALL, random_start, starts
 from matrixdp.selection.starting_points import generator
@@ -29,9 +30,10 @@ MAX_AXIS_CELLS = 4_096
 _MORE_ROWS_CELLS = 256
 #: Up to this many cells random starts are tried by default; beyond it trees alone.
 _RANDOM_CELLS = 400
-#: From this many cells on several BLAS threads pay.
-_THREADED_CELLS = 700
-#: Relative gain of the loss that is worth further rows.
+#: Beyond this many cells searches are cut short.
+_LARGE_CELLS = 2_048
+#: How often rows are added at most, and the relative gain of the loss that is worth going on.
+_MOST_ROUNDS = 4
 _GAIN = 2e-3
 
 
@@ -107,9 +109,8 @@ def solve_axis(
             solved = Factor(design.factor, design.loss, design.bound)
         else:
             begin = None if start is None else _theta(start.rows[:, first])
-            # small products lose by several threads, large ones gain
-            threads = os.cpu_count() if len(reduced) >= _THREADED_CELLS else 1
-            with threadpool_limits(limits=threads, user_api="blas"):
+            # products of a few rows lose by several threads, many times over where cores are shared
+            with threadpool_limits(limits=1, user_api="blas"):
                 solved = _search(reduced, gap, seed, restarts, begin, progress, effort, p)
     if len(first) == len(gram):
         return solved
@@ -189,16 +190,39 @@ def _search(
     families = starts(size, p, seed, count, fast)
     if begin is not None and (p is None or len(begin) == p):
         families.insert(0, [begin])
-    steps = 80 if fast else 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 150
-    found = best_of(gram, families, 25, steps, tolerance)
+    design = None if fast else solve_gram(gram, gap=max(gap, 1e-5))
+    if p is None and design is not None:
+        families += adapted_starts(gram, design.factor, seed)
+    elif p is None:
+        families.append([total_start(size)])
+        if size <= _RANDOM_CELLS:
+            families.append(
+                [start for family in low_rank_starts(size, _rank(gram), seed) for start in family]
+            )
+    large = size > _LARGE_CELLS
+    steps = 40 if large else 80 if fast else 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 150
+    found = best_of(gram, families, 5 if large else 25, steps, tolerance)
     if not fast and p is None and size <= _MORE_ROWS_CELLS:
         rng = generator(seed + 1)
-        while True:
+        for _ in range(_MOST_ROUNDS):
             more = 0.02 * random_start(size, max(1, size // 32), rng)
             wider = optimize(gram, np.vstack([found.theta, more]), 1_000, tolerance)
             gained = wider.loss < found.loss * (1 - _GAIN)
             found = wider if wider.loss < found.loss else found
             if not gained:
                 break
-    bound = None if fast else solve_gram(gram, gap=max(gap, 1e-5)).bound
-    return Factor(strategy_rows(found.theta), found.loss, bound)
+    elif not fast and not large and found.theta.size:
+        found = optimize(gram, found.theta, 300, 1e-9)
+    if design is None:
+        return Factor(strategy_rows(found.theta), found.loss, None)
+    if len(design.factor) < size:
+        # few dimensions: their own rows, rescaled, may cost less than any p-Identity strategy
+        norm = float(column_norms(design.factor, "laplace").max())
+        if norm**2 * design.loss < found.loss:
+            return Factor(design.factor / norm, norm**2 * design.loss, design.bound)
+    return Factor(strategy_rows(found.theta), found.loss, design.bound)
+
+
+def _rank(gram: Array) -> int:
+    values = scipy.linalg.eigvalsh(gram, check_finite=False)
+    return int((values > 1e-10 * values[-1]).sum())

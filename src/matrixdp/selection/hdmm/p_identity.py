@@ -19,6 +19,10 @@ __all__ = ["PIdentity", "best_of", "loss_and_gradient", "optimize", "strategy_ro
 
 Array = NDArray[np.float64]
 
+#: Weights of rows stay below this, so that the identity's never vanish beside them: then the loss would be a
+#: difference of large numbers.
+_MAX_WEIGHT = 1e3
+
 
 @dataclass(frozen=True, eq=False)
 class PIdentity:
@@ -112,6 +116,7 @@ def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> PI
     True
     """
     shape = theta.shape
+    theta = np.minimum(theta, _MAX_WEIGHT)
     reference = loss_and_gradient(gram, theta)[0]
 
     def objective(flat: Array) -> tuple[float, Array]:
@@ -123,7 +128,7 @@ def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> PI
         theta.ravel(),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0.0, None)] * theta.size,
+        bounds=[(0.0, _MAX_WEIGHT)] * theta.size,
         options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": tolerance, "gtol": 1e-12},
     )
     best = np.maximum(found.x, 0.0).reshape(shape)
