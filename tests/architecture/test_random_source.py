@@ -7,6 +7,8 @@ PACKAGE = Path(matrixdp.__file__).parent
 ALLOWED = PACKAGE / "noise" / "source.py"
 #: Where searches for strategies start; a test below holds it to selection.
 SEARCHES = PACKAGE / "selection" / "starting_points.py"
+#: Where random workloads come from; a test below holds it to the workload's own room.
+WORKLOADS = PACKAGE / "workload" / "seeded.py"
 MODULES = {"random", "secrets", "numpy.random", "uuid"}
 ATTRIBUTES = {("os", "urandom"), ("os", "getrandom"), ("np", "random"), ("numpy", "random")}
 
@@ -35,7 +37,7 @@ def test_only_the_random_source_draws_randomness():
     offenders = {
         str(path.relative_to(PACKAGE)): found
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path not in (ALLOWED, SEARCHES) and (found := _mentions(path))
+        if path not in (ALLOWED, SEARCHES, WORKLOADS) and (found := _mentions(path))
     }
     assert offenders == {}
 
@@ -49,6 +51,15 @@ def test_searches_alone_use_their_starting_points():
     assert users
     assert {path.parts[0] for path in users} == {"selection"}
     assert "matrixdp.noise" not in SEARCHES.read_text(encoding="utf-8").split('"""')[2]
+
+
+def test_random_workloads_alone_use_their_generator():
+    users = [
+        str(path.relative_to(PACKAGE))
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path != WORKLOADS and "workload.seeded" in path.read_text(encoding="utf-8")
+    ]
+    assert users == ["workload/random_queries.py"]
 
 
 def test_the_check_sees_what_it_looks_for():

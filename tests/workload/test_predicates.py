@@ -12,15 +12,18 @@ from matrixdp.workload import (
     Circular,
     Identity,
     Matrix,
+    Permuted,
     Predicates,
     Prefix,
     Ranges,
     Sets,
+    Stacked,
     Suffix,
     Total,
     Width,
     arrays,
 )
+from matrixdp.workload.permuted import seeded_order
 
 
 def interval(first: int, last: int, size: int) -> np.ndarray:
@@ -54,16 +57,33 @@ def brute_force(predicates: Predicates, size: int) -> np.ndarray:
             rows = [np.array([float(code in codes) for code in range(size)]) for codes in sets]
         case Matrix(matrix=matrix):
             rows = list(matrix)
+        case Stacked(sets=stacked):
+            rows = [row for part in stacked for row in brute_force(part, size)]
+        case Permuted(predicates=inner, order=order):
+            rows = []
+            for row in brute_force(inner, size):
+                moved = np.zeros(size)
+                for place, code in enumerate(order):
+                    moved[code] = row[place]
+                rows.append(moved)
     return np.array(rows)
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Predicates, int]:
     size = draw(st.integers(1, 9))
+    parts = draw(st.lists(simple(size), min_size=1, max_size=3))
+    order = draw(st.none() | st.permutations(range(size)))
+    predicates = parts[0] if len(parts) == 1 else Stacked(tuple(parts))
+    return (predicates if order is None else Permuted(predicates, tuple(order))), size
+
+
+@st.composite
+def simple(draw: st.DrawFn, size: int) -> Predicates:
     code = st.integers(0, size - 1)
     pairs = st.tuples(code, code).map(lambda pair: (min(pair), max(pair)))
     entry = st.floats(-4, 4).map(lambda value: round(value, 2))
-    predicates = draw(
+    return draw(
         st.one_of(
             st.sampled_from([Identity(), Total(), Prefix(), Suffix(), AllRanges(), Circular()]),
             st.integers(1, size).map(Width),
@@ -76,7 +96,6 @@ def cases(draw: st.DrawFn) -> tuple[Predicates, int]:
             ),
         )
     )
-    return predicates, size
 
 
 @settings(max_examples=250, deadline=None)
@@ -127,6 +146,20 @@ def test_symmetric_sets_are_known() -> None:
     assert Prefix().symmetric(5) is None
     assert Matrix(np.array([[3.0]])).symmetric(1) == (9.0, 0.0)
     assert Sets(((),)).symmetric(1) == (0.0, 0.0)
+    assert Stacked((Identity(), Total(), Total())).symmetric(5) == (1.0, 2.0)
+    assert Stacked((Identity(), Prefix())).symmetric(5) is None
+    assert Permuted(Stacked((Identity(), Total())), (1, 0)).symmetric(2) == (1.0, 1.0)
+
+
+def test_a_stack_of_one_is_that_one() -> None:
+    assert Stacked((Prefix(),)).key(4) == Prefix().key(4)
+    assert Stacked((Prefix(), Total())).key(4) != Stacked((Total(), Prefix())).key(4)
+
+
+def test_a_seed_means_one_order_for_ever() -> None:
+    assert seeded_order(8, 3) == (5, 4, 1, 2, 3, 7, 6, 0)
+    assert sorted(seeded_order(100, 0)) == list(range(100))
+    assert len({seeded_order(50, seed) for seed in range(20)}) == 20
 
 
 AGE = Integers("age", 20, 22)
@@ -148,6 +181,8 @@ AGE = Integers("age", 20, 22)
             Circular(),
             ["20", "20-21", "20-22", "21", "21-22", "21-22 and 20", "22", "22 and 20", "22 and 20-21"],
         ),
+        (Stacked((Identity(), Total())), ["20", "21", "22", "all"]),
+        (Permuted(Prefix(), (2, 0, 1)), ["22", "22..20 (permuted)", "22..21 (permuted)"]),
     ],
 )
 def test_describe(predicates: Predicates, texts: list[str]) -> None:
@@ -186,6 +221,10 @@ def test_width_refused(width: object) -> None:
         (Sets(((-1,),)), "expected codes within 0 to 2"),
         (Sets(((1, 1),)), "expected each value once"),
         (Matrix(np.eye(2)), "found 2 columns; expected 3"),
+        (Stacked((Total(), Width(4))), "width: found 4"),
+        (Permuted(Width(4), (0, 1, 2)), "width: found 4"),
+        (Permuted(Prefix(), (0, 1)), "permuted: found an order that does not list each code from 0 to 2"),
+        (Permuted(Prefix(), (0, 1, 1)), "each code"),
     ],
 )
 def test_sets_that_do_not_fit(predicates: Predicates, message: str) -> None:
@@ -198,6 +237,8 @@ def test_empty_lists_refused() -> None:
         Ranges(())
     with pytest.raises(WorkloadError, match="at least one set"):
         Sets(())
+    with pytest.raises(WorkloadError, match="expected at least one"):
+        Stacked(())
 
 
 @pytest.mark.parametrize(

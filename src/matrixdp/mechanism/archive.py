@@ -206,7 +206,7 @@ class ArchiveReader:
             raise StorageError(f"{self.path}: no such file; expected a saved {kind}")
         try:
             self._zip = zipfile.ZipFile(self.path)
-        except (zipfile.BadZipFile, OSError, ValueError):
+        except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
             raise StorageError(f"{self.path}: not a saved {kind}, or a damaged one") from None
         try:
             self.header: dict[str, Any] = self._read_header(kind, version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -22,8 +22,8 @@ __all__ = [
     "write_workload",
 ]
 
-_ARRAYS = ("dense", "matrix", "weights")
 _REFERENCE = "$array"
+_FORMS = {"matrix", "permuted"}
 
 
 def write_workload(workload: Workload, archive: ArchiveWriter) -> dict[str, object]:
@@ -42,24 +42,48 @@ def write_workload(workload: Workload, archive: ArchiveWriter) -> dict[str, obje
     }
 
 
-def _without_arrays(value: Any, archive: ArchiveWriter) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    result = {}
-    for key, item in value.items():
-        if key in _ARRAYS and isinstance(item, list):
-            result[key] = {_REFERENCE: archive.add(np.asarray(item, dtype=np.float64))}
+def _each_array(entry: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return an entry with what stands where it may hold an array changed.
+
+    Names of attributes are no keys: an attribute may be called ``matrix`` or ``weights``.
+    """
+    result: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key in ("dense", "weights"):
+            result[key] = change(value)
+        elif key in ("product", "any", "by") and isinstance(value, Mapping):
+            result[key] = {name: _each_matrix(form, change) for name, form in value.items()}
+        elif key == "predicates" and isinstance(value, Mapping) and not _FORMS & set(value):
+            result[key] = {kind: _each_matrix(form, change) for kind, form in value.items()}
+        elif key == "predicates":
+            result[key] = _each_matrix(value, change)
         else:
-            result[key] = _without_arrays(item, archive)
+            result[key] = value
     return result
 
 
-def _with_arrays(value: Any, archive: ArchiveReader) -> Any:
-    if not isinstance(value, Mapping):
+def _each_matrix(form: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a predicate set with its matrices changed."""
+    if isinstance(form, list):
+        return [_each_matrix(item, change) for item in form]
+    if isinstance(form, Mapping) and "matrix" in form:
+        return {**form, "matrix": change(form["matrix"])}
+    if isinstance(form, Mapping) and "permuted" in form:
+        return {**form, "permuted": _each_matrix(form["permuted"], change)}
+    return form
+
+
+def _without_arrays(entry: Mapping[str, Any], archive: ArchiveWriter) -> dict[str, Any]:
+    return _each_array(entry, lambda array: {_REFERENCE: archive.add(np.asarray(array, dtype=np.float64))})
+
+
+def _with_arrays(entry: Any, archive: ArchiveReader) -> Any:
+    def read(value: Any) -> Any:
+        if isinstance(value, Mapping) and set(value) == {_REFERENCE}:
+            return archive.array(value[_REFERENCE])
         return value
-    if set(value) == {_REFERENCE}:
-        return archive.array(value[_REFERENCE])
-    return {key: _with_arrays(item, archive) for key, item in value.items()}
+
+    return _each_array(entry, read) if isinstance(entry, Mapping) else entry
 
 
 def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload:

@@ -140,7 +140,7 @@ def entry_from_spec(
     Returns
     -------
     Entry
-        What ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` would return.
+        What ``marginals``, ``kway`` or another builder would return.
 
     Raises
     ------

@@ -152,18 +152,21 @@ class DenseModel(_Options):
 
     dense: Annotated[Any, WithJsonSchema(schemas.ARRAY)]
     attributes: Annotated[Any, WithJsonSchema(schemas.NAMES)]
+    by: Annotated[Any, WithJsonSchema(schemas.PRODUCT)] = None
 
 
 class AnyModel(_Options):
     """Every combination of one predicate of each set, joined by OR."""
 
     any: Annotated[Any, WithJsonSchema(schemas.PRODUCT)]
+    by: Annotated[Any, WithJsonSchema(schemas.PRODUCT)] = None
 
 
 class CellsModel(_Options):
     """Predicates over merged attributes, each a union of boxes of cells."""
 
     cells: Annotated[Any, WithJsonSchema(schemas.CELLS)]
+    by: Annotated[Any, WithJsonSchema(schemas.PRODUCT)] = None
 
 
 def entry_kind(written: object) -> str | None:

@@ -233,7 +233,7 @@ def _with_paths(written: Mapping[str, object], base: Path) -> dict[str, object]:
         key: _resolved(value, base) if key in ("dense", "weights") else value
         for key, value in written.items()
     }
-    for key in ("product", "any"):
+    for key in ("product", "any", "by"):
         sets = result.get(key)
         if isinstance(sets, Mapping):
             result[key] = {name: _predicates(form, base) for name, form in sets.items()}
@@ -250,6 +250,8 @@ def _predicates(form: object, base: Path) -> object:
         return [_predicates(item, base) for item in form]
     if isinstance(form, Mapping) and "matrix" in form:
         return {**form, "matrix": _resolved(form["matrix"], base)}
+    if isinstance(form, Mapping) and "permuted" in form:
+        return {**form, "permuted": _predicates(form["permuted"], base)}
     return form
 
 

@@ -53,12 +53,31 @@ _PREDICATES: Schema = {
         _one("matrix", ARRAY),
     ]
 }
-_PREDICATES["anyOf"].append({"type": "array", "minItems": 1, "items": {"anyOf": [*_PREDICATES["anyOf"]]}})
+_SIMPLE: Schema = {"anyOf": [*_PREDICATES["anyOf"]]}
+_STACK: Schema = {"type": "array", "minItems": 1, "items": _SIMPLE}
+_PERMUTED: Schema = {
+    "type": "object",
+    "properties": {
+        "permuted": {"anyOf": [*_SIMPLE["anyOf"], _STACK]},
+        "seed": {"type": "integer"},
+        "order": _VALUES,
+    },
+    "required": ["permuted"],
+    "additionalProperties": False,
+    "minProperties": 2,
+    "maxProperties": 2,
+}
+_PREDICATES["anyOf"] += [
+    _PERMUTED,
+    {"type": "array", "minItems": 1, "items": {"anyOf": [*_SIMPLE["anyOf"], _PERMUTED]}},
+]
 PRODUCT: Schema = {"type": "object", "additionalProperties": _PREDICATES}
 _BOX: Schema = {
     "type": "object",
     "minProperties": 1,
-    "additionalProperties": {"anyOf": [SCALAR, {"type": "array", "minItems": 1, "items": SCALAR}]},
+    "additionalProperties": {
+        "anyOf": [SCALAR, _VALUES | {"minItems": 1}, _one("range", _VALUES | {"minItems": 2, "maxItems": 2})]
+    },
 }
 CELLS: Schema = {
     "type": "array",

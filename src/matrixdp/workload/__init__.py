@@ -1,6 +1,8 @@
 """Workloads: what is asked of a table, as query groups over a public domain."""
 
+from matrixdp.workload import families
 from matrixdp.workload.builders import dense, kway, marginals, pairwise, product
+from matrixdp.workload.crossed import Crossed
 from matrixdp.workload.disjunctions import CellSets, Disjunctions
 from matrixdp.workload.entry_error import EntryError
 from matrixdp.workload.groups import (
@@ -16,6 +18,7 @@ from matrixdp.workload.groups import (
     renamed,
 )
 from matrixdp.workload.merged_builders import cells, disjunction
+from matrixdp.workload.permuted import Permuted
 from matrixdp.workload.predicates import (
     AllRanges,
     Circular,
@@ -38,6 +41,7 @@ __all__ = [
     "AllRanges",
     "CellSets",
     "Circular",
+    "Crossed",
     "DenseGroup",
     "Disjunctions",
     "Entry",
@@ -46,6 +50,7 @@ __all__ = [
     "Identity",
     "Matrix",
     "MatrixRows",
+    "Permuted",
     "Predicates",
     "Prefix",
     "ProductGroup",
@@ -62,6 +67,7 @@ __all__ = [
     "check_weights",
     "dense",
     "disjunction",
+    "families",
     "kway",
     "marginals",
     "pairwise",

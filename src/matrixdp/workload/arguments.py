@@ -18,6 +18,7 @@ __all__ = [
     "cell_limit",
     "entry_options",
     "number_of_attributes",
+    "predicate_forms",
     "predicates_by_kind",
     "sequence_of",
     "which_marginals",
@@ -141,6 +142,42 @@ def cell_limit(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise EntryError(("max_cells",), describe_value(value), "an integer of at least 1")
     return int(value)
+
+
+def predicate_forms(
+    written: object, path: Path, more: Mapping[str, object] | None = None
+) -> dict[str, PredicateForm]:
+    """Return the predicate sets of attributes.
+
+    Parameters
+    ----------
+    written : object
+        What the user gave: a mapping of attributes to predicate sets.
+    path : tuple of str or int
+        Where it stands, for messages.
+    more : mapping of str to object, optional
+        Sets of further attributes.
+
+    Raises
+    ------
+    EntryError
+        If it is not such a mapping, or an attribute is given twice.
+
+    Examples
+    --------
+    >>> list(predicate_forms({"age": "prefix"}, ("product",), {"sex": "identity"}))
+    ['age', 'sex']
+    """
+    if not isinstance(written, Mapping):
+        raise EntryError(path, describe_value(written), "a mapping of attributes to predicate sets")
+    forms: dict[str, PredicateForm] = {}
+    for attribute, form in [*written.items(), *(more or {}).items()]:
+        if not isinstance(attribute, str):
+            raise EntryError(path, f"the key {describe_value(attribute)}", "the name of an attribute")
+        if attribute in forms:
+            raise EntryError((*path, attribute), "the attribute a second time", "each attribute once")
+        forms[attribute] = PredicateForm.parse(form, (*path, attribute))
+    return forms
 
 
 def predicates_by_kind(written: object) -> PredicateForm | Mapping[str, PredicateForm]:

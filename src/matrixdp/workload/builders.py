@@ -15,6 +15,7 @@ from matrixdp.workload.arguments import (
     cell_limit,
     entry_options,
     number_of_attributes,
+    predicate_forms,
     predicates_by_kind,
     sequence_of,
     which_marginals,
@@ -189,9 +190,9 @@ def product(
     **predicates : predicate set
         By attribute: ``identity``, ``total``, ``prefix``, ``suffix``, ``range`` (all ranges), ``circular``
         (every start, lengths 1 to n), ``{"width": k}``, ``{"ranges": [[first, last], ...]}``,
-        ``{"sets": [[value, ...], ...]}`` or ``{"matrix": array or path}``. Ranges and sets are in values of
-        the attribute: ranges inclusive on integers and categories, ``[a, b)`` on bins. Attributes that are
-        not named are totals.
+        ``{"sets": [[value, ...], ...]}``, ``{"matrix": array or path}``, ``{"permuted": set, "seed": 1}``,
+        or a list of these, stacked. Ranges and sets are in values of the attribute: ranges inclusive on
+        integers and categories, ``[a, b)`` on bins. Attributes that are not named are totals.
 
     Returns
     -------
@@ -213,16 +214,7 @@ def product(
     >>> group.name, group.queries
     ('sex, age: identity x ranges', 4)
     """
-    given = {} if attributes is None else attributes
-    if not isinstance(given, Mapping):
-        raise EntryError(("product",), describe_value(given), "a mapping of attributes to predicate sets")
-    forms: dict[str, PredicateForm] = {}
-    for attribute, written in [*given.items(), *predicates.items()]:
-        if not isinstance(attribute, str):
-            raise EntryError(("product",), f"the key {describe_value(attribute)}", "the name of an attribute")
-        if attribute in forms:
-            raise EntryError(("product", attribute), "the attribute a second time", "each attribute once")
-        forms[attribute] = PredicateForm.parse(written, ("product", attribute))
+    forms = predicate_forms({} if attributes is None else attributes, ("product",), predicates)
     return ProductEntry(forms, entry_options(weight, weights, name))
 
 
@@ -283,6 +275,7 @@ def dense(
     weight: float = 1.0,
     weights: Source | None = None,
     name: str | None = None,
+    by: Mapping[str, object] | None = None,
 ) -> DenseEntry:
     """Return an entry whose queries are the rows of a matrix over the cells of a few attributes.
 
@@ -295,9 +288,11 @@ def dense(
     weight : float
         Multiplies the variance of the queries in the objective.
     weights : array or path, optional
-        One weight for each query.
+        One weight for each query, row-major: the rows, then the attributes of `by` as written.
     name : str, optional
         What the group is called.
+    by : mapping of str to predicate set, optional
+        Predicate sets of other attributes: each row is asked within every combination of their predicates.
 
     Returns
     -------
@@ -323,4 +318,4 @@ def dense(
     if not names:
         raise EntryError(("attributes",), describe_value(attributes), "a list of at least one attribute")
     array = given_array(matrix, ("dense",), "a finite matrix with a row for each query", axes=2)
-    return DenseEntry(array, names, entry_options(weight, weights, name))
+    return DenseEntry(array, names, predicate_forms(by or {}, ("by",)), entry_options(weight, weights, name))

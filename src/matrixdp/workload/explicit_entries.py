@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, final
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
+from matrixdp.workload.crossed import merged_group
 from matrixdp.workload.entry_error import EntryError, Path
 from matrixdp.workload.entry_options import MAX_GROUPS, Options, domain_order, find_attribute, narrowed
 from matrixdp.workload.groups import AbsoluteDifferences, DenseGroup, Group, MatrixRows, Sums
+from matrixdp.workload.predicate_form import PredicateForm, by_spec
 from matrixdp.workload.predicate_set import Array
 
 __all__ = ["DenseEntry", "PairwiseEntry"]
@@ -109,12 +112,15 @@ class DenseEntry:
         Shape (queries, cells), cells row-major in the order of `attributes`.
     attributes : tuple of str
         The attributes, in the order that the user wrote.
+    by : mapping of str to PredicateForm
+        The sets of other attributes, within which everything is asked.
     options : Options
         The weight, weights and name.
     """
 
     matrix: Array
     attributes: tuple[str, ...]
+    by: Mapping[str, PredicateForm]
     options: Options
 
     def expand(self, domain: Domain) -> list[Group]:
@@ -145,18 +151,10 @@ class DenseEntry:
         order = domain_order(domain, self.attributes)
         matrix = self.matrix.reshape(rows, *sizes).transpose(0, *(position + 1 for position in order))
         ordered = [attributes[position] for position in order]
-        return [
-            DenseGroup(
-                self.options.group_name(ordered, ["dense"], single=True),
-                tuple(a.name for a in ordered),
-                MatrixRows(matrix.reshape(rows, columns)),
-                tuple(a.size for a in ordered),
-                self.options.weight,
-                self.options.weights_for([rows], [0]),
-            )
-        ]
+        content = MatrixRows(matrix.reshape(rows, columns))
+        return [merged_group(domain, ordered, content, "dense", self.by, self.options, ([rows], [0]))]
 
     def to_spec(self) -> dict[str, object]:
         """Return the entry as a mapping with the keys of a specification, arrays as lists."""
         spec: dict[str, object] = {"dense": self.matrix.tolist(), "attributes": list(self.attributes)}
-        return spec | self.options.to_spec()
+        return spec | by_spec(self.by) | self.options.to_spec()

@@ -8,20 +8,23 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from matrixdp.workload.arguments import entry_options
-from matrixdp.workload.entry_error import EntryError, describe_value
-from matrixdp.workload.merged_entries import CellsEntry, Condition, DisjunctionEntry
-from matrixdp.workload.predicate_form import PredicateForm
+from matrixdp.workload.arguments import entry_options, predicate_forms
+from matrixdp.workload.entry_error import EntryError, Path, describe_value
+from matrixdp.workload.merged_entries import CellsEntry, Condition, DisjunctionEntry, Span
 
 __all__ = ["cells", "disjunction"]
 
 Source = ArrayLike | str | os.PathLike[str]
+
+_LISTS = (list, tuple, range, np.ndarray)
+_VALUES = "one value of the attribute, a list of values, or {range: [first, last]}"
 
 
 def disjunction(
     attributes: Mapping[str, object] | None = None,
     /,
     *,
+    by: Mapping[str, object] | None = None,
     weight: float = 1.0,
     weights: Source | None = None,
     name: str | None = None,
@@ -32,11 +35,13 @@ def disjunction(
     Parameters
     ----------
     attributes : mapping of str to predicate set, optional
-        For attributes whose names are not Python names, or are `weight`, `weights` or `name`.
+        For attributes whose names are not Python names, or are `by`, `weight`, `weights` or `name`.
+    by : mapping of str to predicate set, optional
+        Predicate sets of other attributes: each disjunction is asked within every combination of them.
     weight : float
         Multiplies the variance of the queries in the objective.
     weights : array or path, optional
-        One weight for each query, row-major in the order of the attributes as written.
+        One weight for each query, row-major in the order of the attributes as written, those of `by` last.
     name : str, optional
         What the group is called.
     **predicates : predicate set
@@ -60,25 +65,19 @@ def disjunction(
     >>> group.queries, group.content.describe(domain, group.attributes)[0]
     (2, 'sex female or age 0-17')
     """
-    given = {} if attributes is None else attributes
-    if not isinstance(given, Mapping):
-        raise EntryError(("any",), describe_value(given), "a mapping of attributes to predicate sets")
-    forms: dict[str, PredicateForm] = {}
-    for attribute, written in [*given.items(), *predicates.items()]:
-        if not isinstance(attribute, str):
-            raise EntryError(("any",), f"the key {describe_value(attribute)}", "the name of an attribute")
-        if attribute in forms:
-            raise EntryError(("any", attribute), "the attribute a second time", "each attribute once")
-        forms[attribute] = PredicateForm.parse(written, ("any", attribute))
+    forms = predicate_forms({} if attributes is None else attributes, ("any",), predicates)
     if len(forms) < 2:
         raise EntryError(
-            ("any",), f"{len(forms)} attributes", "at least two to join by OR; `product` asks about one"
+            ("any",),
+            f"{len(forms)} attribute{'s' * (not forms)}",
+            "at least two to join by OR; `product` asks about one",
         )
-    return DisjunctionEntry(forms, entry_options(weight, weights, name))
+    return DisjunctionEntry(forms, predicate_forms(by or {}, ("by",)), entry_options(weight, weights, name))
 
 
 def cells(
     queries: Iterable[Iterable[Mapping[str, object]] | Mapping[str, object]],
+    by: Mapping[str, object] | None = None,
     weight: float = 1.0,
     weights: Source | None = None,
     name: str | None = None,
@@ -88,13 +87,15 @@ def cells(
     Parameters
     ----------
     queries : list of (list of) mapping
-        For each query one box or a list of boxes: a mapping of attributes to the value, or the list of
-        values, that a record must have; attributes that a box does not name may have any. A record counts
-        if it is in at least one of the boxes.
+        For each query one box or a list of boxes: a mapping of attributes to the value, the list of values,
+        or the range ``{"range": [first, last]}``, that a record must have; attributes that a box does not
+        name may have any. A record counts if it is in at least one of the boxes.
+    by : mapping of str to predicate set, optional
+        Predicate sets of other attributes: each query is asked within every combination of them.
     weight : float
         Multiplies the variance of the queries in the objective.
     weights : array or path, optional
-        One weight for each query.
+        One weight for each query, row-major: the queries, then the attributes of `by` as written.
     name : str, optional
         What the group is called.
 
@@ -129,7 +130,7 @@ def cells(
             raise EntryError(("cells", row), "an empty list", "at least one box")
     if not found:
         raise EntryError(("cells",), "an empty list", "at least one query")
-    return CellsEntry(tuple(found), entry_options(weight, weights, name))
+    return CellsEntry(tuple(found), predicate_forms(by or {}, ("by",)), entry_options(weight, weights, name))
 
 
 def _box(written: object, row: int, place: int) -> Mapping[str, Condition]:
@@ -139,10 +140,25 @@ def _box(written: object, row: int, place: int) -> Mapping[str, Condition]:
         )
     box: dict[str, Condition] = {}
     for name, value in written.items():
-        values = list(value) if isinstance(value, list | tuple | range | np.ndarray) else [value]
-        if not isinstance(name, str) or not values:
-            raise EntryError(
-                ("cells", row, place, str(name)), describe_value(value), "one value of the attribute or more"
-            )
-        box[name] = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
+        path: Path = ("cells", row, place, str(name))
+        if not isinstance(name, str):
+            raise EntryError(path, f"the key {describe_value(name)}", "the name of an attribute")
+        if isinstance(value, Mapping):
+            ends = value.get("range")
+            if set(value) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
+                raise EntryError(path, describe_value(value), _VALUES)
+            low, high = _scalars(ends, path)
+            box[name] = Span(low, high)
+            continue
+        box[name] = _scalars(list(value) if isinstance(value, _LISTS) else [value], path)
+        if not box[name]:
+            raise EntryError(path, "an empty list", _VALUES)
     return box
+
+
+def _scalars(values: Iterable[object], path: Path) -> tuple[object, ...]:
+    plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    for value in plain:
+        if not isinstance(value, str | bool | int | float):
+            raise EntryError(path, describe_value(value), _VALUES)
+    return plain

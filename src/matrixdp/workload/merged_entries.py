@@ -15,16 +15,28 @@ import numpy as np
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import DomainError, TooLargeError, WorkloadError
 from matrixdp.workload.arrays import MAX_EXPLICIT_ENTRIES
+from matrixdp.workload.crossed import merged_group
 from matrixdp.workload.disjunctions import CellSets, Disjunctions
 from matrixdp.workload.entry_error import EntryError, Path, describe_value
 from matrixdp.workload.entry_options import Options, domain_order, find_attribute
-from matrixdp.workload.groups import DenseGroup, Group
-from matrixdp.workload.predicate_form import PredicateForm
+from matrixdp.workload.groups import Group
+from matrixdp.workload.predicate_form import PredicateForm, by_spec
+from matrixdp.workload.predicate_set import Array
 
-__all__ = ["CellsEntry", "DisjunctionEntry"]
+__all__ = ["CellsEntry", "Condition", "DisjunctionEntry", "Span"]
 
-Condition = tuple[object, ...]
-"""The values of an attribute that a condition allows, as the user wrote them."""
+
+@final
+@dataclass(frozen=True)
+class Span:
+    """A range of values, as the user wrote its ends."""
+
+    low: object
+    high: object
+
+
+Condition = tuple[object, ...] | Span
+"""The values of an attribute that a condition allows, as the user wrote them: listed, or a range."""
 
 
 @final
@@ -36,11 +48,14 @@ class DisjunctionEntry:
     ----------
     predicates : mapping of str to PredicateForm
         The sets, in the order that the user wrote.
+    by : mapping of str to PredicateForm
+        The sets of other attributes, within which everything is asked.
     options : Options
         The weight, weights and name.
     """
 
     predicates: Mapping[str, PredicateForm]
+    by: Mapping[str, PredicateForm]
     options: Options
 
     def expand(self, domain: Domain) -> list[Group]:
@@ -75,21 +90,13 @@ class DisjunctionEntry:
             raise EntryError(
                 ("any",), "a predicate with entries other than 0 and 1", "sets of values, joined by OR"
             ) from None
-        return [
-            DenseGroup(
-                self.options.group_name(ordered, [" or ".join(texts)], single=True),
-                tuple(a.name for a in ordered),
-                content,
-                sizes,
-                self.options.weight,
-                self.options.weights_for(counts, order),
-            )
-        ]
+        text = " or ".join(texts)
+        return [merged_group(domain, ordered, content, text, self.by, self.options, (counts, order))]
 
     def to_spec(self) -> dict[str, object]:
         """Return the entry as a mapping with the keys of a specification, arrays as lists."""
         predicates = {name: form.to_spec() for name, form in self.predicates.items()}
-        return {"any": predicates} | self.options.to_spec()
+        return {"any": predicates} | by_spec(self.by) | self.options.to_spec()
 
 
 @final
@@ -101,11 +108,14 @@ class CellsEntry:
     ----------
     queries : tuple of tuple of mapping
         For each query its boxes: the allowed values of some attributes; of the others all are.
+    by : mapping of str to PredicateForm
+        The sets of other attributes, within which everything is asked.
     options : Options
         The weight, weights and name.
     """
 
     queries: tuple[tuple[Mapping[str, Condition], ...], ...]
+    by: Mapping[str, PredicateForm]
     options: Options
 
     @property
@@ -142,50 +152,58 @@ class CellsEntry:
                 "entries. Use fewer queries or attributes"
             )
         rows = np.zeros((len(self.queries), *sizes))
+        texts = []
         for row, boxes in enumerate(self.queries):
+            found = []
             for place, box in enumerate(boxes):
-                allowed = np.ones(())
+                allowed, parts = np.ones(()), []
                 for attribute in attributes:
                     own = np.ones(attribute.size)
                     if attribute.name in box:
-                        own = _allowed(attribute, box[attribute.name], ("cells", row, place, attribute.name))
+                        path = ("cells", row, place, attribute.name)
+                        own, text = _allowed(attribute, box[attribute.name], path)
+                        parts.append(f"{attribute.name} {text}")
                     allowed = np.multiply.outer(allowed, own)
                 rows[row] = np.maximum(rows[row], allowed)
-        content = CellSets(rows.reshape(len(rows), cells), tuple(_text(boxes) for boxes in self.queries))
-        return [
-            DenseGroup(
-                self.options.group_name(attributes, ["cells"], single=True),
-                tuple(a.name for a in attributes),
-                content,
-                sizes,
-                self.options.weight,
-                self.options.weights_for([len(rows)], [0]),
-            )
-        ]
+                found.append(" and ".join(parts))
+            texts.append(" or ".join(found))
+        content = CellSets(rows.reshape(len(rows), cells), tuple(texts))
+        inner = ([len(rows)], [0])
+        return [merged_group(domain, attributes, content, "cells", self.by, self.options, inner)]
 
     def to_spec(self) -> dict[str, object]:
         """Return the entry as a mapping with the keys of a specification, arrays as lists."""
         queries = [
-            [{name: list(values) for name, values in box.items()} for box in boxes] for boxes in self.queries
+            [{name: _written(c) for name, c in box.items()} for box in boxes] for boxes in self.queries
         ]
-        return {"cells": queries} | self.options.to_spec()
+        return {"cells": queries} | by_spec(self.by) | self.options.to_spec()
 
 
-def _allowed(attribute: Attribute, values: Condition, path: Path) -> np.ndarray:
+def _written(condition: Condition) -> object:
+    if isinstance(condition, Span):
+        return {"range": [condition.low, condition.high]}
+    return list(condition)
+
+
+def _allowed(attribute: Attribute, condition: Condition, path: Path) -> tuple[Array, str]:
+    """Return the values that a condition allows, as entries 0 and 1, and as text."""
     found = np.zeros(attribute.size)
-    for value in values:
+    if isinstance(condition, Span):
+        low, high = condition.low, condition.high
         try:
-            found[attribute.code_of(value)] = 1.0
+            first, last = attribute.code_range(low, high)
         except DomainError as error:
             raise EntryError(
-                path, describe_value(value), f"a value of {attribute.name!r} ({error})"
+                (*path, "range"), describe_value([low, high]), f"a range of {attribute.name!r} ({error})"
             ) from None
-    return found
-
-
-def _text(boxes: tuple[Mapping[str, Condition], ...]) -> str:
-    texts = []
-    for box in boxes:
-        parts = [f"{name} {' | '.join(str(value) for value in values)}" for name, values in box.items()]
-        texts.append(" and ".join(parts))
-    return " or ".join(texts)
+        found[first : last + 1] = 1.0
+        return found, attribute.range_label(first, last)
+    codes = []
+    for value in condition:
+        try:
+            codes.append(attribute.code_of(value))
+        except DomainError as error:
+            expected = f"a value of {attribute.name!r} ({error})"
+            raise EntryError(path, describe_value(value), expected) from None
+    found[codes] = 1.0
+    return found, " | ".join(attribute.label(code) for code in codes)

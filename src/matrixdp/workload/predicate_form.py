@@ -16,6 +16,7 @@ from matrixdp.domain.suggestions import closest
 from matrixdp.errors import DomainError
 from matrixdp.workload.arrays import given_array
 from matrixdp.workload.entry_error import EntryError, Path, describe_value
+from matrixdp.workload.permuted import Permuted, seeded_order
 from matrixdp.workload.predicates import (
     AllRanges,
     Circular,
@@ -31,9 +32,19 @@ from matrixdp.workload.predicates import (
 )
 from matrixdp.workload.stacked import Stacked
 
-__all__ = ["NAMED_PREDICATES", "PredicateForm"]
+__all__ = ["NAMED_PREDICATES", "PredicateForm", "by_spec"]
 
-Content = int | Matrix | tuple[tuple[object, ...], ...] | tuple["PredicateForm", ...] | None
+
+@final
+@dataclass(frozen=True, eq=False)
+class _PermutedForm:
+    """A set, and the order in which it sees the values: that of a seed, or one listed."""
+
+    form: PredicateForm
+    order: int | tuple[object, ...]
+
+
+Content = int | Matrix | tuple[tuple[object, ...], ...] | tuple["PredicateForm", ...] | _PermutedForm | None
 
 NAMED_PREDICATES: Mapping[str, Predicates] = {
     "identity": Identity(),
@@ -45,12 +56,13 @@ NAMED_PREDICATES: Mapping[str, Predicates] = {
 }
 """The predicate sets that need nothing but their name."""
 
-_KEYS = ("width", "ranges", "sets", "matrix", "stack")
+_KEYS = ("width", "ranges", "sets", "matrix", "permuted")
 _FORMS = (
     "identity, total, prefix, suffix, range, circular, "
-    "{width: k}, {ranges: [[first, last], ...]}, {sets: [[value, ...], ...]}, {matrix: file.npy} "
-    "or a list of these"
+    "{width: k}, {ranges: [[first, last], ...]}, {sets: [[value, ...], ...]}, {matrix: file.npy}, "
+    "{permuted: set, seed: 1}"
 )
+_EVERY_FORM = f"{_FORMS} or a list of these"
 
 
 @final
@@ -61,10 +73,11 @@ class PredicateForm:
     Parameters
     ----------
     kind : str
-        A name of `NAMED_PREDICATES`, or ``width``, ``ranges``, ``sets``, ``matrix`` or ``stack``.
+        A name of `NAMED_PREDICATES`, or ``width``, ``ranges``, ``sets``, ``matrix``, ``permuted`` or
+        ``stack``.
     content : object
-        The width, the list of ranges or of sets in values of the attribute, the predicates of the matrix, or
-        the forms that are stacked; None for a name.
+        The width, the list of ranges or of sets in values of the attribute, the predicates of the matrix, the
+        set and the order, or the forms that are stacked; None for a name.
 
     Examples
     --------
@@ -83,8 +96,8 @@ class PredicateForm:
         Parameters
         ----------
         written : object
-            A name, a mapping with one of ``width``, ``ranges``, ``sets``, ``matrix`` and ``stack``, a list of
-            these (which are stacked), or a form.
+            A name, a mapping with one of ``width``, ``ranges``, ``sets``, ``matrix`` and ``permuted``, a list
+            of these (which are stacked), or a form.
         path : tuple of str or int
             Where it stands, for messages.
 
@@ -101,19 +114,23 @@ class PredicateForm:
             if written not in NAMED_PREDICATES:
                 close = closest(written, (*NAMED_PREDICATES, *_KEYS)) if written else ""
                 ending = close if "did you mean" in close else ""
-                raise EntryError(path, describe_value(written), _FORMS + ending)
+                raise EntryError(path, describe_value(written), _EVERY_FORM + ending)
             return cls(written)
         if isinstance(written, list | tuple) and written:
+            for position, item in enumerate(written):
+                if isinstance(item, list | tuple):
+                    raise EntryError((*path, position), describe_value(item), _FORMS)
             return cls("stack", tuple(cls.parse(item, (*path, i)) for i, item in enumerate(written)))
         if not isinstance(written, Mapping):
-            raise EntryError(path, describe_value(written), _FORMS)
+            raise EntryError(path, describe_value(written), _EVERY_FORM)
+        if "permuted" in written:
+            return cls("permuted", _parse_permuted(written, path))
         keys = list(written)
         if len(keys) != 1 or keys[0] not in _KEYS:
             wrong = [key for key in keys if key not in _KEYS]
-            ending = closest(str(wrong[0]), _KEYS) if wrong else ""
-            raise EntryError(
-                path, describe_value(written), _FORMS + (ending if "did you mean" in ending else "")
-            )
+            close = closest(str(wrong[0]), _KEYS) if wrong else ""
+            ending = close if "did you mean" in close else ""
+            raise EntryError(path, describe_value(written), _EVERY_FORM + ending)
         kind, value = keys[0], written[keys[0]]
         return cls(kind, _PARSERS[kind](value, (*path, kind)))
 
@@ -122,6 +139,8 @@ class PredicateForm:
         """What the set is called in the names of groups."""
         if self.kind == "stack" and isinstance(self.content, tuple):
             return " + ".join(form.text for form in self.content if isinstance(form, PredicateForm))
+        if isinstance(self.content, _PermutedForm):
+            return f"permuted {self.content.form.text}"
         return f"width {self.content}" if self.kind == "width" else self.kind
 
     def to_spec(self) -> object:
@@ -130,6 +149,10 @@ class PredicateForm:
             return self.kind
         if isinstance(self.content, Matrix):
             return {"matrix": self.content.matrix.tolist()}
+        if isinstance(self.content, _PermutedForm):
+            order = self.content.order
+            how = {"seed": order} if isinstance(order, int) else {"order": list(order)}
+            return {"permuted": self.content.form.to_spec(), **how}
         if isinstance(self.content, tuple):
             forms = [form.to_spec() for form in self.content if isinstance(form, PredicateForm)]
             return forms or {self.kind: [list(v) for v in self.content if isinstance(v, tuple)]}
@@ -152,7 +175,7 @@ class PredicateForm:
         """
         if self.content is None:
             return NAMED_PREDICATES[self.kind]
-        path = (*path, self.kind)
+        path, inner = (*path, self.kind), path
         if isinstance(self.content, Matrix):
             columns = self.content.matrix.shape[1]
             if columns != attribute.size:
@@ -165,14 +188,41 @@ class PredicateForm:
         if isinstance(self.content, tuple):
             if self.kind == "stack":
                 forms = [form for form in self.content if isinstance(form, PredicateForm)]
-                inner = path[:-1]
                 return Stacked(tuple(form.on(attribute, (*inner, i)) for i, form in enumerate(forms)))
             items = tuple(values for values in self.content if isinstance(values, tuple))
             return (_ranges_on if self.kind == "ranges" else _sets_on)(items, attribute, path)
+        if isinstance(self.content, _PermutedForm):
+            order = _order_on(self.content.order, attribute, (*inner, "order"))
+            return Permuted(self.content.form.on(attribute, path), order)
         width = Width(self.content)
         if width.width > attribute.size:
             raise EntryError(path, str(width.width), f"at most {attribute.size}, the attribute's size")
         return width
+
+
+def by_spec(by: Mapping[str, PredicateForm]) -> dict[str, object]:
+    """Return the key ``by`` of a specification, left out where it is empty.
+
+    Parameters
+    ----------
+    by : mapping of str to PredicateForm
+        The sets by attribute.
+
+    Examples
+    --------
+    >>> by_spec({"sex": PredicateForm("identity")}), by_spec({})
+    ({'by': {'sex': 'identity'}}, {})
+    """
+    return {"by": {name: form.to_spec() for name, form in by.items()}} if by else {}
+
+
+def _order_on(order: int | tuple[object, ...], attribute: Attribute, path: Path) -> tuple[int, ...]:
+    if isinstance(order, int):
+        return seeded_order(attribute.size, order)
+    codes = _codes_of(order, attribute, path)
+    if len(codes) != attribute.size:
+        raise EntryError(path, f"{len(codes)} values", f"each of the {attribute.size} values once")
+    return codes
 
 
 def _ranges_on(items: tuple[tuple[object, ...], ...], attribute: Attribute, path: Path) -> Ranges:
@@ -187,20 +237,21 @@ def _ranges_on(items: tuple[tuple[object, ...], ...], attribute: Attribute, path
 
 
 def _sets_on(items: tuple[tuple[object, ...], ...], attribute: Attribute, path: Path) -> Sets:
-    sets = []
-    for position, values in enumerate(items):
-        codes: dict[int, None] = {}
-        for place, value in enumerate(values):
-            where, found = (*path, position, place), describe_value(value)
-            try:
-                code = attribute.code_of(value)
-            except DomainError as error:
-                raise EntryError(where, found, f"{_value_of(attribute)} ({error})") from None
-            if code in codes:
-                raise EntryError(where, f"{found} again", "each value once in a set")
-            codes[code] = None
-        sets.append(tuple(codes))
-    return Sets(tuple(sets))
+    return Sets(tuple(_codes_of(v, attribute, (*path, position)) for position, v in enumerate(items)))
+
+
+def _codes_of(values: tuple[object, ...], attribute: Attribute, path: Path) -> tuple[int, ...]:
+    codes: dict[int, None] = {}
+    for place, value in enumerate(values):
+        where, found = (*path, place), describe_value(value)
+        try:
+            code = attribute.code_of(value)
+        except DomainError as error:
+            raise EntryError(where, found, f"{_value_of(attribute)} ({error})") from None
+        if code in codes:
+            raise EntryError(where, f"{found} again", "each value once in a set")
+        codes[code] = None
+    return tuple(codes)
 
 
 def _range_of(attribute: Attribute) -> str:
@@ -233,18 +284,18 @@ def _parse_list(value: object, path: Path, expected: str) -> list[tuple[object, 
         value = value.tolist()
     if not isinstance(value, list | tuple) or not value:
         raise EntryError(path, describe_value(value), f"a list of at least one {expected}")
-    items = []
-    for position, written in enumerate(value):
-        item = list(written) if isinstance(written, range) else written
-        if not isinstance(item, list | tuple):
-            raise EntryError((*path, position), describe_value(item), f"a {expected}")
-        for place, member in enumerate(item):
-            if not isinstance(member, str | bool | int | float | np.generic):
-                raise EntryError(
-                    (*path, position, place), describe_value(member), "one value of the attribute"
-                )
-        items.append(tuple(m.item() if isinstance(m, np.generic) else m for m in item))
-    return items
+    expected = f"a {expected}"
+    return [_parse_values(item, (*path, position), expected) for position, item in enumerate(value)]
+
+
+def _parse_values(value: object, path: Path, expected: str) -> tuple[object, ...]:
+    item = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(item, list | tuple | range):
+        raise EntryError(path, describe_value(item), expected)
+    for place, member in enumerate(item):
+        if not isinstance(member, str | bool | int | float | np.generic):
+            raise EntryError((*path, place), describe_value(member), "one value of the attribute")
+    return tuple(m.item() if isinstance(m, np.generic) else m for m in item)
 
 
 def _parse_ranges(value: object, path: Path) -> tuple[tuple[object, ...], ...]:
@@ -259,10 +310,20 @@ def _parse_sets(value: object, path: Path) -> tuple[tuple[object, ...], ...]:
     return tuple(_parse_list(value, path, "set [value, ...]"))
 
 
-def _parse_stack(value: object, path: Path) -> tuple[PredicateForm, ...]:
-    if not isinstance(value, list | tuple) or not value:
-        raise EntryError(path, describe_value(value), "a list of at least one predicate set")
-    return tuple(PredicateForm.parse(item, (*path, i)) for i, item in enumerate(value))
+def _parse_permuted(written: Mapping[object, object], path: Path) -> _PermutedForm:
+    if len(written) != 2 or not ("seed" in written or "order" in written):
+        raise EntryError(
+            path,
+            describe_value(written),
+            "{permuted: set, seed: 1} or {permuted: set, order: [value, ...]}, each value once",
+        )
+    form = PredicateForm.parse(written["permuted"], (*path, "permuted"))
+    if "order" in written:
+        return _PermutedForm(form, _parse_values(written["order"], (*path, "order"), "a list of all values"))
+    seed = written["seed"]
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise EntryError((*path, "seed"), describe_value(seed), "an integer")
+    return _PermutedForm(form, int(seed))
 
 
 def _parse_matrix(value: object, path: Path) -> Matrix:
@@ -274,5 +335,4 @@ _PARSERS: Mapping[str, Callable[[object, Path], Content]] = {
     "ranges": _parse_ranges,
     "sets": _parse_sets,
     "matrix": _parse_matrix,
-    "stack": _parse_stack,
 }

@@ -45,7 +45,7 @@ class Workload:
     domain : Domain
         The attributes.
     *entries : Entry
-        ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` entries.
+        ``marginals``, ``kway``, ``product``, ``pairwise``, ``dense``, ``disjunction`` or ``cells`` entries.
 
     Raises
     ------

@@ -1,0 +1,198 @@
+"""Forms of predicate sets and entries in specifications, their schema, and the examples that use them."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from matrixdp.errors import SpecificationError
+from matrixdp.specification import json_schema, load_specification
+from matrixdp.workload import Permuted, Stacked, Workload
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DOMAIN = "domain:\n  sex: [female, male]\n  age: {min: 0, max: 3}\n  code: 3\n"
+
+GOOD = {
+    "a stack": "product: {sex: [identity, total], age: prefix}",
+    "a stack of one": "product: {age: [total]}",
+    "mappings stacked": "product: {age: [{ranges: [[0, 1]]}, {sets: [[0, 2]]}, {matrix: [[1, 0, 0, 2]]}]}",
+    "a stack by kind": "kway: 2\npredicates: {categorical: [identity, total], numeric: [prefix, total]}",
+    "permuted by a seed": "product: {age: {permuted: range, seed: 7}}",
+    "permuted by a list": "product: {sex: {permuted: prefix, order: [male, female]}}",
+    "a permuted stack": "product: {age: [{permuted: [prefix, total], seed: 2}, identity]}",
+    "permuted for all": "kway: 1\npredicates: {permuted: range, seed: 7}",
+    "a disjunction": "any: {age: prefix, sex: identity}\nby: {code: [identity, total]}\nweight: 3",
+    "cells": "cells:\n  - [{sex: male, age: {range: [0, 2]}}]\n  - {sex: [male]}\nby: {code: range}",
+    "a matrix by": "dense: [[1, 0], [0, 2]]\nattributes: [sex]\nby: {age: {matrix: [[1, 0, 0, 2]]}}",
+}
+
+
+def spec(entry: str) -> str:
+    return DOMAIN + "workload:\n  - " + entry.replace("\n", "\n    ") + "\n"
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_read_is_written_and_read_again(name: str) -> None:
+    first = load_specification(spec(GOOD[name]))
+    again = load_specification(first.document)
+    assert again.document == first.document
+    for one, two in zip(first.workload, again.workload, strict=True):
+        assert (one.name, one.key(), one.weight) == (two.name, two.key(), two.weight)
+        np.testing.assert_array_equal(one.rows(), two.rows())
+
+
+def test_forms_become_the_sets_that_they_say() -> None:
+    [group] = load_specification(spec(GOOD["a stack"])).workload
+    assert group.name == "sex, age: identity + total x prefix"
+    assert isinstance(group.predicates[0], Stacked)
+    [group] = load_specification(spec(GOOD["permuted by a list"])).workload
+    assert group.predicates == (Permuted(group.predicates[0].predicates, (1, 0)),)
+    assert group.name == "sex: permuted prefix"
+    np.testing.assert_array_equal(group.rows(), [[0, 1], [1, 1]])
+
+
+def test_matrices_in_new_places_are_relative_to_the_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "m.npy", np.array([[1.0, 0, 0, 2]]))
+    for entry in (
+        "product: {age: [total, {matrix: m.npy}]}",
+        "product: {age: {permuted: {matrix: m.npy}, seed: 1}}",
+        "cells: [{sex: male}]\nby: {age: {matrix: m.npy}}",
+        "kway: 1\nattributes: [age]\npredicates: {numeric: [{matrix: m.npy}]}",
+    ):
+        (tmp_path / "s.yaml").write_text(spec(entry))
+        [group] = load_specification(tmp_path / "s.yaml").workload
+        assert group.rows().max() == 2
+
+
+WRONG = {
+    "a list within a list": (
+        "product: {age: [[identity, total]]}",
+        "product.age[0]",
+        "a list|\\[",
+        "identity",
+    ),
+    "an empty stack": ("product: {age: []}", "product.age", "empty list", "a list of these"),
+    "a wrong set in a stack": ("product: {age: [identity, totl]}", "product.age[1]", "totl", "'total'"),
+    "a value off the domain": (
+        "product: {age: [total, {sets: [[9]]}]}",
+        "product.age[1].sets[0][0]",
+        "9",
+        "0 to 3",
+    ),
+    "no order": ("product: {age: {permuted: range}}", "product.age", "permuted", "seed"),
+    "both orders": ("product: {age: {permuted: range, seed: 1, order: [0]}}", "product.age", "", "seed: 1"),
+    "a seed of text": ("product: {age: {permuted: range, seed: x}}", "product.age.seed", "'x'", "integer"),
+    "half an order": (
+        "product: {age: {permuted: range, order: [0, 1]}}",
+        "product.age.order",
+        "2 values",
+        "4",
+    ),
+    "an order twice": (
+        "product: {age: {permuted: range, order: [0, 0, 1, 2]}}",
+        "product.age.order[1]",
+        "0",
+        "once",
+    ),
+    "a wrong set inside": (
+        "product: {age: {permuted: rang, seed: 1}}",
+        "product.age.permuted",
+        "rang",
+        "'range'",
+    ),
+    "too wide inside": (
+        "product: {age: {permuted: {width: 9}, seed: 1}}",
+        "product.age.permuted.width",
+        "9",
+        "4",
+    ),
+    "by itself": ("any: {age: prefix, sex: identity}\nby: {age: prefix}", "by.age", "", "other attributes"),
+    "one attribute": ("any: {age: prefix}", "any", "1 attribute", "two"),
+    "no mapping": ("any: [age, sex]", "any", "['age', 'sex']", "a mapping"),
+    "cells outside": ("cells: [{age: 4}]", "cells[0][0].age", "4", "0 to 3"),
+    "by with a product": ("product: {age: prefix}\nby: {sex: identity}", "by", "unknown key", "product"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_forms_name_the_place(name: str) -> None:
+    entry, place, found, expected = WRONG[name]
+    with pytest.raises(SpecificationError) as caught:
+        load_specification(spec(entry))
+    assert caught.value.place == f"workload[0].{place}"
+    assert any(part in caught.value.found for part in found.replace("\\", "").split("|"))
+    assert expected in caught.value.expected
+
+
+def test_the_schema_knows_the_new_forms() -> None:
+    definitions = json_schema()["$defs"]
+    assert {"AnyModel", "CellsModel"} <= set(definitions)
+    for model in ("AnyModel", "CellsModel", "DenseModel"):
+        assert "by" in definitions[model]["properties"]
+    forms = definitions["ProductModel"]["properties"]["product"]["additionalProperties"]["anyOf"]
+    keys = {key for form in forms for key in form.get("properties", {})}
+    assert keys == {"width", "ranges", "sets", "matrix", "permuted", "seed", "order"}
+    assert any(form.get("type") == "array" for form in forms)
+
+
+# The Census workload. Queries by table, as the paper's table of SF1 products gives them.
+
+TABLES = {
+    "P1": 1, "P3": 8, "P4": 3, "P5": 17, "P8": 71, "P9": 73, "P10": 71, "P11": 73, "P12": 49,
+    "P12A-G": 343, "P12H": 49, "P12I": 49, "PCT12": 209, "PCT12A-G": 1463, "PCT12H": 209, "PCT12I-O": 1463,
+}  # fmt: skip
+
+
+def by_table(workload: Workload) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for group in workload:
+        table = group.name.partition(":")[0]
+        found[table] = found.get(table, 0) + group.queries
+    return found
+
+
+def test_sf1_asks_what_the_census_publishes() -> None:
+    specification = load_specification(EXAMPLES / "sf1.yaml")
+    assert specification.domain.shape == (2, 2, 64, 17, 115)
+    assert by_table(specification.workload) == TABLES
+    assert len(specification.workload) == 33
+    assert specification.workload.queries == 4151
+    assert specification.budget is not None
+    assert specification.budget.kind == "pure"
+
+
+def test_sf1_predicates_by_their_definitions() -> None:
+    groups = {group.name: group for group in load_specification(EXAMPLES / "sf1.yaml").workload}
+    races = [bin(mask).count("1") for mask in range(64)]
+    seven = [[float(mask == 2**i) for mask in range(64)] for i in range(6)]
+    seven.append([float(races[mask] != 1) for mask in range(64)])
+    np.testing.assert_array_equal(groups["P3: race"].rows(), seven)
+    seventy = [[float(mask == one) for mask in range(64)] for one in range(1, 64)]
+    seventy += [[float(count == k) for count in races] for k in range(1, 7)]
+    seventy.append([float(count >= 2) for count in races])
+    np.testing.assert_array_equal(groups["P8: race"].rows(), seventy)
+    starts = [0, 5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85, 115]
+    ages = [[float(a <= age < b) for age in range(115)] for a, b in pairwise(starts)]
+    np.testing.assert_array_equal(groups["P12: sex by age"].predicates[1].rows(115), ages)
+    starts = [*range(100), 100, 105, 110, 115]
+    ages = [[float(a <= age < b) for age in range(115)] for a, b in pairwise(starts)]
+    np.testing.assert_array_equal(groups["PCT12: sex by age"].predicates[1].rows(115), ages)
+    adults = groups["P10: adults"].predicates[0].rows(115)
+    np.testing.assert_array_equal(adults, [[float(age >= 18) for age in range(115)]])
+    domain = load_specification(EXAMPLES / "sf1.yaml").domain
+    not_hispanic = groups["P9: not hispanic by race"].predicates[0]
+    assert not_hispanic.describe(domain["hispanic"]) == ["no"]
+
+
+def test_sf1plus_is_sf1_nationally_and_by_state() -> None:
+    plain = load_specification(EXAMPLES / "sf1.yaml").workload
+    plus = load_specification(EXAMPLES / "sf1plus.yaml").workload
+    assert plus.domain.cells() == 25_524_480
+    assert plus.queries == 215_852
+    assert by_table(plus) == {table: 52 * queries for table, queries in TABLES.items()}
+    for one, two in zip(plain, plus, strict=True):
+        assert two.name == one.name
+        assert two.attributes == ("state", *one.attributes)
+        assert two.predicates[0].symmetric(51) == (1.0, 1.0)
+        assert two.key()[1:] == one.key()
