@@ -103,7 +103,8 @@ SubSolverOption = Annotated[
         "--sub-solver",
         help="How residual and querysmasher solve the sub-workload of a marginal: optimum (refused where it "
         "is too large), product (one product with row weights), fourier, fixed (each attribute's own "
-        "optimum as basis), fast (few iterations), or auto: the optimum where it fits, else the best of the others.",
+        "optimum as basis), fast (few iterations), or auto: the optimum where it fits, else the best of the "
+        "others.",
     ),
 ]
 Confidence = Annotated[
