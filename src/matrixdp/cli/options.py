@@ -37,6 +37,21 @@ class Mechanism(StrEnum):
     opt_m = "opt-m"
     residualplanner = "residualplanner"
     residualplanner_plus = "residualplanner-plus"
+    identity = "identity"
+    workload = "workload"
+    hierarchical = "hierarchical"
+    hb = "hb"
+    wavelet = "wavelet"
+    quadtree = "quadtree"
+    greedy_h = "greedy-h"
+    datacube = "datacube"
+    l2_approximation = "l2-approximation"
+    singular_value = "singular-value"
+    rotation = "rotation"
+    low_rank = "low-rank"
+    eigen_query = "eigen-query"
+    exponential_smoothing = "exponential-smoothing"
+    coa = "coa"
 
 
 class Noise(StrEnum):
@@ -77,7 +92,8 @@ MechanismOption = Annotated[
         "for a few thousand cells. residual: one part for each marginal, with optimized weight vectors. "
         "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis. hdmm: the best of "
         "opt-0 (one explicit table), opt-kron (one product), opt-plus (a union of products) and opt-m "
-        "(weighted marginals). `matrixdp compare` shows them side by side.",
+        "(weighted marginals). `matrixdp compare` shows them side by side, with the mechanisms of other "
+        "papers: " + ", ".join(name.value for name in list(Mechanism)[10:]) + ".",
         show_choices=False,
         metavar="NAME",
     ),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from matrixdp.selection.baselines.registry import BASELINES
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import select_directly
 from matrixdp.selection.hdmm.kron import select_kron
@@ -81,7 +82,12 @@ def _decomposition(mechanism: str) -> Callable[[Workload, str, Options], Choice]
     return choose
 
 
-#: Every mechanism by name, ``auto`` aside.
+def _baseline(name: str) -> Mechanism:
+    choose, source, noises = BASELINES[name]
+    return Mechanism(noises, source, lambda workload, noise, _: choose(workload, noise))
+
+
+#: Every mechanism by name, ``auto`` aside; those that others are compared to come last.
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
     {
         "dense": Mechanism(
@@ -145,5 +151,6 @@ MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(
             "ResidualPlanner+: residuals in a given basis for each attribute",
             lambda workload, _, options: select_residual_planner_plus(workload, gap=options.gap),
         ),
+        **{name: _baseline(name) for name in BASELINES},
     }
 )

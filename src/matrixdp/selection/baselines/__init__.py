@@ -1,0 +1,1 @@
+"""The mechanisms that the papers compare with, each as its paper states it."""

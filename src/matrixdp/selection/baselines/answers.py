@@ -1,0 +1,260 @@
+"""Noise on the queries of the workload themselves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.linops import IdentityMatrix
+from matrixdp.selection.baselines.products import Choice, product_of
+from matrixdp.selection.direct import check_table, joint_gram
+from matrixdp.selection.factor import column_norms, variance_factor
+from matrixdp.selection.hdmm.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes, marginal_spectrum
+from matrixdp.selection.hdmm.marginal_weights import marginal_loss
+from matrixdp.selection.hdmm.opt_marginals import marginals_plan
+from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
+from matrixdp.selection.rounding import measured_factor
+from matrixdp.selection.selection import Certificate
+from matrixdp.strategy import Block, Part, Plan
+from matrixdp.workload import Group, Identity, ProductGroup, Total, Workload
+
+__all__ = [
+    "MAX_QUERY_ENTRIES",
+    "marginals_asked",
+    "query_rows",
+    "select_workload",
+    "uniform_marginals",
+    "unreconstructed_error",
+]
+
+Array = NDArray[np.float64]
+
+#: The queries are written out over the cells of the attributes up to this many entries.
+MAX_QUERY_ENTRIES = 4_000_000
+_SCOPE = "no bound: the workload itself is measured"
+
+
+def marginals_asked(workload: Workload) -> list[tuple[str, ...]] | None:
+    """Return the different marginals that a workload consists of, or None if it asks anything else.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"a": 2, "b": 3})
+    >>> marginals_asked(mdp.Workload(domain, mdp.marginals([0, 2])))
+    [(), ('a', 'b')]
+    >>> marginals_asked(mdp.Workload(domain, mdp.product(b="prefix"))) is None
+    True
+    """
+    found: dict[tuple[str, ...], None] = {}
+    for group in workload:
+        if not isinstance(group, ProductGroup) or group.query_weights is not None:
+            return None
+        names = []
+        for name, predicates, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
+            key = predicates.key(size)
+            if key == Total().key(size):  # also the identity on an attribute of one value
+                continue
+            if key != Identity().key(size):
+                return None
+            names.append(name)
+        found[workload.domain.sort(names)] = None
+    return list(found)
+
+
+def query_rows(workload: Workload, names: tuple[str, ...]) -> Array:
+    """Return all queries over the cells of some attributes, shape (queries, cells), weights left out.
+
+    Raises
+    ------
+    TooLargeError
+        Past ``MAX_QUERY_ENTRIES`` entries.
+    """
+    sizes = tuple(workload.domain[name].size for name in names)
+    cells = math.prod(sizes)
+    if workload.queries * cells > MAX_QUERY_ENTRIES:
+        raise TooLargeError(
+            f"workload: {workload.queries} queries over {cells} cells would be written out; the limit is "
+            f"{MAX_QUERY_ENTRIES:,} entries. Use identity, hdmm or residual"
+        )
+    return np.vstack([_spread(group, names, sizes) for group in workload])
+
+
+def _spread(group: Group, names: tuple[str, ...], sizes: tuple[int, ...]) -> Array:
+    rows = group.rows()
+    tensor = rows.reshape(len(rows), *group.sizes)
+    # attributes that nobody asks about are totals: constant along their axis
+    for axis in range(len(group.attributes), 0, -1):
+        if group.attributes[axis - 1] not in names:
+            tensor = np.take(tensor, 0, axis=axis)
+    shape = [size if name in group.attributes else 1 for name, size in zip(names, sizes, strict=True)]
+    spread = np.broadcast_to(tensor.reshape(len(rows), *shape), (len(rows), *sizes))
+    return spread.reshape(len(rows), math.prod(sizes))
+
+
+def select_workload(workload: Workload, noise: str) -> Choice:
+    """Select the queries of the workload as the strategy, with least squares over their answers.
+
+    The published mechanism reports the noisy answers as they are; least squares can only lower the error
+    (`unreconstructed_error` is without). A workload of one product is measured as a product, one of
+    marginals by its marginals, each once; anything else is written out. Weights are left out of what is
+    measured.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    plan : Plan
+    certificate : Certificate
+        Without a bound.
+
+    Raises
+    ------
+    TooLargeError
+        If the queries are too many to write out.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim, Smith: Calibrating noise to sensitivity in private data analysis, TCC 2006,
+    section 3 (the Laplace mechanism). Dwork and Roth 2014, appendix A (the Gaussian mechanism).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
+    >>> _, certificate = select_workload(mdp.Workload(domain, mdp.marginals(2)), "laplace")
+    >>> round(certificate.loss / 2)  # McKenna et al. 2018, Table 3
+    206964
+    """
+    terms = product_terms(workload.domain, workload.groups)
+    check_table(workload, terms.attributes, "workload")
+    if terms.sizes and terms.proportional():
+        rows: list[Array | None] = []
+        for axis, size in enumerate(terms.sizes):
+            [predicates] = terms.sets[axis].values()
+            if predicates.key(size) == Identity().key(size):
+                rows.append(None)
+            elif predicates.count(size) * size > MAX_QUERY_ENTRIES:
+                raise TooLargeError(
+                    f"workload: {predicates.count(size)} predicates over {size} values of "
+                    f"{terms.attributes[axis]!r} would be written out; the limit is {MAX_QUERY_ENTRIES:,} "
+                    "entries. Use identity, hdmm or residual"
+                )
+            else:
+                rows.append(predicates.rows(size))
+        return product_of(workload, noise, terms, rows, _SCOPE)
+    asked = marginals_asked(workload)
+    if asked is not None and len(terms.sizes) <= MAX_ATTRIBUTES:
+        return uniform_marginals(workload, noise, asked, _SCOPE)
+    return _written_out(workload, noise, asked_attributes(workload))
+
+
+def uniform_marginals(workload: Workload, noise: str, measured: list[tuple[str, ...]], scope: str) -> Choice:
+    """Return the plan that measures some marginals alike, with global least squares over them.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+    measured : list of tuple of str
+        Different marginals whose residual spaces hold the workload's.
+    scope : str
+        What the certificate says.
+
+    Raises
+    ------
+    WorkloadError
+        If they do not determine every query.
+    """
+    spectrum = marginal_spectrum(workload)
+    precisions = np.zeros((2,) * len(spectrum.attributes))
+    count = len(measured)
+    share = 1.0 / count if noise == "gaussian" else 1.0 / count**2
+    for names in measured:
+        precisions[tuple(int(name in names) for name in spectrum.attributes)] = share
+    loss, _ = marginal_loss(spectrum.weights, spectrum.sizes, precisions)
+    if not math.isfinite(loss):
+        raise WorkloadError("marginals: those that are measured do not determine every query; add others")
+    plan = marginals_plan(workload, spectrum, precisions, noise)
+    return plan, Certificate(variance_factor(noise) * loss, None, scope)
+
+
+def _written_out(workload: Workload, noise: str, names: tuple[str, ...]) -> Choice:
+    rows = query_rows(workload, names)
+    scaled = rows / float(column_norms(rows, noise).max())
+    matrix = measured_factor(scaled, noise)
+    inverse = AxisStrategy.of(scaled, None).inverse
+    gram = joint_gram(workload, names)
+    loss = float(np.trace(gram)) if inverse is None else float(np.vdot(inverse, gram @ inverse))
+    if isinstance(matrix, IdentityMatrix):
+        blocks = tuple(Block((name,), IdentityMatrix(workload.domain[name].size)) for name in names)
+    else:
+        blocks = (Block(names, matrix),)
+    variance = float(matrix.squared_sensitivity) if noise == "gaussian" else 2.0 * matrix.sensitivity**2
+    plan = Plan(workload.domain, (Part(names, blocks, variance),), None, noise)
+    return plan, Certificate(variance_factor(noise) * loss, None, _SCOPE)
+
+
+def unreconstructed_error(workload: Workload, noise: str) -> float:
+    """Return the weighted total squared error at privacy cost 1 of noisy answers as they are.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    float
+        The sensitivity of all queries together, squared, times the sum of the weights, times 2 for Laplace
+        noise.
+
+    Raises
+    ------
+    TooLargeError
+        If the table of the attributes that are asked about, or explicit queries, are too large.
+
+    References
+    ----------
+    McKenna et al. 2018, Tables 6 and 7, columns for noise on the workload itself.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 100}), mdp.product(a="prefix"))
+    >>> unreconstructed_error(workload, "laplace")  # 2 x 100 queries x 100 squared
+    2000000.0
+    """
+    terms = product_terms(workload.domain, workload.groups)
+    check_table(workload, terms.attributes, "workload")
+    norms = np.zeros(terms.sizes)
+    weights = []
+    power = 1 if noise == "laplace" else 2
+    for group in workload:
+        weights.append(
+            group.weight
+            * (group.queries if group.query_weights is None else float(group.query_weights.sum()))
+        )
+        if isinstance(group, ProductGroup):
+            column = np.ones(())
+            given = dict(zip(group.attributes, group.predicates, strict=True))
+            for name, size in zip(terms.attributes, terms.sizes, strict=True):
+                own = given.get(name, Total())
+                column = np.multiply.outer(column, _column_sums(own.rows(size), power))
+            norms += column
+        else:
+            rows = _spread(group, terms.attributes, terms.sizes)
+            norms += _column_sums(rows, power).reshape(terms.sizes)
+    largest = float(norms.max())
+    squared = largest**2 if noise == "laplace" else largest
+    return variance_factor(noise) * squared * math.fsum(weights)
+
+
+def _column_sums(rows: Array, power: int) -> Array:
+    return np.asarray((np.abs(rows) ** power).sum(axis=0))

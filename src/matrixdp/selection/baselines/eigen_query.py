@@ -1,0 +1,128 @@
+"""The adaptive mechanism: weighted eigenvectors of the workload as queries."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.selection.baselines.explicit import best_factor, explicit_product, spectrum_of
+from matrixdp.selection.baselines.products import Choice
+from matrixdp.selection.factor import Factor
+from matrixdp.workload import Workload
+
+__all__ = ["MAX_CELLS", "design_weights", "eigen_factor", "select_eigen_query"]
+
+Array = NDArray[np.float64]
+
+MAX_CELLS = 2_048
+_ITERATIONS = 20_000
+_GAP = 1e-7
+
+
+def design_weights(costs: Array, squares: Array, power: float) -> tuple[Array, float]:
+    """Minimize sum(costs / u^power) over u > 0 with squares' u <= 1.
+
+    The problem is convex. Prices p of the columns, with sum 1, give weights u in closed form; a price is
+    multiplied by a root of how much of its column is used, until the weights, scaled to be feasible, are
+    within the gap of the lower bound that the prices prove.
+
+    Parameters
+    ----------
+    costs : ndarray, shape (r,)
+        Positive.
+    squares : ndarray, shape (r, n)
+        Not negative; what a unit of each weight adds to each column.
+    power : float
+        1 or 2.
+
+    Returns
+    -------
+    u : ndarray, shape (r,)
+        Feasible, with the largest column at 1.
+    bound : float
+        A lower bound on the minimum.
+
+    Examples
+    --------
+    >>> u, bound = design_weights(np.array([1.0, 4.0]), np.ones((2, 1)), 1.0)
+    >>> u.round(6).tolist(), round(bound, 6)  # shares proportional to the roots
+    ([0.333333, 0.666667], 9.0)
+    """
+    prices = np.full(squares.shape[1], 1.0 / squares.shape[1])
+    best, best_loss, bound = np.ones(len(costs)), np.inf, 0.0
+    for _ in range(_ITERATIONS):
+        charged = squares @ prices
+        u = (power * costs / charged) ** (1.0 / (1.0 + power))
+        # sum(costs / u^power) subject to charged' u <= 1 alone has its minimum along this u
+        spent = float(charged @ u)
+        loss = float((costs / u**power).sum())
+        bound = max(bound, loss * spent**power)
+        used = u @ squares
+        peak = float(used.max())
+        if loss * peak**power < best_loss:
+            best, best_loss = u / peak, loss * peak**power
+        if best_loss <= bound * (1.0 + _GAP):
+            break
+        prices = prices * (used / spent) ** (1.0 if power == 1.0 else 0.8)
+        prices = np.maximum(prices / prices.sum(), 1e-300)
+    return best, bound
+
+
+def eigen_factor(gram: Array, noise: str) -> Factor:
+    """Return the eigenvectors of a Gram matrix as queries, their weights optimal, columns completed.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+    noise : {"gaussian", "laplace"}
+        The same program with the L1 norm under Laplace noise.
+
+    References
+    ----------
+    Li, Miklau: An adaptive mechanism for accurate query answering under differential privacy, PVLDB 2012,
+    section 3 (the Eigen-Design algorithm: weighting the eigen-queries, completing deficient columns).
+
+    Examples
+    --------
+    >>> gram = np.tri(8) @ np.tri(8).T
+    >>> bool(eigen_factor(gram, "gaussian").loss < np.trace(gram))
+    True
+    """
+    spectrum = spectrum_of(gram)
+    if noise == "gaussian":
+        squared, _ = design_weights(spectrum.values, spectrum.vectors**2, 1.0)
+        weights = np.sqrt(squared)
+    else:
+        weights, _ = design_weights(spectrum.values, np.abs(spectrum.vectors), 2.0)
+    return best_factor([weights[:, None] * spectrum.vectors], gram, noise)
+
+
+def select_eigen_query(workload: Workload, noise: str) -> Choice:
+    """Select by the adaptive mechanism; see `eigen_factor`.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    plan : Plan
+    certificate : Certificate
+        Without a bound.
+
+    Raises
+    ------
+    TooLargeError
+        If an explicit problem has too many cells.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 16}), mdp.product(a="range"))
+    >>> plan, _ = select_eigen_query(workload, "gaussian")
+    >>> round(plan.cost, 9)
+    1.0
+    """
+    scope = "no bound: optimal among weighted eigenvectors alone"
+    return explicit_product(workload, noise, "eigen-query", eigen_factor, MAX_CELLS, scope)

@@ -1,0 +1,243 @@
+"""Mechanisms that solve explicit Gram matrices: one for each attribute that factors out, one for the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.linops import IdentityMatrix, MeasuredMatrix
+from matrixdp.selection.baselines.products import Choice
+from matrixdp.selection.direct import check_table, direct_shape, joint_gram
+from matrixdp.selection.factor import Factor, column_norms, variance_factor
+from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
+from matrixdp.selection.rounding import measured_factor
+from matrixdp.selection.selection import Certificate
+from matrixdp.strategy import Block, Part, Plan
+from matrixdp.workload import Workload
+
+__all__ = ["Spectrum", "best_factor", "explicit_product", "factor_of", "roots_of", "spectrum_of"]
+
+Array = NDArray[np.float64]
+
+#: Eigenvalues below this share of the largest are noise of the decomposition.
+_RANK = 1e-12
+#: What queries may lose, relative to their own norm, by lying outside of a strategy's row space.
+_OUTSIDE = 1e-8
+#: Columns whose norm falls short by less than this are taken as full.
+_SHORT = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """The nonzero part of a Gram matrix's eigendecomposition.
+
+    Attributes
+    ----------
+    values : ndarray, shape (r,)
+        Positive.
+    vectors : ndarray, shape (r, n)
+        Orthonormal rows.
+    """
+
+    values: Array
+    vectors: Array
+
+    @property
+    def full(self) -> bool:
+        """Whether the Gram matrix has full rank."""
+        return bool(self.vectors.shape[0] == self.vectors.shape[1])
+
+    def root(self) -> Array:
+        """Return queries with the same Gram matrix, shape (r, n)."""
+        return np.asarray(np.sqrt(self.values)[:, None] * self.vectors)
+
+
+def spectrum_of(gram: Array) -> Spectrum:
+    """Return the eigenvalues and eigenvectors of a Gram matrix, zeros left out.
+
+    Raises
+    ------
+    NumericalError
+        If the Gram matrix is zero or not finite.
+
+    Examples
+    --------
+    >>> spectrum_of(np.full((4, 4), 0.5)).values.round(9).tolist()
+    [2.0]
+    """
+    peak = float(np.abs(gram).max())
+    if not (math.isfinite(peak) and peak > 0):
+        raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
+    values, vectors = scipy.linalg.eigh(gram / peak, check_finite=False)
+    kept = values > _RANK * len(gram) * values[-1]
+    return Spectrum(values[kept] * peak, np.ascontiguousarray(vectors[:, kept].T))
+
+
+def factor_of(rows: Array, gram: Array, noise: str, bound: float | None = None) -> Factor:
+    """Return a strategy scaled to sensitivity 1, with its loss.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (m, n)
+    gram : ndarray, shape (n, n)
+    noise : {"gaussian", "laplace"}
+    bound : float, optional
+
+    Raises
+    ------
+    NumericalError
+        If the queries are not in the row space of the strategy.
+
+    Examples
+    --------
+    >>> factor_of(2 * np.eye(3), np.diag([1.0, 2.0, 3.0]), "laplace").loss
+    6.0
+    """
+    scaled = rows / float(column_norms(rows, noise).max())
+    strategy = AxisStrategy.of(scaled, None)
+    if strategy.inverse is None:
+        return Factor(scaled, float(np.trace(gram)), bound)
+    outside = gram - gram @ strategy.inverse @ scaled
+    if float(np.abs(outside).max()) > _OUTSIDE * float(np.abs(gram).max()):
+        raise NumericalError("a strategy does not support every query")
+    return Factor(scaled, float(np.vdot(strategy.inverse, gram @ strategy.inverse)), bound)
+
+
+def _completed(rows: Array, noise: str) -> Array:
+    """Return a strategy with one more row for every cell whose column norm is below the largest."""
+    norms = column_norms(rows, noise)
+    peak = float(norms.max())
+    short = np.sqrt(np.maximum(peak**2 - norms**2, 0.0)) if noise == "gaussian" else peak - norms
+    return np.vstack([rows, np.diag(short)[short > _SHORT * peak]])
+
+
+def best_factor(
+    candidates: list[Array], gram: Array, noise: str, bound: float | None = None, *, complete: bool = True
+) -> Factor:
+    """Return the strategy with the least loss, completed where that pays.
+
+    Completion measures every cell whose column norm is below the largest, which costs nothing. Strategies
+    that do not have full column rank stay as they are: their rank must be kept.
+
+    References
+    ----------
+    Li, Hay, Rastogi, Miklau, McGregor: Optimizing linear counting queries under differential privacy, PODS
+    2010, section 5.3 (augmentation).
+    """
+    found = [factor_of(rows, gram, noise, bound) for rows in candidates]
+    if complete and spectrum_of(gram).full:
+        found += [factor_of(_completed(rows, noise), gram, noise, bound) for rows in candidates]
+    return min(found, key=lambda factor: factor.loss)
+
+
+def roots_of(values: Array, vectors: Array) -> list[Array]:
+    """Return strategies B with the same B'B, whose column sums of absolute entries differ.
+
+    Parameters
+    ----------
+    values : ndarray, shape (r,)
+        Positive eigenvalues of B'B.
+    vectors : ndarray, shape (r, n)
+        Eigenvectors as rows.
+
+    Returns
+    -------
+    list of ndarray
+        The symmetric root, the triangular root and the eigenvectors scaled.
+    """
+    scaled = np.sqrt(values)[:, None] * vectors
+    return [
+        vectors.T @ scaled,
+        np.asarray(scipy.linalg.qr(scaled, mode="r")[0][: len(values)], dtype=np.float64),
+        scaled,
+    ]
+
+
+def explicit_product(
+    workload: Workload,
+    noise: str,
+    name: str,
+    solve: Callable[[Array, str], Factor],
+    max_cells: int,
+    scope: str,
+) -> Choice:
+    """Return the product of strategies, each for the Gram matrix of attributes that factor out or do not.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+    name : str
+        Of the mechanism, for messages.
+    solve : callable
+        From a Gram matrix and a kind of noise to a strategy.
+    max_cells : int
+        Of one explicit problem.
+    scope : str
+        What the certificate says where there is no bound.
+
+    Returns
+    -------
+    plan : Plan
+        One part.
+    certificate : Certificate
+        With a bound if ``solve`` has one for every factor.
+
+    Raises
+    ------
+    TooLargeError
+        If an explicit problem, or the table, has too many cells.
+    """
+    shape = direct_shape(workload)
+    names = workload.domain.sort([*shape.factored, *shape.joint])
+    check_table(workload, names, name)
+    terms = product_terms(workload.domain, workload.groups)
+    blocks = []
+    loss, bound = 1.0, 1.0
+    certified = True
+    for own in [*((single,) for single in shape.factored), *([shape.joint] if shape.joint else [])]:
+        cells = workload.domain.cells(own)
+        place = terms.attributes.index(own[0])
+        if own[0] in shape.factored:
+            predicates = next(iter(terms.sets[place].values()))
+            symmetric = predicates.symmetric(cells)
+            if symmetric is not None and symmetric[1] == 0.0:
+                # the identity is optimal for proportional queries on single cells
+                blocks.append(Block(own, IdentityMatrix(cells)))
+                loss, bound = loss * symmetric[0] * cells, bound * symmetric[0] * cells
+                continue
+        if cells > max_cells:
+            raise TooLargeError(
+                f"{name}: {' x '.join(own)} has {cells} cells that do not factor; the limit is {max_cells}. "
+                "Use hdmm or residual"
+            )
+        gram = (
+            terms.gram(place, predicates.key(cells))
+            if own[0] in shape.factored
+            else joint_gram(workload, own)
+        )
+        factor = solve(gram, noise)
+        matrix: MeasuredMatrix = measured_factor(factor.rows, noise)
+        if len(own) > 1 and isinstance(matrix, IdentityMatrix):
+            blocks += [Block((single,), IdentityMatrix(workload.domain[single].size)) for single in own]
+        else:
+            blocks.append(Block(own, matrix))
+        loss *= factor.loss
+        certified = certified and factor.bound is not None
+        bound *= factor.bound or 0.0
+    if not shape.joint:
+        weight = math.fsum(group.weight for group in workload)
+        loss, bound = loss * weight, bound * weight
+    whole = Part(names, tuple(blocks), 1.0)
+    variance = float(whole.squared_sensitivity) if noise == "gaussian" else 2.0 * whole.sensitivity**2
+    scale = variance_factor(noise)
+    plan = Plan(workload.domain, (Part(names, tuple(blocks), variance),), None, noise)
+    if certified:
+        return plan, Certificate(scale * loss, scale * bound, f"every strategy with {noise} noise")
+    return plan, Certificate(scale * loss, None, scope)

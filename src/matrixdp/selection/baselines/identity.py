@@ -1,0 +1,48 @@
+"""Noise on every cell."""
+
+from __future__ import annotations
+
+from matrixdp.selection.baselines.products import Choice, product_of
+from matrixdp.selection.direct import check_table
+from matrixdp.selection.hdmm.terms import product_terms
+from matrixdp.workload import Workload
+
+__all__ = ["select_identity"]
+
+
+def select_identity(workload: Workload, noise: str) -> Choice:
+    """Select the table of all attributes that are asked about, cell by cell.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    plan : Plan
+        One part.
+    certificate : Certificate
+        Without a bound.
+
+    Raises
+    ------
+    TooLargeError
+        If the table has too many cells.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim, Smith: Calibrating noise to sensitivity in private data analysis, TCC 2006,
+    section 3 (histograms).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": range(64)}), mdp.product(a="prefix"))
+    >>> _, certificate = select_identity(workload, "laplace")
+    >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
+    8.06
+    """
+    terms = product_terms(workload.domain, workload.groups)
+    check_table(workload, terms.attributes, "identity")
+    return product_of(workload, noise, terms, [None] * len(terms.sizes))

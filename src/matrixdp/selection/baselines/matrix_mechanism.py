@@ -1,0 +1,269 @@
+"""The programs of the matrix mechanism: two approximations in the L2 norm, and rotation for the L1 norm."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from matrixdp.selection.baselines.explicit import (
+    best_factor,
+    explicit_product,
+    factor_of,
+    roots_of,
+    spectrum_of,
+)
+from matrixdp.selection.baselines.products import Choice
+from matrixdp.selection.convex import solve_gram
+from matrixdp.selection.factor import Factor
+from matrixdp.selection.starting_points import generator
+from matrixdp.workload import Workload
+
+__all__ = [
+    "l2_factor",
+    "rotated",
+    "rotation_factor",
+    "select_l2_approximation",
+    "select_rotation",
+    "select_singular_value",
+    "singular_value_factor",
+]
+
+Array = NDArray[np.float64]
+
+MAX_CELLS = 2_048
+#: A rotation looks at every pair of rows again and again.
+MAX_ROTATED_CELLS = 256
+_NO_BOUND = "no bound: an approximation"
+#: Pairs of rows that are rotated, in all.
+_ROTATIONS = 60_000
+_ANGLES = 24
+_GAP = 1e-6
+
+
+def l2_factor(gram: Array, noise: str) -> Factor:
+    """Return the strategy of least error among those of L2 sensitivity 1, used under either norm.
+
+    Under Laplace noise the root of the optimal B'B with the least error is taken, and completed.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+    noise : {"gaussian", "laplace"}
+
+    References
+    ----------
+    Li, Hay, Rastogi, Miklau, McGregor: Optimizing linear counting queries under differential privacy, PODS
+    2010, section 5.2 (the L2 approximation) and section 5.3 (augmentation). The semidefinite program is
+    solved through its dual, see `matrixdp.selection.convex`.
+
+    Examples
+    --------
+    >>> factor = l2_factor(np.tri(8) @ np.tri(8).T, "gaussian")
+    >>> factor.loss < factor.bound * (1 + 1e-6)
+    True
+    """
+    design = solve_gram(gram, gap=_GAP)
+    if noise == "gaussian":
+        return best_factor([design.factor], gram, noise, design.bound)
+    optimum = spectrum_of(design.factor.T @ design.factor)
+    return best_factor(roots_of(optimum.values, optimum.vectors), gram, noise, design.bound)
+
+
+def singular_value_factor(gram: Array, noise: str) -> Factor:
+    """Return the strategy with B'B proportional to the square root of the Gram matrix.
+
+    It minimizes the error where the columns of a strategy are bounded on average alone; before completion
+    its loss for Gaussian noise is tr(V^(1/2)) max diag(V^(1/2)).
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+    noise : {"gaussian", "laplace"}
+
+    References
+    ----------
+    Li, Miklau, Hay, McGregor, Rastogi: The matrix mechanism, VLDB Journal 2015, section 5.1 (the singular
+    value bound approximation), section 5.3 (augmentation).
+
+    Examples
+    --------
+    >>> round(singular_value_factor(np.diag([1.0, 4.0]), "gaussian").loss, 9)  # completed to the identity
+    5.0
+    """
+    spectrum = spectrum_of(gram)
+    return best_factor(roots_of(np.sqrt(spectrum.values), spectrum.vectors), gram, noise)
+
+
+def rotated(rows: Array, *, seed: int = 0, rotations: int = _ROTATIONS) -> Array:
+    """Return a rotation Q B of a strategy with a smaller largest column sum of absolute entries.
+
+    Pairs of rows are rotated, the angle by a grid that is refined once, as long as a power mean of the
+    column sums falls; B'B stays what it is.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (m, n)
+    seed : int
+        Of the order of the pairs.
+    rotations : int
+        Pairs that are tried at most.
+
+    Examples
+    --------
+    >>> turned = rotated(np.array([[1.0, 1.0], [1.0, -1.0]]))  # the identity turned by 45 degrees, scaled
+    >>> np.abs(turned).sum(axis=0).round(3).tolist()
+    [1.414, 1.414]
+    """
+    current = rows.copy()
+    sums = np.abs(current).sum(axis=0)
+    rng = generator(seed)
+    first, second = np.triu_indices(len(rows), 1)
+    if not len(first):
+        return current
+    sweeps = max(2, rotations // len(first))
+    width = np.pi / (2 * _ANGLES)
+    grid = np.arange(-_ANGLES // 2, _ANGLES // 2) * width
+    fine = np.linspace(-width, width, 17)
+    for sweep in range(min(sweeps, 40)):
+        power = min(4.0 * 2.0 ** (sweep // 2), 64.0)
+        gained = 0.0
+        for pair in rng.permutation(len(first))[:rotations].tolist():
+            i, j = int(first[pair]), int(second[pair])
+            a, b = current[i], current[j]
+            rest = sums - np.abs(a) - np.abs(b)
+            scale = float(sums.max())
+            now = float(((sums / scale) ** power).mean())
+            angle = 0.0
+            for angles in (grid, fine):
+                tried = angle + angles
+                cosine, sine = np.cos(tried)[:, None], np.sin(tried)[:, None]
+                reached = rest + np.abs(cosine * a + sine * b) + np.abs(cosine * b - sine * a)
+                scores = ((reached / scale) ** power).mean(axis=1)
+                best = int(np.argmin(scores))
+                angle = float(tried[best])
+            if scores[best] < now * (1 - 1e-9):
+                gained += 1.0 - float(scores[best]) / now
+                cosine_, sine_ = np.cos(angle), np.sin(angle)
+                current[i], current[j] = cosine_ * a + sine_ * b, cosine_ * b - sine_ * a
+                sums = rest + np.abs(current[i]) + np.abs(current[j])
+        if gained < 1e-4 and power >= 64.0:
+            break
+    return current
+
+
+def rotation_factor(gram: Array, noise: str, seed: int = 0) -> Factor:
+    """Return the L2 approximation, rotated by local search towards a small L1 sensitivity.
+
+    Rotations leave L2 norms as they are: under Gaussian noise it is the L2 approximation itself.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+    noise : {"gaussian", "laplace"}
+    seed : int
+        Of the search.
+
+    References
+    ----------
+    Li, Miklau, Hay, McGregor, Rastogi: The matrix mechanism, VLDB Journal 2015, section 5 (a strategy is
+    determined up to rotation by its error profile; its sensitivity is not).
+
+    Examples
+    --------
+    >>> gram = np.tri(8) @ np.tri(8).T
+    >>> rotation_factor(gram, "laplace").loss <= l2_factor(gram, "laplace").loss
+    True
+    """
+    if noise == "gaussian":
+        return l2_factor(gram, noise)
+    design = solve_gram(gram, gap=_GAP)
+    optimum = spectrum_of(design.factor.T @ design.factor)
+    starts = roots_of(optimum.values, optimum.vectors)
+    starts.append(_reversed_root(starts[0]))
+    found = [factor_of(rows, gram, noise).loss for rows in starts]
+    order = np.argsort(found)
+    turned = [rotated(starts[int(place)], seed=seed, rotations=_ROTATIONS // 2) for place in order[:2]]
+    return best_factor([*starts, *turned], gram, noise, design.bound)
+
+
+def _reversed_root(root: Array) -> Array:
+    """Return the triangular root for the cells in reversed order: another sparse start."""
+    turned = scipy.linalg.qr(root[:, ::-1], mode="r")[0][: len(root), ::-1]
+    return np.asarray(turned, dtype=np.float64)
+
+
+def select_l2_approximation(workload: Workload, noise: str) -> Choice:
+    """Select by the matrix mechanism's L2 approximation; see `l2_factor`.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    plan : Plan
+    certificate : Certificate
+        Certified; with Gaussian noise it is the optimum.
+
+    Raises
+    ------
+    TooLargeError
+        If an explicit problem has too many cells.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 16}), mdp.product(a="prefix"))
+    >>> select_l2_approximation(workload, "gaussian")[1].gap < 1e-5
+    True
+    """
+    return explicit_product(workload, noise, "l2-approximation", l2_factor, MAX_CELLS, _NO_BOUND)
+
+
+def select_singular_value(workload: Workload, noise: str) -> Choice:
+    """Select by the matrix mechanism's singular value bound approximation; see `singular_value_factor`.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+
+    Raises
+    ------
+    TooLargeError
+        If an explicit problem has too many cells.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 16}), mdp.product(a="prefix"))
+    >>> exact = select_l2_approximation(workload, "gaussian")[1].loss
+    >>> exact < select_singular_value(workload, "gaussian")[1].loss < 1.2 * exact
+    True
+    """
+    return explicit_product(workload, noise, "singular-value", singular_value_factor, MAX_CELLS, _NO_BOUND)
+
+
+def select_rotation(workload: Workload, noise: str) -> Choice:
+    """Select by the L2 approximation and rotation; see `rotation_factor`.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+
+    Raises
+    ------
+    TooLargeError
+        If an explicit problem has too many cells.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
+    >>> select_rotation(workload, "laplace")[1].loss < select_l2_approximation(workload, "laplace")[1].loss
+    True
+    """
+    return explicit_product(workload, noise, "rotation", rotation_factor, MAX_ROTATED_CELLS, _NO_BOUND)

@@ -1,0 +1,115 @@
+"""One Kronecker product of strategies that are given attribute by attribute: what most baselines are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError
+from matrixdp.selection.direct import check_table
+from matrixdp.selection.factor import column_norms, variance_factor
+from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
+from matrixdp.selection.hdmm.kron import KronStrategy, kron_part
+from matrixdp.selection.hdmm.terms import AxisStrategy, ProductTerms, product_terms
+from matrixdp.selection.selection import Certificate
+from matrixdp.strategy import Plan
+from matrixdp.workload import Workload
+
+__all__ = ["NO_BOUND", "Choice", "axis_gram", "numeric_product", "product_of"]
+
+Array = NDArray[np.float64]
+Choice = tuple[Plan, Certificate]
+
+#: What a certificate says of a strategy that is not optimized.
+NO_BOUND = "no bound: the strategy is fixed by its paper"
+
+
+def axis_gram(terms: ProductTerms, axis: int) -> Array:
+    """Return the Gram matrix of what is asked about one attribute, all others taken as tr(V) / n.
+
+    Shape (n, n); group weights are included.
+    """
+    return terms.surrogate(axis, [None] * len(terms.sizes))
+
+
+def product_of(
+    workload: Workload,
+    noise: str,
+    terms: ProductTerms,
+    rows: list[Array | None],
+    scope: str = NO_BOUND,
+) -> Choice:
+    """Return the plan that measures the Kronecker product of given strategies.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+    terms : ProductTerms
+        Of all groups of the workload.
+    rows : list of ndarray or None
+        A strategy of shape (m, n) for each attribute of ``terms``; None for the identity.
+    scope : str
+        What the certificate says.
+
+    Returns
+    -------
+    plan : Plan
+        One part.
+    certificate : Certificate
+        Without a bound.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 4}), mdp.product(a="prefix"))
+    >>> terms = product_terms(workload.domain, workload.groups)
+    >>> product_of(workload, "laplace", terms, [None])[1].loss  # 2 (1 + 2 + 3 + 4)
+    20.0
+    """
+    axes = []
+    for own in rows:
+        if own is None:
+            axes.append(AxisStrategy(None, None, None))
+        else:
+            axes.append(AxisStrategy.of(own / float(column_norms(own, noise).max()), None))
+    strategy = KronStrategy(terms.attributes, tuple(axes), terms.loss(axes), None)
+    plan = Plan(workload.domain, (kron_part(strategy, terms.sizes, noise),), None, noise)
+    return plan, Certificate(variance_factor(noise) * strategy.loss, None, scope)
+
+
+def numeric_product(
+    workload: Workload, noise: str, name: str, rows: Callable[[ProductTerms, int], Array]
+) -> Choice:
+    """Return the product of strategies on numeric attributes and identities on all others.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+    name : str
+        Of the mechanism, for messages.
+    rows : callable
+        From the terms of the workload and the place of an attribute to a strategy.
+
+    Raises
+    ------
+    TooLargeError
+        If the table has too many cells, or a numeric attribute too many values.
+    """
+    terms = product_terms(workload.domain, workload.groups)
+    check_table(workload, terms.attributes, name)
+    chosen: list[Array | None] = []
+    for axis, (attribute, size) in enumerate(zip(terms.attributes, terms.sizes, strict=True)):
+        if not workload.domain[attribute].numeric:
+            chosen.append(None)
+            continue
+        if size > MAX_AXIS_CELLS:
+            raise TooLargeError(
+                f"{name}: attribute {attribute!r} has {size} values; the limit is {MAX_AXIS_CELLS}. "
+                "Use coarser bins, or identity"
+            )
+        chosen.append(rows(terms, axis))
+    return product_of(workload, noise, terms, chosen)

@@ -1,0 +1,276 @@
+"""Trees of intervals: H2 and HB, and the quadtree of two attributes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.linops import MeasuredMatrix
+from matrixdp.selection.baselines.products import NO_BOUND, Choice, numeric_product
+from matrixdp.selection.direct import joint_gram
+from matrixdp.selection.factor import column_norms, variance_factor
+from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
+from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes
+from matrixdp.selection.hdmm.terms import AxisStrategy
+from matrixdp.selection.rounding import measured_factor
+from matrixdp.selection.selection import Certificate
+from matrixdp.strategy import Block, Part, Plan
+from matrixdp.workload import Workload
+
+__all__ = [
+    "best_branching",
+    "quadtree_rows",
+    "select_hb",
+    "select_hierarchical",
+    "select_quadtree",
+    "tree_rows",
+]
+
+Array = NDArray[np.float64]
+
+
+def tree_rows(size: int, branching: int, *, root: bool) -> Array:
+    """Return the intervals of a tree: every node has up to ``branching`` children of nearly equal length.
+
+    Parameters
+    ----------
+    size : int
+        n, the number of leaves; any.
+    branching : int
+        At least 2.
+    root : bool
+        Whether the interval of everything is among them.
+
+    Returns
+    -------
+    ndarray, shape (m, n)
+        Zeros and ones; level by level, the leaves included.
+
+    Examples
+    --------
+    >>> tree_rows(3, 2, root=True).astype(int).tolist()
+    [[1, 1, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0], [0, 0, 1]]
+    """
+    intervals: list[tuple[int, int]] = []
+    level = [(0, size)]
+    while level:
+        intervals += level
+        children = []
+        for low, high in level:
+            if high - low > 1:
+                edges = np.linspace(low, high, min(branching, high - low) + 1).astype(int).tolist()
+                children += list(itertools.pairwise(edges))
+        level = children
+    if not root and size > 1:
+        intervals = intervals[1:]
+    rows = np.zeros((len(intervals), size))
+    for row, (low, high) in zip(rows, intervals, strict=True):
+        row[low:high] = 1.0
+    return rows
+
+
+def best_branching(size: int) -> int:
+    """Return the branching that HB takes: the b that minimizes (b - 1) h^3 - 2 (b + 1) h^2 / 3.
+
+    h = ceil(log_b n) is the height of the tree, its root not counted. The expression is the average
+    variance of all ranges, up to a factor.
+
+    References
+    ----------
+    Qardaji, Yang, Li: Understanding hierarchical methods for differentially private histograms, PVLDB
+    2013, section 3.3 (with constrained inference).
+
+    Examples
+    --------
+    >>> [best_branching(size) for size in (64, 256, 1024)]  # 64: one level, the identity
+    [64, 16, 32]
+    """
+
+    def variance(branching: int) -> float:
+        height, reached = 0, 1
+        while reached < size:
+            reached *= branching
+            height += 1
+        return (branching - 1) * height**3 - 2.0 * (branching + 1) * height**2 / 3.0
+
+    return min(range(2, max(size, 2) + 1), key=variance)
+
+
+def select_hierarchical(workload: Workload, noise: str) -> Choice:
+    """Select H2: binary trees on numeric attributes, all levels measured alike from the root to the leaves.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    plan : Plan
+        One product; categorical attributes are measured value by value.
+    certificate : Certificate
+        Without a bound.
+
+    Raises
+    ------
+    TooLargeError
+        If the table has too many cells, or a numeric attribute too many values.
+
+    References
+    ----------
+    Hay, Rastogi, Miklau, Suciu: Boosting the accuracy of differentially private histograms through
+    consistency, PVLDB 2010, section 4.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": range(64)}), mdp.product(a="range"))
+    >>> _, certificate = select_hierarchical(workload, "laplace")
+    >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
+    11.28
+    """
+    return numeric_product(
+        workload, noise, "hierarchical", lambda terms, axis: tree_rows(terms.sizes[axis], 2, root=True)
+    )
+
+
+def select_hb(workload: Workload, noise: str) -> Choice:
+    """Select HB: trees on numeric attributes whose branching minimizes the average variance of ranges.
+
+    Parameters
+    ----------
+    workload : Workload
+        It decides the attributes alone: the rule looks at the number of values.
+    noise : {"gaussian", "laplace"}
+        The rule is that of Laplace noise in either case.
+
+    Returns
+    -------
+    plan : Plan
+        One product, the roots not measured; categorical attributes are measured value by value.
+    certificate : Certificate
+        Without a bound.
+
+    Raises
+    ------
+    TooLargeError
+        If the table has too many cells, or a numeric attribute too many values.
+
+    References
+    ----------
+    Qardaji, Yang, Li: Understanding hierarchical methods for differentially private histograms, PVLDB
+    2013, section 3.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": range(256)}), mdp.product(a="range"))
+    >>> _, certificate = select_hb(workload, "laplace")
+    >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
+    8.9
+    """
+    return numeric_product(
+        workload,
+        noise,
+        "hb",
+        lambda terms, axis: tree_rows(terms.sizes[axis], best_branching(terms.sizes[axis]), root=False),
+    )
+
+
+def quadtree_rows(height: int, width: int) -> Array:
+    """Return the rectangles of a quadtree over a grid, shape (m, height * width), row-major cells.
+
+    Every node is divided in the middle of both sides; a side of length 1 stays.
+
+    Examples
+    --------
+    >>> quadtree_rows(2, 2).astype(int).tolist()
+    [[1, 1, 1, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    """
+    rectangles: list[tuple[int, int, int, int]] = []
+    level = [(0, height, 0, width)]
+    while level:
+        rectangles += level
+        children = []
+        for top, bottom, left, right in level:
+            if bottom - top == 1 and right - left == 1:
+                continue
+            children += [
+                (*vertical, *horizontal)
+                for vertical in _halves(top, bottom)
+                for horizontal in _halves(left, right)
+            ]
+        level = children
+    rows = np.zeros((len(rectangles), height, width))
+    for row, (top, bottom, left, right) in zip(rows, rectangles, strict=True):
+        row[top:bottom, left:right] = 1.0
+    return rows.reshape(len(rows), height * width)
+
+
+def _halves(low: int, high: int) -> list[tuple[int, int]]:
+    if high - low == 1:
+        return [(low, high)]
+    middle = (low + high) // 2
+    return [(low, middle), (middle, high)]
+
+
+def select_quadtree(workload: Workload, noise: str) -> Choice:
+    """Select the quadtree over two attributes, all levels measured alike.
+
+    Parameters
+    ----------
+    workload : Workload
+        It asks about two attributes.
+    noise : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    plan : Plan
+        One part over both attributes together.
+    certificate : Certificate
+        Without a bound.
+
+    Raises
+    ------
+    WorkloadError
+        If the workload does not ask about exactly two attributes.
+    TooLargeError
+        If they have too many cells.
+
+    References
+    ----------
+    Cormode, Procopiuc, Srivastava, Shen, Yu: Differentially private spatial decompositions, ICDE 2012,
+    section 3.3 (with uniform budgets) and section 5 (least squares over the tree).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 4, "b": 4}), mdp.product(a="range", b="range"))
+    >>> select_quadtree(workload, "laplace")[0].parts[0].sensitivity  # three levels
+    3
+    """
+    names = asked_attributes(workload)
+    if len(names) != 2:
+        raise WorkloadError(
+            f"quadtree: the workload asks about {len(names)} attributes; expected 2. Use hb or hierarchical, "
+            "which multiply trees of single attributes"
+        )
+    sizes = [workload.domain[name].size for name in names]
+    if sizes[0] * sizes[1] > MAX_AXIS_CELLS:
+        raise TooLargeError(
+            f"quadtree: {' x '.join(names)} has {sizes[0] * sizes[1]} cells; the limit is {MAX_AXIS_CELLS}. "
+            "Use hb or hierarchical"
+        )
+    rows = quadtree_rows(*sizes)
+    scaled = rows / float(column_norms(rows, noise).max())
+    inverse = AxisStrategy.of(scaled, None).inverse
+    matrix: MeasuredMatrix = measured_factor(scaled, noise)
+    variance = float(matrix.squared_sensitivity) if noise == "gaussian" else 2.0 * matrix.sensitivity**2
+    part = Part(names, (Block(names, matrix),), variance)
+    gram = joint_gram(workload, names)
+    loss = float(np.trace(gram)) if inverse is None else float(np.vdot(inverse, gram @ inverse))
+    plan = Plan(workload.domain, (part,), None, noise)
+    return plan, Certificate(variance_factor(noise) * loss, None, NO_BOUND)

@@ -1,0 +1,119 @@
+"""Every baseline against dense matrices, and its release from the table to the answers."""
+
+import math
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.selection import select
+from matrixdp.selection.baselines.registry import BASELINES
+from matrixdp.strategy import ErrorAnalysis
+from matrixdp.workload import ProductGroup, Total
+
+DOMAIN = mdp.Domain({"a": range(7), "b": range(4), "unasked": 2})
+#: One product whose factors are not symmetric, and a workload that does not factor.
+PRODUCT = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="range", weight=2.0))
+MIXED = mdp.Workload(
+    DOMAIN, mdp.product(a="prefix", b="identity"), mdp.product(b="range"), mdp.product(a="range", weight=3.0)
+)
+#: Fewer dimensions than cells.
+LOW_RANK = mdp.Workload(DOMAIN, mdp.product(a={"ranges": [[0, 6], [0, 2]]}, b="prefix"))
+MARGINALS = mdp.Workload(DOMAIN, mdp.marginals([0, 1, 2]))
+WORKLOADS = {"product": PRODUCT, "mixed": MIXED, "low rank": LOW_RANK, "marginals": MARGINALS}
+CASES = [
+    (name, noise, kind)
+    for name, (_, _, noises) in BASELINES.items()
+    for noise in noises
+    for kind in WORKLOADS
+    if not (name == "datacube" and kind != "marginals")
+    if not (name == "quadtree" and kind == "marginals")  # it asks about three attributes
+]
+
+
+def dense_rows(plan):
+    """Every measured row over the whole domain, divided by the standard deviation of its noise."""
+    names, sizes = plan.domain.names, plan.domain.shape
+    found = []
+    for part in plan.parts:
+        rows = np.ones((1, 1))
+        order: list[str] = []
+        for block in part.blocks:
+            matrix = block.matrix.multiply(np.eye(math.prod(plan.domain[n].size for n in block.attributes)))
+            rows = np.kron(rows, matrix)
+            order += block.attributes
+        rows = rows.reshape(len(rows), *(plan.domain[name].size for name in order))
+        rows = np.transpose(rows, [0, *(1 + order.index(name) for name in names if name in order)])
+        shape = [size if name in order else 1 for name, size in zip(names, sizes, strict=True)]
+        rows = np.broadcast_to(rows.reshape(len(rows), *shape), (len(rows), *sizes)).reshape(len(rows), -1)
+        found.append(rows / math.sqrt(part.variance))
+    return np.vstack(found)
+
+
+def dense_queries(workload):
+    """Every query over the whole domain, times the root of its weight."""
+    found = []
+    for group in workload:
+        assert isinstance(group, ProductGroup)
+        sets = dict(zip(group.attributes, group.predicates, strict=True))
+        rows = np.ones((1, 1))
+        for name, size in zip(workload.domain.names, workload.domain.shape, strict=True):
+            rows = np.kron(rows, sets.get(name, Total()).rows(size))
+        found.append(math.sqrt(group.weight) * rows)
+    return np.vstack(found)
+
+
+@pytest.mark.parametrize(("name", "noise", "kind"), CASES)
+def test_error_and_cost_are_those_of_the_dense_matrix(name, noise, kind):
+    workload = WORKLOADS[kind]
+    selection = select(workload, mechanism=name, noise=noise)
+    plan, certificate = selection.plan, selection.certificate
+    rows, queries = dense_rows(plan), dense_queries(workload)
+    lift = queries @ np.linalg.pinv(rows, rcond=1e-11)
+    assert np.allclose(lift @ rows, queries, atol=1e-7 * np.abs(queries).max())
+    analysis = ErrorAnalysis(plan)
+    found = sum(analysis.group(group).weighted for group in workload)
+    assert found == pytest.approx(float((lift**2).sum()), rel=1e-7)
+    # measured matrices are integers near the strategy
+    assert certificate.loss == pytest.approx(found, rel=5e-3)
+    assert certificate.lower_bound is None or certificate.lower_bound <= found * (1 + 1e-9)
+    cost = (
+        (rows**2).sum(axis=0).max() if noise == "gaussian" else math.sqrt(2) * np.abs(rows).sum(axis=0).max()
+    )
+    assert plan.cost == pytest.approx(1.0)
+    assert cost == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_release_answers_within_its_standard_errors(name):
+    workload = MARGINALS if name == "datacube" else MIXED
+    rng = np.random.default_rng(5)
+    table = {"a": rng.integers(0, 7, 500), "b": rng.integers(0, 4, 500), "unasked": rng.integers(0, 2, 500)}
+    for noise in BASELINES[name][2]:
+        budget = mdp.Budget(rho=0.5) if noise == "gaussian" else mdp.Budget(epsilon=1.0)
+        release = mdp.select(workload, mechanism=name, noise=noise).measure(table, budget).reconstruct()
+        counts = np.zeros(DOMAIN.shape)
+        np.add.at(counts, tuple(table.values()), 1.0)
+        answers = release.answers
+        exact = np.concatenate([_exact(group, counts) for group in workload])
+        errors = np.abs(answers["estimate"].to_numpy() - exact)
+        # 1 - 2e-12 of a normal or Laplace combination lies within 20 standard errors, each
+        assert (errors <= 20 * answers["stddev"].to_numpy() + 1e-9).all()
+        assert errors.max() > 0
+
+
+def _exact(group, counts):
+    for place, name in reversed(list(enumerate(DOMAIN.names))):
+        if name not in group.attributes:
+            counts = counts.sum(axis=place)
+    return group.rows() @ counts.ravel()
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_kinds_of_noise_that_a_baseline_has_not_are_refused(name):
+    _, source, noises = BASELINES[name]
+    assert source[-1] != "."
+    if noises == ("gaussian", "laplace"):
+        return
+    with pytest.raises(mdp.PrivacyError, match=name):
+        mdp.select(MIXED, mechanism=name, noise="laplace")
