@@ -109,7 +109,7 @@ def select(
         for strategy in strategies
     ]
     best, other = sorted(range(2), key=errors.__getitem__)
-    reason = f"{100 * (errors[other] / errors[best] - 1):.3g} % less error than {noises[other]} noise"
+    reason = f"{100 * (1 - errors[best] / errors[other]):.3g} % less error than {noises[other]} noise"
     return Strategy(strategies[best].selection, reason)
 
 

@@ -28,6 +28,7 @@ ORDER = {
     "release": 11,
     "api": 12,
     "cli": 13,
+    "__main__": 14,
 }
 
 

@@ -64,7 +64,7 @@ def test_marginals_agree_with_the_dense_spectrum():
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_nothing_is_below_the_bound(noise):
-    domain = mdp.Domain({"a": 8, "b": 5, "c": 3})
+    domain = mdp.Domain({"a": 5, "b": 4, "c": 3})
     for entries in (
         [mdp.kway([1, 2], "prefix")],
         [mdp.marginals([1, 2, 3])],

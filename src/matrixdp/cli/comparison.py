@@ -12,8 +12,6 @@ from pathlib import Path
 
 __all__ = ["Outcome", "compare_mechanisms", "ratios"]
 
-_PROGRAM = "from matrixdp.cli.app import main; main()"
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -81,7 +79,7 @@ def compare_mechanisms(
 
 
 def _outcome(spec: Path, mechanism: str, noise: str, time_limit: float) -> Outcome:
-    command = [sys.executable, "-c", _PROGRAM, "select", str(spec.absolute())]
+    command = [sys.executable, "-m", "matrixdp", "select", str(spec.absolute())]
     command += ["--mechanism", mechanism, "--noise", noise, "--json"]
     started = time.perf_counter()
     try:

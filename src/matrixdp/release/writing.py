@@ -268,7 +268,7 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
             raise StorageError(f"{record}: holds something else than the record of a release")
         listed = written["files"][_MEASUREMENT]["sha256"]
         stated = float(written["confidence"])
-        origin = {key: written["strategy"][key] for key in ("mechanism", "reason", "certificate")
+        origin = {key: written["strategy"][key] for key in ("mechanism", "reason", "objective", "certificate")
                   if key in written["strategy"]}  # fmt: skip
     except (ValueError, KeyError, TypeError, RecursionError):
         raise StorageError(f"{record}: damaged: not the record of a release") from None

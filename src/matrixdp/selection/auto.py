@@ -206,7 +206,7 @@ def _least_error(workload: Workload, noise: str, options: Options) -> tuple[Choi
 
 def _reason(best: str, losses: dict[str, float], refusals: dict[str, TooLargeError]) -> str:
     others = [
-        f"{100 * ((loss / losses[best]) ** 0.5 - 1):.3g} % less error than {name}"
+        f"{100 * (1 - (losses[best] / loss) ** 0.5):.3g} % less error than {name}"
         for name, loss in sorted(losses.items(), key=lambda item: item[1])
         if name != best
     ]

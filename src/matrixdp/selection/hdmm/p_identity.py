@@ -86,12 +86,12 @@ def loss_and_gradient(gram: Array, theta: Array) -> tuple[float, Array]:
     """
     scale = 1.0 + theta.sum(axis=0)
     inner = theta @ theta.T
-    inner[np.diag_indices_from(inner)] += 1.0
-    factor = scipy.linalg.cho_factor(inner, lower=True, check_finite=False)
-    reduced = scipy.linalg.cho_solve(factor, theta, check_finite=False)
+    inner.flat[:: len(inner) + 1] += 1.0
     image = (theta * scale) @ gram * scale
+    # I + Theta Theta' is definite; LAPACK itself, because matrices are small and evaluations many
+    _, both, _ = scipy.linalg.lapack.dposv(inner, np.hstack([theta, image]), lower=1)
+    reduced, solved = both[:, : len(gram)], both[:, len(gram) :]
     diagonal = np.diagonal(gram) * scale**2 - np.einsum("pn,pn->n", reduced, image)
-    solved = scipy.linalg.cho_solve(factor, image, check_finite=False)
     gradient = -2.0 * (solved - (solved @ theta.T) @ reduced) + 2.0 * diagonal / scale
     return float(diagonal.sum()), gradient
 
