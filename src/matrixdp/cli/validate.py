@@ -34,12 +34,13 @@ def validate(
     from matrixdp.cli.figures import privacy_figures
     from matrixdp.cli.forecast import forecast
     from matrixdp.cli.tables import console, figure, print_facts
+    from matrixdp.selection.noise_choice import noises_for
     from matrixdp.specification import load_specification
 
     written = load_specification(spec)
     budget = written.budget
     privacy = None if budget is None else privacy_figures(budget, _noise(budget))
-    expected = forecast(written.workload, _MAX_ANSWERS)
+    expected = forecast(written.workload, _MAX_ANSWERS, noises_for("auto", budget, "auto")[0])
     found = _data(written)
     if as_json:
         printed = {
@@ -82,6 +83,11 @@ def _promise(written: Specification) -> str:
         return "no budget: `select` and `release` need one"
     noise = _noise(budget)
     promise = statement(budget.cost(noise), budget, private=True, noise=noise)
+    if promise.pure_epsilon is not None:
+        return (
+            f"{budget!r}: epsilon {promise.pure_epsilon:.4g} (pure), which implies mu {promise.mu:.4g} "
+            f"(GDP) and rho {promise.rho:.4g} (zCDP)"
+        )
     return (
         f"{budget!r}: mu {promise.mu:.4g} (GDP), rho {promise.rho:.4g} (zCDP), epsilon "
         f"{promise.epsilon_at_reference_delta:.4g} at delta 1e-06"
