@@ -157,4 +157,4 @@ def test_select_is_the_function_whatever_was_imported_before():
         "import matrixdp.selection.auto; from matrixdp.selection import Selection; import matrixdp as mdp; "
         "from matrixdp import select; print(mdp.select.__module__, select.__module__)"
     )
-    assert run(code).split() == ["matrixdp.api", "matrixdp.api"]
+    assert run(code).split() == ["matrixdp.api.choice", "matrixdp.api.choice"]

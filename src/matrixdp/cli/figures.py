@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from matrixdp.api import Strategy
 from matrixdp.privacy import Budget, statement
+from matrixdp.selection.targets import largest_ratio
 from matrixdp.workload import Workload
+from matrixdp.workload.targets import group_targets
 
 __all__ = ["Row", "by_entry", "by_group", "peak_memory_mb", "privacy_figures", "selection_figures"]
 
@@ -29,6 +31,8 @@ class Row:
         How many there are.
     rmse, max_stddev : float
         In records, at the budget.
+    target : float or None
+        The largest standard error that was asked for.
     """
 
     name: str
@@ -37,6 +41,7 @@ class Row:
     queries: int
     rmse: float
     max_stddev: float
+    target: float | None = None
 
 
 def peak_memory_mb() -> float:
@@ -84,11 +89,13 @@ def by_group(strategy: Strategy, budget: Budget) -> list[Row]:
     """
     cost = budget.error_scale(strategy.noise)
     rows = []
-    for group in strategy.workload:
+    asked = strategy.selection.targets
+    targets = group_targets(strategy.workload, asked) if asked else [None] * len(strategy.workload)
+    for group, target in zip(strategy.workload, targets, strict=True):
         error = strategy.selection.analysis.group(group)
         rmse = math.sqrt(error.total / group.queries / cost)
         rows.append(
-            Row(group.name, group.attributes, 1, group.queries, rmse, math.sqrt(error.largest / cost))
+            Row(group.name, group.attributes, 1, group.queries, rmse, math.sqrt(error.largest / cost), target)
         )
     return rows
 
@@ -116,7 +123,8 @@ def by_entry(workload: Workload, rows: list[Row]) -> list[Row]:
             total = math.fsum(row.rmse**2 * row.queries for row in members)
             name = f"workload[{number}] {_title(entry.to_spec())}, {ways} attributes"
             largest = max(row.max_stddev for row in members)
-            joined.append(Row(name, (), len(members), queries, math.sqrt(total / queries), largest))
+            target = min((row.target for row in members if row.target is not None), default=None)
+            joined.append(Row(name, (), len(members), queries, math.sqrt(total / queries), largest, target))
     return joined
 
 
@@ -147,7 +155,8 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
         return math.sqrt(squared_error / queries / cost)
 
     bound = certificate.lower_bound
-    largest = selection.objective == "max"
+    largest, aimed = selection.objective == "max", bool(selection.targets)
+    errors = strategy.target_errors() if aimed else []
     return {
         "mechanism": selection.mechanism,
         "reason": selection.reason,
@@ -160,11 +169,21 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
         "max_stddev": math.sqrt(selection.max_variance / cost),
         "objective": selection.objective,
         "lower_bound_rmse": None if bound is None or largest else root(bound),
-        "lower_bound_max_stddev": None if bound is None or not largest else math.sqrt(bound / cost),
+        "lower_bound_max_stddev": None if bound is None or not largest or aimed else math.sqrt(bound / cost),
+        "targets": dict(selection.targets),
+        "target_ratio": largest_ratio(errors) / math.sqrt(cost) if aimed else None,
+        "lower_bound_target_ratio": None if bound is None or not aimed else math.sqrt(bound / cost),
         "lower_bound_scope": certificate.scope,
         "gap": certificate.gap,
         "groups": [
-            {"name": row.name, "attributes": list(row.attributes), "queries": row.queries, "rmse": row.rmse}
+            {
+                "name": row.name,
+                "attributes": list(row.attributes),
+                "queries": row.queries,
+                "rmse": row.rmse,
+                "max_stddev": row.max_stddev,
+                "target": row.target,
+            }
             for row in by_group(strategy, budget)
         ],
         "privacy": privacy_figures(budget, strategy.noise),

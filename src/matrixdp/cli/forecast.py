@@ -27,8 +27,9 @@ _FLOPS_A_SECOND = 1.5e9
 _ITERATIONS = 60
 #: Measured: a pair of 2,300 cells that does not factor takes about a minute.
 _JOINT_SECONDS_A_CUBE = 5.0e-9
-#: Measured: searches under Laplace noise for one attribute, by its size, and for one pair of marginals that
-#: is tried together, of at most so many marginals.
+#: Measured: rounds of balancing for targets; searches under Laplace noise for one attribute, by its size, and
+#: for one pair of marginals that is tried together, of at most so many marginals.
+_ROUNDS = 20
 _SEARCH_SECONDS_A_VALUE, _MERGE_SECONDS, _MOST_MERGED = 0.03, 0.05, 40
 
 
@@ -92,7 +93,12 @@ def _asked(group: Group) -> tuple[str, ...]:
     return tuple(n for n, p in zip(group.attributes, predicates, strict=True) if not isinstance(p, Total))
 
 
-def forecast(workload: Workload, max_answers: int, noises: Collection[str] = ("gaussian",)) -> Forecast:
+def forecast(
+    workload: Workload,
+    max_answers: int,
+    noises: Collection[str] = ("gaussian",),
+    aimed: bool = False,
+) -> Forecast:
     """Return what a workload will need.
 
     Parameters
@@ -103,6 +109,8 @@ def forecast(workload: Workload, max_answers: int, noises: Collection[str] = ("g
         Above so many queries answers are not written.
     noises : collection of str
         The kinds that selection will try.
+    aimed : bool
+        Whether there are targets, for which weights are balanced in many rounds.
 
     Examples
     --------
@@ -121,6 +129,8 @@ def forecast(workload: Workload, max_answers: int, noises: Collection[str] = ("g
     selecting = 1.0 + _selection_seconds(workload, domain)
     if "laplace" in noises:
         selecting += _search_seconds(workload, domain)
+    if aimed:
+        selecting *= _ROUNDS
     return Forecast(
         groups=len(workload),
         queries=workload.queries,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from matrixdp.api import Strategy
+from matrixdp.api.choice import meet_targets
 from matrixdp.errors import SpecificationError
 from matrixdp.privacy import Budget
 from matrixdp.specification import Specification, load_specification
 
-__all__ = ["specification_with_budget"]
+__all__ = ["budget_spent", "reference_budget", "specification_with_budget"]
 
 
 def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
@@ -26,5 +28,35 @@ def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
     """
     written = load_specification(path, require_privacy=True)
     if written.budget is None:
-        raise SpecificationError("privacy", "nothing", "a budget")
+        raise SpecificationError(
+            "privacy.least", "no budget", "a budget here: {rho: 0.5}, which may have targets"
+        )
     return written, written.budget
+
+
+def reference_budget(written: Specification) -> Budget:
+    """Return the budget, or where targets decide it one of the same form: it decides the noise.
+
+    Raises
+    ------
+    SpecificationError
+        If the specification has neither.
+    """
+    if written.budget is not None:
+        return written.budget
+    if written.least is None:
+        raise SpecificationError("privacy", "nothing", "a budget")
+    return written.least.reference()
+
+
+def budget_spent(written: Specification, strategy: Strategy) -> Budget:
+    """Return what a release spends: the budget, or with targets the least that meets them.
+
+    Raises
+    ------
+    PrivacyError
+        If meeting the targets takes more than the budget.
+    """
+    if written.least is None:
+        return reference_budget(written)
+    return meet_targets(strategy, written.targets, written.least, written.workload)

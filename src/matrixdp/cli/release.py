@@ -25,7 +25,6 @@ from matrixdp.cli.options import (
 if TYPE_CHECKING:
     from matrixdp.api import Strategy
     from matrixdp.cli.progress import Reporter
-    from matrixdp.privacy import Budget
     from matrixdp.release import Release
     from matrixdp.specification import Specification
 
@@ -83,16 +82,18 @@ def release(
     Selects a strategy (or loads one), adds exact Gaussian or Laplace noise to what it measures, and writes
     answers.parquet (one row for each query, with its standard error and interval), release.json (what was
     measured and the privacy statement) and measurement.mdp, from which `matrixdp answer` answers further
-    queries at no further cost. The folder appears whole or not at all.
+    queries at no further cost. The folder appears whole or not at all. With targets it prints the least
+    budget that meets them before it reads the table, and spends that.
     """
     started = time.perf_counter()
-    from matrixdp.cli.inputs import specification_with_budget
+    from matrixdp.cli.inputs import budget_spent
     from matrixdp.cli.progress import Reporter
     from matrixdp.errors import SpecificationError
     from matrixdp.release import staged_folder, write_release
     from matrixdp.sources import open_source
+    from matrixdp.specification import load_specification
 
-    written, budget = specification_with_budget(spec)
+    written = load_specification(spec, require_privacy=True)
     level = 0.95 if confidence is None else confidence
     if not 0 < level < 1:
         raise SpecificationError("--confidence", str(level), "a number above 0 and below 1")
@@ -101,8 +102,11 @@ def release(
         raise SpecificationError("data", "nothing", "the path of a table, here or by --data")
     open_source(str(path), table_name=table_name)
     with Reporter() as reporter, staged_folder(out, force=force) as folder:
-        chosen = _strategy(written, budget, strategy, mechanism, noise, objective, sub_solver, reporter)
+        chosen = _strategy(written, strategy, mechanism, noise, objective, sub_solver, reporter)
         chosen.check_workload(written.workload)
+        budget = budget_spent(written, chosen)
+        if written.targets:
+            typer.echo(f"The least budget that meets the targets, which is spent: {budget!r}", err=True)
         measured = chosen.measure(
             str(path),
             budget,
@@ -120,7 +124,6 @@ def release(
 
 def _strategy(
     written: Specification,
-    budget: Budget,
     saved: Path | None,
     mechanism: Mechanism,
     noise: Noise,
@@ -129,16 +132,18 @@ def _strategy(
     reporter: Reporter,
 ) -> Strategy:
     from matrixdp.api import Strategy, select
+    from matrixdp.cli.inputs import reference_budget
     from matrixdp.errors import StorageError
 
     if saved is None:
         return select(
             written.workload,
             noise=noise.value,
-            budget=budget,
+            budget=reference_budget(written),
             mechanism=mechanism.value,
             objective=objective.value,
             sub_solver=sub_solver.value,
+            targets=written.targets or None,
             progress=reporter.stage,
         )
     strategy = Strategy.load(saved)

@@ -49,29 +49,33 @@ def select(
     """Choose the strategy for a workload, without touching the data.
 
     Prints the expected error of every query group at the specification's budget, and the certified lower
-    bound where there is one: no strategy can do better. All errors are standard errors of counts.
+    bound where there is one: no strategy can do better. All errors are standard errors of counts. With
+    targets the budget is the least at which they are met.
     """
     started = time.perf_counter()
     from matrixdp.api import select as select_strategy
     from matrixdp.cli.figures import selection_figures
-    from matrixdp.cli.inputs import specification_with_budget
+    from matrixdp.cli.inputs import budget_spent, reference_budget
     from matrixdp.cli.progress import Reporter
     from matrixdp.errors import StorageError
+    from matrixdp.specification import load_specification
 
-    written, budget = specification_with_budget(spec)
+    written = load_specification(spec, require_privacy=True)
     if save is not None and (save.is_dir() or not save.absolute().parent.is_dir()):
         raise StorageError(f"{save}: found no folder to save a file of that name in")
     with Reporter() as reporter:
         strategy = select_strategy(
             written.workload,
             noise=noise.value,
-            budget=budget,
+            budget=reference_budget(written),
             mechanism=mechanism.value,
             objective=objective.value,
             sub_solver=sub_solver.value,
+            targets=written.targets or None,
             progress=reporter.stage,
         )
         reporter.stage("analysing the error")
+        budget = budget_spent(written, strategy)
         figures = selection_figures(strategy, budget, 0.0)
     figures["seconds"] = time.perf_counter() - started
     if save is not None:
@@ -100,8 +104,14 @@ def _show(
     if joined:
         screen.print(f"{len(rows):,} query groups, joined; --all shows every one, and so does --json.")
     gap = strategy.certificate.gap
-    key = "lower_bound_rmse" if strategy.selection.objective == "sum" else "lower_bound_max_stddev"
-    bound = "none" if gap is None else f"{number(key)} (gap {gap:.2g})"
+    targets = strategy.selection.targets
+    if targets:
+        value, bound = "lower_bound_target_ratio", "no strategy has a ratio of stddev to target below "
+    elif strategy.selection.objective == "max":
+        value, bound = "lower_bound_max_stddev", ""
+    else:
+        value, bound = "lower_bound_rmse", ""
+    bound = "none" if gap is None else f"{bound}{number(value)} (gap {gap:.2g})"
     promise = statement(budget.cost(strategy.noise), budget, private=True, noise=strategy.noise)
     facts = [
         ("mechanism", f"{strategy.mechanism} ({strategy.selection.reason})"),
@@ -113,7 +123,11 @@ def _show(
         ("privacy", f"{budget!r}, which is {figure(promise.mu)}-GDP and {figure(promise.rho)}-zCDP"),
         ("time, memory", f"{number('seconds')} s, {number('peak_memory_mb')} MB"),
     ]
-    if figures["weighted_rmse"] != figures["rmse"]:
+    if targets:
+        facts.insert(
+            3, ("targets", f"met; the largest ratio of stddev to target is {number('target_ratio')}")
+        )
+    elif figures["weighted_rmse"] != figures["rmse"]:
         facts.insert(3, ("weighted RMSE", f"{number('weighted_rmse')}, which the lower bound is about"))
     if save is not None:
         facts.append(("saved", str(save)))

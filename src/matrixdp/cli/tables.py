@@ -87,9 +87,14 @@ def print_errors(screen: Console, rows: Sequence[Row]) -> None:
     table.add_column("queries", justify="right")
     table.add_column("RMSE", justify="right")
     table.add_column("largest stddev", justify="right")
+    aimed = any(row.target is not None for row in rows)
+    if aimed:
+        table.add_column("target", justify="right")
     for row in rows:
         groups = [f"{row.groups:,}"] if several else []
-        table.add_row(Text(row.name), *groups, f"{row.queries:,}", figure(row.rmse), figure(row.max_stddev))
+        target = ["-" if row.target is None else figure(row.target)] if aimed else []
+        errors = [figure(row.rmse), figure(row.max_stddev)]
+        table.add_row(Text(row.name), *groups, f"{row.queries:,}", *errors, *target)
     screen.print(table)
 
 

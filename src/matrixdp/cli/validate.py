@@ -34,13 +34,12 @@ def validate(
     from matrixdp.cli.figures import privacy_figures
     from matrixdp.cli.forecast import forecast
     from matrixdp.cli.tables import console, figure, print_facts
-    from matrixdp.selection.noise_choice import noises_for
     from matrixdp.specification import load_specification
 
     written = load_specification(spec)
     budget = written.budget
     privacy = None if budget is None else privacy_figures(budget, _noise(budget))
-    expected = forecast(written.workload, _MAX_ANSWERS, noises_for("auto", budget, "auto")[0])
+    expected = forecast(written.workload, _MAX_ANSWERS, _noises(written), bool(written.targets))
     found = _data(written)
     if as_json:
         printed = {
@@ -71,6 +70,13 @@ def validate(
     print_facts(screen, facts)
 
 
+def _noises(written: Specification) -> tuple[str, ...]:
+    from matrixdp.selection.noise_choice import noises_for
+
+    budget = written.budget if written.least is None else written.least.reference()
+    return noises_for("auto", budget, "auto")[0]
+
+
 def _noise(budget: Budget) -> str:
     return "laplace" if budget.kind == "pure" else "gaussian"
 
@@ -79,6 +85,12 @@ def _promise(written: Specification) -> str:
     from matrixdp.privacy import statement
 
     budget = written.budget
+    if written.least is not None:
+        most = "" if budget is None else f", at most {budget!r}"
+        kind = f"{written.least.kind}" + (
+            "" if written.least.delta is None else f" at delta {written.least.delta}"
+        )
+        return f"the least {kind} that meets the targets{most}: `select` says how much"
     if budget is None:
         return "no budget: `select` and `release` need one"
     noise = _noise(budget)

@@ -82,6 +82,7 @@ def save_selection(path: str | os.PathLike[str], selection: Selection) -> None:
                 "mechanism": selection.mechanism,
                 "noise": selection.noise,
                 "objective": selection.objective,
+                "targets": dict(selection.targets),
                 "neighbours": selection.neighbours,
                 "reason": selection.reason,
                 "certificate": {
@@ -128,8 +129,12 @@ def load_selection(path: str | os.PathLike[str]) -> Selection:
                 certificate=certificate,
                 reason=str(header["reason"]),
                 objective=str(header.get("objective", "sum")),
+                targets={
+                    str(name): _number(target, archive)
+                    for name, target in dict(header.get("targets", {})).items()
+                },
             )
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             raise archive.damaged("a part of its header is missing") from None
         if selection.noise != plan.noise or selection.neighbours not in ("add_remove", "replace"):
             raise archive.damaged("its noise or its neighbours are unknown")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from threadpoolctl import threadpool_limits
@@ -15,6 +15,7 @@ from matrixdp.selection.factor import NOISES, variance_factor
 from matrixdp.selection.mechanisms import MECHANISMS, Choice, Options
 from matrixdp.selection.minimax import select_minimax
 from matrixdp.selection.selection import Certificate, Selection
+from matrixdp.selection.targets import targeted
 from matrixdp.workload import DenseGroup, Group, Workload
 
 __all__ = ["select"]
@@ -39,6 +40,7 @@ def select(
     seed: int = 0,
     sub_solver: str = "auto",
     objective: str = "sum",
+    targets: Mapping[str, float] | None = None,
     progress: Progress | None = None,
 ) -> Selection:
     """Choose the strategy that answers a workload with the least expected squared error.
@@ -66,6 +68,9 @@ def select(
     objective : {"sum", "max"}
         ``max`` reweights the queries around the mechanism that is best for the sum, until the largest
         variance meets its lower bound or no longer falls.
+    targets : mapping of str to float, optional
+        The largest standard error that groups may have; see `matrixdp.selection.targets`. What is made least
+        is the budget that meets them, whatever the objective and the weights.
     progress : callable, optional
         Called with what is being done and the share done, if known.
 
@@ -110,26 +115,30 @@ def select(
         raise PrivacyError(f"neighbours: found {neighbours!r}; expected 'add_remove' or 'replace'")
     if not any(_asks_something(group) for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
+    asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
     options = Options(gap, seed, sub_solver, progress)
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with threadpool_limits(limits=1, user_api="blas"):
         if mechanism == "auto":
-            (plan, certificate), chosen, reason = _least_error(workload, noise, options)
+            (plan, certificate), chosen, reason = _least_error(asked, noise, options)
         else:
-            plan, certificate = MECHANISMS[mechanism].select(workload, noise, options)
+            plan, certificate = MECHANISMS[mechanism].select(asked, noise, options)
             chosen, reason = mechanism, "asked for"
-            if mechanism == "residual" and direct_shape(workload).cells <= MAX_COMPARED_CELLS:
-                certificate = _bounded(certificate, _whole_bound(workload, noise, options))
+            if mechanism == "residual" and direct_shape(asked).cells <= MAX_COMPARED_CELLS:
+                certificate = _bounded(certificate, _whole_bound(asked, noise, options))
         if objective == "max":
             plan, certificate = select_minimax(
-                workload,
+                asked,
                 lambda weighted: MECHANISMS[chosen].select(weighted, noise, replace(options, progress=None)),
                 iterations=_BALANCING_STEPS[noise],
+                bound_of=lambda weighted: _bound_after(weighted, noise, options),
                 progress=progress,
             )
         else:
-            certificate = _bounded(certificate, _svd_bound(workload, noise, certificate))
-    return Selection(workload, plan, chosen, noise, neighbours, certificate, reason, objective)
+            certificate = _bounded(certificate, _svd_bound(asked, noise, certificate))
+    return Selection(
+        workload, plan, chosen, noise, neighbours, certificate, reason, objective, dict(targets or {})
+    )
 
 
 def _asks_something(group: Group) -> bool:
@@ -155,6 +164,16 @@ def _whole_bound(workload: Workload, noise: str, options: Options) -> tuple[floa
         return None
     assert certificate.lower_bound is not None
     return variance_factor(noise) * certificate.lower_bound, f"every strategy with {noise} noise"
+
+
+def _bound_after(workload: Workload, noise: str, options: Options) -> tuple[float, str] | None:
+    """Return a lower bound for a mechanism that has none of its own."""
+    if direct_shape(workload).cells <= MAX_COMPARED_CELLS:
+        return _whole_bound(workload, noise, replace(options, progress=None))
+    bound = svd_bound_workload(workload)
+    if bound is None:
+        return None
+    return variance_factor(noise) * bound, f"every strategy with {noise} noise (the SVD bound)"
 
 
 def _svd_bound(workload: Workload, noise: str, certificate: Certificate) -> tuple[float, str] | None:

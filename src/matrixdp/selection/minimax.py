@@ -25,12 +25,15 @@ __all__ = ["MAX_WEIGHED_ENTRIES", "WeightedGroups", "select_minimax", "uniform_v
 Array = NDArray[np.float64]
 Choice = tuple[Plan, Certificate]
 Choose = Callable[[Workload], Choice]
+BoundOf = Callable[[Workload], tuple[float, str] | None]
 Progress = Callable[[str, float | None], None]
 
 #: Predicates of one attribute are weighted one by one up to this many entries of their matrix.
 MAX_WEIGHED_ENTRIES = 20_000_000
 #: Weights below this share of the largest of their set are raised to it: every query stays supported.
 _LEAST_WEIGHT = 1e-9
+#: Without a bound it stops where so many reweightings have gained less than this share of the variance.
+_PATIENCE, _GAIN = 12, 5e-3
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ def select_minimax(
     *,
     gap: float = 1e-3,
     iterations: int = 100,
+    bound_of: BoundOf | None = None,
     progress: Progress | None = None,
 ) -> Choice:
     """Select for the least largest (weighted) variance of a query.
@@ -134,6 +138,9 @@ def select_minimax(
         Relative gap between the largest variance and its lower bound at which to stop.
     iterations : int
         Reweightings at most.
+    bound_of : callable, optional
+        From a workload to a lower bound on the weighted sum of variances and what it covers, or None; asked
+        at the end where ``choose`` has no bounds.
     progress : callable, optional
 
     Returns
@@ -166,6 +173,7 @@ def select_minimax(
     best: Choice | None = None
     least, bound, scope = math.inf, None, ""
     power = 1.0
+    history: list[float] = []
     for step in range(iterations):
         asked = Workload(workload.domain, WeightedGroups(tuple(item.weighted() for item in weights)))
         plan, certificate = choose(asked)
@@ -176,13 +184,18 @@ def select_minimax(
             total = math.fsum(item.total for item in weights)
             if bound is None or certificate.lower_bound / total > bound:
                 bound, scope = certificate.lower_bound / total, certificate.scope
+        last = asked, math.fsum(item.total for item in weights)
         if largest < least:
-            least, best = largest, (plan, certificate)
+            least, best, at_best = largest, (plan, certificate), last
         elif power > 0.3:
             power *= 0.7
         if progress is not None:
             progress(f"balancing variances (step {step + 1}, largest {math.sqrt(least):.6g})", None)
+        history.append(least)
         if bound is not None and least <= bound * (1.0 + gap):
+            break
+        stalled = len(history) > _PATIENCE and least > history[-1 - _PATIENCE] * (1.0 - _GAIN)
+        if bound is None and stalled:
             break
         for item, values in zip(weights, found, strict=True):
             item.update(values, largest, power)
@@ -191,5 +204,10 @@ def select_minimax(
             item.whole = max(item.whole / peak, _LEAST_WEIGHT)
     if best is None:
         raise TooLargeError("objective max: no iteration was allowed")
+    if bound is None and bound_of is not None:
+        for weighted, total in (at_best, last):
+            known = bound_of(weighted)
+            if known is not None and (bound is None or known[0] / total > bound):
+                bound, scope = known[0] / total, known[1]
     scope = scope or best[1].scope
     return best[0], Certificate(least, bound, f"{scope}; the figures are the largest variance")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from matrixdp.strategy import ErrorAnalysis, Plan
@@ -57,6 +58,9 @@ class Selection:
         Why this mechanism.
     objective : {"sum", "max"}
         What was minimized: the sum of weight times variance, or the largest.
+    targets : mapping of str to float
+        The largest standard errors that groups may have; empty if none were set. The certificate is then
+        about the largest ratio of variance to squared target, which is the least budget.
     """
 
     workload: Workload
@@ -67,6 +71,7 @@ class Selection:
     certificate: Certificate
     reason: str
     objective: str = "sum"
+    targets: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def analysis(self) -> ErrorAnalysis:

@@ -13,14 +13,22 @@ from pydantic import ValidationError
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.specification.models import SpecificationModel
-from matrixdp.specification.parts import budget_from, domain_from, entry_from, out_of_domain_from, plain
+from matrixdp.specification.parts import (
+    budget_from,
+    domain_from,
+    entry_from,
+    least_budget_from,
+    out_of_domain_from,
+    plain,
+)
 from matrixdp.specification.place_error import PlaceError
 from matrixdp.specification.translation import first_problem
 from matrixdp.specification.yaml_text import Document, parse_yaml
 from matrixdp.workload.entry_error import EntryError, describe_value, format_place
 from matrixdp.workload.entry_error import Path as Place
+from matrixdp.workload.targets import group_targets
 from matrixdp.workload.workload import Entry, Workload
 
 __all__ = ["Specification", "entry_from_spec", "json_schema", "load_specification"]
@@ -47,7 +55,12 @@ class Specification:
     workload : Workload
         What is asked.
     budget : Budget or None
-        What may be spent; None if the file does not say.
+        What may be spent; None if the file does not say, or says which parameter is made least.
+    targets : mapping of str to float
+        The largest standard errors of query groups; empty where there are none. Then what is spent is the
+        least budget that meets them.
+    least : LeastBudget or None
+        Which parameter is made least, with targets.
     out_of_domain : OutOfDomain
         What happens to values that are out of domain.
     max_records : int
@@ -62,6 +75,8 @@ class Specification:
     domain: Domain
     workload: Workload
     budget: Budget | None
+    targets: Mapping[str, float]
+    least: LeastBudget | None
     out_of_domain: OutOfDomain
     max_records: int
     document: Mapping[str, object]
@@ -217,12 +232,15 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     privacy = value.get("privacy")
     if privacy is None and require_privacy:
         raise EntryError(("privacy",), "nothing", _BUDGETS)
-    budget = None if privacy is None else budget_from(privacy)
+    targets, least = _targets(workload, value.get("targets"), privacy)
+    budget = None if privacy is None or privacy.get("least") is not None else budget_from(privacy)
     document: dict[str, object] = {key: value[key] for key in ("data", "table") if value.get(key) is not None}
     document["domain"] = domain.to_spec()
     document["workload"] = [entry.to_spec() for entry in entries]
-    if budget is not None:
-        document["privacy"] = budget.as_dict()
+    if privacy is not None:
+        document["privacy"] = dict(privacy) if budget is None else budget.as_dict()
+    if targets:
+        document["targets"] = targets
     document["out_of_domain"] = rule.to_spec(domain)
     document["max_records"] = model.max_records
     return Specification(
@@ -232,10 +250,26 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         domain=domain,
         workload=workload,
         budget=budget,
+        targets=targets,
+        least=least,
         out_of_domain=rule,
         max_records=model.max_records,
         document=document,
     )
+
+
+def _targets(
+    workload: Workload, written: Mapping[str, float] | None, privacy: Mapping[str, object] | None
+) -> tuple[dict[str, float], LeastBudget | None]:
+    """Return the targets and which budget is made least for them."""
+    if written is None:
+        if privacy is not None and privacy.get("least") is not None:
+            raise EntryError(("privacy", "least"), "no targets", "it beside targets: {group: standard error}")
+        return {}, None
+    group_targets(workload, written)
+    if privacy is None:
+        raise EntryError(("privacy",), "nothing", "{least: rho} beside targets, or a budget not to exceed")
+    return {name: float(target) for name, target in written.items()}, least_budget_from(privacy)
 
 
 def _entry(written: object, position: int, base: Path) -> Entry:

@@ -205,8 +205,9 @@ EntryForm = Annotated[
 
 
 class PrivacyModel(_Strict):
-    """The budget: one of rho, mu, or epsilon with delta."""
+    """The budget: one of rho, mu, or epsilon with delta; or, with targets, which of them is made least."""
 
+    least: Literal["rho", "mu", "epsilon"] | None = None
     rho: float | None = None
     mu: float | None = None
     epsilon: float | None = None
@@ -251,6 +252,7 @@ class SpecificationModel(_Strict):
     domain: dict[str, AttributeForm] = Field(min_length=1, description="the attributes, in order")
     workload: list[EntryForm] = Field(min_length=1, description="what is asked")
     privacy: PrivacyModel | None = Field(None, description="what may be spent")
+    targets: dict[str, float] | None = Field(None, description="the largest standard error of query groups")
     out_of_domain: Rules = Field("drop", description="what happens to values that are out of domain")
     max_records: int = Field(DEFAULT_MAX_RECORDS, ge=1, description="a public bound on the number of records")
 

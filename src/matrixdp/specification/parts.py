@@ -5,7 +5,8 @@ Every function here raises `EntryError` with the place inside its part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from matrixdp.domain import Attribute, Domain, OutOfDomain, attribute_from_spec, canonical_text
 from matrixdp.domain.suggestions import closest
 from matrixdp.errors import DomainError, PrivacyError
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.specification.models import MODELS, entry_kind
 from matrixdp.specification.translation import first_problem, unknown_entry
 from matrixdp.workload import builders, merged_builders
@@ -22,7 +23,7 @@ from matrixdp.workload.entry_error import EntryError, describe_value
 from matrixdp.workload.entry_error import Path as Place
 from matrixdp.workload.workload import Entry
 
-__all__ = ["budget_from", "domain_from", "entry_from", "out_of_domain_from", "plain"]
+__all__ = ["budget_from", "domain_from", "entry_from", "least_budget_from", "out_of_domain_from", "plain"]
 
 
 def plain(value: object, place: Place = ()) -> object:
@@ -173,8 +174,44 @@ def budget_from(spec: Mapping[str, object]) -> Budget:
     >>> budget_from({"rho": 0.5})
     Budget(rho=0.5, neighbours='add_remove')
     """
-    try:
+    with _budget_errors():
         return Budget(**spec)  # type: ignore[arg-type]  # of the right types by the models
+
+
+def least_budget_from(spec: Mapping[str, object]) -> LeastBudget:
+    """Return which budget is made least, from the part ``privacy`` beside ``targets``.
+
+    Parameters
+    ----------
+    spec : mapping of str to object
+        ``least`` with ``neighbours`` and ``delta``; or a budget, which must not be exceeded.
+
+    Raises
+    ------
+    EntryError
+        If it is neither.
+
+    Examples
+    --------
+    >>> least_budget_from({"least": "rho"}), least_budget_from({"mu": 1.0}).limit
+    (LeastBudget(kind='rho', delta=None, neighbours='add_remove'), Budget(mu=1.0, neighbours='add_remove'))
+    """
+    if spec.get("least") is None:
+        return LeastBudget.within(budget_from(spec))
+    for key in ("rho", "mu", "epsilon"):
+        if spec.get(key) is not None:
+            raise EntryError(
+                ("privacy", key), f"{key} beside least", "one of them: least, or a budget not to exceed"
+            )
+    given = {"kind" if key == "least" else key: value for key, value in spec.items()}
+    with _budget_errors():
+        return LeastBudget(**given)  # type: ignore[arg-type]  # of the right types by the models
+
+
+@contextmanager
+def _budget_errors() -> Iterator[None]:
+    try:
+        yield
     except PrivacyError as error:
         place, _, rest = str(error).partition(": found ")
         found, _, expected = rest.partition("; expected ")

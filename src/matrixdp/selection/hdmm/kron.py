@@ -22,9 +22,10 @@ __all__ = ["KronStrategy", "kron_part", "select_kron", "solve_kron"]
 
 Progress = Callable[[str, float | None], None]
 
-_SWEEPS = 15
-#: Relative decrease of the loss at which alternation stops.
-_TOLERANCE = 1e-4
+#: Rounds of alternation: of each start, and of the best of them after that.
+_FIRST_SWEEPS, _MORE_SWEEPS = 3, 12
+#: Relative decrease of the loss at which alternation stops, and gap of the problems within it.
+_TOLERANCE, _LOOP_GAP = 1e-4, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +75,17 @@ def _alternate(
     noise: str,
     gap: float,
     seed: int,
-) -> tuple[list[AxisStrategy], float]:
-    """Alternate over the attributes, the strategies of all others fixed, until the loss settles."""
+    sweeps: int,
+) -> tuple[list[AxisStrategy], float, bool]:
+    """Alternate over the attributes, the strategies of all others fixed; say whether the loss has settled."""
+    gap = max(gap, _LOOP_GAP)
     current: list[AxisStrategy | None] = list(first)
     for axis in range(len(current)):
         if current[axis] is None:
             current[axis] = _solve(terms, axis, first, noise, gap, seed, "fast")
     known = [strategy for strategy in current if strategy is not None]
     best, loss = list(known), terms.loss(known)
-    for _ in range(_SWEEPS):
+    for _ in range(sweeps):
         before = loss
         for axis in range(len(known)):
             known[axis] = _solve(terms, axis, known, noise, gap, seed, "fast")
@@ -90,8 +93,8 @@ def _alternate(
         if found < loss:
             best, loss = list(known), found
         if found > before * (1.0 - _TOLERANCE):
-            break
-    return best, loss
+            return best, loss, True
+    return best, loss, False
 
 
 def solve_kron(
@@ -143,8 +146,10 @@ def solve_kron(
     starts: list[list[AxisStrategy | None]] = [[None] * count]
     if effort == "full":
         starts.append([AxisStrategy(None, None, None)] * count)
-    found = [_alternate(terms, start, noise, gap, seed) for start in starts]
-    axes, loss = min(found, key=lambda item: item[1])
+    first = [_alternate(terms, start, noise, gap, seed, _FIRST_SWEEPS) for start in starts]
+    axes, loss, settled = min(first, key=lambda item: item[1])
+    if not settled:
+        axes, loss, _ = _alternate(terms, axes, noise, gap, seed, _MORE_SWEEPS)
     if effort == "full" and noise == "laplace":
         known = list(axes)
         for axis in range(count):

@@ -1,10 +1,10 @@
-"""The Python face: strategies that are selected once, measured on tables and reused."""
+"""Strategies that are selected once, measured on tables and reused."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -14,103 +14,20 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, WorkloadError
 from matrixdp.mechanism import DEFAULT_MAX_RECORDS, Measurement, measure
 from matrixdp.mechanism.saving import load_selection, save_selection
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, LeastBudget
+from matrixdp.privacy.exact import Number
 from matrixdp.release import Release
 from matrixdp.selection import Certificate, Selection
-from matrixdp.selection import select as select_strategy
-from matrixdp.selection.noise_choice import noises_for
+from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
 from matrixdp.sources import open_source
 from matrixdp.workload import ProductGroup, Workload
 
-__all__ = ["MeasuredStrategy", "Strategy", "select"]
-
+__all__ = ["MeasuredStrategy", "Strategy"]
 
 _FIGURES = {
     "sum": "weighted total squared error at privacy cost 1, before rounding to integers",
     "max": "largest weighted variance at privacy cost 1",
 }
-
-
-def select(
-    workload: Workload,
-    noise: str = "auto",
-    neighbours: str | None = None,
-    mechanism: str = "auto",
-    budget: Budget | None = None,
-    objective: str = "sum",
-    sub_solver: str = "auto",
-    progress: Callable[[str, float | None], None] | None = None,
-) -> Strategy:
-    """Choose a strategy for a workload, without the data.
-
-    Parameters
-    ----------
-    workload : Workload
-        What will be asked.
-    noise : {"auto", "gaussian", "laplace"}
-        The noise that will be added. ``auto``: Gaussian, unless the budget says more: Laplace for pure
-        differential privacy (epsilon alone), and for epsilon with delta whichever gives less error.
-    neighbours : {"add_remove", "replace"}, optional
-        Between which tables the promise will hold; the budget's where it is left out, else ``add_remove``.
-        Selection optimizes ``add_remove``; for ``replace`` the same strategy costs more.
-    mechanism : str
-        ``auto``, or one of those that ``matrixdp select --help`` lists.
-    budget : Budget, optional
-        What will be spent. Strategies do not depend on it, except by the choice of the noise.
-    objective : {"sum", "max"}
-        The sum of (weighted) variances, or the largest one.
-    sub_solver : {"auto", "optimum", "product", "fourier", "fixed", "fast"}
-        How the decomposition solves sub-workloads that are too large for the optimum.
-    progress : callable, optional
-        Is called with what is being done and, where it is known, the share that is done.
-
-    Returns
-    -------
-    Strategy
-        Reusable, with its certificate.
-
-    Raises
-    ------
-    WorkloadError
-        If the mechanism cannot serve the workload.
-    TooLargeError
-        If it would need more cells than it can hold.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(20)})
-    >>> strategy = mdp.select(mdp.Workload(domain, mdp.marginals(2)))
-    >>> round(strategy.rmse(mdp.Budget(mu=1)), 3)
-    1.0
-    """
-    noises, reason = noises_for(noise, budget, mechanism)
-    neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
-    strategies = [
-        Strategy(
-            select_strategy(
-                workload,
-                noise=kind,
-                neighbours=neighbours,
-                mechanism=mechanism,
-                objective=objective,
-                sub_solver=sub_solver,
-                progress=progress,
-            ),
-            reason,
-        )
-        for kind in noises
-    ]
-    if len(strategies) == 1:
-        return strategies[0]
-    assert budget is not None
-    errors = [
-        strategy.rmse(budget) if objective == "sum" else strategy.max_stddev(budget)
-        for strategy in strategies
-    ]
-    best, other = sorted(range(2), key=errors.__getitem__)
-    reason = f"{100 * (1 - errors[best] / errors[other]):.3g} % less error than {noises[other]} noise"
-    return Strategy(strategies[best].selection, reason)
 
 
 @final
@@ -198,6 +115,66 @@ class Strategy:
             If the strategy's noise cannot honour the budget.
         """
         return math.sqrt(self.selection.max_variance / self._cost(budget))
+
+    def target_errors(self, targets: Mapping[str, float] | None = None) -> list[TargetError]:
+        """Return what every group has beside its target, at privacy cost 1.
+
+        Parameters
+        ----------
+        targets : mapping of str to float, optional
+            Those that the strategy was selected for where they are left out.
+
+        Raises
+        ------
+        WorkloadError
+            If there are no targets, or no such groups.
+        """
+        return check_targets(self.workload, targets or self.selection.targets, self.selection.analysis)
+
+    def least_budget(
+        self,
+        kind: str = "rho",
+        *,
+        delta: Number | None = None,
+        targets: Mapping[str, float] | None = None,
+    ) -> Budget:
+        """Return the least budget at which this strategy meets every target; nothing is spent.
+
+        Parameters
+        ----------
+        kind : {"rho", "mu", "epsilon"}
+            Which parameter is made least: of zCDP, of Gaussian differential privacy, or epsilon (pure or
+            with delta).
+        delta : number, optional
+            For ``epsilon``.
+        targets : mapping of str to float, optional
+            Those that the strategy was selected for where they are left out.
+
+        Returns
+        -------
+        Budget
+            For the neighbours of the strategy, its parameter rounded up to six digits.
+
+        Raises
+        ------
+        WorkloadError
+            If there are no targets, or no such groups.
+        PrivacyError
+            If the strategy's noise cannot honour a budget of that kind.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(20)})
+        >>> workload = mdp.Workload(domain, mdp.marginals(1))
+        >>> strategy = mdp.select(workload, targets={"sex": 5.0, "age": 10.0})
+        >>> budget = strategy.least_budget("rho")
+        >>> round(float(budget.rho), 3), strategy.max_stddev(budget) <= 10.0
+        (0.025, True)
+        """
+        replaced = self.selection.neighbours == "replace"
+        form = LeastBudget(kind, delta, "replace" if replaced else "add_remove")
+        return form.least(self.noise, largest_ratio(self.target_errors(targets)) ** 2)
 
     def covariance(self, left: Any, left_query: int, right: Any, right_query: int, budget: Budget) -> float:
         """Return the covariance of the estimates of two queries, in squared records.

@@ -1,0 +1,87 @@
+"""Target errors: a largest standard error for every query of some groups, and what meeting them takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from matrixdp.selection.minimax import WeightedGroups
+from matrixdp.strategy import ErrorAnalysis
+from matrixdp.workload import Workload
+from matrixdp.workload.targets import group_targets
+
+__all__ = ["OTHER_GROUPS", "TargetError", "check_targets", "largest_ratio", "targeted"]
+
+#: Groups without a target may have standard errors this many times the largest target.
+OTHER_GROUPS = 10.0
+
+
+@dataclass(frozen=True)
+class TargetError:
+    """A target and what a strategy has.
+
+    Attributes
+    ----------
+    group : str
+    target : float or None
+        The largest standard error that is allowed; None for a group without a target.
+    stddev : float
+        The largest standard error of a query at privacy cost 1.
+    """
+
+    group: str
+    target: float | None
+    stddev: float
+
+
+def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
+    """Return the workload with groups weighted such that the largest weight x variance is what matters.
+
+    A group with target t has weight 1 / t^2, so that all targets are met at privacy cost 1 if the largest
+    weighted variance is at most 1. Other groups count as if their target were `OTHER_GROUPS` times the
+    largest. Weights of the workload itself have no influence.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": 2, "age": 5}), mdp.marginals(1))
+    >>> [group.weight for group in targeted(workload, {"age": 2.0})]
+    [0.0025, 0.25]
+    """
+    found = group_targets(workload, targets)
+    loose = OTHER_GROUPS * max(target for target in found if target is not None)
+    groups = [
+        replace(group, weight=1.0 / (loose if target is None else target) ** 2, query_weights=None)
+        for group, target in zip(workload, found, strict=True)
+    ]
+    return Workload(workload.domain, WeightedGroups(tuple(groups)))
+
+
+def check_targets(
+    workload: Workload, targets: Mapping[str, float], analysis: ErrorAnalysis
+) -> list[TargetError]:
+    """Return what a strategy has beside each target, at privacy cost 1.
+
+    Parameters
+    ----------
+    workload : Workload
+    targets : mapping of str to float
+    analysis : ErrorAnalysis
+        Of the strategy.
+    """
+    return [
+        TargetError(group.name, target, math.sqrt(analysis.group(group).largest))
+        for group, target in zip(workload, group_targets(workload, targets), strict=True)
+    ]
+
+
+def largest_ratio(errors: Sequence[TargetError]) -> float:
+    """Return the largest ratio of a standard error to its target: targets are met where it is at most 1.
+
+    Examples
+    --------
+    >>> largest_ratio([TargetError("age", 2.0, 3.0), TargetError("sex", None, 9.0)])
+    1.5
+    """
+    return max(error.stddev / error.target for error in errors if error.target is not None)

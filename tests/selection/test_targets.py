@@ -1,0 +1,156 @@
+"""Target errors: met by the least budget, exactly, and bounded from below."""
+
+import math
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.api.choice import meet_targets
+from matrixdp.privacy import LeastBudget, least_budget
+from matrixdp.selection import select
+from matrixdp.selection.targets import OTHER_GROUPS, targeted
+
+DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": range(12), "code": 5})
+WORKLOAD = mdp.Workload(
+    DOMAIN,
+    mdp.marginals([0, 1], name="small"),
+    mdp.product(age="prefix", weight=100.0, name="age CDF"),
+    mdp.product(sex="identity", code="identity", weights=np.arange(1.0, 11.0), name="table"),
+)
+TARGETS = {"small": 4.0, "age CDF": 6.0, "table": 10.0}
+SHORT = mdp.Workload(mdp.Domain({"a": range(6)}), mdp.product(a="prefix", name="a"), mdp.marginals(0))
+
+
+def largest(strategy, budget):
+    scale = budget.error_scale(strategy.noise)
+    analysis = strategy.selection.analysis
+    return [math.sqrt(float(analysis.variances(group).max()) / scale) for group in strategy.workload]
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("kind", ["rho", "mu", "epsilon"])
+def test_targets_are_met_and_the_tightest_exactly(noise, kind):
+    delta = 1e-6 if (noise, kind) == ("gaussian", "epsilon") else None
+    strategy = mdp.select(WORKLOAD, noise=noise, mechanism="residual", targets=TARGETS)
+    budget = strategy.least_budget(kind, delta=delta)
+    targets = [4.0, 4.0, 4.0, 4.0, 6.0, 10.0]
+    ratios = [found / target for found, target in zip(largest(strategy, budget), targets, strict=True)]
+    assert len(WORKLOAD) == len(targets)
+    # six significant digits, rounded up
+    assert 1 - 2e-5 < max(ratios) <= 1.0
+    assert (kind == "epsilon" and delta is None) == (budget.kind == "pure")
+
+
+def test_the_least_budget_is_below_that_of_the_sum_and_above_its_bound():
+    aimed = mdp.select(WORKLOAD, noise="gaussian", targets=TARGETS)
+    plain = mdp.select(WORKLOAD, noise="gaussian")
+    least = aimed.least_budget("mu")
+    assert float(least.mu) < 0.95 * float(plain.least_budget("mu", targets=TARGETS).mu)
+    # no strategy meets the targets with a mu below the root of the bound
+    assert aimed.certificate.lower_bound is not None
+    assert math.sqrt(aimed.certificate.lower_bound) <= float(least.mu)
+    assert float(least.mu) <= 1.01 * math.sqrt(aimed.certificate.lower_bound)
+
+
+def test_weights_of_the_workload_have_no_influence():
+    even = mdp.Workload(
+        DOMAIN,
+        mdp.marginals([0, 1], name="small"),
+        mdp.product(age="prefix", name="age CDF"),
+        mdp.product(sex="identity", code="identity", name="table"),
+    )
+    budgets = [
+        mdp.select(workload, noise="gaussian", targets=TARGETS).least_budget("mu")
+        for workload in (WORKLOAD, even)
+    ]
+    assert float(budgets[0].mu) == pytest.approx(float(budgets[1].mu), rel=1e-6)
+
+
+def test_groups_without_a_target_are_loose_and_all_stands_for_them():
+    weights = [group.weight for group in targeted(WORKLOAD, {"age CDF": 2.0})]
+    assert weights[4] == 0.25
+    assert {round(w, 12) for w in (*weights[:4], weights[5])} == {1 / (OTHER_GROUPS * 2.0) ** 2}
+    weights = [group.weight for group in targeted(WORKLOAD, {"age CDF": 2.0, "all": 5.0})]
+    assert weights[0] == 0.04
+    assert weights[4] == 0.25
+
+
+def test_one_target_alone_is_the_objective_max():
+    workload = mdp.Workload(mdp.Domain({"age": range(16)}), mdp.product(age="prefix", name="CDF"))
+    aimed = select(workload, targets={"CDF": 3.0})
+    plain = select(workload, objective="max")
+    assert aimed.certificate.loss == pytest.approx(plain.certificate.loss / 9.0, rel=1e-9)
+
+
+def test_a_limit_is_not_exceeded():
+    strategy = mdp.select(WORKLOAD, noise="gaussian", targets=TARGETS)
+    least = strategy.least_budget("rho")
+    enough = mdp.Budget(rho=2 * float(least.rho))
+    assert meet_targets(strategy, TARGETS, LeastBudget.within(enough)) == least
+    short = mdp.Budget(rho=0.5 * float(least.rho))
+    with pytest.raises(mdp.PrivacyError, match=r"targets 1\.41\d* times as large"):
+        meet_targets(strategy, TARGETS, LeastBudget.within(short))
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ({"smal": 1.0}, r"targets\.smal: found no query group of that name.*did you mean 'small'"),
+        ({"small": 0}, r"targets\.small: found 0; expected a finite number above 0"),
+        ({"small": float("nan")}, "finite"),
+        ({"small": True}, "expected a number above 0"),
+        ({}, "targets: found none"),
+    ],
+)
+def test_wrong_targets_are_named(targets, message):
+    with pytest.raises(mdp.WorkloadError, match=message):
+        mdp.select(WORKLOAD, targets=targets)
+
+
+def test_the_noise_of_an_approximate_budget_is_that_of_less_epsilon():
+    reference = mdp.Budget(epsilon=1, delta=1e-6)
+    strategy = mdp.select(SHORT, budget=reference, mechanism="residual", targets={"a": 3.0})
+    least = {
+        noise: mdp.select(SHORT, noise=noise, mechanism="residual", targets={"a": 3.0}).least_budget(
+            "epsilon", delta=1e-6
+        )
+        for noise in ("gaussian", "laplace")
+    }
+    assert strategy.noise == min(least, key=lambda noise: float(least[noise].epsilon))
+    assert "less epsilon" in strategy.noise_reason
+
+
+def test_saved_targets_come_back(tmp_path):
+    strategy = mdp.select(WORKLOAD, noise="gaussian", mechanism="residual", targets=TARGETS)
+    strategy.save(tmp_path / "strategy.mdp")
+    again = mdp.Strategy.load(tmp_path / "strategy.mdp")
+    assert again.selection.targets == TARGETS
+    assert again.least_budget("rho") == strategy.least_budget("rho")
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("scale", [1e-9, 0.3, 7.0, 1e6])
+def test_the_least_budget_is_least_to_six_digits(neighbours, scale):
+    for kind, noise, delta in (
+        ("rho", "gaussian", None),
+        ("mu", "laplace", None),
+        ("epsilon", "laplace", None),
+        ("epsilon", "gaussian", 1e-6),
+    ):
+        budget = least_budget(kind, noise, scale, delta=delta, neighbours=neighbours)
+        assert budget.error_scale(noise) >= scale
+        value = {"rho": budget.rho, "mu": None if kind != "mu" else budget.mu, "epsilon": budget.epsilon}[
+            kind
+        ]
+        smaller = {kind: value * (1 - 1e-5)} | ({} if delta is None else {"delta": delta})
+        assert mdp.Budget(**smaller, neighbours=neighbours).error_scale(noise) < scale
+
+
+def test_wrong_forms_are_named():
+    with pytest.raises(mdp.PrivacyError, match="least"):
+        LeastBudget("sigma")
+    with pytest.raises(mdp.PrivacyError, match="delta"):
+        LeastBudget("rho", 1e-6)
+    with pytest.raises(mdp.PrivacyError, match="error scale"):
+        least_budget("rho", "gaussian", 0.0)
