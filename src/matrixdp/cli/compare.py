@@ -52,12 +52,29 @@ def compare(
         Path | None,
         typer.Option("--picture", metavar="FILE", help="Draw the errors: PNG, SVG or PDF by its ending."),
     ] = None,
+    public_table: Annotated[
+        Path | None,
+        typer.Option(
+            "--public-table",
+            metavar="FILE",
+            help="Simulate mechanisms whose error depends on the data (dawa) on this table. Its EXACT "
+            "ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
+            show_default=False,
+        ),
+    ] = None,
+    simulations: Annotated[
+        int,
+        typer.Option(
+            "--simulations", min=2, max=100_000, metavar="N", help="How often, with --public-table."
+        ),
+    ] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare the expected error of mechanisms on a workload, without touching the data.
 
     Every mechanism selects its strategy in a process of its own; the errors are at the specification's
-    budget. A mechanism that does not apply says why.
+    budget. A mechanism that does not apply says why. The specification's own table is never read; a table
+    that is given as --public-table is, and must be public.
     """
     from matrixdp.cli.comparison import compare_mechanisms
     from matrixdp.cli.inputs import specification_with_budget
@@ -67,12 +84,17 @@ def compare(
     names = _mechanisms(mechanisms)
     if picture is not None:
         _check_picture(picture)
+    if public_table is not None:
+        from matrixdp.data_dependent import check_table
+
+        check_table(public_table)
     with Reporter() as reporter:
 
         def report(done: int, total: int, name: str) -> None:
             reporter.stage(f"{name}, {done + 1} of {total}", done / total)
 
-        rows = compare_mechanisms(spec, names, _noises(noise, budget), time_limit, report)
+        kinds = _noises(noise, budget)
+        rows = compare_mechanisms(spec, names, kinds, time_limit, report, public_table, simulations)
     if picture is not None:
         from matrixdp.cli.pictures import draw_comparison
 
@@ -82,6 +104,7 @@ def compare(
             "queries": written.workload.queries,
             "privacy": budget.as_dict(),
             "time_limit": time_limit,
+            "public_table": None if public_table is None else str(public_table),
             "mechanisms": [row.as_dict() for row in rows],
         }
         typer.echo(json.dumps(printed))
@@ -90,10 +113,12 @@ def compare(
 
 
 def _mechanisms(given: str | None) -> list[str]:
+    from matrixdp.cli.comparison import DATA_DEPENDENT
     from matrixdp.domain.suggestions import closest
     from matrixdp.errors import SpecificationError
 
     known = [mechanism.value for mechanism in Mechanism if mechanism is not Mechanism.auto]
+    known += DATA_DEPENDENT
     if given is None:
         return known
     names = [name.strip() for name in given.split(",") if name.strip()]
@@ -137,16 +162,18 @@ def _show(rows: list[Outcome], picture: Path | None) -> None:
         table.add_column(title, justify="right")
     for row in applies:
         table.add_row(
-            Text(row.mechanism),
+            Text(row.label.replace(" ", "\n")),
             row.noise,
             *[figure(value) for value in (row.rmse, row.max_stddev)],
             *["-" if v is None else f"{v:.3f}" for v in (row.ratio_to_best, row.ratio_to_lower_bound)],
             *[figure(value) for value in (row.seconds, row.peak_memory_mb)],
         )
     screen.print(table)
-    screen.print("to best, to bound: ratios of the (weighted) RMSE to the least, and to the lower bound.")
+    screen.print(
+        "to best, to bound: ratios of the (weighted) RMSE to the least promised one, and to the lower bound."
+    )
     for row in rows:
-        if row.rmse is None:
+        if row.note:
             screen.print(Text(f"{row.mechanism} ({row.noise}): {row.note}"))
     if picture is not None:
         screen.print(Text(f"drawn: {picture}"))

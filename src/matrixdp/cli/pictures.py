@@ -42,8 +42,11 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
     figure = Figure(figsize=(8.0, 1.2 + 0.32 * len(applies)), layout="constrained")
     axes = figure.add_subplot()
     values = [float(row.weighted_rmse or 0.0) for row in applies]
-    labels = [f"{row.mechanism} ({row.noise})" for row in applies]
-    axes.barh(range(len(values)), values, color=[_COLOURS[row.noise] for row in applies])
+    labels = [f"{row.label} ({row.noise})" for row in applies]
+    bars = axes.barh(range(len(values)), values, color=[_COLOURS[row.noise] for row in applies])
+    for bar, row in zip(bars, applies, strict=True):
+        if row.data_dependent:
+            bar.set(hatch="///", alpha=0.5)
     axes.set_yticks(range(len(values)), labels)
     axes.invert_yaxis()
     for place, value in enumerate(values):

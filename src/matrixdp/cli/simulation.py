@@ -1,0 +1,52 @@
+"""The process in which ``compare`` simulates a data-dependent mechanism on a public table."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import typer
+
+from matrixdp.cli.guard import guarded
+
+__all__ = ["simulation"]
+
+
+@guarded
+def simulation(mechanism: str, spec: Path, public_table: Path, simulations: int) -> None:
+    """Print the figures of a simulation as JSON; the arguments are those of ``compare``."""
+    started = time.perf_counter()
+    from matrixdp.cli.figures import peak_memory_mb
+    from matrixdp.cli.inputs import specification_with_budget
+    from matrixdp.data_dependent import simulate
+
+    written, budget = specification_with_budget(spec)
+    result = simulate(
+        written.workload,
+        public_table,
+        budget,
+        mechanism=mechanism,
+        simulations=simulations,
+        out_of_domain=written.out_of_domain,
+    )
+    note = (
+        f"simulated {simulations} times on the public table, whose exact answers were computed: NOT PRIVATE. "
+        f"RMSE +- {result.rmse_standard_error:.2g} (Monte Carlo standard error); it is no promise about "
+        "other tables"
+    )
+    figures = {
+        "rmse": result.rmse,
+        "weighted_rmse": result.weighted_rmse,
+        "max_stddev": result.max_rmse,
+        "rmse_standard_error": result.rmse_standard_error,
+        "simulations": result.simulations,
+        "seconds": time.perf_counter() - started,
+        "peak_memory_mb": peak_memory_mb(),
+        "note": note,
+    }
+    typer.echo(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    typer.run(simulation)
