@@ -93,3 +93,17 @@ def test_wrong_targets_are_one_error(home, text, message):
     assert result.exit_code == 2, result.stdout
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_the_comparison_is_at_the_budget(home):
+    text = "targets: {age CDF: 5.0}\nprivacy: {rho: 0.25}\n"
+    figures = run(home, "compare", "--json", "--mechanisms", "residual", text=text)
+    assert figures.exit_code == 0, figures.stderr
+    chosen = json.loads(run(home, "select", "--json", "--ignore-targets", text=text).stdout)
+    assert chosen["privacy"]["budget"]["rho"] == 0.25
+    assert chosen["targets"] == {}
+    [row] = json.loads(figures.stdout)["mechanisms"]
+    assert row["rmse"] == pytest.approx(chosen["rmse"], rel=1e-3)
+    refused = run(home, "compare", text="targets: {age CDF: 5.0}\nprivacy: {least: rho}\n")
+    assert refused.exit_code == 2
+    assert "privacy.least" in refused.stderr

@@ -44,6 +44,9 @@ def select(
         Path | None,
         typer.Option("--save", metavar="STRATEGY", help="Save the strategy here, for `release --strategy`."),
     ] = None,
+    ignore_targets: Annotated[
+        bool, typer.Option("--ignore-targets", help="Select for the budget, whatever targets there are.")
+    ] = False,
     every: Annotated[bool, typer.Option("--all", help="Show every query group, however many.")] = False,
 ) -> None:
     """Choose the strategy for a workload, without touching the data.
@@ -55,27 +58,32 @@ def select(
     started = time.perf_counter()
     from matrixdp.api import select as select_strategy
     from matrixdp.cli.figures import selection_figures
-    from matrixdp.cli.inputs import budget_spent, reference_budget
+    from matrixdp.cli.inputs import budget_spent, reference_budget, specification_with_budget
     from matrixdp.cli.progress import Reporter
     from matrixdp.errors import StorageError
     from matrixdp.specification import load_specification
 
-    written = load_specification(spec, require_privacy=True)
+    written = (
+        specification_with_budget(spec)[0]
+        if ignore_targets
+        else load_specification(spec, require_privacy=True)
+    )
+    reference = reference_budget(written)
     if save is not None and (save.is_dir() or not save.absolute().parent.is_dir()):
         raise StorageError(f"{save}: found no folder to save a file of that name in")
     with Reporter() as reporter:
         strategy = select_strategy(
             written.workload,
             noise=noise.value,
-            budget=reference_budget(written),
+            budget=reference,
             mechanism=mechanism.value,
             objective=objective.value,
             sub_solver=sub_solver.value,
-            targets=written.targets or None,
+            targets=None if ignore_targets else written.targets or None,
             progress=reporter.stage,
         )
         reporter.stage("analysing the error")
-        budget = budget_spent(written, strategy)
+        budget = reference if ignore_targets else budget_spent(written, strategy)
         figures = selection_figures(strategy, budget, 0.0)
     figures["seconds"] = time.perf_counter() - started
     if save is not None:
