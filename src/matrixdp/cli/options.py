@@ -51,6 +51,7 @@ class Mechanism(StrEnum):
     low_rank = "low-rank"
     eigen_query = "eigen-query"
     exponential_smoothing = "exponential-smoothing"
+    fourier_thresholds = "fourier-thresholds"
     coa = "coa"
 
 

@@ -9,6 +9,7 @@ from matrixdp.selection.baselines.answers import select_workload
 from matrixdp.selection.baselines.coa import select_coa
 from matrixdp.selection.baselines.datacube import select_datacube
 from matrixdp.selection.baselines.eigen_query import select_eigen_query
+from matrixdp.selection.baselines.embedded_fourier import select_embedded_fourier
 from matrixdp.selection.baselines.greedy_h import select_greedy_h
 from matrixdp.selection.baselines.identity import select_identity
 from matrixdp.selection.baselines.low_rank import select_low_rank
@@ -63,6 +64,11 @@ BASELINES: Mapping[str, tuple[Callable[[Workload, str], Choice], str, tuple[str,
         "exponential-smoothing": (
             select_smoothing,
             "Yuan et al. 2015: exponential smoothing",
+            _GAUSSIAN,
+        ),
+        "fourier-thresholds": (
+            select_embedded_fourier,
+            "Weighted Fourier Factorizations: thresholds as half circles, for one product",
             _GAUSSIAN,
         ),
         "coa": (select_coa, "Yuan et al. 2016: the optimum by Newton steps", _GAUSSIAN),

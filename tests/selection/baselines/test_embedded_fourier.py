@@ -1,0 +1,43 @@
+"""Thresholds as half circles."""
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.selection.baselines.embedded_fourier import (
+    embedded_thresholds,
+    select_embedded_fourier,
+    weighted_characters,
+)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 9, 33])
+def test_thresholds_are_sums_of_characters_with_the_variance_of_the_theory(size):
+    rows = embedded_thresholds(size)
+    # each half circle, cut back to the values, is a prefix: with its coefficients on the strategy's rows the
+    # variance at sensitivity F = sum |h^(k)| is F^2, and least squares is not worse
+    coefficients = np.abs(np.fft.fft(np.r_[np.ones(size), np.zeros(size)])) / (2 * size)
+    total = coefficients.sum()
+    norms = (rows**2).sum(axis=0)
+    assert np.allclose(norms, total)
+    lift = np.tri(size) @ np.linalg.pinv(rows)
+    assert np.allclose(lift @ rows, np.tri(size))
+    assert ((lift**2).sum(axis=1) * total <= total**2 * (1 + 1e-9)).all()
+
+
+def test_circular_workloads_are_optimal():
+    gram = np.array([[np.cos(2 * np.pi * (i - j) / 9) + 2.0 + (i == j) for i in range(9)] for j in range(9)])
+    rows = weighted_characters(gram)
+    norms = (rows**2).sum(axis=0)
+    assert np.allclose(norms, norms[0])
+    inverse = np.linalg.pinv(rows)
+    loss = norms[0] * np.trace(inverse.T @ gram @ inverse)
+    assert loss == pytest.approx(np.sqrt(np.linalg.eigvalsh(gram)).sum() ** 2 / 9, rel=1e-9)
+
+
+def test_unions_are_refused():
+    domain = mdp.Domain({"a": range(4), "b": range(4)})
+    with pytest.raises(mdp.WorkloadError, match="fourier-thresholds: the workload is not one product"):
+        select_embedded_fourier(
+            mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="prefix")), "gaussian"
+        )
