@@ -47,7 +47,7 @@ pytest: $(VENV)/.installed-dev
 
 test: lint types pytest
 
-benchmarks: $(VENV)/.installed
+benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/run.py
 
 clean:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
-import resource
+import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Usage", "emit", "machine", "measured", "own_figures"]
+__all__ = ["Usage", "emit", "machine", "measured"]
 
 _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "python-flint")
 
@@ -45,28 +46,27 @@ class Usage:
     output: str
 
 
-def measured(command: list[str]) -> Usage:
-    """Run a program to its end."""
+def measured(command: list[str], patience: float | None = None) -> Usage:
+    """Run a program to its end, or for so many seconds."""
     started = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert child.stdout is not None
+    # with everything that it has started
+    stop = threading.Timer(patience or threading.TIMEOUT_MAX, os.killpg, (child.pid, signal.SIGKILL))
+    stop.daemon = True
+    stop.start()
     output = child.stdout.read()
     _, status, usage = os.wait4(child.pid, 0)
+    stop.cancel()
     child.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - started
     unit = 1e6 if sys.platform == "darwin" else 1e6 / 1024
     return Usage(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, child.returncode, output)
 
 
-def own_figures() -> dict[str, float]:
-    """Return the memory that this process has held at most."""
-    unit = 1e6 if sys.platform == "darwin" else 1e6 / 1024
-    return {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit}
-
-
 def emit(figures: dict[str, Any]) -> None:
-    """Print the figures of a script as one line of JSON, the last that it prints."""
-    print(json.dumps(figures))
+    """Print the figures of a script as one line of JSON; the last one counts, earlier ones may be partial."""
+    print(json.dumps(figures), flush=True)
 
 
 def machine() -> dict[str, object]:

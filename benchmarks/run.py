@@ -1,11 +1,13 @@
 """Run the benchmarks and write their results to docs/benchmarks/.
 
-    python benchmarks/run.py                     everything (about twenty minutes on two cores)
-    python benchmarks/run.py --only mix          the cases whose name contains "mix"
+    python benchmarks/run.py                     everything (about half an hour)
+    python benchmarks/run.py --only table        one part by its name, or all whose name contains "table"
     python benchmarks/run.py --list
+    python benchmarks/run.py --pages             the pages and pictures again, from results.json
 
-Every case is a process of its own; its seconds and its peak memory are those of the whole process, from its
-start to its end. With --only, results of other cases are kept as they are in results.json.
+Every part is a process of its own, and one that fails costs no other its results. With --only, the results of
+other parts stay in results.json as they are, each with its own date, machine and versions. A part that stops
+early keeps the rows that it has, unless an earlier run has all of them.
 """
 
 from __future__ import annotations
@@ -13,30 +15,34 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness import machine, measured
-from report import markdown
+from pages import write_pages
+from published import TABLES
+from values import missed, rounded
 
 HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Case:
-    """One claim, and what shows it.
+class Part:
+    """One process, and what it shows.
 
     Attributes
     ----------
     name : str
         For ``--only``.
     claim : str
-        What is claimed, in words.
+        What it is about, in words.
     command : list of str
         The script and its arguments.
     seconds, peak_mb : float or None
-        What it may take at most.
+        What it may take at most, where that is a claim.
+    patience : float
+        Seconds after which it is stopped.
     """
 
     name: str
@@ -44,6 +50,7 @@ class Case:
     command: list[str]
     seconds: float | None = None
     peak_mb: float | None = None
+    patience: float = 1800.0
 
 
 def _mix(size: int, attributes: int, mechanism: str) -> list[str]:
@@ -51,56 +58,59 @@ def _mix(size: int, attributes: int, mechanism: str) -> list[str]:
     return ["selection.py", "mix", *numbers, "--mechanism", mechanism]
 
 
-CASES = [
-    Case("mix-40-10", "mix, n = 40, d = 10, uniform weights", _mix(40, 10, "querysmasher"), 20, 1000),
-    Case("mix-40-40", "mix, n = 40, d = 40, uniform weights", _mix(40, 40, "querysmasher"), 60, 2000),
-    Case("mix-20-20", "mix, n = 20, d = 20, optimized weights", _mix(20, 20, "residual"), 90, None),
-    Case(
+_RANGES = ["selection.py", "all-ranges", "--size", "50", "--attributes", "40"]
+
+PARTS = [
+    Part("mix-40-10", "mix, n = 40, d = 10, uniform weights", _mix(40, 10, "querysmasher"), 20, 1000),
+    Part("mix-40-40", "mix, n = 40, d = 40, uniform weights", _mix(40, 40, "querysmasher"), 60, 2000),
+    Part("mix-20-20", "mix, n = 20, d = 20, optimized weights", _mix(20, 20, "residual"), 90, None),
+    Part(
         "adult-selection",
         "Adult up to 3-way, optimized weights",
         ["selection.py", "adult", "--mechanism", "residual"],
         60,
         1000,
     ),
-    Case(
-        "ranges-50-40",
-        "all 1- and 2-way ranges, n = 50, d = 40",
-        ["selection.py", "all-ranges", "--size", "50", "--attributes", "40"],
-        10,
-        1000,
-    ),
-    Case(
+    Part("ranges-50-40", "all 1- and 2-way ranges, n = 50, d = 40", _RANGES, 10, 1000),
+    Part(
         "release-marginals",
         "whole release, Adult marginals up to 3-way",
         ["release_adult.py", "marginals"],
         90,
         3000,
     ),
-    Case(
+    Part(
         "release-hybrid",
         "whole release, Adult marginals and prefixes up to 3-way",
         ["release_adult.py", "hybrid"],
         150,
         3000,
     ),
-    Case("sampler", "exact noise, samples a second", ["sampler.py"]),
-    Case("hdmm-tables", "error beside HDMM's tables, both kinds of noise", ["hdmm_tables.py"]),
-    Case("published-error", "error beside published figures", ["published_error.py"]),
+    Part("sampler", "exact noise, samples a second", ["sampler.py"]),
+    *(Part(table.name, table.title, ["tables.py", table.name], patience=2400) for table in TABLES),
+    Part("other-workloads", "other workloads of the papers, every mechanism", ["other.py", "workloads"]),
+    Part("sweeps", "WDiscrete, WRange, WRelated and WMarginal, every mechanism", ["other.py", "sweeps"]),
+    Part("scaling", "seconds against n, d and the number of queries", ["scaling.py"]),
 ]
 
 
-def run_case(case: Case) -> dict[str, Any]:
-    """Run one case in a process of its own and return its figures."""
-    usage = measured([sys.executable, str(HERE / case.command[0]), *case.command[1:]])
-    result: dict[str, Any] = asdict(case) | {"status": usage.status}
-    result |= {
-        "limits": {"seconds": case.seconds, "peak_mb": case.peak_mb},
+def run_part(part: Part) -> dict[str, Any]:
+    """Run one part and return its figures."""
+    usage = measured([sys.executable, str(HERE / part.command[0]), *part.command[1:]], part.patience)
+    result: dict[str, Any] = {
+        "name": part.name,
+        "claim": part.claim,
+        "command": part.command,
+        "machine": machine(),
+        "status": usage.status,
+        "limits": {"seconds": part.seconds, "peak_mb": part.peak_mb},
         "seconds": usage.seconds,
         "cpu_seconds": usage.cpu_seconds,
         "peak_mb": usage.peak_mb,
     }
-    if usage.status == 0:
-        figures = json.loads(usage.output.strip().splitlines()[-1])
+    printed = [line for line in usage.output.splitlines(keepends=True) if line.endswith("\n")]
+    if printed:
+        figures = json.loads(printed[-1])
         # a script that times another program reports that program's figures in the place of its own
         result |= {key: figures.pop(key) for key in ("seconds", "cpu_seconds", "peak_mb") if key in figures}
         result["figures"] = figures
@@ -111,33 +121,55 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name contains this")
-    parser.add_argument("--list", action="store_true", help="list the cases and stop")
+    parser.add_argument("--only", default="", metavar="NAME", help="this part, or all whose name contains it")
+    parser.add_argument("--list", action="store_true", help="list the parts and stop")
+    parser.add_argument("--pages", action="store_true", help="measure nothing; write the pages again")
     parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "benchmarks", metavar="DIR")
     given = parser.parse_args()
-    chosen = [case for case in CASES if given.only in case.name]
+    exact = [part for part in PARTS if part.name == given.only]
+    chosen = exact or [part for part in PARTS if given.only in part.name]
     if given.list or not chosen:
-        print("\n".join(f"{case.name:20} {case.claim}" for case in CASES))
-        sys.exit(0 if given.list else "no case has such a name")
+        print("\n".join(f"{part.name:20} {part.claim}" for part in PARTS))
+        sys.exit(0 if given.list else "no part has such a name")
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "results.json"
-    kept = json.loads(path.read_text())["cases"] if given.only and path.exists() else []
-    results = {result["name"]: result for result in kept}
-    for case in chosen:
-        print(f"{case.name}: {case.claim} ...", flush=True)
-        results[case.name] = result = run_case(case)
-        print(f"    status {result['status']}, {result['seconds']:.1f} s, {result['peak_mb']:.0f} MB")
-        ordered = [results[known.name] for known in CASES if known.name in results]
-        document = {"machine": machine(), "cases": ordered}
-        path.write_text(json.dumps(document, indent=1) + "\n")
-        (given.out / "index.md").write_text(markdown(document))
-    missed = [r["name"] for r in results.values() if r["status"] != 0 or _over(r)]
-    if missed:
-        sys.exit("missed: " + ", ".join(missed))
+    results = _kept(path) if given.only or given.pages else {}
+    for number, part in enumerate([] if given.pages else chosen, start=1):
+        print(f"{number} of {len(chosen)}, {part.name}: {part.claim} ...", flush=True)
+        fresh = rounded(run_part(part))
+        print(
+            f"    status {fresh['status']}, {fresh['seconds']:.1f} s, {fresh['peak_mb']:.0f} MB", flush=True
+        )
+        if fresh["status"] == 0 or "figures" not in results.get(part.name, {}):
+            results[part.name] = fresh
+        else:
+            results[part.name]["failed_since"] = fresh["machine"]["date"]
+        results = _ordered(results)
+        _save(path, results)
+        write_pages(given.out, list(results.values()))
+    if given.pages:
+        write_pages(given.out, list(results.values()))
+    behind = [part["name"] for part in results.values() if missed(part)]
+    if behind:
+        sys.exit("missed: " + ", ".join(behind))
 
 
-def _over(result: dict[str, Any]) -> bool:
-    return any(limit is not None and result[key] > limit for key, limit in result["limits"].items())
+def _kept(path: Path) -> dict[str, dict[str, Any]]:
+    if not path.exists():
+        return {}
+    known = {part.name for part in PARTS}
+    parts = json.loads(path.read_text()).get("parts", [])
+    return {part["name"]: part for part in parts if part["name"] in known}
+
+
+def _ordered(results: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {part.name: results[part.name] for part in PARTS if part.name in results}
+
+
+def _save(path: Path, results: dict[str, dict[str, Any]]) -> None:
+    """Write one part a line, so that a change shows where it is."""
+    lines = [json.dumps(result) for result in results.values()]
+    path.write_text('{"parts": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
 if __name__ == "__main__":

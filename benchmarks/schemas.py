@@ -6,11 +6,25 @@ from typing import Literal
 
 import matrixdp as mdp
 
-__all__ = ["ADULT", "CPS", "adult", "all_ranges", "cps", "cps_pairs", "hybrid", "mix", "one_and_two_way"]
+__all__ = [
+    "ADULT",
+    "CPS",
+    "LOANS",
+    "Kind",
+    "adult",
+    "all_ranges",
+    "cps",
+    "cps_pairs",
+    "hybrid",
+    "loans",
+    "mix",
+    "one_and_two_way",
+]
 
 #: The sizes of categorical and of numeric attributes.
 ADULT = ((42, 16, 15, 9, 7, 6, 5, 2, 2), (100, 100, 100, 99, 85))
 CPS = ((7, 4, 2), (100, 50))
+LOANS = ((51, 36, 15, 8, 6, 5, 4, 3), (101, 101, 101, 101))
 
 
 def _domain(sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> mdp.Domain:
@@ -30,6 +44,11 @@ def cps() -> mdp.Domain:
     return _domain(CPS)
 
 
+def loans() -> mdp.Domain:
+    """Return the Loans domain: eight categorical and four numeric attributes."""
+    return _domain(LOANS)
+
+
 def hybrid(domain: mdp.Domain, ways: list[int]) -> mdp.Workload:
     """Return every k-way product of identity on categorical and prefix on numeric attributes."""
     return mdp.Workload(domain, mdp.kway(ways, {"categorical": "identity", "numeric": "prefix"}))
@@ -46,8 +65,12 @@ def mix(size: int, attributes: int) -> mdp.Workload:
     )
 
 
+#: The kinds of queries of `one_and_two_way`.
+Kind = Literal["identity", "prefix", "range", "circular", "affine", "abs"]
+
+
 def one_and_two_way(
-    kind: Literal["identity", "prefix", "range", "circular", "affine", "abs"],
+    kind: Kind,
     size: int = 10,
     attributes: int = 40,
 ) -> mdp.Workload:

@@ -71,7 +71,9 @@ def test_select_prints_one_json_object_with_all_keys(home: Path):
     workload = mdp.load_specification(home / "people.yaml").workload
     assert figures["queries"] == workload.queries
     assert [group["name"] for group in figures["groups"]] == [group.name for group in workload]
-    assert set(figures["groups"][0]) == {"name", "attributes", "queries", "rmse"}
+    assert set(figures["groups"][0]) == {
+        "name", "attributes", "queries", "rmse", "max_stddev", "target"
+    }  # fmt: skip
     total = sum(group["rmse"] ** 2 * group["queries"] for group in figures["groups"])
     assert figures["rmse"] == pytest.approx((total / figures["queries"]) ** 0.5)
     assert (

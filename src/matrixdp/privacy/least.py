@@ -36,8 +36,8 @@ class LeastBudget:
 
     Examples
     --------
-    >>> LeastBudget.within(Budget(epsilon=1, delta=1e-6))
-    LeastBudget(kind='epsilon', delta=Fraction(1, 1000000), neighbours='add_remove')
+    >>> LeastBudget.within(Budget(mu=1))
+    LeastBudget(kind='mu', delta=None, neighbours='add_remove')
     """
 
     kind: str

@@ -16,12 +16,11 @@ from matrixdp.selection.baselines.explicit import (
 from matrixdp.selection.baselines.products import Choice
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.factor import Factor
-from matrixdp.selection.starting_points import generator
+from matrixdp.selection.hdmm.rotation import rotated
 from matrixdp.workload import Workload
 
 __all__ = [
     "l2_factor",
-    "rotated",
     "rotation_factor",
     "select_l2_approximation",
     "select_rotation",
@@ -37,7 +36,6 @@ MAX_ROTATED_CELLS = 256
 _NO_BOUND = "no bound: an approximation"
 #: Pairs of rows that are rotated, in all.
 _ROTATIONS = 60_000
-_ANGLES = 24
 _GAP = 1e-6
 
 
@@ -93,63 +91,6 @@ def singular_value_factor(gram: Array, noise: str) -> Factor:
     """
     spectrum = spectrum_of(gram)
     return best_factor(roots_of(np.sqrt(spectrum.values), spectrum.vectors), gram, noise)
-
-
-def rotated(rows: Array, *, seed: int = 0, rotations: int = _ROTATIONS) -> Array:
-    """Return a rotation Q B of a strategy with a smaller largest column sum of absolute entries.
-
-    Pairs of rows are rotated, the angle by a grid that is refined once, as long as a power mean of the
-    column sums falls; B'B stays what it is.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (m, n)
-    seed : int
-        Of the order of the pairs.
-    rotations : int
-        Pairs that are tried at most.
-
-    Examples
-    --------
-    >>> turned = rotated(np.array([[1.0, 1.0], [1.0, -1.0]]))  # the identity turned by 45 degrees, scaled
-    >>> np.abs(turned).sum(axis=0).round(3).tolist()
-    [1.414, 1.414]
-    """
-    current = rows.copy()
-    sums = np.abs(current).sum(axis=0)
-    rng = generator(seed)
-    first, second = np.triu_indices(len(rows), 1)
-    if not len(first):
-        return current
-    sweeps = max(2, rotations // len(first))
-    width = np.pi / (2 * _ANGLES)
-    grid = np.arange(-_ANGLES // 2, _ANGLES // 2) * width
-    fine = np.linspace(-width, width, 17)
-    for sweep in range(min(sweeps, 40)):
-        power = min(4.0 * 2.0 ** (sweep // 2), 64.0)
-        gained = 0.0
-        for pair in rng.permutation(len(first))[:rotations].tolist():
-            i, j = int(first[pair]), int(second[pair])
-            a, b = current[i], current[j]
-            rest = sums - np.abs(a) - np.abs(b)
-            scale = float(sums.max())
-            now = float(((sums / scale) ** power).mean())
-            angle = 0.0
-            for angles in (grid, fine):
-                tried = angle + angles
-                cosine, sine = np.cos(tried)[:, None], np.sin(tried)[:, None]
-                reached = rest + np.abs(cosine * a + sine * b) + np.abs(cosine * b - sine * a)
-                scores = ((reached / scale) ** power).mean(axis=1)
-                best = int(np.argmin(scores))
-                angle = float(tried[best])
-            if scores[best] < now * (1 - 1e-9):
-                gained += 1.0 - float(scores[best]) / now
-                cosine_, sine_ = np.cos(angle), np.sin(angle)
-                current[i], current[j] = cosine_ * a + sine_ * b, cosine_ * b - sine_ * a
-                sums = rest + np.abs(current[i]) + np.abs(current[j])
-        if gained < 1e-4 and power >= 64.0:
-            break
-    return current
 
 
 def rotation_factor(gram: Array, noise: str, seed: int = 0) -> Factor:

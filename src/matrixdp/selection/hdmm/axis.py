@@ -16,6 +16,7 @@ from matrixdp.selection.convex import DEFAULT_GAP, solve_gram
 from matrixdp.selection.factor import Factor, column_norms, variance_factor
 from matrixdp.selection.hdmm.adapted_starts import adapted_starts, low_rank_starts, total_start
 from matrixdp.selection.hdmm.p_identity import best_of, optimize, strategy_rows
+from matrixdp.selection.hdmm.rotation import rotated
 from matrixdp.selection.hdmm.starts import SMALL, random_start, starts
 from matrixdp.selection.starting_points import generator
 
@@ -35,6 +36,8 @@ _LARGE_CELLS = 2_048
 #: How often rows are added at most, and the relative gain of the loss that is worth going on.
 _MOST_ROUNDS = 4
 _GAIN = 2e-3
+#: Pairs of rows of a workload of low rank that are rotated, in all and for each pair.
+_ROTATIONS, _SWEEPS = 10_000, 40
 
 
 def solve_axis(
@@ -216,10 +219,12 @@ def _search(
     if design is None:
         return Factor(strategy_rows(found.theta), found.loss, None)
     if len(design.factor) < size:
-        # few dimensions: their own rows, rescaled, may cost less than any p-Identity strategy
-        norm = float(column_norms(design.factor, "laplace").max())
+        # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
+        pairs = len(design.factor) * (len(design.factor) - 1) // 2
+        rows = rotated(design.factor, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
+        norm = float(column_norms(rows, "laplace").max())
         if norm**2 * design.loss < found.loss:
-            return Factor(design.factor / norm, norm**2 * design.loss, design.bound)
+            return Factor(rows / norm, norm**2 * design.loss, design.bound)
     return Factor(strategy_rows(found.theta), found.loss, design.bound)
 
 

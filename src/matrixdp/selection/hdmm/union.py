@@ -12,7 +12,7 @@ from matrixdp.selection.hdmm.grouping import Members, group_products, group_subs
 from matrixdp.selection.hdmm.kron import KronStrategy, kron_part, solve_kron
 from matrixdp.selection.hdmm.terms import product_terms
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Plan
+from matrixdp.strategy import ErrorAnalysis, Plan
 from matrixdp.workload import Workload
 
 __all__ = ["select_union"]
@@ -105,4 +105,8 @@ def select_union(
     kind = "direct" if len(parts) == 1 else "local"
     plan = Plan(workload.domain, tuple(parts), None, noise, kind)
     loss = variance_factor(noise) * total_loss(losses, noise)
+    if kind == "local":
+        # queries that several parts determine are estimated from all of them
+        analysis = ErrorAnalysis(plan)
+        loss = min(loss, math.fsum(analysis.group(group).weighted for group in workload))
     return plan, Certificate(loss, None, "no bound for a union of products")

@@ -1,0 +1,147 @@
+"""One cell of a table: one mechanism on one workload, in a process of its own, within a limit of time."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import select as waiting
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+import matrixdp as mdp
+from matrixdp.selection.baselines.answers import unreconstructed_error
+from matrixdp.selection.convex import solve_gram
+from matrixdp.selection.residual.planner import select_residual_planner_plus
+
+# one thread for every mechanism, so that their times compare
+threadpool_limits(limits=1)
+
+__all__ = ["AS_ASKED", "PREFIX_BASIS", "SPECIAL", "attempt", "select_cell", "warm_up"]
+
+#: Noise on the queries of the workload, reported as they are: no least squares, so it is no strategy.
+AS_ASKED = "workload-as-asked"
+#: ResidualPlanner+ with a basis made for prefixes on every attribute, whatever is asked.
+PREFIX_BASIS = "residualplanner-plus, prefix bases"
+#: What is no mechanism by that name in the library.
+SPECIAL = (AS_ASKED, PREFIX_BASIS)
+#: Seconds on the clock for each of the limit, at most.
+_WAIT = 4.0
+_UNIT = 1e6 if sys.platform == "darwin" else 1e6 / 1024
+
+
+def warm_up() -> None:
+    """Load what selection needs, so that no mechanism pays for it."""
+    workload = mdp.Workload(mdp.Domain({"a": range(4)}), mdp.product(a="prefix"))
+    for noise in ("gaussian", "laplace"):
+        analysis = mdp.select(workload, noise=noise).selection.analysis
+        analysis.group(workload.groups[0])
+
+
+def attempt(run: Callable[[], dict[str, Any]], limit: float) -> dict[str, Any]:
+    """Return what a function returns, its peak memory, and under ``note`` why there is nothing.
+
+    It runs in a fork of this process, so that a failure or a limit costs nothing but itself; the memory
+    includes what this process holds, the libraries above all. The limit is in seconds of processor time,
+    which other work on the machine does not use up.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        end = math.ceil(used.ru_utime + used.ru_stime + limit)
+        resource.setrlimit(resource.RLIMIT_CPU, (end, end + 1))
+        try:
+            answer = run()
+        except mdp.MatrixDPError as error:
+            answer = {"note": str(error)}
+        except MemoryError:
+            answer = {"note": "out of memory"}
+        except BaseException as error:  # noqa: BLE001 - the other cells have to go on
+            answer = {"note": f"failed: {error!r}", "failed": True}
+        with os.fdopen(writer, "w") as pipe:
+            pipe.write(json.dumps(answer))
+        os._exit(0)
+    os.close(writer)
+    text, late = _read(reader, time.monotonic() + _WAIT * limit)
+    if late:
+        os.kill(child, signal.SIGKILL)
+    _, status, usage = os.wait4(child, 0)
+    if late or os.waitstatus_to_exitcode(status) == -signal.SIGXCPU:
+        answer = {"note": f"not within {limit:g} s", "late": True}
+    else:
+        answer = json.loads(text) if text else {"note": "out of memory, or killed", "failed": True}
+    return answer | {"peak_mb": usage.ru_maxrss / _UNIT}
+
+
+def _read(reader: int, end: float) -> tuple[str, bool]:
+    """Return what a pipe holds until it is closed, and whether that took too long."""
+    pieces: list[bytes] = []
+    with os.fdopen(reader, "rb") as pipe:
+        while True:
+            left = end - time.monotonic()
+            if left <= 0 or not waiting.select([pipe], [], [], left)[0]:
+                return "", True
+            piece = os.read(pipe.fileno(), 65536)
+            if not piece:
+                return b"".join(pieces).decode(), False
+            pieces.append(piece)
+
+
+def _prefix_bases(workload: mdp.Workload) -> dict[str, NDArray[np.float64]]:
+    """Return the best strategy for centred prefixes and the total, for each attribute."""
+    bases = {}
+    for name in workload.domain.names:
+        size = workload.domain[name].size
+        centred = np.tri(size) @ (np.eye(size) - 1 / size)
+        bases[name] = solve_gram(centred.T @ centred + 1.0).factor
+    return bases
+
+
+def select_cell(make: Callable[[], mdp.Workload], mechanism: str, noise: str, limit: float) -> dict[str, Any]:
+    """Select for a workload and return the figures at privacy cost 1 (mu = 1, or epsilon = 1).
+
+    Returns
+    -------
+    dict
+        ``loss`` and ``rounded``: total squared error before and after rounding to integers (None where
+        there are too many queries); ``bound`` or None; ``seconds`` and ``cpu_seconds`` of selection alone;
+        ``peak_mb``; ``chosen``, the mechanism that ``auto`` chose. Or ``note``, why there is nothing.
+    """
+
+    def run() -> dict[str, Any]:
+        workload = make()
+        started, used = time.perf_counter(), time.process_time()
+        bound, chosen = None, mechanism
+        if mechanism == AS_ASKED:
+            loss = unreconstructed_error(workload, noise)
+        elif mechanism == PREFIX_BASIS:
+            loss = select_residual_planner_plus(workload, _prefix_bases(workload))[1].loss
+        else:
+            selection = mdp.select(workload, noise=noise, mechanism=mechanism).selection
+            chosen, bound = selection.mechanism, selection.certificate.lower_bound
+        seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - used
+        rounded = None
+        if mechanism not in SPECIAL:
+            try:
+                loss, rounded = selection.squared_error_before_rounding, selection.total_squared_error
+            except mdp.TooLargeError:  # too many queries to list; none of these workloads has weights
+                loss = selection.certificate.loss
+        figures = {"loss": loss, "rounded": rounded, "bound": bound, "chosen": chosen}
+        return figures | {"seconds": seconds, "cpu_seconds": cpu_seconds}
+
+    found = attempt(run, limit)
+    said = found.get("note") or f"{found['loss']:.6g}, {found['cpu_seconds']:.1f} s"
+    print(f"    {mechanism} ({noise}): {said[:110]}", file=sys.stderr, flush=True)
+    return found

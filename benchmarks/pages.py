@@ -1,0 +1,147 @@
+"""The pages of docs/benchmarks/: the index, and what is in which page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from page_other import random_page, workloads_page
+from page_published import published_page, summary
+from pictures import scaling_page
+from values import missed, plain, table
+
+__all__ = ["write_pages"]
+
+Parts = dict[str, dict[str, Any]]
+
+#: file -> title, the parts whose tables it holds
+_PUBLISHED = {
+    "one-attribute.md": ("One attribute", ("table-4", "table-5")),
+    "several-attributes.md": ("Several attributes", ("table-6", "table-7", "table-3")),
+    "marginals.md": ("Marginals and comparisons of attributes", ("hybrid", "cps-pairs", "pairs", "mix")),
+}
+_TABLES = tuple(name for _, names in _PUBLISHED.values() for name in names)
+_OTHER = ("other-workloads", "sweeps", "scaling")
+
+
+def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
+    """Write every page for which there are results."""
+    known = {part["name"]: part for part in parts}
+    done: Parts = {name: part for name, part in known.items() if "figures" in part}
+    for name, (title, tables) in _PUBLISHED.items():
+        _write(out / name, published_page(title, [done[one] for one in tables if one in done]))
+    if "other-workloads" in done:
+        _write(out / "other-workloads.md", workloads_page(done["other-workloads"]))
+    if "sweeps" in done:
+        _write(out / "random-workloads.md", random_page(done["sweeps"]))
+    if "scaling" in done:
+        _write(out / "scaling.md", scaling_page(done["scaling"], out))
+    _write(out / "index.md", _index(known, done))
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    path.write_text("\n".join(lines) + "\n")
+
+
+def _index(known: Parts, done: Parts) -> list[str]:
+    timed = [part for name, part in known.items() if name not in (*_TABLES, *_OTHER, "sampler")]
+    return [
+        "# Benchmarks",
+        "",
+        "Made by `python benchmarks/run.py`; [results.json](results.json) has every figure, and for each "
+        "part its date, processor and versions. Errors are root mean squared errors over all queries of a "
+        "workload, from the strategies themselves: no data are needed.",
+        "",
+        "- [One attribute](one-attribute.md): hierarchies, wavelets and optimized strategies, Tables 4 and 5 "
+        "of HDMM's journal version",
+        "- [Several attributes](several-attributes.md): Census SF1 and CPS, Tables 3, 6 and 7",
+        "- [Marginals and comparisons of attributes](marginals.md): ResidualPlanner+, HDMM, Weighted Fourier "
+        "Factorizations and QuerySmasher",
+        "- [Other workloads](other-workloads.md): every mechanism on ranges, prefixes and marginals",
+        "- [Random workloads](random-workloads.md): every mechanism on WDiscrete, WRange, WRelated and "
+        "WMarginal",
+        "- [Scaling](scaling.md): seconds of selection as pictures",
+        "",
+        *summary([done[name] for name in _TABLES if name in done]),
+        *_timed(timed),
+        *_sampler(done.get("sampler")),
+        *_runs(list(known.values())),
+    ]
+
+
+def _limit(value: float | None, unit: str) -> str:
+    return "-" if value is None else f"{value:,.0f} {unit}"
+
+
+def _timed(parts: list[dict[str, Any]]) -> list[str]:
+    head = ["what", "queries", "seconds", "limit", "processor seconds", "peak memory", "limit", ""]
+    rows = []
+    for part in parts:
+        figures = part.get("figures", {})
+        queries = figures.get("queries", figures.get("answers"))
+        rows.append(
+            [
+                part["claim"],
+                "-" if queries is None else f"{queries:,}",
+                f"{part['seconds']:.1f}",
+                _limit(part["limits"]["seconds"], "s"),
+                f"{part['cpu_seconds']:.1f}",
+                f"{part['peak_mb']:,.0f} MB",
+                _limit(part["limits"]["peak_mb"], "MB"),
+                "MISSED" if missed(part) else "met",
+            ]
+        )
+    return [
+        "## Time and memory",
+        "",
+        *table(head, rows),
+        "",
+        "Seconds and memory of a whole process, from its start to its end. The mix is 1-way ranges, 2-way "
+        "affine queries and 3-way prefixes on d attributes of n values. Published for the mix with n = 40 on "
+        "a 128-core server (QuerySmasher): 60 s and 3.4 GB at d = 10, 3,032 s and 227 GB at d = 40. A whole "
+        "release is selection, measurement, and every answer with its standard error and interval in a "
+        "Parquet file; the table has 48,842 random records over the attributes of Adult.",
+        "",
+    ]
+
+
+def _sampler(part: dict[str, Any] | None) -> list[str]:
+    if part is None:
+        return []
+    names = {
+        "exact": "exactly rounded Gaussian, operating system's bits",
+        "exact_with_offsets": "the same with offsets on the lattice",
+        "laplace": "exactly rounded Laplace",
+        "numpy_normal": "NumPy's floating-point normal generator (not private)",
+    }
+    rates = part["figures"]
+    rows = [
+        [title, f"{rates[name]:,.0f}", f"{rates['numpy_normal'] / rates[name]:.1f}"]
+        for name, title in names.items()
+    ]
+    head = ["generator", "samples a second", "time as a ratio to NumPy's"]
+    return ["## Exact noise", "", *table(head, rows), ""]
+
+
+def _runs(parts: list[dict[str, Any]]) -> list[str]:
+    rows = []
+    for part in parts:
+        machine = part["machine"]
+        state = "done" if part["status"] == 0 else f"failed (status {part['status']})"
+        if "failed_since" in part:
+            state = f"failed on {part['failed_since']}; the figures are older"
+        seconds, memory = plain(part["seconds"], 3), f"{part['peak_mb']:,.0f} MB"
+        rows.append([part["name"], machine["date"], seconds, memory, state])
+    machines = dict.fromkeys(_machine(part["machine"]) for part in parts)
+    return [
+        "## The run",
+        "",
+        *[f"{line}.\n" for line in machines],
+        *table(["part", "date", "seconds", "peak memory", ""], rows, left=2),
+    ]
+
+
+def _machine(machine: dict[str, Any]) -> str:
+    where = ("date", "processor", "cores", "system")
+    versions = ", ".join(f"{name} {machine[name]}" for name in machine if name not in where)
+    return f"{machine['cores']} cores, {machine['processor']}, {machine['system']}; {versions}"

@@ -1,0 +1,118 @@
+"""Scaling curves as pictures, and the page that shows them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from values import plain, table
+
+__all__ = ["scaling_page"]
+
+#: One colour for each mechanism, distinct for colour-blind readers too (Okabe and Ito's palette).
+_COLOURS = {
+    "dense": "#0072B2",
+    "residual": "#0072B2",
+    "coa": "#D55E00",
+    "querysmasher": "#D55E00",
+    "eigen-query": "#009E73",
+    "residualplanner-plus": "#009E73",
+    "low-rank": "#CC79A7",
+    "fourier": "#CC79A7",
+    "exponential-smoothing": "#E69F00",
+    "opt-kron": "#E69F00",
+    "greedy-h": "#56B4E9",
+    "rotation": "#56B4E9",
+    "opt-plus": "#56B4E9",
+    "opt-0": "#000000",
+    "opt-m": "#000000",
+}
+_MARKERS = {"gaussian": "o", "laplace": "s"}
+_LINES = {"gaussian": "-", "laplace": "--"}
+
+
+def draw(figure: dict[str, Any], path: Path) -> None:
+    """Draw processor seconds against what is varied, both on logarithmic axes.
+
+    Without matplotlib the picture that is there stays.
+    """
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+    except ImportError:
+        print(f"{path.name} is not drawn: pip install 'matrixdp[pictures]'", file=sys.stderr)
+        return
+    canvas = Figure(figsize=(8.0, 4.4), layout="constrained")
+    axes = canvas.add_subplot()
+    places: set[int] = set()
+    for curve in figure["curves"]:
+        if not curve["points"]:
+            continue
+        at = [point["at"] for point in curve["points"]]
+        places.update(at)
+        axes.plot(
+            at,
+            [max(point["cpu_seconds"], 1e-3) for point in curve["points"]],
+            color=_COLOURS[curve["mechanism"]],
+            linestyle=_LINES[curve["noise"]],
+            marker=_MARKERS[curve["noise"]],
+            markersize=4,
+            linewidth=1.5,
+            label=f"{curve['mechanism']} ({curve['noise']})",
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(sorted(places)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.grid(which="major", color="#dddddd", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlabel(figure["axis"])
+    axes.set_ylabel("processor seconds of selection")
+    axes.set_title(figure["title"], loc="left", fontsize="medium")
+    canvas.legend(loc="outside right upper", frameon=False, fontsize="small")
+    canvas.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def scaling_page(part: dict[str, Any], out: Path) -> list[str]:
+    """Draw the pictures into a folder and return the page."""
+    figures = part["figures"]
+    machine = part["machine"]
+    lines = [
+        "# Scaling",
+        "",
+        "Processor seconds of one selection on one thread, its lower bound included, which takes most of the "
+        "time where the spectrum of about a thousand cells has to be computed (6 attributes below). A curve "
+        "ends where a selection takes longer than "
+        f"{figures['limit']:g} s, or where its mechanism refuses the size. {machine['date']}, "
+        f"{machine['processor']}.",
+        "",
+    ]
+    for figure in figures["figures"]:
+        name = f"scaling-{figure['name']}.png"
+        draw(figure, out / name)
+        places = sorted({point["at"] for curve in figure["curves"] for point in curve["points"]})
+        rows = []
+        for curve in figure["curves"]:
+            by_place = {point["at"]: point for point in curve["points"]}
+            cells = [plain(by_place[at]["cpu_seconds"], 2) if at in by_place else "-" for at in places]
+            peak = max((point["peak_mb"] for point in curve["points"]), default=None)
+            memory = "-" if peak is None else f"{peak:,.0f} MB"
+            rows.append([f"`{curve['mechanism']}`, {curve['noise']}", *cells, memory])
+        lines += [
+            f"## {figure['title']}",
+            "",
+            f"![{figure['title']}: seconds by {figure['axis']}]({name})",
+            "",
+        ]
+        lines += [*table([figure["axis"], *[f"{at:,}" for at in places], "most memory"], rows), ""]
+        ends = [
+            f"- `{curve['mechanism']}` ({curve['noise']}) ends before {curve['end']['at']:,}: "
+            + curve["end"]["note"].partition(". ")[0]
+            for curve in figure["curves"]
+            if curve["end"] is not None
+        ]
+        lines += [*ends, *([""] if ends else [])]
+    return lines

@@ -1,0 +1,128 @@
+"""One published table: the error of our mechanisms beside what is printed.
+
+python benchmarks/tables.py table-4
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from typing import Any
+
+from cells import SPECIAL, select_cell, warm_up
+from harness import emit
+from published import BOUND, TABLES, Row, Table
+
+from matrixdp.selection import MECHANISMS
+from matrixdp.selection.bounds import svd_bound_workload
+from matrixdp.selection.factor import variance_factor
+
+__all__ = ["excess"]
+
+
+def excess(printed: str, ours: float) -> float:
+    """Return by what share our error exceeds a printed one; 0 where it rounds to the printed digits or less.
+
+    Examples
+    --------
+    >>> excess("6.63", 6.634), round(excess("6.63", 6.7), 3), excess("300,000", 299_000)
+    (0.0, 0.011, 0.0)
+    """
+    value = float(printed.replace(",", ""))
+    digits = len(printed.partition(".")[2])
+    return 0.0 if ours <= value + 0.5 * 10.0**-digits * (1 + 1e-9) else ours / value - 1.0
+
+
+def _equal(printed: str, ours: float) -> bool:
+    value = float(printed.replace(",", ""))
+    return abs(ours - value) <= 0.5 * 10.0 ** -len(printed.partition(".")[2]) * (1 + 1e-9)
+
+
+def _mechanisms(table: Table) -> list[str]:
+    """Return every mechanism that has a figure to show, each once."""
+    asked = [mechanism for _, mechanism in table.columns if mechanism != BOUND]
+    return [
+        name
+        for name in dict.fromkeys([*asked, *table.more])
+        if name in (*SPECIAL, "auto") or table.noise in MECHANISMS[name].noises
+    ]
+
+
+def _row(table: Table, row: Row) -> dict[str, Any]:
+    workload = row.make()
+    scale = table.budget.error_scale(table.noise)
+
+    def figure(loss: float) -> float:
+        return loss / scale / 2 if table.total else math.sqrt(loss / scale / workload.queries)
+
+    cells: dict[str, dict[str, Any]] = {}
+    for mechanism in _mechanisms(table):
+        cell = select_cell(row.make, mechanism, table.noise, table.limit)
+        if "loss" in cell:
+            least = cell["loss"] if cell["rounded"] is None else min(cell["loss"], cell["rounded"])
+            cell["error"] = figure(least)
+            cell["released"] = None if cell["rounded"] is None else figure(cell["rounded"])
+        cells[mechanism] = cell
+    bound = svd_bound_workload(workload)
+    bounds = [] if bound is None else [figure(variance_factor(table.noise) * bound)]
+    svd = bounds[0] if bounds else None
+    bounds += [figure(cell["bound"]) for cell in cells.values() if cell.get("bound") is not None]
+    columns: list[dict[str, Any]] = []
+    for (title, mechanism), printed in zip(table.columns, row.printed, strict=True):
+        ours = svd if mechanism == BOUND else cells.get(mechanism, {}).get("error")
+        column: dict[str, Any] = {"title": title, "mechanism": mechanism, "published": printed, "ours": ours}
+        if printed is not None and ours is not None:
+            column["equal"] = _equal(printed, ours)
+            column["worse_by"] = 0.0 if mechanism == BOUND else excess(printed, ours)
+        columns.append(column)
+    return {
+        "name": row.name,
+        "queries": workload.queries,
+        "columns": columns,
+        "lower_bound": max(bounds, default=None),
+        "best": _best(table, row, cells),
+        "cells": cells,
+    }
+
+
+def _best(table: Table, row: Row, cells: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return our best and the best that is printed, whatever the mechanism."""
+    printed = [
+        (float(figure.replace(",", "")), figure, title)
+        for (title, mechanism), figure in zip(table.columns, row.printed, strict=True)
+        if figure is not None and mechanism != BOUND
+    ]
+    # auto is one of the others
+    own = [(cell["error"], name) for name, cell in cells.items() if "error" in cell and name != "auto"]
+    error, name = min(own)
+    _, figure, title = min(printed)
+    least = {"mechanism": name, "ours": error, "published": figure, "title": title}
+    return least | {"worse_by": excess(figure, error)}
+
+
+def main() -> None:
+    warm_up()
+    known = {table.name: table for table in TABLES}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", choices=sorted(known))
+    table = known[parser.parse_args().table]
+    about: dict[str, Any] = {"title": table.title, "noise": table.noise, "total": table.total}
+    about |= {
+        "note": table.note,
+        "reference": table.reference,
+        "more": list(table.more),
+        "limit": table.limit,
+    }
+    rows: list[dict[str, Any]] = []
+    for row in table.rows:
+        print(f"  {row.name}", file=sys.stderr, flush=True)
+        started = time.perf_counter()
+        rows.append(_row(table, row))
+        print(f"    {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
+        emit(about | {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()

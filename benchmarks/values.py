@@ -1,0 +1,71 @@
+"""How figures are kept and written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["against", "beside", "missed", "plain", "rounded", "share", "table"]
+
+#: Significant digits that are kept.
+_DIGITS = 7
+
+
+def rounded(value: Any) -> Any:
+    """Return the same structure with numbers of so many significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return value
+
+
+def missed(part: dict[str, Any]) -> bool:
+    """Return whether a part failed, or took more than it may."""
+    over = [limit is not None and part[key] > limit for key, limit in part["limits"].items()]
+    return bool(part["status"] != 0 or "failed_since" in part or any(over))
+
+
+def table(head: list[str], rows: list[list[str]], left: int = 1) -> list[str]:
+    """Return a table in Markdown, numbers to the right but for the first columns."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * left + "--:|" * (len(head) - left)]
+    return [*lines, *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def plain(value: float | None, digits: int = 4) -> str:
+    """Return a number with so many significant digits, or a dash."""
+    if value is None:
+        return "-"
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{value:#.{digits}g}".rstrip(".")
+
+
+def beside(value: float, printed: str | None) -> str:
+    """Return our figure with one digit more than the printed one beside it."""
+    if printed is None:
+        return plain(value, 5)
+    return f"{value:,.{len(printed.partition('.')[2]) + 1 if '.' in printed else 0}f}"
+
+
+def share(value: float) -> str:
+    """Return a share in percent.
+
+    Examples
+    --------
+    >>> share(0.01234), share(-0.25), share(0.0)
+    ('1.2 %', '-25 %', '0 %')
+    """
+    if abs(value) >= 1:
+        return f"{100 * value:,.0f} %"
+    return f"{100 * value:.2g} %" if value else "0 %"
+
+
+def against(printed: str, ours: float) -> str:
+    """Return how our error compares to a printed one, in words."""
+    value = float(printed.replace(",", ""))
+    digits = len(printed.partition(".")[2])
+    if abs(ours - value) <= 0.5 * 10.0**-digits * (1 + 1e-9):
+        return "equal"
+    return f"{share(abs(ours / value - 1))} {'less' if ours < value else 'more'}"
