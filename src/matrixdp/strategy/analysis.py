@@ -13,6 +13,7 @@ from matrixdp.strategy.error import ViewAnalysis
 from matrixdp.strategy.forms import GroupError
 from matrixdp.strategy.plan import Plan
 from matrixdp.strategy.pooled import pooled_plan
+from matrixdp.strategy.repeats import COMPRESSED_QUERIES, representatives
 from matrixdp.workload.groups import Group, ProductGroup
 
 __all__ = ["ErrorAnalysis", "views"]
@@ -149,9 +150,28 @@ class ErrorAnalysis:
     def group(self, group: Group) -> GroupError:
         """Return the error of a group, at privacy cost 1; equal groups are analysed once."""
         key = self._key(group)
+        if key not in self._groups and group.query_weights is None:
+            self._summed_over_repeats(key, group)
         if key not in self._groups:
             values = self.variances(group)
             total = float(values.sum())
             weighted = total if group.query_weights is None else float(values @ group.query_weights)
             self._groups[key] = GroupError(total, weighted * group.weight, float(values.max()))
         return self._groups[key]
+
+    def _summed_over_repeats(self, key: Hashable, group: Group) -> None:
+        """Analyse a large product group by its different queries alone, if there are fewer."""
+        if len(self.views) > 1 or not isinstance(group, ProductGroup) or group.queries <= COMPRESSED_QUERIES:
+            return
+        view = self.views[0]
+        view.check_support(group)
+        found = representatives(view, group)
+        if found is None:
+            return
+        small, counts = found
+        values = view.variances(small).reshape(small.counts)
+        largest = float(values.max())
+        for repeats in reversed(counts):
+            values = values @ repeats
+        total = float(values)
+        self._groups[key] = GroupError(total, total * group.weight, largest)
