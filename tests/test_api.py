@@ -158,3 +158,13 @@ def test_select_is_the_function_whatever_was_imported_before():
         "from matrixdp import select; print(mdp.select.__module__, select.__module__)"
     )
     assert run(code).split() == ["matrixdp.api.choice", "matrixdp.api.choice"]
+
+
+def test_mistaken_arguments_are_refused_with_the_fix():
+    domain = mdp.Domain({"a": 2})
+    with pytest.raises(mdp.WorkloadError, match=r"Workload\(domain, \*entries\)"):
+        mdp.Workload(domain, [mdp.marginals(1)])
+    with pytest.raises(mdp.WorkloadError, match="expected a Workload"):
+        mdp.select("a")
+    with pytest.raises(mdp.WorkloadError, match="targets"):
+        mdp.select(mdp.Workload(domain, mdp.marginals(1)), targets=[20])

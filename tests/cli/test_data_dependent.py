@@ -54,7 +54,8 @@ def test_dawa_is_simulated_on_the_public_table(folder: Path):
 
 def test_without_a_public_table_the_row_says_so(folder: Path):
     shown = run(folder / "one.yaml", "--mechanisms", "dawa")
-    assert shown.exit_code == 0, shown.stderr
+    assert shown.exit_code == 2
+    assert "none that applies" in shown.stderr
     assert "needs a public one (--public-table FILE)" in " ".join(shown.stdout.split())
     (row,) = json.loads(run(folder / "one.yaml", "--mechanisms", "dawa", "--json").stdout)["mechanisms"]
     assert row["rmse"] is None
@@ -64,7 +65,7 @@ def test_without_a_public_table_the_row_says_so(folder: Path):
 
 def test_where_it_does_not_apply_the_row_says_why(folder: Path):
     result = run(folder / "two.yaml", "--mechanisms", "dawa", "--public-table", folder / "public.csv")
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code == 2
     assert "2 attributes; expected exactly one" in " ".join(result.stdout.split())
     missing = run(folder / "one.yaml", "--mechanisms", "dawa", "--public-table", folder / "none.csv")
     assert missing.exit_code == 2

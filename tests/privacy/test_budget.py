@@ -120,7 +120,7 @@ def test_delta_is_between_zero_and_one(delta):
     ],
 )
 def test_exactly_one_definition_is_given(arguments):
-    with pytest.raises(PrivacyError, match="exactly one of rho, mu, or epsilon with delta"):
+    with pytest.raises(PrivacyError, match=r"exactly one of rho, mu, or epsilon \(with delta, or alone"):
         Budget(**arguments)
 
 

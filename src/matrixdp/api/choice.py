@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from matrixdp.api.strategy import Strategy
-from matrixdp.errors import PrivacyError
+from matrixdp.errors import PrivacyError, WorkloadError
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.selection import select as select_strategy
 from matrixdp.selection.noise_choice import noises_for
@@ -75,6 +75,8 @@ def select(
     >>> round(strategy.rmse(mdp.Budget(mu=1)), 3)
     1.0
     """
+    if not isinstance(workload, Workload):
+        raise WorkloadError(f"workload: found a {type(workload).__name__}; expected a Workload")
     noises, reason = noises_for(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
     strategies = [

@@ -79,6 +79,7 @@ def compare(
     from matrixdp.cli.comparison import compare_mechanisms
     from matrixdp.cli.inputs import specification_with_budget
     from matrixdp.cli.progress import Reporter
+    from matrixdp.errors import SpecificationError
 
     written, budget = specification_with_budget(spec)
     names = _mechanisms(mechanisms)
@@ -98,7 +99,8 @@ def compare(
     if picture is not None:
         from matrixdp.cli.pictures import draw_comparison
 
-        draw_comparison(rows, picture, f"{written.workload.queries:,} queries, {budget!r}")
+        figures = ", ".join(f"{name} {value}" for name, value in budget.as_dict().items())
+        draw_comparison(rows, picture, f"{written.workload.queries:,} queries; {figures}")
     if as_json:
         printed = {
             "queries": written.workload.queries,
@@ -110,6 +112,8 @@ def compare(
         typer.echo(json.dumps(printed))
         return
     _show(rows, picture)
+    if all(row.rmse is None for row in rows):
+        raise SpecificationError("--mechanisms", "none that applies, see above", "at least one that applies")
 
 
 def _mechanisms(given: str | None) -> list[str]:
@@ -157,7 +161,7 @@ def _show(rows: list[Outcome], picture: Path | None) -> None:
     applies = [row for row in rows if row.rmse is not None]
     table = Table(header_style="bold")
     table.add_column("mechanism", no_wrap=True)
-    table.add_column("noise")
+    table.add_column("noise", no_wrap=True)
     for title in ("RMSE", "largest stddev", "to best", "to bound", "s", "MB"):
         table.add_column(title, justify="right")
     for row in applies:
@@ -168,12 +172,15 @@ def _show(rows: list[Outcome], picture: Path | None) -> None:
             *["-" if v is None else f"{v:.3f}" for v in (row.ratio_to_best, row.ratio_to_lower_bound)],
             *[figure(value) for value in (row.seconds, row.peak_memory_mb)],
         )
-    screen.print(table)
-    screen.print(
-        "to best, to bound: ratios of the (weighted) RMSE to the least promised one, and to the lower bound."
-    )
+    if applies:
+        screen.print(table)
+        screen.print(
+            "to best: ratio of the (weighted) RMSE to the least promised one of either noise. to bound: "
+            "ratio to the lower bound for the same noise."
+        )
     for row in rows:
         if row.note:
-            screen.print(Text(f"{row.mechanism} ({row.noise}): {row.note}"))
+            note = row.note.removeprefix(f"{row.mechanism}: ")
+            screen.print(Text(f"{row.mechanism} ({row.noise}): {note}"))
     if picture is not None:
         screen.print(Text(f"drawn: {picture}"))

@@ -30,7 +30,8 @@ class Outcome:
     rmse, weighted_rmse, max_stddev : float or None
         In records at the specification's budget; None where it does not apply.
     lower_bound_rmse : float or None
-        The weighted RMSE below which it is proved that no strategy with this noise comes.
+        The weighted RMSE below which it is proved that no strategy with this noise comes: the largest bound
+        that any mechanism proved for it.
     ratio_to_best, ratio_to_lower_bound : float or None
         Of the weighted RMSE, to the least of all rows whose error is promised, and to the largest lower bound
         for the same noise; the bounds say nothing about errors that depend on the table.
@@ -128,7 +129,7 @@ def _simulated(
 ) -> Outcome:
     nothing = Outcome(mechanism, noise, data_dependent=True)
     if noise != "laplace":
-        return replace(nothing, note="adds Laplace noise alone")
+        return replace(nothing, note="adds Laplace noise alone; use --noise laplace")
     if table is None:
         return replace(
             nothing, note="its error depends on the table: needs a public one (--public-table FILE)"
@@ -187,6 +188,7 @@ def ratios(outcomes: Sequence[Outcome]) -> list[Outcome]:
         if row.weighted_rmse is not None:
             figures["ratio_to_best"] = row.weighted_rmse / min(known)
             if bounds.get(row.noise, 0.0) > 0.0 and not row.data_dependent:
+                figures["lower_bound_rmse"] = bounds[row.noise]
                 figures["ratio_to_lower_bound"] = row.weighted_rmse / bounds[row.noise]
         completed.append(Outcome(**figures))
     return sorted(completed, key=lambda row: (row.weighted_rmse is None, row.weighted_rmse or 0.0))

@@ -32,6 +32,7 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
     """
     try:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import NullFormatter, ScalarFormatter
     except ImportError:
         raise SpecificationError(
             "--picture", "no matplotlib", "an installation with it: pip install 'matrixdp[pictures]'"
@@ -50,15 +51,27 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
     axes.set_yticks(range(len(values)), labels)
     axes.invert_yaxis()
     for place, value in enumerate(values):
-        axes.annotate(f"{value:.4g}", (value, place), (3, 0), textcoords="offset points", va="center")
+        axes.annotate(
+            f"{value:.4g}",
+            (value, place),
+            (3, 0),
+            textcoords="offset points",
+            va="center",
+            zorder=4,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85},
+        )
     for noise, colour in _COLOURS.items():
         bounds = [row.lower_bound_rmse for row in applies if row.noise == noise and row.lower_bound_rmse]
         if bounds:
-            axes.axvline(max(bounds), color=colour, linestyle="--", label=f"lower bound, {noise} noise")
-            axes.legend(loc="lower right", frameon=False)
+            axes.axvline(
+                max(bounds), color=colour, linestyle="--", zorder=3, label=f"lower bound, {noise} noise"
+            )
+            axes.legend(loc="upper right", framealpha=0.9, edgecolor="none")
     if max(values) > 20 * min(values):
         axes.set_xscale("log")
-    axes.margins(x=0.12)
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.margins(x=0.12, y=0.01)
     axes.set_xlabel("RMSE in records")
     axes.set_title(title, fontsize="medium")
     axes.spines[["top", "right"]].set_visible(False)

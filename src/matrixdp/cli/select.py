@@ -119,7 +119,7 @@ def _show(
         value, bound = "lower_bound_max_stddev", ""
     else:
         value, bound = "lower_bound_rmse", ""
-    bound = "none" if gap is None else f"{bound}{number(value)} (gap {gap:.2g})"
+    bound = "none" if gap is None else f"{bound}{number(value)} (gap {gap:.2g} in squared error)"
     promise = statement(budget.cost(strategy.noise), budget, private=True, noise=strategy.noise)
     facts = [
         ("mechanism", f"{strategy.mechanism} ({strategy.selection.reason})"),

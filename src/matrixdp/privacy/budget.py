@@ -12,7 +12,7 @@ __all__ = ["NEIGHBOURS", "Budget"]
 
 NEIGHBOURS = ("add_remove", "replace")
 
-_EXPECTED = "expected exactly one of rho, mu, or epsilon with delta"
+_EXPECTED = "expected exactly one of rho, mu, or epsilon (with delta, or alone for pure differential privacy)"
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -27,6 +27,8 @@ MAX_COMPARED_CELLS = 1_100
 MAX_PRODUCT_CELLS = 10_000_000
 #: Reweightings for the objective ``max``; searches under Laplace noise are dear and not certified.
 _BALANCING_STEPS = {"gaussian": 60, "laplace": 8}
+#: Less per cent of error than this is no difference.
+_EVEN = 0.005
 Progress = Callable[[str, float | None], None]
 
 
@@ -225,9 +227,10 @@ def _least_error(workload: Workload, noise: str, options: Options) -> tuple[Choi
 
 def _reason(best: str, losses: dict[str, float], refusals: dict[str, TooLargeError]) -> str:
     others = [
-        f"{100 * (1 - (losses[best] / loss) ** 0.5):.3g} % less error than {name}"
+        f"{share:.3g} % less error than {name}" if share >= _EVEN else f"as little error as {name}"
         for name, loss in sorted(losses.items(), key=lambda item: item[1])
         if name != best
+        for share in [100 * (1 - (losses[best] / loss) ** 0.5)]
     ]
     others += [f"{name} does not fit: {error}" for name, error in refusals.items()]
     return "; ".join(others) or "the only one that fits a table of this size"

@@ -210,4 +210,4 @@ def select_minimax(
             if known is not None and (bound is None or known[0] / total > bound):
                 bound, scope = known[0] / total, known[1]
     scope = scope or best[1].scope
-    return best[0], Certificate(least, bound, f"{scope}; the figures are the largest variance")
+    return best[0], Certificate(least, bound, f"{scope}; about the largest (weighted) variance")

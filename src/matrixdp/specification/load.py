@@ -33,7 +33,7 @@ from matrixdp.workload.workload import Entry, Workload
 
 __all__ = ["Specification", "entry_from_spec", "json_schema", "load_specification"]
 
-_BUDGETS = "a budget: {epsilon: 1.0, delta: 1.0e-6}, {rho: 0.5} or {mu: 1.0}"
+_BUDGETS = "a budget: {rho: 0.5}, {mu: 1.0}, {epsilon: 1.0, delta: 1.0e-6} or {epsilon: 1.0}"
 
 
 @final

@@ -50,6 +50,8 @@ def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[floa
             places.setdefault(workload.groups[place].name, []).append(place)
         position += count
     found: list[float | None] = [None] * len(workload)
+    if not isinstance(targets, Mapping):
+        raise EntryError(("targets",), describe_value(targets), "{group: standard error, ...}")
     if not targets:
         raise EntryError(("targets",), "none", "{group: standard error, ...}")
     for name, target in targets.items():

@@ -66,6 +66,13 @@ class Workload:
     groups: tuple[Group, ...]
 
     def __init__(self, domain: Domain, *entries: Entry) -> None:
+        for entry in entries:
+            if not hasattr(entry, "expand"):
+                listed = "; write Workload(domain, *entries)" if isinstance(entry, list | tuple) else ""
+                raise WorkloadError(
+                    f"workload: found a {type(entry).__name__}; expected what marginals, kway, product or "
+                    f"another builder returns{listed}"
+                )
         groups = tuple(group for entry in entries for group in entry.expand(domain))
         if not groups:
             raise WorkloadError("workload: found no queries; expected at least one entry that asks something")
