@@ -106,3 +106,18 @@ def test_sensitivities_and_covariances(matrix):
     np.testing.assert_allclose(matrix.solve(np.eye(matrix.rows)), inverse, atol=1e-14)
     np.testing.assert_array_equal(matrix.magnitudes(), np.abs(np.rint(dense)))
     assert matrix.sensitivity == int(np.abs(np.rint(dense)).sum(axis=0).max())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(10, 29), st.integers(8, 12))
+def test_large_entries_and_multipliers_are_exact(seed, entry_bits, multiplier_bits):
+    # values near 2^53 are split into limbs narrower than the entries: every limb must be
+    rng = np.random.default_rng(seed)
+    pair = [rng.integers(0, 2**entry_bits, (2, 2)) for _ in range(2)]
+    pair = [IntegerMatrix(matrix + np.diag([2**entry_bits, 2**entry_bits])) for matrix in pair]
+    counts = rng.integers(1, 2**multiplier_bits, (2, 2)) ** 2
+    multipliers = rng.integers(1, 2**multiplier_bits, (2, 2))
+    found = apply_kronecker(pair, counts, int(counts.sum()), multipliers).values()
+    product = np.kron(pair[0].entries.astype(object), pair[1].entries.astype(object))
+    exact = (product @ counts.ravel().astype(object)) * multipliers.ravel().astype(object)
+    assert found == exact.tolist()

@@ -203,3 +203,31 @@ def test_plans_that_make_no_sense_are_refused():
         Plan(DOMAIN, (Part(("b",), (Block(("b",), TALL),), 1.0),), None, "gaussian", "pooled")
     with pytest.raises(PrivacyError, match="noise"):
         Plan(DOMAIN, (one,), None, "uniform")
+
+
+def test_sensitivities_with_multipliers_are_exact():
+    first = np.array([[11998, 10261], [12205, 2728]])
+    second = np.array([[14317, 14964], [14481, 28803]])
+    multipliers = np.array([[3850, 1416], [2405, 2006]])
+    blocks = (Block(("a",), IntegerMatrix(first)), Block(("b",), IntegerMatrix(second)))
+    measured = (
+        np.kron(first.astype(object), second.astype(object)) * multipliers.ravel().astype(object)[:, None]
+    )
+    part = Part(("a", "b"), blocks, 1.0, multipliers)
+    assert part.squared_sensitivity == max((measured * measured).sum(axis=0))
+    assert part.sensitivity == max(abs(measured).sum(axis=0))
+
+
+@pytest.mark.parametrize("entry", [2**31, 2**32, 2**62, -(2**63)])
+def test_entries_whose_sensitivity_would_wrap_are_refused(entry):
+    with pytest.raises(NumericalError, match="too large for exact sensitivities"):
+        IntegerMatrix(np.array([[entry, 0], [0, 1]]))
+    with pytest.raises(NumericalError, match="too large for exact sensitivities"):
+        DeficientMatrix(np.array([[entry, 0, 0], [0, 1, 0]]))
+
+
+def test_multipliers_whose_squares_would_wrap_are_refused():
+    blocks = (Block(("a",), IdentityMatrix(2)),)
+    for multipliers in (np.array([2**32, 1]), np.array([2**62, 1]), np.array([0, 1]), np.array([1, 1, 1])):
+        with pytest.raises(PrivacyError):
+            Part(("a",), blocks, 1.0, multipliers)

@@ -144,10 +144,13 @@ def meet_targets(
     Budget(mu=0.5, neighbours='add_remove')
     """
     errors = check_targets(workload or strategy.workload, targets, strategy.selection.analysis)
-    budget = least.least(strategy.noise, largest_ratio(errors) ** 2)
+    needed = largest_ratio(errors) ** 2
+    budget = least.least(strategy.noise, needed)
     limit = least.limit
-    if limit is None or budget.error_scale(strategy.noise) <= limit.error_scale(strategy.noise) * (1 + 1e-5):
-        return limit if limit is not None and _over(budget, limit, strategy.noise) else budget
+    if limit is None or budget.cost(strategy.noise) <= limit.cost(strategy.noise):
+        return budget
+    if limit.error_scale(strategy.noise) >= needed:
+        return limit  # rounding up alone has taken the least budget past it
     tightest = max(
         (error for error in errors if error.target is not None),
         key=lambda error: error.stddev / (error.target or 1.0),
@@ -157,8 +160,3 @@ def meet_targets(
         f"targets: meeting them takes {budget!r}, more than privacy allows: {limit!r}. The tightest is "
         f"{tightest.group!r}; expected a larger budget, or targets {factor:.4g} times as large"
     )
-
-
-def _over(budget: Budget, limit: Budget, noise: str) -> bool:
-    """Return whether rounding up has taken a budget past its limit."""
-    return budget.cost(noise) > limit.cost(noise)

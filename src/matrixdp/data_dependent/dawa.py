@@ -262,7 +262,8 @@ def dawa(
     Raises
     ------
     PrivacyError, WorkloadError, TooLargeError
-        As `prepared`, before the table is read.
+        As `prepared`, before the table is read. An epsilon whose noise is not supported (below about 1e-4 or
+        above 1e5) is refused when the noise would be drawn; that depends on the budget alone.
     SourceError
         If the table cannot be read.
 

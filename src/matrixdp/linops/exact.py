@@ -185,12 +185,12 @@ def apply_kronecker(
             rest = rest // base
     single = bound < 2**_MANTISSA
     for axis, matrix in enumerate(matrices):
-        bound *= matrix.max_entry
-        limbs, single = _step(limbs, single, bound, bits, _along(matrix, axis))
+        before, bound = bound, bound * matrix.max_entry
+        limbs, single = _step(limbs, single, before, bound, bits, _along(matrix, axis))
     if multipliers is not None:
-        bound *= int(multipliers.max())
+        before, bound = bound, bound * int(multipliers.max())
         factor = np.asarray(multipliers, dtype=np.float64)
-        limbs, single = _step(limbs, single, bound, bits, lambda limb: limb * factor)
+        limbs, single = _step(limbs, single, before, bound, bits, lambda limb: limb * factor)
     return IntegerTensor(limbs, bits)
 
 
@@ -204,17 +204,29 @@ def _along(matrix: ExactMatrix, axis: int) -> Callable[[Array], Array]:
 
 
 def _step(
-    limbs: list[Array], single: bool, bound: int, bits: int, multiply: Callable[[Array], Array]
+    limbs: list[Array],
+    single: bool,
+    before: int,
+    bound: int,
+    bits: int,
+    multiply: Callable[[Array], Array],
 ) -> tuple[list[Array], bool]:
-    """Apply one exact linear map; ``bound`` bounds the values after it."""
+    """Apply one exact linear map; values are at most ``before`` before it and ``bound`` after it."""
     if single and bound < 2**_MANTISSA:
         return [multiply(limbs[0])], True
     if single:
-        limbs = _carry(limbs, bits)
-    limbs = _carry([multiply(limb) for limb in limbs], bits)
+        limbs = _spread(limbs, before, bits)
+    return _spread([multiply(limb) for limb in limbs], bound, bits), False
+
+
+def _spread(pieces: list[Array], bound: int, bits: int) -> list[Array]:
+    """Return as many limbs as the bound needs, so that none is above 2^bits: the next map is exact too."""
     needed = bound.bit_length() // bits + 1
+    limbs = _carry(pieces, bits)
+    while len(limbs) < needed:
+        limbs = _carry(limbs, bits)
     # limbs above the bound hold only the sign: fold them into the last one that is needed
     while len(limbs) > needed:
         top = limbs.pop()
         limbs[-1] = limbs[-1] + top * float(2**bits)
-    return limbs, False
+    return limbs

@@ -23,10 +23,25 @@ Array = NDArray[np.float64]
 _DROPPED, _KEPT = 1e-11, 1e-8
 
 
+#: Squared column norms and column sums of larger matrices would not be exact in 64 bits.
+_MOST_SQUARED = 2**62
+
+
 class ExplicitMatrix(MeasuredMatrix):
     """What all matrices with explicit entries have in common."""
 
     entries: NDArray[np.int64]
+
+    def _check_range(self) -> None:
+        """Refuse entries whose sensitivities 64 bits do not hold: they would wrap to small ones."""
+        if self.entries.dtype != np.int64:
+            raise NumericalError(f"a measured matrix holds {self.entries.dtype}; expected int64")
+        largest = max(int(self.entries.max()), -int(self.entries.min()))
+        if self.entries.shape[0] * largest * largest >= _MOST_SQUARED:
+            raise NumericalError(
+                f"a measured matrix of {self.entries.shape[0]} rows has an entry of {largest}, too large for "
+                "exact sensitivities"
+            )
 
     @cached_property
     def _float(self) -> Array:
@@ -115,6 +130,7 @@ class IntegerMatrix(ExplicitMatrix):
             raise NumericalError(
                 f"a matrix of full column rank has no more columns than rows; found {self.entries.shape}"
             )
+        self._check_range()
         self.entries.setflags(write=False)
         size = self.entries.shape[1]
         inverse = self.inverse
@@ -179,6 +195,7 @@ class DeficientMatrix(ExplicitMatrix):
     def __post_init__(self) -> None:
         if self.entries.ndim != 2 or not self.entries.any():
             raise NumericalError("a measured matrix must have an entry other than 0")
+        self._check_range()
         self.entries.setflags(write=False)
         values = self._decomposed[1]
         if ((values > _DROPPED * values[0]) & (values <= _KEPT * values[0])).any():

@@ -146,7 +146,7 @@ class CenteredMatrix(MeasuredMatrix):
 
     @property
     def max_entry(self) -> int:
-        return max(self.size - 1, 1)
+        return self.size  # one more than the entries have: `multiply` forms size times the array
 
     @property
     def max_row_sum(self) -> int:

@@ -224,6 +224,8 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
             raise archive.damaged("the lattice steps do not fit the strategy")
         if type(private) is not bool or type(max_records) is not int or max_records < 1:
             raise archive.damaged("it does not say whether it is private, or for how many records")
+        if authorization.noise != plan.noise:
+            raise archive.damaged("its record names another noise than its strategy")
         cost = float(authorization.cost)
         if not plan.cost <= (cost if plan.noise == "gaussian" else cost * cost) * (1.0 + _COST_TOLERANCE):
             raise archive.damaged("its strategy costs more than it says")

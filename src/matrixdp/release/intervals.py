@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 #: Groups of more queries, or of more coefficients altogether, get the bound that holds for all combinations.
 MAX_EXACT_QUERIES = 2_000
 _MAX_COEFFICIENTS = 4_000_000
+#: Beyond it distributions are not inverted: a bound that holds for all is taken.
+_MOST_CONFIDENCE = 1.0 - 1e-6
 #: Distributions that are inverted for a group at most, and terms of one.
 _MAX_DISTINCT = 64
 _MAX_TERMS = 128
@@ -74,7 +76,7 @@ class Intervals:
         if self.analysis.plan.noise == "gaussian":
             return float(-ndtri((1.0 - self.confidence) / 2.0))
         shares = self._shares(group)
-        if shares is not None:
+        if shares is not None and self.confidence <= _MOST_CONFIDENCE:
             rounded = np.round(shares, 9)
             distinct, inverse = np.unique(rounded, axis=0, return_inverse=True)
             new = [row for row in distinct if row.tobytes() not in self._known]

@@ -80,8 +80,20 @@ class Part:
             raise NumericalError(f"part {self.attributes}: its blocks cover {listed}")
         if not (math.isfinite(self.variance) and self.variance > 0):
             raise PrivacyError(f"part {self.attributes}: noise variance {self.variance}; expected > 0")
+        self._check_multipliers()
         if self.squared_sensitivity < 1:
             raise PrivacyError(f"part {self.attributes}: nothing is measured")
+
+    def _check_multipliers(self) -> None:
+        """Refuse multipliers whose squares 64 bits do not hold: sensitivities would wrap to small ones."""
+        if self.multipliers is None:
+            return
+        if self.multipliers.dtype != np.int64 or self.multipliers.shape != self.shape:
+            raise PrivacyError(f"part {self.attributes}: expected an integer multiplier for each row")
+        if int(self.multipliers.min()) < 1:
+            raise PrivacyError(f"part {self.attributes}: a row multiplier below 1")
+        if self.multipliers.size * int(self.multipliers.max()) ** 2 >= 2**62:
+            raise PrivacyError(f"part {self.attributes}: row multipliers too large for exact sensitivities")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -116,8 +128,6 @@ class Part:
     def _largest_column_sum(self, power: int) -> int:
         """Return the largest sum over a column of |entry|^power, row multipliers included."""
         assert self.multipliers is not None
-        if int(self.multipliers.min()) < 1:
-            raise PrivacyError(f"part {self.attributes}: a row multiplier below 1")
         entries = [_Transposed(block.matrix.magnitudes() ** power) for block in self.blocks]
         weights = self.multipliers**power
         return max(apply_kronecker(entries, weights, int(weights.sum())).values())
