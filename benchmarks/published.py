@@ -12,7 +12,7 @@ from cells import AS_ASKED, PREFIX_BASIS
 from schemas import Kind, adult, cps, cps_pairs, hybrid, mix, one_and_two_way
 
 import matrixdp as mdp
-from matrixdp.workload import families
+from matrixdp.queries import families
 
 __all__ = ["BOUND", "TABLES", "Row", "Table"]
 

@@ -14,7 +14,7 @@ from cells import select_cell, warm_up
 from harness import emit
 
 import matrixdp as mdp
-from matrixdp.workload import families
+from matrixdp.queries import families
 
 LIMIT = 10.0
 GAUSSIAN, LAPLACE = "gaussian", "laplace"

@@ -8,7 +8,7 @@ from functools import partial
 from schemas import adult, cps, loans
 
 import matrixdp as mdp
-from matrixdp.workload import families
+from matrixdp.queries import families
 
 __all__ = ["OTHER", "SWEEPS"]
 

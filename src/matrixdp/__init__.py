@@ -17,7 +17,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from matrixdp.api import MeasuredStrategy, Strategy, select
     from matrixdp.domain import Domain, OutOfDomain
     from matrixdp.errors import (
         DomainError,
@@ -32,9 +31,7 @@ if TYPE_CHECKING:
         WorkloadError,
     )
     from matrixdp.privacy import Budget
-    from matrixdp.release import Release, load_release, save_release
-    from matrixdp.specification import Specification, load_specification
-    from matrixdp.workload import (
+    from matrixdp.queries import (
         Workload,
         cells,
         dense,
@@ -45,6 +42,9 @@ if TYPE_CHECKING:
         pairwise,
         product,
     )
+    from matrixdp.release import Release, load_release, save_release
+    from matrixdp.specification import Specification, load_specification
+    from matrixdp.strategy import MeasuredStrategy, Strategy, select
 
 __version__ = "0.1.0"
 
@@ -83,7 +83,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "api": ("MeasuredStrategy", "Strategy", "select"),
+    "strategy": ("MeasuredStrategy", "Strategy", "select"),
     "domain": ("Domain", "OutOfDomain"),
     "errors": (
         "DomainError",
@@ -100,7 +100,7 @@ _ROOMS = {
     "privacy": ("Budget",),
     "release": ("Release", "load_release", "save_release"),
     "specification": ("Specification", "load_specification"),
-    "workload": (
+    "queries": (
         "Workload",
         "cells",
         "dense",

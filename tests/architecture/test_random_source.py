@@ -8,7 +8,7 @@ ALLOWED = PACKAGE / "noise" / "source.py"
 #: Where searches for strategies start; a test below holds it to selection.
 SEARCHES = PACKAGE / "selection" / "starting_points.py"
 #: Where random workloads come from; a test below holds it to the workload's own room.
-WORKLOADS = PACKAGE / "workload" / "seeded.py"
+WORKLOADS = PACKAGE / "queries" / "seeded.py"
 MODULES = {"random", "secrets", "numpy.random", "uuid"}
 ATTRIBUTES = {("os", "urandom"), ("os", "getrandom"), ("np", "random"), ("numpy", "random")}
 
@@ -57,9 +57,9 @@ def test_random_workloads_alone_use_their_generator():
     users = [
         str(path.relative_to(PACKAGE))
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path != WORKLOADS and "workload.seeded" in path.read_text(encoding="utf-8")
+        if path != WORKLOADS and "queries.seeded" in path.read_text(encoding="utf-8")
     ]
-    assert users == ["workload/random_queries.py"]
+    assert users == ["queries/random_queries.py"]
 
 
 def test_the_check_sees_what_it_looks_for():

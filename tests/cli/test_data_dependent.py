@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from matrixdp.cli.app import app
 from matrixdp.cli.comparison import DATA_DEPENDENT, Outcome, ratios
-from matrixdp.data_dependent import MECHANISMS
+from matrixdp.papers.dawa import MECHANISMS
 
 SPEC = """
 domain: {a: {min: 0, max: 127}, b: [x, y]}

@@ -7,7 +7,7 @@ from matrixdp.cli.progress import Reporter
 from matrixdp.cli.tables import figure
 from matrixdp.domain import Domain
 from matrixdp.errors import PrivacyError, TooLargeError
-from matrixdp.workload import Workload, kway, marginals, pairwise, product
+from matrixdp.queries import Workload, kway, marginals, pairwise, product
 
 
 def ending(error: BaseException) -> int:

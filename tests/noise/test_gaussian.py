@@ -16,7 +16,7 @@ from scipy import stats
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import SeededSource, SystemSource, drawing, rounded_gaussian
 from matrixdp.noise import gaussian as module
-from matrixdp.noise.exact import upper_tail
+from matrixdp.noise.decisions import upper_tail
 
 FALSE_ALARM = 1e-10
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.noise.combinations import combination_quantiles, largest_quantile
+from matrixdp.plan import ErrorAnalysis
 from matrixdp.release.intervals import Intervals
-from matrixdp.strategy import ErrorAnalysis
-from matrixdp.strategy.laplace import combination_quantiles, largest_quantile
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3, "c": 30})
 TABLE = {"a": np.arange(400) % 4, "b": np.arange(400) % 3, "c": np.arange(400) % 30}
@@ -19,7 +19,7 @@ def test_multipliers_are_those_of_the_linear_map(mechanism):
     plan = strategy.selection.plan
     intervals = Intervals(ErrorAnalysis(plan), 0.95)
     counts = [int(np.prod(part.shape)) for part in plan.parts]
-    from matrixdp.reconstruct import Estimates
+    from matrixdp.plan.estimates import Estimates
 
     for group in WORKLOAD:
         columns = []

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.queries import AllRanges, Prefix
 from matrixdp.selection import select
 from matrixdp.selection.bounds import svd_bound_gram, svd_bound_workload
-from matrixdp.workload import AllRanges, Prefix
 
 MU = 0.236704
 ALL = ["identity", "total"]

@@ -5,8 +5,8 @@ import pytest
 
 from matrixdp.errors import NumericalError
 from matrixdp.privacy import Budget
+from matrixdp.queries import AllRanges, Prefix, Width
 from matrixdp.selection.convex import solve_gram, solve_rows
-from matrixdp.workload import AllRanges, Prefix, Width
 
 
 def _centered(n):

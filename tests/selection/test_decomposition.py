@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
-from matrixdp.mechanism.calibration import calibrate, plan_cost
-from matrixdp.reconstruct import Estimates
+from matrixdp.measure.calibration import calibrate, plan_cost
+from matrixdp.plan import ErrorAnalysis
+from matrixdp.plan.estimates import Estimates
 from matrixdp.selection import select
 from matrixdp.selection.residual import subproblem, weights
 from matrixdp.selection.residual.split import split_workload
-from matrixdp.strategy import ErrorAnalysis
 
 SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "d": 5})
 MIXES = [

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
-from matrixdp.reconstruct import Estimates
+from matrixdp.plan import ErrorAnalysis
+from matrixdp.plan.estimates import Estimates
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.factor import Factor, column_norms
 from matrixdp.selection.residual import laplace
@@ -20,7 +21,6 @@ from matrixdp.selection.residual.mechanism import select_by_decomposition
 from matrixdp.selection.residual.split import split_workload
 from matrixdp.selection.residual.sum_weights import laplace_weights, may_stay_whole
 from matrixdp.selection.residual.weights import Objective, uniform_weights
-from matrixdp.strategy import ErrorAnalysis
 
 DOMAIN = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "d": 2})
 MIXES = [

@@ -7,6 +7,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.plan import ErrorAnalysis
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.residual import subproblem
 from matrixdp.selection.residual.bases import fixed_design, residual_basis
@@ -14,7 +15,6 @@ from matrixdp.selection.residual.fourier import fourier_energies, fourier_gram, 
 from matrixdp.selection.residual.mechanism import select_by_decomposition
 from matrixdp.selection.residual.planner import select_residual_planner, select_residual_planner_plus
 from matrixdp.selection.residual.structured import StructuredProblem
-from matrixdp.strategy import ErrorAnalysis
 
 PAIR = mdp.Domain({"a": 9, "b": 6})
 MIXED = mdp.Workload(PAIR, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))

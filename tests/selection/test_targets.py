@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.api.choice import meet_targets
 from matrixdp.privacy import LeastBudget, least_budget
 from matrixdp.selection import select
 from matrixdp.selection.targets import OTHER_GROUPS, targeted
+from matrixdp.strategy.choice import meet_targets
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": range(12), "code": 5})
 WORKLOAD = mdp.Workload(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from matrixdp.errors import SpecificationError
+from matrixdp.queries import Permuted, Stacked, Workload
 from matrixdp.specification import json_schema, load_specification
-from matrixdp.workload import Permuted, Stacked, Workload
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DOMAIN = "domain:\n  sex: [female, male]\n  age: {min: 0, max: 3}\n  code: 3\n"

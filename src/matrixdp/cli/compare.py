@@ -86,7 +86,7 @@ def compare(
     if picture is not None:
         _check_picture(picture)
     if public_table is not None:
-        from matrixdp.data_dependent import check_table
+        from matrixdp.papers.dawa import check_table
 
         check_table(public_table)
     with Reporter() as reporter:

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from matrixdp.api import Strategy
 from matrixdp.privacy import Budget, statement
+from matrixdp.queries import Workload
+from matrixdp.queries.targets import group_targets
 from matrixdp.selection.targets import largest_ratio
-from matrixdp.workload import Workload
-from matrixdp.workload.targets import group_targets
+from matrixdp.strategy import Strategy
 
 __all__ = ["Row", "by_entry", "by_group", "peak_memory_mb", "privacy_figures", "selection_figures"]
 

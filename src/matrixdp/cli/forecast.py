@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from matrixdp.domain import Domain
+from matrixdp.queries import Group, Total, Workload
 from matrixdp.selection.residual.subproblem import MAX_JOINT_CELLS
-from matrixdp.workload import Group, Total, Workload
 
 __all__ = ["Forecast", "forecast", "measured_marginals"]
 
@@ -75,7 +75,7 @@ def measured_marginals(workload: Workload) -> set[tuple[str, ...]]:
 
     Examples
     --------
-    >>> from matrixdp.workload import marginals
+    >>> from matrixdp.queries import marginals
     >>> workload = Workload(Domain({"sex": 2, "age": 100}), marginals([["sex", "age"]]))
     >>> sorted(measured_marginals(workload))
     [(), ('age',), ('sex',), ('sex', 'age')]
@@ -114,7 +114,7 @@ def forecast(
 
     Examples
     --------
-    >>> from matrixdp.workload import marginals
+    >>> from matrixdp.queries import marginals
     >>> plan = forecast(Workload(Domain({"sex": 2, "age": 100}), marginals([1, 2])), 50_000_000)
     >>> plan.queries, plan.marginals, plan.counted_cells, plan.largest_marginal
     (302, 4, 303, 200)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matrixdp.api import Strategy
-from matrixdp.api.choice import meet_targets
 from matrixdp.errors import SpecificationError
 from matrixdp.privacy import Budget
 from matrixdp.specification import Specification, load_specification
+from matrixdp.strategy import Strategy
+from matrixdp.strategy.choice import meet_targets
 
 __all__ = ["budget_spent", "reference_budget", "specification_with_budget"]
 

@@ -23,10 +23,10 @@ from matrixdp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from matrixdp.api import Strategy
     from matrixdp.cli.progress import Reporter
     from matrixdp.release import Release
     from matrixdp.specification import Specification
+    from matrixdp.strategy import Strategy
 
 __all__ = ["release"]
 
@@ -131,9 +131,9 @@ def _strategy(
     sub_solver: SubSolver,
     reporter: Reporter,
 ) -> Strategy:
-    from matrixdp.api import Strategy, select
     from matrixdp.cli.inputs import reference_budget
     from matrixdp.errors import StorageError
+    from matrixdp.strategy import Strategy, select
 
     if saved is None:
         return select(

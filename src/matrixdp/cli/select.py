@@ -23,8 +23,8 @@ from matrixdp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from matrixdp.api import Strategy
     from matrixdp.privacy import Budget
+    from matrixdp.strategy import Strategy
 
 __all__ = ["select"]
 
@@ -56,12 +56,12 @@ def select(
     targets the budget is the least at which they are met.
     """
     started = time.perf_counter()
-    from matrixdp.api import select as select_strategy
     from matrixdp.cli.figures import selection_figures
     from matrixdp.cli.inputs import budget_spent, reference_budget, specification_with_budget
     from matrixdp.cli.progress import Reporter
     from matrixdp.errors import StorageError
     from matrixdp.specification import load_specification
+    from matrixdp.strategy import select as select_strategy
 
     written = (
         specification_with_budget(spec)[0]

@@ -19,7 +19,7 @@ def simulation(mechanism: str, spec: Path, public_table: Path, simulations: int)
     started = time.perf_counter()
     from matrixdp.cli.figures import peak_memory_mb
     from matrixdp.cli.inputs import specification_with_budget
-    from matrixdp.data_dependent import simulate
+    from matrixdp.papers.dawa import simulate
 
     written, budget = specification_with_budget(spec)
     result = simulate(

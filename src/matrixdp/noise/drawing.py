@@ -2,7 +2,7 @@
 
 Every distribution comes with a filter (an approximation of |Z| from 63 bits of its tail probability, within
 a proved bound) and with an enclosure of its tail probability. Almost every sample is decided by the filter;
-the others by `matrixdp.noise.exact` from the same bits and further ones. docs/noise.md has the proofs.
+the others by `matrixdp.noise.decisions` from the same bits and further ones. docs/noise.md has the proofs.
 """
 
 import operator
@@ -16,7 +16,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError
-from matrixdp.noise.exact import LazyTail, round_exactly
+from matrixdp.noise.decisions import LazyTail, round_exactly
 from matrixdp.noise.source import RandomSource
 
 __all__ = ["CHUNK", "LARGEST_SCALE", "SMALLEST_SCALE", "Distribution", "draw"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from matrixdp.errors import NumericalError
-from matrixdp.noise.exact import upper_tail
+from matrixdp.noise.decisions import upper_tail
 
 __all__ = ["CELLS_PER_UNIT", "EPSILON", "LARGEST_STEP", "LAST_CELL", "FilterTable", "approximate", "table"]
 

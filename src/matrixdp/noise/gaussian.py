@@ -2,7 +2,7 @@
 
 ``rounded_gaussian`` returns K = round(f + s Z) with Z an exactly normal variable, s an exact rational and
 f an exact rational offset. Almost every K is decided by the fast filter of `matrixdp.noise.filter`; the
-others by `matrixdp.noise.exact` from the same bits and further ones. docs/noise.md has the proof.
+others by `matrixdp.noise.decisions` from the same bits and further ones. docs/noise.md has the proof.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
+from matrixdp.noise.decisions import upper_tail
 from matrixdp.noise.drawing import CHUNK, Distribution, draw
-from matrixdp.noise.exact import upper_tail
 from matrixdp.noise.filter import EPSILON, approximate
 from matrixdp.noise.source import RandomSource
 

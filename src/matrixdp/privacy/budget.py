@@ -6,7 +6,7 @@ from typing import Literal
 
 from matrixdp.errors import PrivacyError
 from matrixdp.privacy.conversions import epsilon_of_gdp, largest_mu
-from matrixdp.privacy.exact import Number, exact_positive, float_below, root_below
+from matrixdp.privacy.numbers import Number, exact_positive, float_below, root_below
 
 __all__ = ["NEIGHBOURS", "Budget"]
 

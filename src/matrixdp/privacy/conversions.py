@@ -15,7 +15,7 @@ from functools import lru_cache
 from flint import arb, ctx, fmpq
 
 from matrixdp.errors import NumericalError
-from matrixdp.privacy.exact import Number, exact_positive, root_above
+from matrixdp.privacy.numbers import Number, exact_positive, root_above
 
 __all__ = [
     "delta_of",

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from matrixdp.errors import PrivacyError
 from matrixdp.privacy.budget import Budget
-from matrixdp.privacy.exact import float_above, float_below
+from matrixdp.privacy.numbers import float_above, float_below
 
 __all__ = ["Authorization", "authorize", "checked_cost"]
 

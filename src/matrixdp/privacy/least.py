@@ -9,7 +9,7 @@ from typing import Literal
 
 from matrixdp.errors import PrivacyError
 from matrixdp.privacy.budget import Budget
-from matrixdp.privacy.exact import Number
+from matrixdp.privacy.numbers import Number
 
 __all__ = ["BUDGET_KINDS", "LeastBudget", "least_budget"]
 

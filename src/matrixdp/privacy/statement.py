@@ -7,8 +7,8 @@ from fractions import Fraction
 from matrixdp.errors import PrivacyError
 from matrixdp.privacy.budget import Budget
 from matrixdp.privacy.conversions import delta_of, epsilon_of, gdp_of_epsilon
-from matrixdp.privacy.exact import float_above, root_above
 from matrixdp.privacy.gate import checked_cost
+from matrixdp.privacy.numbers import float_above, root_above
 
 __all__ = ["REFERENCE_DELTA", "PrivacyStatement", "statement"]
 

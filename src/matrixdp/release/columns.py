@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.workload import DenseGroup, Group, Predicates, ProductGroup, Total
+from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Total
 
 __all__ = ["BATCH_ROWS", "FIGURES", "AnswerColumns"]
 
@@ -50,7 +50,7 @@ class AnswerColumns:
 
     Examples
     --------
-    >>> from matrixdp.workload import Workload, marginals
+    >>> from matrixdp.queries import Workload, marginals
     >>> workload = Workload(Domain({"sex": ["female", "male"], "code": 3}), marginals([0, 1]))
     >>> columns = AnswerColumns(workload.domain, workload.groups)
     >>> columns.schema.names

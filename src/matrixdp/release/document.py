@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from matrixdp.linops import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.plan import Plan
 from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.release import Release
 from matrixdp.release.staging import RELEASE_FORMAT
-from matrixdp.strategy import Plan
 
 __all__ = ["GroupErrors", "document"]
 

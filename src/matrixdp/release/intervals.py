@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from matrixdp.errors import TooLargeError
-from matrixdp.strategy import ErrorAnalysis
-from matrixdp.strategy.error import ViewAnalysis
-from matrixdp.strategy.forms import along
-from matrixdp.strategy.laplace import combination_quantiles, largest_quantile
-from matrixdp.workload import DenseGroup, Group
+from matrixdp.noise.combinations import combination_quantiles, largest_quantile
+from matrixdp.plan import ErrorAnalysis
+from matrixdp.plan.error import ViewAnalysis
+from matrixdp.plan.quadratic_forms import along
+from matrixdp.queries import DenseGroup, Group
 
 __all__ = ["MAX_EXACT_QUERIES", "Intervals"]
 

@@ -15,14 +15,14 @@ from threadpoolctl import threadpool_limits
 
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
-from matrixdp.mechanism import Measurement
+from matrixdp.measure import Measurement
+from matrixdp.plan import ErrorAnalysis
+from matrixdp.plan.estimates import Estimates
 from matrixdp.privacy import PrivacyStatement, statement
-from matrixdp.reconstruct import Estimates
+from matrixdp.queries import Entry, Group, Workload
 from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.intervals import Intervals
 from matrixdp.specification import entry_from_spec
-from matrixdp.strategy import ErrorAnalysis
-from matrixdp.workload import Entry, Group, Workload
 
 __all__ = ["MAX_TABLE_ROWS", "Release"]
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from matrixdp.errors import StorageError
-from matrixdp.mechanism.archive import sync_folder, temporary_name
+from matrixdp.storage.archive import sync_folder, temporary_name
 
 __all__ = ["RELEASE_FILES", "RELEASE_FORMAT", "staged_folder"]
 

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import StorageError
-from matrixdp.mechanism.saving import load_measurement, save_measurement
+from matrixdp.queries import Group
 from matrixdp.release.columns import BATCH_ROWS, AnswerColumns
 from matrixdp.release.document import document
 from matrixdp.release.release import Release
 from matrixdp.release.staging import RELEASE_FORMAT, staged_folder
-from matrixdp.workload import Group
+from matrixdp.storage.saving import load_measurement, save_measurement
 
 __all__ = ["MAX_ANSWERS", "Progress", "load_release", "save_release", "write_release"]
 

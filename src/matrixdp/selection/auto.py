@@ -8,6 +8,7 @@ from dataclasses import replace
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
+from matrixdp.queries import DenseGroup, Group, Workload
 from matrixdp.selection.bounds import svd_bound_workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import direct_shape
@@ -16,7 +17,6 @@ from matrixdp.selection.mechanisms import MECHANISMS, Choice, Options
 from matrixdp.selection.minimax import select_minimax
 from matrixdp.selection.selection import Certificate, Selection
 from matrixdp.selection.targets import targeted
-from matrixdp.workload import DenseGroup, Group, Workload
 
 __all__ = ["select"]
 

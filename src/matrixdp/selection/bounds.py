@@ -9,10 +9,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.linops.subsets import subset_products
+from matrixdp.exact.subsets import subset_products
+from matrixdp.queries import Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.direct import direct_shape, joint_gram
 from matrixdp.selection.hdmm.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes
-from matrixdp.workload import Predicates, ProductGroup, Total, Workload
 
 __all__ = ["MAX_SPECTRAL_CELLS", "svd_bound_gram", "svd_bound_workload"]
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.linops import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.plan import Block, Part, Plan
+from matrixdp.queries import Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.convex import Design, solve_gram
 from matrixdp.selection.rounding import measured_matrix
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Block, Part, Plan
-from matrixdp.workload import Predicates, ProductGroup, Total, Workload
 
 __all__ = [
     "MAX_DENSE_CELLS",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from matrixdp.plan import Plan
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.registry import BASELINES
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import select_directly
@@ -16,8 +18,6 @@ from matrixdp.selection.hdmm.union import select_union
 from matrixdp.selection.residual.mechanism import select_by_decomposition
 from matrixdp.selection.residual.planner import select_residual_planner, select_residual_planner_plus
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Plan
-from matrixdp.workload import Workload
 
 __all__ = ["MECHANISMS", "Mechanism", "Options"]
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
+from matrixdp.plan import ErrorAnalysis, Plan
+from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import ErrorAnalysis, Plan
-from matrixdp.workload import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
 
 __all__ = ["MAX_WEIGHED_ENTRIES", "WeightedGroups", "select_minimax", "uniform_variance"]
 

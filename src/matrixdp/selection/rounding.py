@@ -16,7 +16,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.linops import (
+from matrixdp.exact import (
     CenteredMatrix,
     DeficientMatrix,
     ExplicitMatrix,

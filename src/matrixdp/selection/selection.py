@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from matrixdp.strategy import ErrorAnalysis, Plan
-from matrixdp.workload import Workload
+from matrixdp.plan import ErrorAnalysis, Plan
+from matrixdp.queries import Workload
 
 __all__ = ["Certificate", "Selection"]
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from matrixdp.plan import ErrorAnalysis
+from matrixdp.queries import Workload
+from matrixdp.queries.targets import group_targets
 from matrixdp.selection.minimax import WeightedGroups
-from matrixdp.strategy import ErrorAnalysis
-from matrixdp.workload import Workload
-from matrixdp.workload.targets import group_targets
 
 __all__ = ["OTHER_GROUPS", "TargetError", "check_targets", "largest_ratio", "targeted"]
 

@@ -14,6 +14,10 @@ from pydantic import ValidationError
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
 from matrixdp.privacy import Budget, LeastBudget
+from matrixdp.queries.entry_error import EntryError, describe_value, format_place
+from matrixdp.queries.entry_error import Path as Place
+from matrixdp.queries.targets import group_targets
+from matrixdp.queries.workload import Entry, Workload
 from matrixdp.specification.models import SpecificationModel
 from matrixdp.specification.parts import (
     budget_from,
@@ -26,10 +30,6 @@ from matrixdp.specification.parts import (
 from matrixdp.specification.place_error import PlaceError
 from matrixdp.specification.translation import first_problem
 from matrixdp.specification.yaml_text import Document, parse_yaml
-from matrixdp.workload.entry_error import EntryError, describe_value, format_place
-from matrixdp.workload.entry_error import Path as Place
-from matrixdp.workload.targets import group_targets
-from matrixdp.workload.workload import Entry, Workload
 
 __all__ = ["Specification", "entry_from_spec", "json_schema", "load_specification"]
 

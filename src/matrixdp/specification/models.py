@@ -1,7 +1,7 @@
 """The shape of a specification file: which keys it has and what kind of value stands under each.
 
 The models check shape alone and feed the JSON Schema. What a value must be beyond its kind is checked by the
-domain, the builders of `matrixdp.workload` and the budget, which serve Python users too.
+domain, the builders of `matrixdp.queries` and the budget, which serve Python users too.
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ from matrixdp.domain import Attribute, Domain, OutOfDomain, attribute_from_spec,
 from matrixdp.domain.suggestions import closest
 from matrixdp.errors import DomainError, PrivacyError
 from matrixdp.privacy import Budget, LeastBudget
+from matrixdp.queries import builders, merged_builders
+from matrixdp.queries.entry_error import EntryError, describe_value
+from matrixdp.queries.entry_error import Path as Place
+from matrixdp.queries.workload import Entry
 from matrixdp.specification.models import MODELS, entry_kind
 from matrixdp.specification.translation import first_problem, unknown_entry
-from matrixdp.workload import builders, merged_builders
-from matrixdp.workload.entry_error import EntryError, describe_value
-from matrixdp.workload.entry_error import Path as Place
-from matrixdp.workload.workload import Entry
 
 __all__ = ["budget_from", "domain_from", "entry_from", "least_budget_from", "out_of_domain_from", "plain"]
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from matrixdp.domain.suggestions import closest
+from matrixdp.queries.entry_error import EntryError, Path, describe_value
 from matrixdp.specification.models import ENTRY_KINDS, MODELS, PrivacyModel, SpecificationModel
-from matrixdp.workload.entry_error import EntryError, Path, describe_value
 
 __all__ = ["first_problem", "unknown_entry"]
 

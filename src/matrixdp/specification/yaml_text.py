@@ -21,7 +21,7 @@ from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
 from matrixdp.errors import SpecificationError
-from matrixdp.workload.entry_error import Path, describe_value, format_place
+from matrixdp.queries.entry_error import Path, describe_value, format_place
 
 __all__ = ["Document", "parse_yaml"]
 

@@ -1,17 +1,6 @@
-"""What is measured, and the error that follows from it before any data is read."""
+"""The Python face: strategies that are selected once, measured on tables and reused."""
 
-from matrixdp.strategy.analysis import ErrorAnalysis, views
-from matrixdp.strategy.error import ViewAnalysis
-from matrixdp.strategy.forms import GroupError
-from matrixdp.strategy.plan import Block, Part, Plan, residual_weights
+from matrixdp.strategy.choice import select
+from matrixdp.strategy.strategy import MeasuredStrategy, Strategy
 
-__all__ = [
-    "Block",
-    "ErrorAnalysis",
-    "GroupError",
-    "Part",
-    "Plan",
-    "ViewAnalysis",
-    "residual_weights",
-    "views",
-]
+__all__ = ["MeasuredStrategy", "Strategy", "select"]

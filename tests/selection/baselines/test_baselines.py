@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.plan import ErrorAnalysis
+from matrixdp.queries import ProductGroup, Total
 from matrixdp.selection import select
 from matrixdp.selection.baselines.registry import BASELINES
-from matrixdp.strategy import ErrorAnalysis
-from matrixdp.workload import ProductGroup, Total
 
 DOMAIN = mdp.Domain({"a": range(7), "b": range(4), "unasked": 2})
 #: One product whose factors are not symmetric, and a workload that does not factor.

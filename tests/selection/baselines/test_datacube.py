@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.linops import IdentityMatrix
+from matrixdp.exact import IdentityMatrix
+from matrixdp.plan import Block, ErrorAnalysis, Part, Plan
 from matrixdp.selection.baselines.datacube import select_datacube
-from matrixdp.strategy import Block, ErrorAnalysis, Part, Plan
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 CPS = mdp.Domain({"income": 100, "age": 50, "marital": 7, "race": 4, "sex": 2})

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from matrixdp.queries import AllRanges, Prefix, Width
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.factor import column_norms
 from matrixdp.selection.hdmm.adapted_starts import (
@@ -17,7 +18,6 @@ from matrixdp.selection.hdmm.adapted_starts import (
 from matrixdp.selection.hdmm.axis import solve_axis
 from matrixdp.selection.hdmm.p_identity import optimize
 from matrixdp.selection.hdmm.starts import tree_start
-from matrixdp.workload import AllRanges, Prefix, Width
 
 
 def dense_loss(gram, rows):

@@ -8,11 +8,11 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.plan import ErrorAnalysis
+from matrixdp.queries import ProductGroup, Total
 from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes, marginal_spectrum
 from matrixdp.selection.hdmm.marginal_weights import marginal_loss, solve_marginal_weights
 from matrixdp.selection.hdmm.opt_marginals import select_marginals
-from matrixdp.strategy import ErrorAnalysis
-from matrixdp.workload import ProductGroup, Total
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 SIZES = (3, 2, 4)

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrixdp.errors import NumericalError, PrivacyError, TooLargeError
+from matrixdp.queries import AllRanges, Prefix, Ranges, Width
 from matrixdp.selection.factor import column_norms
 from matrixdp.selection.hdmm.axis import solve_axis
 from matrixdp.selection.hdmm.p_identity import loss_and_gradient, optimize, strategy_rows
 from matrixdp.selection.hdmm.starts import starts, tree_start
-from matrixdp.workload import AllRanges, Prefix, Ranges, Width
 
 
 def dense_loss(gram, rows):

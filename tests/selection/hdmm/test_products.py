@@ -9,8 +9,10 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError
-from matrixdp.mechanism.measure import measure
+from matrixdp.measure.measurement import measure
+from matrixdp.plan import ErrorAnalysis
 from matrixdp.privacy import Budget
+from matrixdp.queries import ProductGroup, Total
 from matrixdp.selection import select as front
 from matrixdp.selection.hdmm.grouping import total_loss
 from matrixdp.selection.hdmm.kron import select_kron
@@ -19,8 +21,6 @@ from matrixdp.selection.hdmm.search import KINDS, select_hdmm, select_whole
 from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
 from matrixdp.selection.hdmm.union import select_union
 from matrixdp.sources import open_source
-from matrixdp.strategy import ErrorAnalysis
-from matrixdp.workload import ProductGroup, Total
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.linops import IdentityMatrix
+from matrixdp.exact import IdentityMatrix
+from matrixdp.plan import Block, Part, Plan
+from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
 from matrixdp.selection.baselines.products import Choice, product_of
 from matrixdp.selection.direct import check_table, joint_gram
 from matrixdp.selection.factor import column_norms, variance_factor
@@ -18,8 +20,6 @@ from matrixdp.selection.hdmm.opt_marginals import marginals_plan
 from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Block, Part, Plan
-from matrixdp.workload import Group, Identity, ProductGroup, Total, Workload
 
 __all__ = [
     "MAX_QUERY_ENTRIES",

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.linops import IdentityMatrix
+from matrixdp.exact import IdentityMatrix
+from matrixdp.plan import Block, ErrorAnalysis, Part, Plan
+from matrixdp.queries import DenseGroup, Identity, Predicates, Stacked, Total, Workload
 from matrixdp.selection.factor import variance_factor
 from matrixdp.selection.hdmm.opt_marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Block, ErrorAnalysis, Part, Plan
-from matrixdp.workload import DenseGroup, Identity, Predicates, Stacked, Total, Workload
 
 __all__ = [
     "MAX_ASKED_MARGINALS",

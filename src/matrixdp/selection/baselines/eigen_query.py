@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.explicit import best_factor, explicit_product, spectrum_of
 from matrixdp.selection.baselines.products import Choice
 from matrixdp.selection.factor import Factor
-from matrixdp.workload import Workload
 
 __all__ = ["MAX_CELLS", "design_weights", "eigen_factor", "select_eigen_query"]
 

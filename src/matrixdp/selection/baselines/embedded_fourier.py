@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.queries import Identity, Prefix, Suffix, Workload
 from matrixdp.selection.baselines.products import Choice, product_of
 from matrixdp.selection.direct import check_table
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
 from matrixdp.selection.hdmm.terms import product_terms
-from matrixdp.workload import Identity, Prefix, Suffix, Workload
 
 __all__ = ["characters", "embedded_thresholds", "select_embedded_fourier", "weighted_characters"]
 

@@ -11,15 +11,15 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.linops import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.plan import Block, Part, Plan
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.products import Choice
 from matrixdp.selection.direct import check_table, direct_shape, joint_gram
 from matrixdp.selection.factor import Factor, column_norms, variance_factor
 from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Block, Part, Plan
-from matrixdp.workload import Workload
 
 __all__ = ["Spectrum", "best_factor", "explicit_product", "factor_of", "roots_of", "spectrum_of"]
 

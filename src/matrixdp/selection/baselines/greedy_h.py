@@ -8,8 +8,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.products import Choice, axis_gram, numeric_product
-from matrixdp.workload import Workload
 
 __all__ = ["greedy_rows", "select_greedy_h"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.products import Choice, product_of
 from matrixdp.selection.direct import check_table
 from matrixdp.selection.hdmm.terms import product_terms
-from matrixdp.workload import Workload
 
 __all__ = ["select_identity"]
 

@@ -9,11 +9,11 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.explicit import Spectrum, explicit_product, factor_of, spectrum_of
 from matrixdp.selection.baselines.products import Choice
 from matrixdp.selection.factor import Factor, column_norms
 from matrixdp.selection.starting_points import generator
-from matrixdp.workload import Workload
 
 __all__ = ["MAX_CELLS", "low_rank_factor", "project_columns", "select_low_rank"]
 

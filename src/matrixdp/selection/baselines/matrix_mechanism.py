@@ -6,6 +6,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.explicit import (
     best_factor,
     explicit_product,
@@ -17,7 +18,6 @@ from matrixdp.selection.baselines.products import Choice
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.factor import Factor
 from matrixdp.selection.hdmm.rotation import rotated
-from matrixdp.workload import Workload
 
 __all__ = [
     "l2_factor",

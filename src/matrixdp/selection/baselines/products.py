@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.plan import Plan
+from matrixdp.queries import Workload
 from matrixdp.selection.direct import check_table
 from matrixdp.selection.factor import column_norms, variance_factor
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
 from matrixdp.selection.hdmm.kron import KronStrategy, kron_part
 from matrixdp.selection.hdmm.terms import AxisStrategy, ProductTerms, product_terms
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Plan
-from matrixdp.workload import Workload
 
 __all__ = ["NO_BOUND", "Choice", "axis_gram", "numeric_product", "product_of"]
 

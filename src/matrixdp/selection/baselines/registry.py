@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.answers import select_workload
 from matrixdp.selection.baselines.coa import select_coa
 from matrixdp.selection.baselines.datacube import select_datacube
@@ -22,7 +23,6 @@ from matrixdp.selection.baselines.products import Choice
 from matrixdp.selection.baselines.smoothing import select_smoothing
 from matrixdp.selection.baselines.trees import select_hb, select_hierarchical, select_quadtree
 from matrixdp.selection.baselines.wavelet import select_wavelet
-from matrixdp.workload import Workload
 
 __all__ = ["BASELINES"]
 

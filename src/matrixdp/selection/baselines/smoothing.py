@@ -6,10 +6,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.explicit import explicit_product, factor_of
 from matrixdp.selection.baselines.products import Choice
 from matrixdp.selection.factor import Factor
-from matrixdp.workload import Workload
 
 __all__ = ["MAX_CELLS", "select_smoothing", "smoothed_factor"]
 

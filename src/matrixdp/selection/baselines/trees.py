@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.linops import MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix
+from matrixdp.plan import Block, Part, Plan
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.products import NO_BOUND, Choice, numeric_product
 from matrixdp.selection.direct import joint_gram
 from matrixdp.selection.factor import column_norms, variance_factor
@@ -17,8 +19,6 @@ from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes
 from matrixdp.selection.hdmm.terms import AxisStrategy
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Block, Part, Plan
-from matrixdp.workload import Workload
 
 __all__ = [
     "best_branching",

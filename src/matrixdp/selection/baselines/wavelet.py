@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.queries import Workload
 from matrixdp.selection.baselines.products import Choice, numeric_product
-from matrixdp.workload import Workload
 
 __all__ = ["haar_rows", "select_wavelet"]
 

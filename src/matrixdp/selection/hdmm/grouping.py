@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from matrixdp.queries import Group, Workload
 from matrixdp.selection.hdmm.terms import product_terms
-from matrixdp.workload import Group, Workload
 
 __all__ = ["group_products", "total_loss"]
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from matrixdp.errors import TooLargeError
-from matrixdp.linops import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.plan import Block, Part, Plan
+from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import MAX_TABLE_CELLS
 from matrixdp.selection.factor import Factor, variance_factor
@@ -15,8 +17,6 @@ from matrixdp.selection.hdmm.axis import solve_axis
 from matrixdp.selection.hdmm.terms import AxisStrategy, ProductTerms, product_terms
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Block, Part, Plan
-from matrixdp.workload import Workload
 
 __all__ = ["KronStrategy", "kron_part", "select_kron", "solve_kron"]
 

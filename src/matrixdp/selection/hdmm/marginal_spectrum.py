@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.linops.subsets import subset_products
-from matrixdp.workload import DenseGroup, Group, ProductGroup, Total, Workload
+from matrixdp.exact.subsets import subset_products
+from matrixdp.queries import DenseGroup, Group, ProductGroup, Total, Workload
 
 __all__ = ["MAX_ATTRIBUTES", "MarginalSpectrum", "asked_attributes", "marginal_spectrum"]
 

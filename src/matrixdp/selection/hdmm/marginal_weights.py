@@ -11,7 +11,7 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
-from matrixdp.linops.subsets import precision_sums, precision_sums_adjoint, subset_products
+from matrixdp.exact.subsets import precision_sums, precision_sums_adjoint, subset_products
 from matrixdp.selection.starting_points import Generator, generator
 
 __all__ = ["MarginalWeights", "marginal_loss", "solve_marginal_weights"]

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.linops import IdentityMatrix
-from matrixdp.linops.subsets import subset_products
+from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.subsets import subset_products
+from matrixdp.plan import Block, Part, Plan
+from matrixdp.queries import Workload
 from matrixdp.selection.factor import variance_factor
 from matrixdp.selection.hdmm.marginal_spectrum import MarginalSpectrum, marginal_spectrum
 from matrixdp.selection.hdmm.marginal_weights import MarginalWeights, solve_marginal_weights
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Block, Part, Plan
-from matrixdp.workload import Workload
 
 __all__ = ["MAX_COUNTED_CELLS", "MAX_MARGINAL_CELLS", "marginals_plan", "select_marginals"]
 

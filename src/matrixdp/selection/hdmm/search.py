@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from matrixdp.errors import TooLargeError
-from matrixdp.linops import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.plan import Block, Part, Plan
+from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import check_table, direct_shape, joint_gram, select_directly
 from matrixdp.selection.factor import variance_factor
@@ -20,8 +22,6 @@ from matrixdp.selection.hdmm.terms import product_terms
 from matrixdp.selection.hdmm.union import select_union
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Block, Part, Plan
-from matrixdp.workload import Workload
 
 __all__ = ["KINDS", "select_hdmm", "select_whole"]
 

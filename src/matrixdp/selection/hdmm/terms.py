@@ -11,9 +11,9 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.plan.quadratic_forms import along
+from matrixdp.queries import Group, Predicates, ProductGroup, Total
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
-from matrixdp.strategy.forms import along
-from matrixdp.workload import Group, Predicates, ProductGroup, Total
 
 __all__ = ["AxisStrategy", "ProductTerms", "product_terms"]
 

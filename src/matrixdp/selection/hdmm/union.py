@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Hashable
 
 from matrixdp.errors import TooLargeError
+from matrixdp.plan import ErrorAnalysis, Plan
+from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.factor import variance_factor
 from matrixdp.selection.hdmm.grouping import Members, group_products, group_subset, total_loss
 from matrixdp.selection.hdmm.kron import KronStrategy, kron_part, solve_kron
 from matrixdp.selection.hdmm.terms import product_terms
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import ErrorAnalysis, Plan
-from matrixdp.workload import Workload
 
 __all__ = ["select_union"]
 

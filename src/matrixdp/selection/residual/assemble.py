@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.linops import CenteredMatrix, MeasuredMatrix
+from matrixdp.exact import CenteredMatrix, MeasuredMatrix
+from matrixdp.plan import Block, Part, Plan
 from matrixdp.selection.convex import Design
 from matrixdp.selection.residual.laplace import symmetric_rows
 from matrixdp.selection.residual.split import Split, SubWorkload
 from matrixdp.selection.residual.structured import StructuredProblem
 from matrixdp.selection.residual.subproblem import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.rounding import measured_factor, measured_matrix
-from matrixdp.strategy import Block, Part, Plan
 
 __all__ = ["Assembly", "assemble"]
 

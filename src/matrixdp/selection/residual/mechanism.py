@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError, WorkloadError
+from matrixdp.plan import Plan
+from matrixdp.queries import Workload
 from matrixdp.selection.factor import NOISES, variance_factor
 from matrixdp.selection.residual.assemble import assemble
 from matrixdp.selection.residual.bases import own_bases
@@ -34,8 +36,6 @@ from matrixdp.selection.residual.subproblem import (
 from matrixdp.selection.residual.sum_weights import laplace_weights
 from matrixdp.selection.residual.weights import optimized_weights, uniform_weights
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Plan
-from matrixdp.workload import Workload
 
 __all__ = ["certify_decomposition", "select_by_decomposition", "solve_classes"]
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matrixdp.errors import WorkloadError
+from matrixdp.plan import Plan
+from matrixdp.queries import Workload
 from matrixdp.selection.residual.assemble import assemble
 from matrixdp.selection.residual.bases import own_bases
 from matrixdp.selection.residual.mechanism import certify_decomposition, solve_classes
@@ -17,8 +19,6 @@ from matrixdp.selection.residual.split import Split, split_workload
 from matrixdp.selection.residual.subproblem import SubSolver
 from matrixdp.selection.residual.weights import uniform_weights
 from matrixdp.selection.selection import Certificate
-from matrixdp.strategy import Plan
-from matrixdp.workload import Workload
 
 __all__ = ["select_residual_planner", "select_residual_planner_plus"]
 

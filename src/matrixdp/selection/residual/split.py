@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.workload import DenseGroup, Group, Predicates, ProductGroup, Workload
+from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Workload
 
 __all__ = ["Explicit", "ProductTerm", "RowsTerm", "Slot", "Split", "SubWorkload", "split_workload"]
 

@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.plan.quadratic_forms import along
 from matrixdp.selection.convex import Design, solve_gram
 from matrixdp.selection.residual.laplace import SumDesign
-from matrixdp.strategy.forms import along
 
 __all__ = ["StructuredDesign", "StructuredProblem", "solve_structured"]
 

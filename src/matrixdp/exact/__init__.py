@@ -1,0 +1,17 @@
+"""Matrices that are never larger than they must be: exact integer products and what strategies measure."""
+
+from matrixdp.exact.explicit import DeficientMatrix, ExplicitMatrix, IntegerMatrix
+from matrixdp.exact.limbs import ExactMatrix, IntegerTensor, apply_kronecker
+from matrixdp.exact.matrices import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+
+__all__ = [
+    "CenteredMatrix",
+    "DeficientMatrix",
+    "ExactMatrix",
+    "ExplicitMatrix",
+    "IdentityMatrix",
+    "IntegerMatrix",
+    "IntegerTensor",
+    "MeasuredMatrix",
+    "apply_kronecker",
+]

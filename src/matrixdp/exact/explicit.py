@@ -1,0 +1,237 @@
+"""Explicit integer matrices that a strategy measures: of proved full column rank, or of lower rank."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from matrixdp.errors import NumericalError
+from matrixdp.exact.matrices import MeasuredMatrix
+
+__all__ = ["DeficientMatrix", "ExplicitMatrix", "IntegerMatrix"]
+
+Array = NDArray[np.float64]
+
+#: Singular values of a deficient matrix, relative to the largest: below the first they are rounding errors,
+#: between the two its rank is not clear and it is refused.
+_DROPPED, _KEPT = 1e-11, 1e-8
+
+
+#: Squared column norms and column sums of larger matrices would not be exact in 64 bits.
+_MOST_SQUARED = 2**62
+
+
+class ExplicitMatrix(MeasuredMatrix):
+    """What all matrices with explicit entries have in common."""
+
+    entries: NDArray[np.int64]
+
+    def _check_range(self) -> None:
+        """Refuse entries whose sensitivities 64 bits do not hold: they would wrap to small ones."""
+        if self.entries.dtype != np.int64:
+            raise NumericalError(f"a measured matrix holds {self.entries.dtype}; expected int64")
+        largest = max(int(self.entries.max()), -int(self.entries.min()))
+        if self.entries.shape[0] * largest * largest >= _MOST_SQUARED:
+            raise NumericalError(
+                f"a measured matrix of {self.entries.shape[0]} rows has an entry of {largest}, too large for "
+                "exact sensitivities"
+            )
+
+    @cached_property
+    def _float(self) -> Array:
+        return np.asarray(self.entries, dtype=np.float64)
+
+    @property
+    def columns(self) -> int:
+        return int(self.entries.shape[1])
+
+    @property
+    def rows(self) -> int:
+        return int(self.entries.shape[0])
+
+    @cached_property
+    def max_entry(self) -> int:
+        return int(np.abs(self.entries).max())
+
+    @cached_property
+    def max_row_sum(self) -> int:
+        return int(np.abs(self.entries).sum(axis=1).max())
+
+    @cached_property
+    def squared_sensitivity(self) -> int:
+        return int((self.entries * self.entries).sum(axis=0).max())
+
+    @cached_property
+    def sensitivity(self) -> int:
+        return int(np.abs(self.entries).sum(axis=0).max())
+
+    def multiply(self, array: Array) -> Array:
+        return np.asarray(self._float @ array)
+
+    @cached_property
+    def inverse(self) -> Array:
+        """The pseudo-inverse, shape (n, m)."""
+        raise NotImplementedError
+
+    @cached_property
+    def _covariance(self) -> Array:
+        return np.asarray(self.inverse @ self.inverse.T)
+
+    def covariance(self) -> Array:
+        return self._covariance
+
+    def magnitudes(self) -> NDArray[np.int64]:
+        return np.abs(self.entries)
+
+    @cached_property
+    def _digest(self) -> str:
+        content = hashlib.sha256(np.ascontiguousarray(self.entries).tobytes()).hexdigest()
+        return f"{self.rows} x {self.columns} {content}"
+
+    def digest(self) -> str:
+        return self._digest
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerMatrix(ExplicitMatrix):
+    """An integer matrix of full column rank, with at least as many rows as columns.
+
+    Parameters
+    ----------
+    entries : ndarray of int64, shape (m, n), m >= n
+    outside : ndarray, shape (k, n), optional
+        Orthonormal rows spanning directions that are measured only so weakly (for the sake of an exact
+        row space) that queries with a part along them are refused.
+
+    Raises
+    ------
+    NumericalError
+        If the rank cannot be *proved*: an approximate left inverse C with a norm of I - C B below 1
+        (rounding errors included) is the proof.
+
+    Examples
+    --------
+    >>> matrix = IntegerMatrix(np.array([[1, 1], [0, 1], [2, 0]]))
+    >>> matrix.squared_sensitivity, matrix.sensitivity
+    (5, 3)
+    """
+
+    entries: NDArray[np.int64]
+    outside: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.entries.ndim != 2 or self.entries.shape[0] < self.entries.shape[1]:
+            raise NumericalError(
+                f"a matrix of full column rank has no more columns than rows; found {self.entries.shape}"
+            )
+        self._check_range()
+        self.entries.setflags(write=False)
+        size = self.entries.shape[1]
+        inverse = self.inverse
+        residual = np.abs(np.eye(size) - inverse @ self._float)
+        rounding = self.rows * np.finfo(float).eps * (np.abs(inverse) @ np.abs(self._float))
+        if not float((residual + 2 * rounding).sum(axis=1).max()) < 0.5:
+            raise NumericalError("a measured matrix could not be proved nonsingular after rounding")
+
+    @property
+    def unsupported(self) -> Array | None:
+        return self.outside
+
+    @cached_property
+    def _triangular(self) -> tuple[Array, Array]:
+        q, r = scipy.linalg.qr(self._float, mode="economic", check_finite=False)
+        if not (np.diagonal(r) != 0).all():
+            raise NumericalError("a measured matrix is singular after rounding")
+        return np.asarray(q, dtype=np.float64), np.asarray(r, dtype=np.float64)
+
+    @cached_property
+    def _factored(self) -> tuple[Array, NDArray[np.int32]]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # it becomes an error of our own
+            lu, pivots = scipy.linalg.lu_factor(self._float, check_finite=False)
+        if not (np.diagonal(lu) != 0).all():
+            raise NumericalError("a measured matrix is singular after rounding")
+        return lu, pivots
+
+    @cached_property
+    def inverse(self) -> Array:
+        return np.asarray(self.solve(np.eye(self.rows)))
+
+    def solve(self, answers: Array) -> Array:
+        if self.rows == self.columns:
+            return np.asarray(scipy.linalg.lu_solve(self._factored, answers, check_finite=False))
+        q, r = self._triangular
+        return np.asarray(scipy.linalg.solve_triangular(r, q.T @ answers, check_finite=False))
+
+
+@dataclass(frozen=True, eq=False)
+class DeficientMatrix(ExplicitMatrix):
+    """An integer matrix whose columns are linearly dependent: it determines only queries in its row space.
+
+    Parameters
+    ----------
+    entries : ndarray of int64, shape (m, n)
+
+    Raises
+    ------
+    NumericalError
+        If it is zero, or its rank is not clear from its singular values.
+
+    Examples
+    --------
+    >>> total = DeficientMatrix(np.array([[1, 1, 1]]))
+    >>> total.solve(np.array([[6.0]])).ravel().round(9).tolist()
+    [2.0, 2.0, 2.0]
+    """
+
+    entries: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.entries.ndim != 2 or not self.entries.any():
+            raise NumericalError("a measured matrix must have an entry other than 0")
+        self._check_range()
+        self.entries.setflags(write=False)
+        values = self._decomposed[1]
+        if ((values > _DROPPED * values[0]) & (values <= _KEPT * values[0])).any():
+            raise NumericalError("the rank of a measured matrix is not clear from its singular values")
+
+    @cached_property
+    def _decomposed(self) -> tuple[Array, Array, Array]:
+        left, values, right = scipy.linalg.svd(self._float, full_matrices=False, check_finite=False)
+        return left, values, right
+
+    @cached_property
+    def rank(self) -> int:
+        """The number of linearly independent rows."""
+        values = self._decomposed[1]
+        return int((values > _KEPT * values[0]).sum())
+
+    @cached_property
+    def _outside(self) -> Array | None:
+        if self.rank == self.columns:
+            return None
+        inside = self._decomposed[2][: self.rank]
+        full = scipy.linalg.qr(inside.T, check_finite=False)[0]
+        return np.ascontiguousarray(full[:, self.rank :].T)
+
+    @property
+    def unsupported(self) -> Array | None:
+        return self._outside
+
+    @cached_property
+    def inverse(self) -> Array:
+        return np.asarray(self.solve(np.eye(self.rows)))
+
+    def solve(self, answers: Array) -> Array:
+        left, values, right = (
+            self._decomposed[0][:, : self.rank],
+            self._decomposed[1][: self.rank],
+            self._decomposed[2][: self.rank],
+        )
+        return np.asarray(right.T @ ((left.T @ answers) / values[:, None]))

@@ -1,0 +1,171 @@
+"""The one door: the only place that reads a table and draws noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import OutOfDomain
+from matrixdp.errors import NumericalError
+from matrixdp.measure.calibration import NoiseScale, calibrate
+from matrixdp.noise import RandomSource, SeededSource, SystemSource, rounded_gaussian, rounded_laplace
+from matrixdp.plan import Part, Plan
+from matrixdp.privacy import Authorization, Budget, authorize
+from matrixdp.sources import Source
+
+__all__ = ["DEFAULT_MAX_RECORDS", "Measurement", "maximal_marginals", "measure"]
+
+#: Public bound on the number of records: it decides how wide exact integers are, never a result.
+DEFAULT_MAX_RECORDS = 2**33
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Noisy answers to the plan's queries: all that is ever known of the table.
+
+    Attributes
+    ----------
+    plan : Plan
+        Its variances are those of the noise that was really added, rounding to the lattice included.
+    values : tuple of ndarray
+        The noisy answers of each part, flat, multiples of 2^power.
+    powers : tuple of int
+        For each part log2 of its lattice step.
+    authorization : Authorization
+        The cost that was authorized before any noise was drawn.
+    private : bool
+        False if the noise was seeded: then nothing is protected.
+    max_records : int
+    out_of_domain : OutOfDomain
+    """
+
+    plan: Plan
+    values: tuple[NDArray[np.float64], ...]
+    powers: tuple[int, ...]
+    authorization: Authorization
+    private: bool
+    max_records: int
+    out_of_domain: OutOfDomain
+
+
+def maximal_marginals(marginals: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
+    """Assign every marginal to a largest one that contains it; only those are counted.
+
+    Examples
+    --------
+    >>> maximal_marginals([(), ("a",), ("a", "b"), ("c",)])
+    {('a', 'b'): [('a', 'b'), ('a',), ()], ('c',): [('c',)]}
+    """
+    chosen: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    holders: dict[str, list[tuple[str, ...]]] = {}
+    for marginal in sorted(marginals, key=len, reverse=True):
+        wanted = set(marginal)
+        candidates = holders.get(marginal[0], []) if marginal else list(chosen)[:1]
+        holder = next((c for c in candidates if wanted <= set(c)), None)
+        if holder is None:
+            holder = marginal
+            chosen[holder] = []
+            for name in holder:
+                holders.setdefault(name, []).append(holder)
+        chosen[holder].append(marginal)
+    return chosen
+
+
+def _noisy(
+    part: Part,
+    marginal: NDArray[np.int64],
+    scale: NoiseScale,
+    max_records: int,
+    source: RandomSource,
+) -> NDArray[np.float64]:
+    """Return round((answers + noise) / step) * step for the exact answers of one part."""
+    answers = part.answers(marginal, max_records)
+    quotient, fraction, exact = answers.split(scale.power)
+    draw = rounded_gaussian if scale.noise == "gaussian" else rounded_laplace
+    if scale.power <= 0:
+        noise = draw(scale.steps, len(quotient), source=source)
+    else:
+        noise = draw(scale.steps, len(quotient), offsets=fraction, exact_offset=exact, source=source)
+    return np.ldexp((quotient + noise).astype(np.float64), scale.power)
+
+
+def measure(
+    plan: Plan,
+    source: Source,
+    budget: Budget,
+    *,
+    out_of_domain: OutOfDomain | None = None,
+    max_records: int = DEFAULT_MAX_RECORDS,
+    seed_not_private: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Measurement:
+    """Measure a plan on a table: the only step that reads data.
+
+    The exact cost is authorized first; then each marginal is counted, the plan's integer queries are
+    answered exactly, and exactly rounded noise of the plan's kind is added.
+
+    Parameters
+    ----------
+    plan : Plan
+    source : Source
+        The table.
+    budget : Budget
+        What may be spent; everything of it is.
+    out_of_domain : OutOfDomain, optional
+        What becomes of records outside the domain; they are dropped by default.
+    max_records : int
+        A public bound on the number of records. A larger table gives the same results, more slowly.
+    seed_not_private : int, optional
+        Draw the noise from this seed. THE RESULT IS NOT PRIVATE, and says so.
+    progress : callable, optional
+        Called with the number of parts measured and their total number.
+
+    Returns
+    -------
+    Measurement
+
+    Raises
+    ------
+    PrivacyError
+        If the budget cannot be honoured by the plan's noise. Before any data is read.
+    SourceError
+        If the table cannot be read.
+
+    Notes
+    -----
+    Guarantee: with noise from the operating system's generator the values are a post-processing of the
+    Gaussian or Laplace mechanism of cost at most ``budget.cost(plan.noise)``; see the page on noise for the
+    proof.
+    """
+    scales, cost = calibrate(plan, budget.cost(plan.noise), max_records)
+    authorization = authorize(cost, budget, plan.noise)
+    random = SystemSource() if seed_not_private is None else SeededSource(seed_not_private)
+    rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
+    groups = maximal_marginals(plan.positions)
+    values: dict[int, NDArray[np.float64]] = {}
+    for subset, counts in source.marginals(plan.domain, list(groups), rules):
+        bound = max_records
+        while int(counts.sum()) > bound:
+            bound *= 2
+        for attributes in groups[subset]:
+            others = tuple(axis for axis, name in enumerate(subset) if name not in attributes)
+            marginal = np.asarray(counts.sum(axis=others) if others else counts, dtype=np.int64)
+            for index in plan.positions[attributes]:
+                values[index] = _noisy(plan.parts[index], marginal, scales[index], bound, random)
+                if progress is not None:
+                    progress(len(values), len(plan.parts))
+    if len(values) != len(plan.parts):
+        raise NumericalError("the source did not return every marginal that was asked for")
+    parts = tuple(replace(part, variance=s.variance) for part, s in zip(plan.parts, scales, strict=True))
+    return Measurement(
+        plan.with_parts(parts),
+        tuple(values[i] for i in range(len(parts))),
+        tuple(scale.power for scale in scales),
+        authorization,
+        random.private,
+        max_records,
+        rules,
+    )

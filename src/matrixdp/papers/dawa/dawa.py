@@ -1,0 +1,290 @@
+"""DAWA: a private partition of one attribute into buckets, then GreedyH on the buckets.
+
+The privacy of stage 1
+----------------------
+Stage 1 adds independent Laplace noise Z_I to the cost of every interval I whose length is a power of two, and
+keeps nothing but the partition that minimizes the sum of the noisy costs. A record lies in many intervals,
+but in one bucket of every partition, and that is what counts.
+
+*Claim.* Let D_m bound the change of the cost of an interval of m cells by one record, let D >= D_m for every
+m, and let Z_I have scale (D_m + D) / epsilon. Then the partition is epsilon-differentially private.
+
+*Proof.* Let x and x' differ by one record in cell j, in either direction. Let P be a partition, b its bucket
+that holds j, m the length of b. Fix all noise but Z_b. Noisy costs are rounded to multiples of a step s;
+charges for buckets are public constants; ties are broken by an order of the partitions that does not depend
+on the costs. Against a partition that holds b too, P wins or loses for x and x' alike: they differ in
+intervals without j alone, whose costs are the same. A partition that does not hold b holds exactly one other
+interval with j. Its exact cost is at most D smaller for x' than for x and so, D being a multiple of s, is its
+rounded noisy cost. Let T be the largest multiple t of s such that P beats all these partitions for x when the
+rounded noisy cost of b is t; then for x' it beats them at T - D. Let r be the rounding, c and c' the exact
+costs of b for x and x'. Since c' <= c + D_m, and D_m and D are multiples of s,
+
+    P(P for x') >= P(r(c' + Z_b) <= T - D) >= P(r(c + Z_b + D_m + D) <= T)
+                >= exp(-epsilon) P(r(c + Z_b) <= T),
+
+as {z : r(c + z) <= T} is a half-line and P(Z <= t - a) >= exp(-a / scale) P(Z <= t) for Laplace noise; and
+the last probability is that of P for x. (Where P never wins for x there is nothing to show; where it always
+beats the others T is infinite.) Averaging over the other noise ends the proof.
+
+By `deviations` D_m = 2 - 2/m, a multiple of 1/4 for m <= 8; beyond, 2 is taken, and D = 2. The step is a
+power of two of at most 1/4. Counts are cut to a public bound, which one record still changes by at most one.
+Single cells always cost 0 and get noise all the same: the proof needs it, and would not survive a truncation
+of noisy costs at 0 either, which makes many partitions equally good at once. Without the two the least sum
+would prefer many small buckets, however uniform the table is. A further public charge for each bucket,
+besides the paper's 1 / epsilon_2, offsets that: `_CHARGE` times the scale of its noise.
+
+Stage 2 adds Laplace noise of scale sensitivity / epsilon_2 to integer multiples of sums of buckets. Given the
+partition it is epsilon_2-differentially private, so both stages together are (epsilon_1 + epsilon_2)-private.
+All noise is drawn and rounded exactly; docs/noise.md has the proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import OutOfDomain
+from matrixdp.errors import PrivacyError
+from matrixdp.noise import RandomSource
+from matrixdp.papers.dawa.door import lattice_scale, noisy, random_source, read_counts
+from matrixdp.papers.dawa.partition import (
+    COST_SENSITIVITY,
+    Partition,
+    bucket_lengths,
+    deviations,
+    least_cost_partition,
+)
+from matrixdp.papers.dawa.questions import Questions, questions_of
+from matrixdp.papers.dawa.tree import greedy_tree
+from matrixdp.privacy import Authorization, Budget, PrivacyStatement, authorize, statement
+from matrixdp.privacy.numbers import Number, exact_positive
+from matrixdp.queries import Workload
+
+__all__ = ["DEFAULT_SHARE", "Dawa", "DawaRelease", "dawa", "prepared"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Of the budget, for the partition: what the paper's experiments use.
+DEFAULT_SHARE = 0.25
+#: What a bucket is charged for the noise that may have chosen it, in scales of that noise. With less, uniform
+#: tables of 16 to 4096 cells fall into many buckets; with more, smooth ones into fewer than they need.
+_CHARGE = 3.5
+#: log2 of the step of noisy costs lies between: changes of costs are multiples of 1/4, sums fit 62 bits.
+_LEAST_POWER, _MOST_POWER = -14, -2
+
+_CHOSEN = "The domain, the workload, the strategy and the budget were chosen without looking at the data."
+_PAID = (
+    "The domain, the workload and the budget were chosen without looking at the data; the partition into "
+    "buckets was chosen from the data, and the cost includes it."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Dawa:
+    """DAWA for one workload and budget, ready to run on counts.
+
+    Attributes
+    ----------
+    questions : Questions
+    gram : ndarray, shape (n, n)
+        Of the workload.
+    first, second : Fraction
+        Epsilon of the partition and of the measurement, between tables that differ by one record.
+    """
+
+    questions: Questions
+    gram: Array
+    first: Fraction
+    second: Fraction
+
+    def partition(self, counts: Integers, random: RandomSource) -> Partition:
+        """Return the private partition: stage 1, which costs `first`.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (n,)
+            At most `matrixdp.papers.dawa.door.MOST_RECORDS` each.
+        random : RandomSource
+
+        References
+        ----------
+        Li, Hay, Miklau, Wang: A data- and workload-aware algorithm for range queries under differential
+        privacy, PVLDB 2014, section 3. The module says what differs, and proves privacy.
+        """
+        power = lattice_scale(COST_SENSITIVITY, self.first, _LEAST_POWER, _MOST_POWER).power
+        costs = []
+        for length in bucket_lengths(self.questions.cells):
+            scale = lattice_scale(cost_change(length) + COST_SENSITIVITY, self.first, power, power)
+            charge = float(1 / self.second) + _CHARGE * float(scale.exact)
+            exact = deviations(counts, length)
+            rounded = noisy(exact, length.bit_length() - 1, scale, random)
+            costs.append(rounded + round(charge * 2.0**-power))
+        return least_cost_partition(costs)
+
+    def sums(self, partition: Partition, counts: Integers, random: RandomSource) -> Array:
+        """Return estimates of the buckets, shape (k,): stage 2, which costs `second`.
+
+        Raises
+        ------
+        PrivacyError
+            If the recomputed cost exceeds it.
+        """
+        tree = greedy_tree(self.gram, partition.lengths)
+        scale = lattice_scale(tree.sensitivity, self.second, -2, 20)
+        if not tree.sensitivity / scale.exact <= self.second:
+            raise PrivacyError("dawa: the noise is too small for its share of the budget")
+        measured = noisy(tree.answers(partition.sums(counts)), 0, scale, random)
+        return tree.estimate(np.ldexp(measured.astype(np.float64), scale.power))
+
+    def run(self, counts: Integers, random: RandomSource) -> tuple[Partition, Array]:
+        """Return the partition, and estimates of all cells, shape (n,)."""
+        partition = self.partition(counts, random)
+        return partition, partition.spread(self.sums(partition, counts, random))
+
+
+def cost_change(length: int) -> Fraction:
+    """Return what one record changes the cost of a bucket by at most, a multiple of 1/4.
+
+    Examples
+    --------
+    >>> [str(cost_change(length)) for length in (1, 2, 4, 8, 16)]
+    ['0', '1', '3/2', '7/4', '2']
+    """
+    return 2 - Fraction(2, length) if length <= 8 else Fraction(COST_SENSITIVITY)
+
+
+def prepared(workload: Workload, budget: Budget, share: Number = DEFAULT_SHARE) -> Dawa:
+    """Return DAWA for a workload and a budget, all checked; no data are needed.
+
+    Parameters
+    ----------
+    workload : Workload
+        About exactly one attribute.
+    budget : Budget
+        One that Laplace noise can honour.
+    share : number
+        Of the budget for the partition, above 0 and below 1.
+
+    Raises
+    ------
+    PrivacyError
+        If the share is out of range.
+    WorkloadError
+        If the workload is not about exactly one attribute.
+    TooLargeError
+        If the attribute has too many values.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 4}), mdp.product(a="prefix"))
+    >>> ready = prepared(workload, Budget(epsilon=1))
+    >>> ready.first, ready.second
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+    questions = questions_of(workload, "dawa")
+    allowed = budget.cost("laplace")
+    first = exact_positive("share", share, below=1) * allowed
+    return Dawa(questions, questions.gram(), first, allowed - first)
+
+
+@dataclass(frozen=True, eq=False)
+class DawaRelease:
+    """What DAWA publishes of one table.
+
+    Attributes
+    ----------
+    workload : Workload
+    partition : Partition
+        The buckets.
+    cells : ndarray, shape (n,)
+        Estimated counts of the values of the attribute. They are biased: a bucket is spread evenly.
+    estimates : ndarray, shape (queries,)
+        Answers to the workload, in its order. They come without standard errors: their errors depend on the
+        table, which must not be told.
+    authorization : Authorization
+        What was authorized before the table was read: the whole budget.
+    private : bool
+        False if the noise was seeded: then nothing is protected.
+    """
+
+    workload: Workload
+    partition: Partition
+    cells: Array
+    estimates: Array
+    authorization: Authorization
+    private: bool
+
+    @property
+    def privacy(self) -> PrivacyStatement:
+        """The promise in words and figures."""
+        promise = statement(self.authorization.cost, self.authorization.budget, self.private, "laplace")
+        return replace(promise, assumed=tuple(_PAID if text == _CHOSEN else text for text in promise.assumed))
+
+
+def dawa(
+    workload: Workload,
+    table: object,
+    budget: Budget,
+    *,
+    table_name: str | None = None,
+    out_of_domain: OutOfDomain | None = None,
+    share: Number = DEFAULT_SHARE,
+    seed_not_private: int | None = None,
+) -> DawaRelease:
+    """Run DAWA on a table, which spends the whole budget.
+
+    Parameters
+    ----------
+    workload : Workload
+        About exactly one attribute; neighbouring values should be alike, as buckets are intervals of them.
+    table : object
+        Whatever `matrixdp.sources.open_source` takes.
+    budget : Budget
+        One that Laplace noise can honour: epsilon alone, or what it implies.
+    table_name : str, optional
+        The table in a DuckDB database.
+    out_of_domain : OutOfDomain, optional
+        What becomes of records outside the domain; they are dropped by default.
+    share : number
+        Of the budget for the partition.
+    seed_not_private : int, optional
+        Draw the noise from this seed. THE RESULT IS NOT PRIVATE, and says so.
+
+    Returns
+    -------
+    DawaRelease
+
+    Raises
+    ------
+    PrivacyError, WorkloadError, TooLargeError
+        As `prepared`, before the table is read. An epsilon whose noise is not supported (below about 1e-4 or
+        above 1e5) is refused when the noise would be drawn; that depends on the budget alone.
+    SourceError
+        If the table cannot be read.
+
+    References
+    ----------
+    Li, Hay, Miklau, Wang: A data- and workload-aware algorithm for range queries under differential privacy,
+    PVLDB 2014.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": range(64)}), mdp.product(a="prefix"))
+    >>> release = dawa(workload, {"a": [3] * 900 + [50] * 100}, mdp.Budget(epsilon=1))
+    >>> release.estimates.shape, release.privacy.pure_epsilon
+    ((64,), 1.0)
+    """
+    ready = prepared(workload, budget, share)
+    authorization = authorize(ready.first + ready.second, budget, "laplace")
+    random = random_source(seed_not_private)
+    rule = OutOfDomain.drop() if out_of_domain is None else out_of_domain
+    counts = read_counts(table, workload, ready.questions.attribute, rule, table_name)
+    partition, cells = ready.run(counts, random)
+    estimates = ready.questions.answers(cells)
+    return DawaRelease(workload, partition, cells, estimates, authorization, random.private)

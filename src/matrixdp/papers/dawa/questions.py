@@ -1,0 +1,110 @@
+"""A workload that asks about exactly one attribute, as mechanisms on one axis need it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.queries import Group, ProductGroup, Workload
+
+__all__ = ["MOST_CELLS", "Questions", "questions_of"]
+
+Array = NDArray[np.float64]
+
+#: The most values of the attribute: the tree over the buckets is chosen with dense matrices.
+MOST_CELLS = 4_096
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """What is asked about one attribute; all others are totals.
+
+    Attributes
+    ----------
+    workload : Workload
+    attribute : str
+    cells : int
+        The number of its values, n.
+    """
+
+    workload: Workload
+    attribute: str
+    cells: int
+
+    @property
+    def weights(self) -> Array:
+        """The weight of every query, shape (queries,), in the order of the workload."""
+        return np.concatenate([_weights(group) for group in self.workload])
+
+    def answers(self, counts: Array) -> Array:
+        """Return the answers of all queries, shape (queries,), in the order of the workload.
+
+        Parameters
+        ----------
+        counts : ndarray, shape (n,)
+            Of the cells: exact, estimated, or the errors of estimates.
+        """
+        return np.concatenate([_answers(group, counts) for group in self.workload])
+
+    def gram(self) -> Array:
+        """Return the weighted Gram matrix of all queries, shape (n, n)."""
+        total = np.zeros((self.cells, self.cells))
+        for group in self.workload:
+            if not group.attributes:
+                total += float(_weights(group).sum())
+            elif isinstance(group, ProductGroup) and group.query_weights is None:
+                total += group.weight * group.predicates[0].gram(self.cells)
+            else:
+                rows = group.rows()
+                total += rows.T @ (_weights(group)[:, None] * rows)
+        return total
+
+
+def questions_of(workload: Workload, name: str) -> Questions:
+    """Return what a workload asks about its one attribute.
+
+    Parameters
+    ----------
+    workload : Workload
+    name : str
+        Of the mechanism, for messages.
+
+    Raises
+    ------
+    WorkloadError
+        If it asks about no attribute, or about several.
+    TooLargeError
+        If the attribute has more than `MOST_CELLS` values.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 4, "b": 9}), mdp.product(a="prefix"), mdp.marginals(0))
+    >>> questions = questions_of(workload, "dawa")
+    >>> questions.attribute, questions.answers(np.array([1.0, 2.0, 3.0, 4.0]))
+    ('a', array([ 1.,  3.,  6., 10., 10.]))
+    """
+    asked = workload.domain.sort({attribute for group in workload for attribute in group.attributes})
+    if len(asked) != 1:
+        found = "no attribute" if not asked else f"{len(asked)} attributes"
+        raise WorkloadError(f"{name}: the workload asks about {found}; expected exactly one")
+    cells = workload.domain[asked[0]].size
+    if cells > MOST_CELLS:
+        raise TooLargeError(f"{name}: attribute {asked[0]!r} has {cells} values; the limit is {MOST_CELLS}")
+    return Questions(workload, asked[0], cells)
+
+
+def _weights(group: Group) -> Array:
+    own = np.ones(group.queries) if group.query_weights is None else group.query_weights
+    return np.asarray(group.weight * own)
+
+
+def _answers(group: Group, counts: Array) -> Array:
+    if not group.attributes:
+        return np.asarray(counts.sum(keepdims=True))
+    if isinstance(group, ProductGroup):
+        return np.asarray(group.predicates[0].apply(counts[:, None])[:, 0])
+    return np.asarray(group.rows() @ counts)

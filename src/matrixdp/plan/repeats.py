@@ -1,0 +1,93 @@
+"""Queries of a large product group that have equal variances, found predicate by predicate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.plan.error import ViewAnalysis
+from matrixdp.queries import Matrix, Predicates, ProductGroup, Total
+
+__all__ = ["COMPRESSED_QUERIES", "representatives"]
+
+Array = NDArray[np.float64]
+
+#: Groups of more queries are looked through for repeats.
+COMPRESSED_QUERIES = 1_000_000
+#: Predicates of one attribute are written out up to this many entries.
+_MOST_ENTRIES = 50_000_000
+#: Figures that agree to so many digits are equal but for rounding.
+_DIGITS = 11
+
+
+def representatives(view: ViewAnalysis, group: ProductGroup) -> tuple[ProductGroup, list[Array]] | None:
+    """Return a group with one predicate for all that have the same variances, and how many each stands for.
+
+    The variance of a query is a sum over parts of products over attributes. Predicates of one attribute with
+    the same factor in every part are interchangeable: all cells of a marginal, a range and its mirror image.
+
+    Parameters
+    ----------
+    view : ViewAnalysis
+        Of a plan that determines the group.
+    group : ProductGroup
+        Without weights of single queries.
+
+    Returns
+    -------
+    group : ProductGroup
+        The product of the representatives.
+    counts : list of ndarray
+        For each attribute how many predicates each representative stands for. None in place of both where
+        nothing repeats.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.selection import select
+    >>> workload = mdp.Workload(mdp.Domain({"a": 6, "b": 4}), mdp.product(a="range", b="identity"))
+    >>> plan = select(workload, mechanism="residual").plan
+    >>> small, counts = representatives(ViewAnalysis(plan), workload.groups[0])
+    >>> small.counts, [int(count.sum()) for count in counts]
+    ((13, 1), [21, 4])
+    """
+    given = dict(zip(group.attributes, group.predicates, strict=True))
+    profiles: dict[str, list[Array]] = {name: [] for name in group.attributes}
+    fixed: set[str] = set()
+    for kept, part in view.pieces(view.asked(group)):
+        if part is None:
+            continue
+        if part.multipliers is not None:
+            fixed.update(part.attributes)
+            continue
+        for block in part.blocks:
+            if len(block.attributes) > 1:
+                fixed.update(block.attributes)
+            elif block.attributes[0] in given:
+                [name] = block.attributes
+                profiles[name].append(view.axis_variances(block, given[name]))
+        if view.plan.weights is not None:
+            for name in group.attributes:
+                if name not in kept:
+                    profiles[name].append(view.contracted(name, given[name]) ** 2)
+    predicates: list[Predicates] = []
+    counts: list[Array] = []
+    for name, chosen, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
+        count = chosen.count(size)
+        factors = profiles[name]
+        if name in fixed or not factors or count == 1 or count * size > _MOST_ENTRIES:
+            predicates.append(chosen)
+            counts.append(np.ones(count))
+            continue
+        table = np.stack(factors, axis=1)
+        scale = np.abs(table).max(axis=0)
+        rounded = np.round(table / np.where(scale > 0, scale, 1.0), _DIGITS)
+        _, first, repeats = np.unique(rounded, axis=0, return_index=True, return_counts=True)
+        predicates.append(chosen if len(first) == count else Matrix(chosen.rows(size)[first]))
+        counts.append(np.ones(count) if len(first) == count else repeats.astype(np.float64))
+    if all(isinstance(chosen, Total) or len(c) == chosen.count(size) for chosen, c, size in
+           zip(group.predicates, counts, group.sizes, strict=True)):  # fmt: skip
+        return None
+    return replace(group, predicates=tuple(predicates)), counts

@@ -1,0 +1,76 @@
+"""Workloads: what is asked of a table, as query groups over a public domain."""
+
+from matrixdp.queries import families
+from matrixdp.queries.builders import dense, kway, marginals, pairwise, product
+from matrixdp.queries.crossed import Crossed
+from matrixdp.queries.disjunctions import CellSets, Disjunctions
+from matrixdp.queries.entry_error import EntryError
+from matrixdp.queries.groups import (
+    MAX_EXPLICIT_ENTRIES,
+    AbsoluteDifferences,
+    DenseGroup,
+    Group,
+    MatrixRows,
+    ProductGroup,
+    Rows,
+    Sums,
+    check_weights,
+    renamed,
+)
+from matrixdp.queries.merged_builders import cells, disjunction
+from matrixdp.queries.permuted import Permuted
+from matrixdp.queries.predicates import (
+    AllRanges,
+    Circular,
+    Identity,
+    Matrix,
+    Predicates,
+    Prefix,
+    Ranges,
+    Sets,
+    Suffix,
+    Total,
+    Width,
+)
+from matrixdp.queries.stacked import Stacked
+from matrixdp.queries.workload import Entry, Workload
+
+__all__ = [
+    "MAX_EXPLICIT_ENTRIES",
+    "AbsoluteDifferences",
+    "AllRanges",
+    "CellSets",
+    "Circular",
+    "Crossed",
+    "DenseGroup",
+    "Disjunctions",
+    "Entry",
+    "EntryError",
+    "Group",
+    "Identity",
+    "Matrix",
+    "MatrixRows",
+    "Permuted",
+    "Predicates",
+    "Prefix",
+    "ProductGroup",
+    "Ranges",
+    "Rows",
+    "Sets",
+    "Stacked",
+    "Suffix",
+    "Sums",
+    "Total",
+    "Width",
+    "Workload",
+    "cells",
+    "check_weights",
+    "dense",
+    "disjunction",
+    "families",
+    "kway",
+    "marginals",
+    "pairwise",
+    "product",
+    "renamed",
+]

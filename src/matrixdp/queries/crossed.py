@@ -1,0 +1,174 @@
+"""Explicit queries over merged attributes, each asked within every predicate of further attributes."""
+
+# ruff: noqa: D102 - the methods have the meaning and the signature that `Rows` gives them
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from matrixdp.domain import Attribute, Domain
+from matrixdp.errors import TooLargeError
+from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
+from matrixdp.queries.entry_error import EntryError
+from matrixdp.queries.entry_options import Options, domain_order, find_attribute
+from matrixdp.queries.groups import DenseGroup, Rows
+from matrixdp.queries.predicate_form import PredicateForm
+from matrixdp.queries.predicate_set import Array, Predicates
+from matrixdp.queries.predicates import Total
+
+__all__ = ["Crossed", "merged_group"]
+
+
+@dataclass(frozen=True)
+class Crossed(Rows):
+    """The product of explicit queries over merged attributes and predicate sets on others.
+
+    The merged attributes behave like one attribute, whose predicates are the explicit queries.
+
+    Parameters
+    ----------
+    content : Rows
+        The queries over the merged attributes.
+    merged : tuple of int
+        The places of the merged attributes among all.
+    predicates : tuple of Predicates
+        The sets of the other attributes, in their order.
+    sizes : tuple of int
+        The sizes of all attributes.
+
+    Raises
+    ------
+    TooLargeError
+        If the queries over the cells are more than `MAX_EXPLICIT_ENTRIES` numbers.
+
+    References
+    ----------
+    McKenna et al., journal version, appendix A (predicates over merged attributes).
+
+    Examples
+    --------
+    >>> from matrixdp.queries import Identity, MatrixRows
+    >>> Crossed(MatrixRows(np.array([[1.0, 0.0]])), (1,), (Identity(),), (2, 2)).matrix()
+    array([[1., 0., 0., 0.],
+           [0., 0., 1., 0.]])
+    """
+
+    content: Rows
+    merged: tuple[int, ...]
+    predicates: tuple[Predicates, ...]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        cells = math.prod(self.sizes)
+        if self.count * cells > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"by: {self.count} queries over {cells} cells; the limit is {MAX_EXPLICIT_ENTRIES} entries. "
+                "Use fewer predicates or attributes"
+            )
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The places of the attributes that are not merged."""
+        return tuple(place for place in range(len(self.sizes)) if place not in self.merged)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The number of explicit queries, then that of the predicates on each other attribute."""
+        sizes = (self.sizes[place] for place in self.others)
+        return (self.content.count, *(p.count(n) for p, n in zip(self.predicates, sizes, strict=True)))
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.counts)
+
+    def matrix(self) -> Array:
+        places = (*self.merged, *self.others)
+        rows = self.content.matrix()
+        for predicates, place in zip(self.predicates, self.others, strict=True):
+            rows = np.asarray(np.kron(rows, predicates.rows(self.sizes[place])), dtype=np.float64)
+        tensor = rows.reshape(len(rows), *(self.sizes[place] for place in places))
+        axes = [0, *(1 + int(axis) for axis in np.argsort(places))]
+        return np.ascontiguousarray(tensor.transpose(axes)).reshape(len(rows), -1)
+
+    def key(self) -> Hashable:
+        sizes = (self.sizes[place] for place in self.others)
+        keys = (p.key(n) for p, n in zip(self.predicates, sizes, strict=True))
+        return ("by", self.content.key(), self.merged, *keys)
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        texts = [
+            f"({text})" if " or " in text else text
+            for text in self.content.describe(domain, tuple(attributes[place] for place in self.merged))
+        ]
+        others = []
+        for predicates, place in zip(self.predicates, self.others, strict=True):
+            name = attributes[place]
+            total = isinstance(predicates, Total)
+            others.append([""] if total else [f" and {name} {t}" for t in predicates.describe(domain[name])])
+        return ["".join(parts) for parts in product(texts, *others)]
+
+
+def merged_group(
+    domain: Domain,
+    attributes: Sequence[Attribute],
+    content: Rows,
+    text: str,
+    by: Mapping[str, PredicateForm],
+    options: Options,
+    inner: tuple[Sequence[int], Sequence[int]],
+) -> DenseGroup:
+    """Return the group of explicit queries over merged attributes, within predicates of others.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    attributes : sequence of Attribute
+        The merged attributes, in domain order.
+    content : Rows
+        The queries over their cells.
+    text : str
+        What the queries are called where the user gave no name.
+    by : mapping of str to PredicateForm
+        The sets of other attributes, in the order that the user wrote.
+    options : Options
+        The weight, weights and name.
+    inner : pair of sequences of int
+        The shape of the queries of `content` as the user wrote them, and the axes in which they stand.
+
+    Raises
+    ------
+    EntryError
+        If an attribute is unknown or merged already, or a set does not fit it.
+    TooLargeError
+        If the queries over the cells are too many numbers.
+    """
+    merged = {attribute.name for attribute in attributes}
+    others = [find_attribute(domain, name, ("by", name)) for name in by]
+    for name in by:
+        if name in merged:
+            raise EntryError(("by", name), "an attribute of the queries themselves", "other attributes")
+    sets = [form.on(a, ("by", a.name)) for a, form in zip(others, by.values(), strict=True)]
+    order = domain_order(domain, tuple(by))
+    together = sorted([*attributes, *others], key=lambda attribute: domain.index(attribute.name))
+    sizes = tuple(attribute.size for attribute in together)
+    texts = [text, *(by[others[position].name].text for position in order)]
+    if others:
+        places = tuple(place for place, attribute in enumerate(together) if attribute.name in merged)
+        content = Crossed(content, places, tuple(sets[position] for position in order), sizes)
+    shape, axes = inner
+    counts = [*shape, *(p.count(a.size) for p, a in zip(sets, others, strict=True))]
+    weights = options.weights_for(counts, [*axes, *(len(shape) + position for position in order)])
+    return DenseGroup(
+        options.group_name(together, texts, single=True),
+        tuple(attribute.name for attribute in together),
+        content,
+        sizes,
+        options.weight,
+        weights,
+    )

@@ -1,0 +1,127 @@
+"""Queries that are no conjunctions: disjunctions, and predicates over merged attributes."""
+
+# ruff: noqa: D102 - the methods have the meaning and the signature that `Rows` gives them
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+
+from matrixdp.domain import Domain
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
+from matrixdp.queries.groups import Rows
+from matrixdp.queries.predicate_set import Array, Predicates
+
+__all__ = ["CellSets", "Disjunctions"]
+
+
+@dataclass(frozen=True)
+class Disjunctions(Rows):
+    """Every combination of one predicate of each set, joined by OR.
+
+    A record counts if at least one of the predicates holds: 1 - the product of the complements.
+
+    Parameters
+    ----------
+    predicates : tuple of Predicates
+        One set for each attribute, of entries 0 and 1.
+    sizes : tuple of int
+        The attributes' sizes.
+
+    Raises
+    ------
+    WorkloadError
+        If a set has entries other than 0 and 1.
+    TooLargeError
+        If the queries over the cells are more than `MAX_EXPLICIT_ENTRIES` numbers.
+
+    References
+    ----------
+    McKenna et al., journal version, appendix A (disjunctive queries).
+
+    Examples
+    --------
+    >>> from matrixdp.queries.predicates import Identity
+    >>> Disjunctions((Identity(), Identity()), (2, 2)).matrix()[0]
+    array([1., 1., 1., 0.])
+    """
+
+    predicates: tuple[Predicates, ...]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        entries = self.count * math.prod(self.sizes)
+        if entries > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"any: {self.count} disjunctions over {math.prod(self.sizes)} cells; the limit is "
+                f"{MAX_EXPLICIT_ENTRIES} entries. Use fewer predicates or attributes"
+            )
+        for predicates, size in zip(self.predicates, self.sizes, strict=True):
+            rows = predicates.rows(size)
+            if not ((rows == 0) | (rows == 1)).all():
+                raise WorkloadError("any: found a predicate with entries other than 0 and 1")
+
+    @property
+    def count(self) -> int:
+        return math.prod(p.count(n) for p, n in zip(self.predicates, self.sizes, strict=True))
+
+    def matrix(self) -> Array:
+        outside: Array = np.ones((1, 1))
+        for predicates, size in zip(self.predicates, self.sizes, strict=True):
+            outside = np.asarray(np.kron(outside, 1.0 - predicates.rows(size)), dtype=np.float64)
+        return np.asarray(1.0 - outside)
+
+    def key(self) -> Hashable:
+        return ("any", *(p.key(n) for p, n in zip(self.predicates, self.sizes, strict=True)))
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        texts = [
+            [f"{name} {text}" for text in predicates.describe(domain[name])]
+            for name, predicates in zip(attributes, self.predicates, strict=True)
+        ]
+        return [" or ".join(parts) for parts in product(*texts)]
+
+
+@dataclass(frozen=True, eq=False)
+class CellSets(Rows):
+    """Predicates over merged attributes, each a set of cells.
+
+    Parameters
+    ----------
+    values : ndarray of 0 and 1
+        Shape (count, cells), row-major cells.
+    texts : tuple of str
+        What each query asks.
+
+    Examples
+    --------
+    >>> CellSets(np.array([[1.0, 0.0, 0.0, 1.0]]), ("equal",)).count
+    1
+    """
+
+    values: Array
+    texts: tuple[str, ...]
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        content = hashlib.sha256(np.ascontiguousarray(self.values).tobytes()).hexdigest()
+        object.__setattr__(self, "digest", f"{self.values.shape}{content}")
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def matrix(self) -> Array:
+        return self.values
+
+    def key(self) -> Hashable:
+        return self.digest
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:  # noqa: ARG002
+        return list(self.texts)

@@ -1,0 +1,394 @@
+"""Query groups: a product of predicate sets over some attributes, or explicit queries over a few."""
+
+# ruff: noqa: D102, ARG002 - the methods have the meaning and the signature that `Rows` gives them
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES, real_array
+from matrixdp.queries.predicates import Predicates
+
+__all__ = [
+    "MAX_EXPLICIT_ENTRIES",
+    "AbsoluteDifferences",
+    "DenseGroup",
+    "Group",
+    "MatrixRows",
+    "ProductGroup",
+    "Rows",
+    "Sums",
+    "check_weights",
+    "renamed",
+]
+
+Array = NDArray[np.float64]
+
+
+def check_weights(
+    weight: float, query_weights: object, queries: int, name: str
+) -> tuple[float, Array | None]:
+    """Return the checked weight of a group and the checked weights of its queries.
+
+    Parameters
+    ----------
+    weight : float
+        The weight of the group.
+    query_weights : array of float, optional
+        One more factor for each query, shape (queries,).
+    queries : int
+        The number of queries of the group.
+    name : str
+        What the group is called in messages.
+
+    Returns
+    -------
+    weight : float
+        The weight.
+    query_weights : ndarray or None
+        Shape (queries,), read-only.
+
+    Raises
+    ------
+    WorkloadError
+        If a weight, or a product of the two, is not a finite number above zero, or the number of weights is
+        not the number of queries.
+
+    Examples
+    --------
+    >>> check_weights(2, [1, 3], 2, "age")
+    (2.0, array([1., 3.]))
+    """
+    if isinstance(weight, bool) or not isinstance(weight, (int, float, np.integer, np.floating)):
+        raise WorkloadError(f"{name}: weight: found {weight!r}; expected a number above 0")
+    try:
+        factor = float(weight)
+    except OverflowError:
+        factor = math.inf
+    if not (math.isfinite(factor) and factor > 0):
+        raise WorkloadError(f"{name}: weight: found {weight}; expected a finite number above 0")
+    if query_weights is None:
+        return factor, None
+    array = real_array(query_weights, f"{name}: weights").ravel()
+    if array.shape != (queries,):
+        raise WorkloadError(f"{name}: weights: found {array.size} weights; expected {queries}, one per query")
+    with np.errstate(over="ignore", under="ignore"):
+        joint = array * factor
+    if not (np.isfinite(joint).all() and (array > 0).all() and (joint > 0).all()):
+        raise WorkloadError(
+            f"{name}: weights: found a weight that is 0, negative or not finite; expected > 0"
+        )
+    array.setflags(write=False)
+    return factor, array
+
+
+@dataclass(frozen=True, eq=False)
+class ProductGroup:
+    """Every combination of one predicate from each attribute's set; other attributes are totals.
+
+    Parameters
+    ----------
+    name : str
+        What the group is called in tables.
+    attributes : tuple of str
+        In domain order; empty for the single total.
+    predicates : tuple of Predicates
+        One set for each attribute.
+    sizes : tuple of int
+        The attributes' sizes.
+    weight : float
+        Multiplies the variance of the queries in the objective.
+    query_weights : ndarray, optional
+        One more factor for each query, row-major over the attributes.
+
+    Raises
+    ------
+    WorkloadError
+        If a predicate set does not fit its attribute, or a weight is wrong (see `check_weights`).
+
+    Examples
+    --------
+    >>> from matrixdp.queries.predicates import Identity, Prefix
+    >>> group = ProductGroup("age by sex", ("sex", "age"), (Identity(), Prefix()), (2, 115))
+    >>> group.counts, group.queries
+    ((2, 115), 230)
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    predicates: tuple[Predicates, ...]
+    sizes: tuple[int, ...]
+    weight: float = 1.0
+    query_weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        for attribute, predicates, size in zip(self.attributes, self.predicates, self.sizes, strict=True):
+            try:
+                predicates.check(size)
+            except WorkloadError as error:
+                raise WorkloadError(f"{self.name}: {attribute}: {error}") from None
+        weight, weights = check_weights(self.weight, self.query_weights, self.queries, self.name)
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "query_weights", weights)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The number of predicates on each attribute."""
+        return tuple(p.count(n) for p, n in zip(self.predicates, self.sizes, strict=True))
+
+    @property
+    def queries(self) -> int:
+        """The number of queries."""
+        return math.prod(self.counts)
+
+    def key(self) -> Hashable:
+        """Return a value equal for groups that ask the same of attributes of the same sizes."""
+        return tuple(p.key(n) for p, n in zip(self.predicates, self.sizes, strict=True))
+
+    def rows(self) -> Array:
+        """Return the queries as a dense matrix over the cells of the attributes, row-major."""
+        cells = math.prod(self.sizes)
+        if self.queries * cells > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"{self.name}: {self.queries} queries over {cells} cells would be written out; the limit is "
+                f"{MAX_EXPLICIT_ENTRIES} entries. Use fewer attributes, or a weight for the whole group."
+            )
+        rows: Array = np.ones((1, 1))
+        for predicates, size in zip(self.predicates, self.sizes, strict=True):
+            rows = np.asarray(np.kron(rows, predicates.rows(size)), dtype=float)
+        return rows
+
+
+class Rows(ABC):
+    """Explicit queries over the cells of a few attributes."""
+
+    @abstractmethod
+    def matrix(self) -> Array:
+        """Return the queries, shape (count, cells), row-major cells."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """The number of queries."""
+
+    @abstractmethod
+    def key(self) -> Hashable:
+        """Return a value equal for equal content."""
+
+    @abstractmethod
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        """Return what each query asks, as text."""
+
+
+@dataclass(frozen=True)
+class Sums(Rows):
+    """The affine queries code(A) + code(B) <= c, for every c from 0 to n_A + n_B - 2.
+
+    Parameters
+    ----------
+    sizes : tuple of two int
+        The sizes of A and B.
+
+    Examples
+    --------
+    >>> Sums((2, 2)).matrix()
+    array([[1., 0., 0., 0.],
+           [1., 1., 1., 0.],
+           [1., 1., 1., 1.]])
+    """
+
+    sizes: tuple[int, int]
+
+    @property
+    def count(self) -> int:
+        return sum(self.sizes) - 1
+
+    def matrix(self) -> Array:
+        sums = np.add.outer(np.arange(self.sizes[0]), np.arange(self.sizes[1])).ravel()
+        return np.asarray(sums[None, :] <= np.arange(self.count)[:, None], dtype=float)
+
+    def key(self) -> Hashable:
+        return self
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        return [f"{attributes[0]} + {attributes[1]} <= {c}" for c in range(self.count)]
+
+
+@dataclass(frozen=True)
+class AbsoluteDifferences(Rows):
+    """The queries |code(A) - code(B)| <= c, for every c from 0 to max(n_A, n_B) - 1.
+
+    Parameters
+    ----------
+    sizes : tuple of two int
+        The sizes of A and B.
+
+    Examples
+    --------
+    >>> AbsoluteDifferences((2, 2)).matrix()
+    array([[1., 0., 0., 1.],
+           [1., 1., 1., 1.]])
+    """
+
+    sizes: tuple[int, int]
+
+    @property
+    def count(self) -> int:
+        return max(self.sizes)
+
+    def matrix(self) -> Array:
+        gaps = np.abs(np.subtract.outer(np.arange(self.sizes[0]), np.arange(self.sizes[1]))).ravel()
+        return np.asarray(gaps[None, :] <= np.arange(self.count)[:, None], dtype=float)
+
+    def key(self) -> Hashable:
+        return self
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        return [f"|{attributes[0]} - {attributes[1]}| <= {c}" for c in range(self.count)]
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixRows(Rows):
+    """Queries given as a matrix.
+
+    Parameters
+    ----------
+    values : ndarray
+        Shape (count, cells), finite, row-major cells.
+
+    Raises
+    ------
+    WorkloadError
+        If it is not a finite real matrix with at least one row and one column.
+
+    Examples
+    --------
+    >>> MatrixRows(np.eye(4)).count
+    4
+    """
+
+    values: Array
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        values = real_array(self.values, "dense")
+        if values.ndim != 2 or 0 in values.shape or not np.isfinite(values).all():
+            raise WorkloadError(
+                f"dense: found an array of shape {values.shape}; expected a finite matrix, a row a query"
+            )
+        object.__setattr__(self, "values", values)
+        digest = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
+        object.__setattr__(self, "digest", f"{values.shape}{digest}")
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def matrix(self) -> Array:
+        return self.values
+
+    def key(self) -> Hashable:
+        return self.digest
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        return [f"query {row}" for row in range(self.count)]
+
+
+@dataclass(frozen=True, eq=False)
+class DenseGroup:
+    """Explicit queries over the cells of a few attributes, in domain order.
+
+    Parameters
+    ----------
+    name : str
+        What the group is called in tables.
+    attributes : tuple of str
+        In domain order.
+    content : Rows
+        The queries.
+    sizes : tuple of int
+        The attributes' sizes.
+    weight : float
+        Multiplies the variance of the queries in the objective.
+    query_weights : ndarray, optional
+        One more factor for each query.
+
+    Raises
+    ------
+    WorkloadError
+        If the queries do not fit the cells, or a weight is wrong (see `check_weights`).
+    TooLargeError
+        If the queries over the cells are more than `MAX_EXPLICIT_ENTRIES` numbers.
+
+    Examples
+    --------
+    >>> DenseGroup("sums", ("age", "hours"), Sums((3, 4)), (3, 4)).queries
+    6
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    content: Rows
+    sizes: tuple[int, ...]
+    weight: float = 1.0
+    query_weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        cells = math.prod(self.sizes)
+        if self.queries * cells > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"{self.name}: {self.queries} explicit queries over {cells} cells; the limit is "
+                f"{MAX_EXPLICIT_ENTRIES} entries"
+            )
+        if isinstance(self.content, MatrixRows) and self.content.values.shape[1] != cells:
+            raise WorkloadError(
+                f"{self.name}: dense: found {self.content.values.shape[1]} columns; expected {cells}, "
+                f"the cells of {', '.join(self.attributes)}"
+            )
+        weight, weights = check_weights(self.weight, self.query_weights, self.queries, self.name)
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "query_weights", weights)
+
+    @property
+    def queries(self) -> int:
+        """The number of queries."""
+        return self.content.count
+
+    def key(self) -> Hashable:
+        """Return a value equal for groups that ask the same of attributes of the same sizes."""
+        return (self.sizes, self.content.key())
+
+    def rows(self) -> Array:
+        """Return the queries as a dense matrix over the cells of the attributes, row-major."""
+        return self.content.matrix()
+
+
+Group = ProductGroup | DenseGroup
+
+
+def renamed(group: Group, name: str) -> Group:
+    """Return the group under another name.
+
+    Parameters
+    ----------
+    group : Group
+        The group.
+    name : str
+        The name.
+
+    Examples
+    --------
+    >>> from matrixdp.queries.predicates import Identity
+    >>> renamed(ProductGroup("age", ("age",), (Identity(),), (3,)), "ages").name
+    'ages'
+    """
+    return replace(group, name=name)

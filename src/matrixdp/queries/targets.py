@@ -1,0 +1,75 @@
+"""Target errors: the largest standard error that the queries of a group may have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+
+from matrixdp.domain.suggestions import closest
+from matrixdp.queries.entry_error import EntryError, describe_value
+from matrixdp.queries.workload import Workload
+
+__all__ = ["EVERY_GROUP", "group_targets"]
+
+EVERY_GROUP = "all"
+"""The name that stands for all groups without a target of their own."""
+
+
+def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[float | None]:
+    """Return the target of every group, None for those without.
+
+    Parameters
+    ----------
+    workload : Workload
+    targets : mapping of str to float
+        By the name of a group, or of an entry that was given a name (for all of its groups), or ``all`` for
+        groups that are not named. In records, above 0.
+
+    Raises
+    ------
+    EntryError
+        If there is no such group, or a target is not a finite number above 0. It is a `WorkloadError`.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": 2, "age": 5}), mdp.marginals([0, 1]))
+    >>> [group.name for group in workload], group_targets(workload, {"age": 3.0})
+    (['total', 'sex', 'age'], [None, None, 3.0])
+    """
+    places: dict[str, list[int]] = {}
+    position = 0
+    for entry in workload.entries:
+        count = len(entry.expand(workload.domain))
+        own = range(position, position + count)
+        name = entry.to_spec().get("name")
+        if isinstance(name, str) and count > 1:
+            places.setdefault(name, []).extend(own)
+        for place in own:
+            places.setdefault(workload.groups[place].name, []).append(place)
+        position += count
+    found: list[float | None] = [None] * len(workload)
+    if not isinstance(targets, Mapping):
+        raise EntryError(("targets",), describe_value(targets), "{group: standard error, ...}")
+    if not targets:
+        raise EntryError(("targets",), "none", "{group: standard error, ...}")
+    for name, target in targets.items():
+        if isinstance(target, bool) or not isinstance(target, Real):
+            raise EntryError(("targets", name), describe_value(target), "a number above 0, in records")
+        if not (math.isfinite(target) and target > 0):
+            raise EntryError(("targets", name), repr(target), "a finite number above 0, in records")
+        if name not in places and name != EVERY_GROUP:
+            raise EntryError(
+                ("targets", name),
+                "no query group of that name",
+                "a group's name as `select --all` shows it, the name of an entry, or "
+                + EVERY_GROUP
+                + closest(name, list(places)),
+            )
+        for place in places.get(name, []):
+            known = found[place]
+            found[place] = float(target) if known is None else min(known, float(target))
+    if EVERY_GROUP in targets and EVERY_GROUP not in places:
+        found = [float(targets[EVERY_GROUP]) if target is None else target for target in found]
+    return found

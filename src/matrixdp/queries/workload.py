@@ -1,0 +1,92 @@
+"""A workload: query groups over a domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from matrixdp.domain import Domain
+from matrixdp.errors import WorkloadError
+from matrixdp.queries.groups import Group
+
+__all__ = ["Entry", "Workload"]
+
+
+class Entry(Protocol):
+    """One entry of a workload, which a domain turns into query groups."""
+
+    def expand(self, domain: Domain) -> list[Group]:
+        """Return the query groups that the entry stands for.
+
+        Parameters
+        ----------
+        domain : Domain
+            The attributes.
+
+        Raises
+        ------
+        WorkloadError
+            If the entry does not fit the domain.
+        """
+        ...
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the entry as a mapping with the keys of a specification, arrays as lists."""
+        ...
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Workload:
+    """Query groups over a domain; a repeated query counts as often as it stands.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    *entries : Entry
+        ``marginals``, ``kway``, ``product``, ``pairwise``, ``dense``, ``disjunction`` or ``cells`` entries.
+
+    Raises
+    ------
+    WorkloadError
+        If there is no query at all, or an entry does not fit the domain.
+
+    Examples
+    --------
+    >>> from matrixdp.queries import marginals, product
+    >>> domain = Domain({"sex": ["female", "male"], "age": range(115)})
+    >>> workload = Workload(domain, marginals(2), product(sex="identity", age="prefix"))
+    >>> [group.name for group in workload], workload.queries
+    (['sex, age', 'sex, age: identity x prefix'], 460)
+    """
+
+    domain: Domain
+    entries: tuple[Entry, ...]
+    groups: tuple[Group, ...]
+
+    def __init__(self, domain: Domain, *entries: Entry) -> None:
+        for entry in entries:
+            if not hasattr(entry, "expand"):
+                listed = "; write Workload(domain, *entries)" if isinstance(entry, list | tuple) else ""
+                raise WorkloadError(
+                    f"workload: found a {type(entry).__name__}; expected what marginals, kway, product or "
+                    f"another builder returns{listed}"
+                )
+        groups = tuple(group for entry in entries for group in entry.expand(domain))
+        if not groups:
+            raise WorkloadError("workload: found no queries; expected at least one entry that asks something")
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "entries", entries)
+        object.__setattr__(self, "groups", groups)
+
+    @property
+    def queries(self) -> int:
+        """The number of queries."""
+        return sum(group.queries for group in self.groups)
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)

@@ -1,0 +1,1 @@
+"""Strategies and measurements as files: versioned archives, every part checked when read."""

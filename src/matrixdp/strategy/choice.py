@@ -1,0 +1,162 @@
+"""Selection for a budget: which noise, and the strategy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from matrixdp.errors import PrivacyError, WorkloadError
+from matrixdp.privacy import Budget, LeastBudget
+from matrixdp.queries import Workload
+from matrixdp.selection import select as select_strategy
+from matrixdp.selection.noise_choice import noises_for
+from matrixdp.selection.targets import check_targets, largest_ratio
+from matrixdp.strategy.strategy import Strategy
+
+__all__ = ["meet_targets", "select"]
+
+
+def select(
+    workload: Workload,
+    noise: str = "auto",
+    neighbours: str | None = None,
+    mechanism: str = "auto",
+    budget: Budget | None = None,
+    objective: str = "sum",
+    sub_solver: str = "auto",
+    targets: Mapping[str, float] | None = None,
+    progress: Callable[[str, float | None], None] | None = None,
+) -> Strategy:
+    """Choose a strategy for a workload, without the data.
+
+    Parameters
+    ----------
+    workload : Workload
+        What will be asked.
+    noise : {"auto", "gaussian", "laplace"}
+        The noise that will be added. ``auto``: Gaussian, unless the budget says more: Laplace for pure
+        differential privacy (epsilon alone), and for epsilon with delta whichever gives less error.
+    neighbours : {"add_remove", "replace"}, optional
+        Between which tables the promise will hold; the budget's where it is left out, else ``add_remove``.
+        Selection optimizes ``add_remove``; for ``replace`` the same strategy costs more.
+    mechanism : str
+        ``auto``, or one of those that ``matrixdp select --help`` lists.
+    budget : Budget, optional
+        What will be spent. Strategies do not depend on it, except by the choice of the noise.
+    objective : {"sum", "max"}
+        The sum of (weighted) variances, or the largest one.
+    sub_solver : {"auto", "optimum", "product", "fourier", "fixed", "fast"}
+        How the decomposition solves sub-workloads that are too large for the optimum.
+    targets : mapping of str to float, optional
+        The largest standard error that every query of a group may have, in records, by the name of the group
+        or of its entry; ``all`` stands for every other group. What is made least is the budget that meets
+        them, see `Strategy.least_budget`; groups without a target count as if theirs were ten times the
+        largest. Weights and the objective have no influence then.
+    progress : callable, optional
+        Is called with what is being done and, where it is known, the share that is done.
+
+    Returns
+    -------
+    Strategy
+        Reusable, with its certificate.
+
+    Raises
+    ------
+    WorkloadError
+        If the mechanism cannot serve the workload.
+    TooLargeError
+        If it would need more cells than it can hold.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(20)})
+    >>> strategy = mdp.select(mdp.Workload(domain, mdp.marginals(2)))
+    >>> round(strategy.rmse(mdp.Budget(mu=1)), 3)
+    1.0
+    """
+    if not isinstance(workload, Workload):
+        raise WorkloadError(f"workload: found a {type(workload).__name__}; expected a Workload")
+    noises, reason = noises_for(noise, budget, mechanism)
+    neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
+    strategies = [
+        Strategy(
+            select_strategy(
+                workload,
+                noise=kind,
+                neighbours=neighbours,
+                mechanism=mechanism,
+                objective=objective,
+                sub_solver=sub_solver,
+                targets=targets,
+                progress=progress,
+            ),
+            reason,
+        )
+        for kind in noises
+    ]
+    if len(strategies) == 1:
+        return strategies[0]
+    assert budget is not None
+    if targets is not None:
+        kind, delta = LeastBudget.within(budget).kind, budget.delta
+        needed = [strategy.least_budget(kind, delta=delta) for strategy in strategies]
+        errors = [float(least.epsilon or 0) for least in needed]
+    else:
+        errors = [
+            strategy.rmse(budget) if objective == "sum" else strategy.max_stddev(budget)
+            for strategy in strategies
+        ]
+    best, other = sorted(range(2), key=errors.__getitem__)
+    less = "error" if targets is None else "epsilon"
+    reason = f"{100 * (1 - errors[best] / errors[other]):.3g} % less {less} than {noises[other]} noise"
+    return Strategy(strategies[best].selection, reason)
+
+
+def meet_targets(
+    strategy: Strategy, targets: Mapping[str, float], least: LeastBudget, workload: Workload | None = None
+) -> Budget:
+    """Return the least budget of a form at which a strategy meets targets, if it is within the limit.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    targets : mapping of str to float
+        By group of the workload.
+    least : LeastBudget
+        Which parameter is made least, and what it must not exceed.
+    workload : Workload, optional
+        Whose groups the targets name; that of the strategy where it is left out.
+
+    Raises
+    ------
+    WorkloadError
+        If a group of that name does not exist.
+    PrivacyError
+        If meeting the targets takes more than the limit, or the noise cannot honour such a budget.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"age": range(20)}), mdp.marginals(1))
+    >>> strategy = mdp.select(workload, targets={"age": 2.0})
+    >>> meet_targets(strategy, {"age": 2.0}, LeastBudget("mu"))
+    Budget(mu=0.5, neighbours='add_remove')
+    """
+    errors = check_targets(workload or strategy.workload, targets, strategy.selection.analysis)
+    needed = largest_ratio(errors) ** 2
+    budget = least.least(strategy.noise, needed)
+    limit = least.limit
+    if limit is None or budget.cost(strategy.noise) <= limit.cost(strategy.noise):
+        return budget
+    if limit.error_scale(strategy.noise) >= needed:
+        return limit  # rounding up alone has taken the least budget past it
+    tightest = max(
+        (error for error in errors if error.target is not None),
+        key=lambda error: error.stddev / (error.target or 1.0),
+    )
+    factor = largest_ratio(errors) / math.sqrt(limit.error_scale(strategy.noise))
+    raise PrivacyError(
+        f"targets: meeting them takes {budget!r}, more than privacy allows: {limit!r}. The tightest is "
+        f"{tightest.group!r}; expected a larger budget, or targets {factor:.4g} times as large"
+    )

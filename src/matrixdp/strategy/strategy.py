@@ -1,0 +1,367 @@
+"""Strategies that are selected once, measured on tables and reused."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from threadpoolctl import threadpool_limits
+
+from matrixdp.domain import OutOfDomain
+from matrixdp.errors import PrivacyError, WorkloadError
+from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, measure
+from matrixdp.privacy import Budget, LeastBudget
+from matrixdp.privacy.numbers import Number
+from matrixdp.queries import ProductGroup, Workload
+from matrixdp.release import Release
+from matrixdp.selection import Certificate, Selection
+from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
+from matrixdp.sources import open_source
+from matrixdp.storage.saving import load_selection, save_selection
+
+__all__ = ["MeasuredStrategy", "Strategy"]
+
+_FIGURES = {
+    "sum": "weighted total squared error at privacy cost 1, before rounding to integers",
+    "max": "largest weighted variance at privacy cost 1",
+}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Strategy:
+    """A strategy: what to measure so that a workload is answered with little error.
+
+    It holds no data, and can be saved, inspected, and measured on any number of tables.
+
+    Parameters
+    ----------
+    selection : Selection
+        What selection returned.
+    noise_reason : str
+        Why its noise was chosen.
+    """
+
+    selection: Selection
+    noise_reason: str = "as selected"
+
+    @property
+    def noise(self) -> str:
+        """The noise that will be added: ``gaussian`` or ``laplace``."""
+        return self.selection.noise
+
+    @property
+    def workload(self) -> Workload:
+        """What it was selected for."""
+        return self.selection.workload
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism that was chosen."""
+        return self.selection.mechanism
+
+    @property
+    def certificate(self) -> Certificate:
+        """How good it is proved to be, at privacy cost 1."""
+        return self.selection.certificate
+
+    @property
+    def origin(self) -> dict[str, object]:
+        """How it was chosen, as plain values: mechanism, reason, certificate."""
+        certificate = self.certificate
+        return {
+            "mechanism": self.selection.mechanism,
+            "reason": self.selection.reason,
+            "objective": self.selection.objective,
+            "certificate": {
+                "loss": certificate.loss,
+                "lower_bound": certificate.lower_bound,
+                "gap": certificate.gap,
+                "scope": certificate.scope,
+                "figures": _FIGURES[self.selection.objective],
+            },
+        }
+
+    def rmse(self, budget: Budget) -> float:
+        """Return the root mean square of the standard errors of all queries, in records.
+
+        Parameters
+        ----------
+        budget : Budget
+            What would be spent.
+
+        Raises
+        ------
+        PrivacyError
+            If the strategy's noise cannot honour the budget.
+        """
+        mean = self.selection.total_squared_error / self.workload.queries
+        return math.sqrt(mean / self._cost(budget))
+
+    def max_stddev(self, budget: Budget) -> float:
+        """Return the largest standard error of a query, in records.
+
+        Parameters
+        ----------
+        budget : Budget
+            What would be spent.
+
+        Raises
+        ------
+        PrivacyError
+            If the strategy's noise cannot honour the budget.
+        """
+        return math.sqrt(self.selection.max_variance / self._cost(budget))
+
+    def target_errors(self, targets: Mapping[str, float] | None = None) -> list[TargetError]:
+        """Return what every group has beside its target, at privacy cost 1.
+
+        Parameters
+        ----------
+        targets : mapping of str to float, optional
+            Those that the strategy was selected for where they are left out.
+
+        Raises
+        ------
+        WorkloadError
+            If there are no targets, or no such groups.
+        """
+        return check_targets(self.workload, targets or self.selection.targets, self.selection.analysis)
+
+    def least_budget(
+        self,
+        kind: str = "rho",
+        *,
+        delta: Number | None = None,
+        targets: Mapping[str, float] | None = None,
+    ) -> Budget:
+        """Return the least budget at which this strategy meets every target; nothing is spent.
+
+        Parameters
+        ----------
+        kind : {"rho", "mu", "epsilon"}
+            Which parameter is made least: of zCDP, of Gaussian differential privacy, or epsilon (pure or
+            with delta).
+        delta : number, optional
+            For ``epsilon``.
+        targets : mapping of str to float, optional
+            Those that the strategy was selected for where they are left out.
+
+        Returns
+        -------
+        Budget
+            For the neighbours of the strategy, its parameter rounded up to six digits.
+
+        Raises
+        ------
+        WorkloadError
+            If there are no targets, or no such groups.
+        PrivacyError
+            If the strategy's noise cannot honour a budget of that kind.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(20)})
+        >>> workload = mdp.Workload(domain, mdp.marginals(1))
+        >>> strategy = mdp.select(workload, targets={"sex": 5.0, "age": 10.0})
+        >>> budget = strategy.least_budget("rho")
+        >>> round(float(budget.rho), 3), strategy.max_stddev(budget) <= 10.0
+        (0.025, True)
+        """
+        replaced = self.selection.neighbours == "replace"
+        form = LeastBudget(kind, delta, "replace" if replaced else "add_remove")
+        return form.least(self.noise, largest_ratio(self.target_errors(targets)) ** 2)
+
+    def covariance(self, left: Any, left_query: int, right: Any, right_query: int, budget: Budget) -> float:
+        """Return the covariance of the estimates of two queries, in squared records.
+
+        Parameters
+        ----------
+        left, right : Entry
+            Entries that stand for one group each.
+        left_query, right_query : int
+            The place of the query in its group, from 0, row-major.
+        budget : Budget
+            What would be spent.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If the strategy does not determine a query.
+        """
+        analysis, domain = self.selection.analysis, self.workload.domain
+        first, second = left.expand(domain)[0], right.expand(domain)[0]
+        return analysis.covariance(first, left_query, second, right_query) / self._cost(budget)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the strategy to a file; see `load`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; an existing one is replaced.
+        """
+        save_selection(path, self.selection)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Strategy:
+        """Return the strategy that a file holds, every matrix in it proved anew.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Raises
+        ------
+        StorageError
+            If there is no such file, or it is not a strategy, newer than this program or damaged.
+        """
+        return cls(load_selection(path))
+
+    def check_workload(self, workload: Workload) -> None:
+        """Check that the strategy determines every query of a workload; no data are needed.
+
+        Parameters
+        ----------
+        workload : Workload
+            What will be asked.
+
+        Raises
+        ------
+        WorkloadError
+            If the workload is over another domain.
+        UnsupportedQueryError
+            If the strategy does not determine a query.
+        """
+        if workload.domain != self.workload.domain:
+            raise WorkloadError("workload: found another domain than that of the strategy")
+        for group in workload:
+            if isinstance(group, ProductGroup):
+                self.selection.analysis.check_support(group)
+            else:
+                self.selection.analysis.variances(group)
+
+    def check_budget(self, budget: Budget) -> None:
+        """Check that the strategy's noise can honour a budget; no data are needed.
+
+        Parameters
+        ----------
+        budget : Budget
+            What would be spent.
+
+        Raises
+        ------
+        PrivacyError
+            If the strategy's noise cannot honour it, or it is for other neighbours than the strategy.
+        """
+        self._cost(budget)
+
+    def _cost(self, budget: Budget) -> float:
+        if not isinstance(budget, Budget):
+            raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget")
+        if budget.neighbours != self.selection.neighbours:
+            raise PrivacyError(
+                f"budget.neighbours: found {budget.neighbours}; expected {self.selection.neighbours}, which "
+                "the strategy was selected for"
+            )
+        return budget.error_scale(self.noise)
+
+    def measure(
+        self,
+        table: object,
+        budget: Budget,
+        *,
+        table_name: str | None = None,
+        out_of_domain: OutOfDomain | object = None,
+        max_records: int = DEFAULT_MAX_RECORDS,
+        seed_not_private: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> MeasuredStrategy:
+        """Measure a table: the one step that reads data, and spends the whole budget.
+
+        Parameters
+        ----------
+        table : object
+            Anything that narwhals takes (pandas, Polars, PyArrow, DuckDB, Ibis, PySpark, Dask), a mapping of
+            names to arrays, or the path of CSV or Parquet files or of a DuckDB database.
+        budget : Budget
+            What is spent.
+        table_name : str, optional
+            The table in a DuckDB database.
+        out_of_domain : OutOfDomain, or what a specification says, optional
+            What happens to values that are out of domain; the record is dropped where it is left out.
+        max_records : int
+            A public bound on the number of records.
+        seed_not_private : int, optional
+            Draw the noise from a seed. THE RESULT IS NOT PRIVATE, and says so.
+        progress : callable, optional
+            Is called with the number of parts measured and of all.
+
+        Returns
+        -------
+        MeasuredStrategy
+            The noisy measurement, and nothing else of the table.
+
+        Raises
+        ------
+        PrivacyError
+            If the strategy's noise cannot honour the budget. Before any data are read.
+        SourceError
+            If the table cannot be read.
+        """
+        self.check_budget(budget)
+        rule = out_of_domain
+        if not isinstance(rule, OutOfDomain):
+            rule = OutOfDomain.from_spec(self.workload.domain, rule)
+        # many small products: several threads would spend their time waiting for one another
+        with threadpool_limits(limits=1, user_api="blas"):
+            measurement = measure(
+                self.selection.plan,
+                open_source(table, table_name=table_name),
+                budget,
+                out_of_domain=rule,
+                max_records=max_records,
+                seed_not_private=seed_not_private,
+                progress=progress,
+            )
+        return MeasuredStrategy(self, measurement)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MeasuredStrategy:
+    """A strategy with its noisy measurement of one table.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        What was measured.
+    measurement : Measurement
+        The noisy answers.
+    """
+
+    strategy: Strategy
+    measurement: Measurement
+
+    def reconstruct(self, workload: Workload | None = None, confidence: float = 0.95) -> Release:
+        """Return the answers to a workload, free of further budget.
+
+        Parameters
+        ----------
+        workload : Workload, optional
+            What to answer; what the strategy was selected for where it is left out.
+        confidence : float
+            Of the intervals, above 0 and below 1.
+
+        Raises
+        ------
+        WorkloadError
+            If the workload is over another domain.
+        """
+        asked = self.strategy.workload if workload is None else workload
+        return Release(self.measurement, asked, confidence, self.strategy.origin)

@@ -1,0 +1,129 @@
+"""Measuring with Laplace noise: cost, distribution, and every kind of plan."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import matrixdp as mdp
+from matrixdp.errors import PrivacyError, StorageError
+from matrixdp.exact import IdentityMatrix, IntegerMatrix
+from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
+from matrixdp.measure.measurement import measure
+from matrixdp.plan import Block, ErrorAnalysis, Part, Plan
+from matrixdp.plan.estimates import Estimates
+from matrixdp.privacy import Budget
+from matrixdp.sources import open_source
+from matrixdp.storage.saving import load_measurement, save_measurement
+
+DOMAIN = mdp.Domain({"a": 4, "b": 3})
+TABLE = {"a": np.arange(500) % 4, "b": (np.arange(500) * 7 // 3) % 3}
+TALL = IntegerMatrix(np.vstack([40 * np.eye(4, dtype=np.int64), [[10, 20, 30, 40]]]))
+WORKLOAD = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.marginals([0, 1]))
+
+
+def plan(kind, noise="laplace"):
+    both = (Block(("a",), IdentityMatrix(4)), Block(("b",), IdentityMatrix(3)))
+    one = Part(("a",), (Block(("a",), IdentityMatrix(4)),), 8.0)
+    whole = Part(("a", "b"), (Block(("a",), TALL), Block(("b",), IdentityMatrix(3))), 2.0 * (2 * 80) ** 2)
+    if kind == "direct":
+        return Plan(DOMAIN, (Part(whole.attributes, whole.blocks, 2.0 * 80**2),), None, noise)
+    if kind == "pooled":
+        return Plan(DOMAIN, (Part(("a", "b"), both, 8.0), one), None, noise, "pooled")
+    return Plan(DOMAIN, (whole, one), None, noise, "local")
+
+
+@pytest.mark.parametrize("kind", ["direct", "pooled", "local"])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(7, 3)])
+def test_the_exact_cost_is_just_below_the_budget(kind, epsilon):
+    found = plan(kind)
+    assert found.cost == pytest.approx(1.0)
+    scales, cost = calibrate(found, epsilon, 2**33)
+    assert 0.9999999 * epsilon < cost <= epsilon
+    exact = sum(
+        Fraction(part.sensitivity) / scale.exact for part, scale in zip(found.parts, scales, strict=True)
+    )
+    assert exact <= cost < exact * (1 + Fraction(1, 10**12))
+
+
+def test_noise_of_another_kind_is_refused():
+    found = plan("direct")
+    with pytest.raises(PrivacyError, match="in a plan for laplace"):
+        plan_cost(found, (NoiseScale(Fraction(5000), 0, "gaussian"),))
+    with pytest.raises(PrivacyError, match="use Laplace noise"):
+        measure(plan("direct", "gaussian"), open_source(TABLE), Budget(epsilon=1))
+
+
+def test_laplace_noise_serves_budgets_in_every_definition():
+    for budget, epsilon in (
+        (Budget(epsilon=2), 2.0),
+        (Budget(rho=2), 2.0),
+        (Budget(epsilon=2, delta=1e-6), 2.0),
+    ):
+        measured = measure(plan("direct"), open_source(TABLE), budget)
+        assert float(measured.authorization.cost) == pytest.approx(epsilon)
+        assert measured.plan.parts[0].variance == pytest.approx(2 * 80**2 / epsilon**2, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["direct", "pooled", "local"])
+def test_errors_are_laplace_and_estimates_vary_as_stated(kind):
+    """Standardized errors against exact moments; limits of 6.5 standard deviations, about 1e-10 each."""
+    source, draws = open_source(TABLE), 120
+    truth = np.zeros(DOMAIN.shape)
+    np.add.at(truth, (TABLE["a"], TABLE["b"]), 1)
+    standardized, errors = [], []
+    for seed in range(draws):
+        measured = measure(plan(kind), source, Budget(epsilon=1), seed_not_private=seed)
+        for part, values in zip(measured.plan.parts, measured.values, strict=True):
+            marginal = truth if len(part.attributes) == 2 else truth.sum(axis=1)
+            exact = part.answers(marginal.astype(np.int64), 2**33).values()
+            scale = np.sqrt(part.variance / 2)
+            standardized.append((values - np.array(exact, dtype=float)) / scale)
+        estimates = Estimates(measured.plan, measured.values)
+        answers = np.concatenate([estimates.answers(group) for group in WORKLOAD])
+        errors.append(answers - np.concatenate([
+            np.cumsum(truth, axis=0).ravel(), [500.0], truth.sum(axis=1), truth.sum(axis=0)
+        ]))  # fmt: skip
+    z = np.concatenate(standardized)
+    assert stats.kstest(z, "laplace").pvalue > 1e-9
+    assert stats.kstest(1.4 * z, "laplace").pvalue < 1e-6
+    stated = np.concatenate([ErrorAnalysis(measured.plan).variances(group) for group in WORKLOAD])
+    found = np.array(errors) / np.sqrt(stated)
+    assert np.abs(found.mean(axis=0)).max() < 6.5 / np.sqrt(draws)
+    # the fourth moment of a combination of Laplace variables is at most 6, so squares vary by at most 5
+    assert np.abs((found**2).mean(axis=0) - 1).max() < 6.5 * np.sqrt(5 / draws)
+    assert abs((found**2).mean() - 1) < 6.5 * np.sqrt(5 / draws)
+
+
+@pytest.mark.parametrize("kind", ["direct", "pooled", "local"])
+def test_measurements_are_saved_whole(kind, tmp_path):
+    measured = measure(plan(kind), open_source(TABLE), Budget(epsilon=1))
+    save_measurement(tmp_path / "m.mdp", measured, WORKLOAD)
+    again, _ = load_measurement(tmp_path / "m.mdp")
+    assert again.plan.noise == "laplace"
+    assert again.plan.reconstruction == kind
+    assert again.authorization == measured.authorization
+    for left, right in zip(again.values, measured.values, strict=True):
+        np.testing.assert_array_equal(left, right)
+    for group in WORKLOAD:
+        np.testing.assert_array_equal(
+            Estimates(again.plan, again.values).answers(group),
+            Estimates(measured.plan, measured.values).answers(group),
+        )
+
+
+def test_a_measurement_that_costs_more_than_it_says_is_refused(tmp_path):
+    measured = measure(plan("direct"), open_source(TABLE), Budget(epsilon=1))
+    forged = type(measured)(
+        measured.plan.rescaled(0.9),
+        measured.values,
+        measured.powers,
+        measured.authorization,
+        measured.private,
+        measured.max_records,
+        measured.out_of_domain,
+    )
+    save_measurement(tmp_path / "m.mdp", forged, WORKLOAD)
+    with pytest.raises(StorageError, match="costs more"):
+        load_measurement(tmp_path / "m.mdp")

@@ -1,0 +1,126 @@
+"""The one door: order of events, exactness, and that estimates vary as stated."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import matrixdp as mdp
+from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.measure.measurement import maximal_marginals, measure
+from matrixdp.plan import ErrorAnalysis
+from matrixdp.plan.estimates import Estimates
+from matrixdp.privacy import Budget
+from matrixdp.selection import select
+from matrixdp.sources import open_source
+
+DOMAIN = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"]})
+WORKLOAD = mdp.Workload(DOMAIN, mdp.kway([1, 2], {"categorical": "identity", "numeric": "prefix"}))
+RNG = np.random.default_rng(0)
+TABLE = {
+    "a": RNG.integers(0, 5, 300),
+    "b": RNG.integers(0, 4, 300),
+    "c": np.array(["x", "y", "z"])[RNG.integers(0, 3, 300)],
+}
+
+
+class _Untouchable:
+    def marginals(self, *args, **kwargs):
+        raise AssertionError("the data was touched")
+
+
+class _Forgetful:
+    def marginals(self, domain, subsets, out_of_domain, progress=None):
+        return iter(())
+
+
+@pytest.mark.parametrize("budget", [Budget(epsilon=1), Budget(mu=10**7)])
+def test_a_budget_that_cannot_be_honoured_never_reaches_the_data(budget):
+    with pytest.raises(PrivacyError):
+        measure(select(WORKLOAD).plan, _Untouchable(), budget)
+
+
+def test_a_source_that_forgets_a_marginal():
+    with pytest.raises(NumericalError, match="every marginal"):
+        measure(select(WORKLOAD).plan, _Forgetful(), Budget(mu=1))
+
+
+def test_cost_and_labels():
+    plan = select(WORKLOAD).plan
+    seeded = measure(plan, open_source(TABLE), Budget(rho=0.5), seed_not_private=1)
+    real = measure(plan, open_source(TABLE), Budget(rho=0.5))
+    assert not seeded.private
+    assert real.private
+    assert 0 < real.authorization.cost <= Budget(rho=0.5).gaussian_cost() == 1
+    assert float(real.authorization.cost) > 1 - 1e-9
+    for part, values, power in zip(real.plan.parts, real.values, real.powers, strict=True):
+        assert part.variance > 0
+        assert len(values) == np.prod(part.shape, dtype=int)
+        np.testing.assert_array_equal(np.rint(np.ldexp(values, -power)), np.ldexp(values, -power))
+
+
+def test_a_table_above_the_public_bound_gives_the_same():
+    plan = select(WORKLOAD, mechanism="residual").plan
+    ends = [
+        measure(plan, open_source(TABLE), Budget(mu=1), max_records=bound, seed_not_private=5)
+        for bound in (100, 2**33)
+    ]
+    for small, large in zip(*(end.values for end in ends), strict=True):
+        np.testing.assert_array_equal(small, large)
+
+
+def test_two_measurements_differ():
+    plan = select(WORKLOAD).plan
+    first, second = (measure(plan, open_source(TABLE), Budget(mu=1)) for _ in range(2))
+    assert not np.array_equal(first.values[0], second.values[0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sets(st.sampled_from("abcde")).map(lambda s: tuple(sorted(s))), min_size=1, unique=True))
+def test_every_marginal_is_counted_once(marginals):
+    groups = maximal_marginals(marginals)
+    assert sorted(m for members in groups.values() for m in members) == sorted(marginals)
+    assert all(set(member) <= set(holder) for holder, members in groups.items() for member in members)
+    holders = list(groups)
+    assert not any(set(a) < set(b) for a in holders for b in holders)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["dense", "residual"])
+def test_estimates_vary_as_stated(mechanism):
+    """Chi-square of the parts' standardized errors, seeds fixed; limits at a false-alarm rate of 1e-9.
+
+    The same test must reject noise whose scale is 5 % larger or smaller than stated.
+    """
+    selection = select(WORKLOAD, mechanism=mechanism)
+    source = open_source(TABLE)
+    counts = np.zeros(DOMAIN.shape)
+    np.add.at(counts, (TABLE["a"], TABLE["b"], np.searchsorted(["x", "y", "z"], TABLE["c"])), 1)
+    squares, number = 0.0, 0
+    errors = []
+    for seed in range(400):
+        measured = measure(selection.plan, source, Budget(mu=1), seed_not_private=seed)
+        if seed == 0:
+            exact = []
+            for part in measured.plan.parts:
+                sums = tuple(i for i, n in enumerate(DOMAIN.names) if n not in part.attributes)
+                marginal = np.asarray(counts.sum(axis=sums), dtype=np.int64)
+                exact.append(np.array(part.answers(marginal, 2**33).values(), dtype=float))
+        for part, values, truth in zip(measured.plan.parts, measured.values, exact, strict=True):
+            squares += float(((values - truth) ** 2).sum() / part.variance)
+            number += len(values)
+        estimates = Estimates(measured.plan, measured.values)
+        errors.append(np.concatenate([estimates.answers(group) for group in WORKLOAD]))
+    low, high = stats.chi2.ppf([5e-10, 1 - 5e-10], number)
+    assert low < squares < high
+    assert not low < squares * 1.05**2 < high
+    assert not low < squares / 1.05**2 < high
+    analysis = ErrorAnalysis(measured.plan)
+    stated = np.concatenate([analysis.variances(group) for group in WORKLOAD])
+    truth = np.concatenate([Estimates(measured.plan, exact).answers(group) for group in WORKLOAD])
+    standardized = (np.array(errors) - truth) / np.sqrt(stated)
+    assert np.abs(standardized.mean(axis=0)).max() * 20 < stats.norm.isf(1e-9 / (2 * len(stated)))
+    each = (standardized**2).sum(axis=0)
+    bounds = stats.chi2.ppf([1e-9 / len(stated), 1 - 1e-9 / len(stated)], 400)
+    assert ((each > bounds[0]) & (each < bounds[1])).all()

@@ -1,0 +1,222 @@
+"""DAWA: what it spends, what it promises, and how it errs."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.domain import OutOfDomain
+from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
+from matrixdp.noise import SeededSource
+from matrixdp.papers.dawa import dawa, simulate
+from matrixdp.papers.dawa.dawa import cost_change, prepared
+from matrixdp.papers.dawa.door import MOST_RECORDS, lattice_scale, noisy, read_counts
+from matrixdp.papers.dawa.partition import COST_SENSITIVITY, Partition
+
+ONE = mdp.Budget(epsilon=1)
+
+
+def about(cells: int, kind: str = "range") -> mdp.Workload:
+    return mdp.Workload(mdp.Domain({"a": range(cells)}), mdp.product(a=kind))
+
+
+def table(counts) -> dict[str, np.ndarray]:
+    return {"a": np.repeat(np.arange(len(counts)), counts)}
+
+
+def test_both_stages_spend_the_budget_exactly():
+    ready = prepared(about(8), mdp.Budget(epsilon=Fraction(3, 10)))
+    assert ready.first == Fraction(3, 40)
+    assert ready.first + ready.second == Fraction(3, 10)
+    halved = prepared(about(8), mdp.Budget(epsilon=1, neighbours="replace"), share=0.5)
+    assert halved.first == halved.second == Fraction(1, 4)
+    for share in (0, 1, -0.5, "half"):
+        with pytest.raises(PrivacyError, match="share"):
+            prepared(about(8), ONE, share=share)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(1, 4), Fraction(7, 3), Fraction(5000)])
+def test_scales_are_rounded_up_and_changes_of_costs_are_whole_steps(epsilon: Fraction):
+    power = lattice_scale(2, epsilon, -14, -2).power
+    for change in (2, 3, Fraction(7, 2), Fraction(15, 4), 4):
+        scale = lattice_scale(change, epsilon, power, power)
+        assert change / scale.exact <= epsilon
+        assert float(change / scale.exact / epsilon) > 1 - 1e-6
+        assert (change / Fraction(2) ** scale.power).denominator == 1
+    with pytest.raises(PrivacyError, match="not supported"):
+        lattice_scale(2, Fraction(1, 10**6), -14, -2)
+
+
+@pytest.mark.parametrize("shift", [0, 3, 12])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(3000)])
+def test_noise_is_laplace_around_the_exact_value(shift: int, epsilon: Fraction):
+    scale = lattice_scale(2, epsilon, -14, -2)
+    values = np.random.default_rng(1).integers(0, 2**40, 20_000)
+    found = np.ldexp(noisy(values, shift, scale, SeededSource(1)).astype(float), scale.power)
+    errors = (found - np.ldexp(values.astype(float), -shift)) / float(scale.exact)
+    assert abs(errors.mean()) < 0.05
+    assert np.abs(errors).mean() == pytest.approx(1.0, abs=0.05)
+    assert errors.var() == pytest.approx(2.0, abs=0.2)
+
+
+#: All partitions of four cells into buckets of 1, 2 and 4.
+FOUR = [(0, 1, 2, 3, 4), (0, 2, 3, 4), (0, 1, 3, 4), (0, 1, 2, 4), (0, 2, 4), (0, 4)]
+
+
+class Model:
+    """Stage 1 on four cells by brute force, with noise that is shared by all tables."""
+
+    def __init__(self, first: float, charges: dict[int, float], runs: int = 100_000):
+        random = np.random.default_rng(5)
+        self.noise = {}
+        for length in (1, 2, 4):
+            scale = float(cost_change(length) + COST_SENSITIVITY) / first
+            for start in range(5 - length):
+                drawn = charges[length] + scale * random.laplace(size=runs).astype(np.float32)
+                self.noise[start, start + length] = drawn
+
+    def frequencies(self, table) -> np.ndarray:
+        totals = []
+        for edges in FOUR:
+            buckets = list(itertools.pairwise(edges))
+            exact = sum(np.abs(np.subtract(table[a:b], np.mean(table[a:b]))).sum() for a, b in buckets)
+            totals.append(exact + sum(self.noise[bucket] for bucket in buckets))
+        return np.bincount(np.argmin(totals, axis=0), minlength=len(FOUR)) / len(totals[0])
+
+
+def test_partitions_keep_the_promise_on_all_neighbours_of_small_tables():
+    first = 2.0
+    model = Model(first, {1: 0.0, 2: 2.0, 4: 6.0})
+    known: dict[tuple[int, ...], np.ndarray] = {}
+
+    def frequencies(table: tuple[int, ...]) -> np.ndarray:
+        if table not in known:
+            known[table] = model.frequencies(table)
+        return known[table]
+
+    largest = 0.0
+    for table in itertools.product((0, 6), (0, 3), (0, 3), (0, 6)):
+        for cell in range(4):
+            more = tuple(count + (place == cell) for place, count in enumerate(table))
+            pair = np.stack([frequencies(table), frequencies(more)])
+            often = pair.min(axis=0) > 0.005
+            largest = max(largest, float(np.abs(np.diff(np.log(pair[:, often]), axis=0)).max()))
+    assert first / 4 < largest < first
+
+
+def test_partitions_are_drawn_as_the_model_says():
+    ready = prepared(about(4, "identity"), mdp.Budget(epsilon=4), share=0.5)
+    charges = {m: 0.5 + 3.5 * float(cost_change(m) + COST_SENSITIVITY) / 2.0 for m in (1, 2, 4)}
+    expected = Model(2.0, charges).frequencies((0, 4, 8, 9))
+    random, runs = SeededSource(2), 1_000
+    drawn = [FOUR.index(tuple(ready.partition(np.array([0, 4, 8, 9]), random).edges)) for _ in range(runs)]
+    found = np.bincount(drawn, minlength=len(FOUR)) / runs
+    assert found == pytest.approx(expected, abs=4 * 0.5 / math.sqrt(runs))
+    assert (expected > 0.05).sum() >= 3
+
+
+def test_a_release_says_what_it_costs_and_holds_the_answers():
+    workload = about(32)
+    counts = np.repeat([100, 5], 16)
+    release = dawa(workload, table(counts), mdp.Budget(epsilon=200), seed_not_private=3)
+    assert not release.private
+    assert "NOT PRIVATE" in release.privacy.text
+    assert release.authorization.cost == 200
+    assert release.partition.edges.tolist() == [0, 16, 32]
+    assert release.cells == pytest.approx(counts, abs=0.1)
+    starts, stops = np.triu_indices(32)
+    sums = np.concatenate([[0], np.cumsum(release.cells)])
+    assert sorted(release.estimates) == pytest.approx(sorted(sums[stops + 1] - sums[starts]))
+    again = dawa(workload, table(counts), mdp.Budget(epsilon=200), seed_not_private=3)
+    assert (again.estimates == release.estimates).all()
+    private = dawa(workload, table(counts), mdp.Budget(rho=0.5))
+    assert private.private
+    assert private.privacy.pure_epsilon == 1.0
+    assert any("partition" in text for text in private.privacy.assumed)
+
+
+def test_what_does_not_fit_is_refused_before_the_table_is_read():
+    domain = mdp.Domain({"a": 4, "b": 3})
+    for entries in (
+        [mdp.marginals(2)],
+        [mdp.marginals(0)],
+        [mdp.product(a="prefix"), mdp.product(b="prefix")],
+    ):
+        with pytest.raises(WorkloadError, match="exactly one"):
+            dawa(mdp.Workload(domain, *entries), "no such table", ONE)
+    with pytest.raises(TooLargeError, match="4096"):
+        simulate(about(5000, "prefix"), "no such table", ONE)
+    with pytest.raises(WorkloadError, match="at least 2"):
+        simulate(about(4), "no such table", ONE, simulations=1)
+    with pytest.raises(WorkloadError, match="expected one of dawa"):
+        simulate(about(4), "no such table", ONE, mechanism="privbayes")
+
+
+def test_counts_are_cut_to_a_public_bound(monkeypatch: pytest.MonkeyPatch):
+    assert MOST_RECORDS == 2**33
+    monkeypatch.setattr("matrixdp.papers.dawa.door.MOST_RECORDS", 5)
+    counts = read_counts(table([3, 9, 5]), about(3), "a", OutOfDomain.drop())
+    assert counts.tolist() == [3, 5, 5]
+
+
+def test_the_largest_tables_do_not_overflow():
+    ready = prepared(about(4096, "prefix"), mdp.Budget(epsilon=1000))
+    counts = np.zeros(4096, dtype=np.int64)
+    counts[::2] = MOST_RECORDS
+    partition = ready.partition(counts, SeededSource(0))
+    assert partition.buckets == 4096
+    wide = Partition(np.arange(0, 4097, 64))
+    estimated = ready.sums(wide, np.full(4096, MOST_RECORDS), SeededSource(1))
+    assert estimated == pytest.approx(64 * MOST_RECORDS, abs=1.0)
+
+
+def test_uniform_tables_give_few_buckets_and_the_error_of_their_sums():
+    """With one bucket of n cells, measured by itself, a range of m cells errs by m / n times its noise."""
+    workload = about(256)
+    for epsilon in (1, 20):
+        result = simulate(workload, table(np.full(256, 40)), mdp.Budget(epsilon=epsilon), simulations=30)
+        assert result.buckets < 8
+    one = simulate(workload, table(np.full(256, 40)), mdp.Budget(epsilon=20), simulations=30)
+    ranges = np.array([stop - start for start in range(256) for stop in range(start + 1, 257)]) / 256
+    alone = math.sqrt(2) / (0.75 * 20) * math.sqrt((ranges**2).mean())
+    assert 0.5 * alone < one.rmse < 6 * alone
+
+
+def test_single_cells_have_the_error_of_laplace_noise():
+    """Where neighbours differ greatly every cell is a bucket, and identity queries have the second share."""
+    counts = np.tile([0, 4000], 16)
+    result = simulate(about(32, "identity"), table(counts), ONE, simulations=60)
+    assert result.buckets == 32
+    theory = math.sqrt(2) / 0.75
+    assert result.rmse == pytest.approx(theory, abs=4 * result.rmse_standard_error)
+    assert result.rmse_standard_error < 0.06 * theory
+    assert result.rmse == result.weighted_rmse < result.max_rmse
+
+
+def test_long_runs_are_answered_better_than_by_strategies_that_ignore_them():
+    workload = about(256)
+    counts = np.repeat([3, 400, 90, 1000], 64)
+    found = simulate(workload, table(counts), ONE)
+    for mechanism in ("greedy-h", "identity"):
+        other = mdp.select(workload, noise="laplace", mechanism=mechanism).rmse(ONE)
+        assert found.rmse + 4 * found.rmse_standard_error < other
+    assert found == simulate(workload, table(counts), ONE)
+    assert found != simulate(workload, table(counts), ONE, seed=1)
+
+
+def test_weights_and_totals_count():
+    domain = mdp.Domain({"a": range(16), "b": 2})
+    heavy = mdp.Workload(domain, mdp.product(a="identity", weight=4), mdp.marginals(0))
+    counts = np.tile([0, 900], 8)
+    data = {"a": np.repeat(np.arange(16), counts), "b": np.zeros(counts.sum(), dtype=int)}
+    steps: list[tuple[int, int]] = []
+    result = simulate(
+        heavy, data, ONE, simulations=5, progress=lambda done, total: steps.append((done, total))
+    )
+    assert steps[-1] == (5, 5)
+    assert 1.3 * result.rmse < result.weighted_rmse < 2 * result.rmse
+    gram = prepared(heavy, ONE).gram
+    assert (gram == 4 * np.eye(16) + 1).all()

@@ -1,0 +1,90 @@
+"""Variances and covariances of queries."""
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
+from matrixdp.exact import CenteredMatrix, IdentityMatrix
+from matrixdp.plan import Block, Part, Plan
+from matrixdp.selection import select
+
+DOMAIN = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"]})
+WORKLOAD = mdp.Workload(DOMAIN, mdp.kway([1, 2], "prefix"), mdp.pairwise("affine"), mdp.marginals([0, 2]))
+
+
+@pytest.mark.parametrize("mechanism", ["dense", "residual", "fourier"])
+def test_covariances_agree_with_variances(mechanism):
+    analysis = select(WORKLOAD, mechanism=mechanism).analysis
+    for group in (WORKLOAD.groups[0], WORKLOAD.groups[4], WORKLOAD.groups[-1]):
+        variances = analysis.variances(group)
+        last = group.queries - 1
+        assert analysis.covariance(group, last, group, last) == pytest.approx(variances[last], rel=1e-9)
+    first, other = WORKLOAD.groups[0], WORKLOAD.groups[1]
+    forward = analysis.covariance(first, 1, other, 2)
+    assert forward == pytest.approx(analysis.covariance(other, 2, first, 1), rel=1e-9)
+    # a difference of two queries, through their covariance and as a query of its own
+    rows = first.rows()
+    size = DOMAIN[first.attributes[0]].size
+    difference = mdp.Workload(DOMAIN, mdp.product({first.attributes[0]: {"matrix": rows[3:4] - rows[1:2]}}))
+    own = analysis.variances(difference.groups[0])[0]
+    parts = [analysis.covariance(first, i, first, j) for i, j in ((3, 3), (1, 1), (3, 1))]
+    assert size == 5
+    assert own == pytest.approx(parts[0] + parts[1] - 2 * parts[2], rel=1e-9)
+
+
+def test_product_groups_equal_their_explicit_rows():
+    analysis = select(WORKLOAD, mechanism="residual").analysis
+    product = mdp.Workload(DOMAIN, mdp.kway(2, "prefix")).groups[0]
+    explicit = mdp.Workload(DOMAIN, mdp.dense(product.rows(), list(product.attributes))).groups[0]
+    np.testing.assert_allclose(analysis.variances(product), analysis.variances(explicit), rtol=1e-9)
+
+
+def test_large_identities_need_no_matrix_of_their_size():
+    domain = mdp.Domain({"zip": [str(i) for i in range(60_000)], "sex": ["f", "m"]})
+    selection = select(mdp.Workload(domain, mdp.marginals([0, 1, 2])))
+    assert selection.certificate.gap < 1e-9
+    assert selection.total_squared_error == pytest.approx(selection.certificate.loss, rel=1e-9)
+
+
+def test_multiplied_rows():
+    blocks = (Block(("a",), IdentityMatrix(5)), Block(("b",), IdentityMatrix(4)))
+    multipliers = np.random.default_rng(0).integers(1, 9, (5, 4))
+    part = Part(("a", "b"), blocks, 2.0, multipliers)
+    assert part.squared_sensitivity == int((multipliers**2).max())
+    from matrixdp.plan import ErrorAnalysis
+
+    analysis = ErrorAnalysis(Plan(DOMAIN, (part,), None))
+    group = mdp.Workload(DOMAIN, mdp.marginals([["a", "b"]])).groups[0]
+    np.testing.assert_allclose(analysis.variances(group), (2.0 / multipliers**2).ravel())
+    assert analysis.covariance(group, 3, group, 3) == pytest.approx(2.0 / multipliers.ravel()[3] ** 2)
+
+
+def test_a_missing_attribute_is_named():
+    analysis = select(mdp.Workload(DOMAIN, mdp.product(a="prefix")), mechanism="dense").analysis
+    group = mdp.Workload(DOMAIN, mdp.marginals([["c"]])).groups[0]
+    with pytest.raises(UnsupportedQueryError, match="'c' was not measured"):
+        analysis.variances(group)
+
+
+@pytest.mark.parametrize("variance", [0.0, -1.0, float("nan"), float("inf")])
+def test_parts_without_noise_cannot_be_made(variance):
+    with pytest.raises(PrivacyError, match="noise variance"):
+        Part(("a",), (Block(("a",), IdentityMatrix(5)),), variance)
+
+
+def test_parts_that_measure_nothing_cannot_be_made():
+    with pytest.raises(PrivacyError, match="nothing is measured"):
+        Part(("a",), (Block(("a",), CenteredMatrix(1)),), 1.0)
+    with pytest.raises(PrivacyError, match="measures nothing"):
+        Plan(DOMAIN, (), None)
+    with pytest.raises(PrivacyError, match="multiplier below 1"):
+        Part(("a",), (Block(("a",), IdentityMatrix(5)),), 1.0, np.zeros(5, dtype=np.int64))
+
+
+def test_parts_must_cover_their_marginal():
+    with pytest.raises(NumericalError, match="blocks cover"):
+        Part(("a", "b"), (Block(("a",), IdentityMatrix(5)),), 1.0)
+    part = Part(("a",), (Block(("a",), IdentityMatrix(5)),), 1.0)
+    with pytest.raises(NumericalError, match="one part for each marginal"):
+        Plan(DOMAIN, (part, part), {})

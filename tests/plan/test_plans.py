@@ -1,0 +1,233 @@
+"""Every kind of plan: what is analysed is what is reconstructed, and pooled plans are least squares."""
+
+import math
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
+from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
+from matrixdp.plan import Block, ErrorAnalysis, Part, Plan, residual_weights
+from matrixdp.plan.estimates import Estimates
+from matrixdp.queries import ProductGroup, Total
+
+DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2})
+SIZES = (3, 4, 2)
+RNG = np.random.default_rng(7)
+TALL = IntegerMatrix(np.vstack([5 * np.eye(4, dtype=np.int64), [[1, 1, 1, 1], [1, 2, 0, 0]]]))
+PAIR = IntegerMatrix(RNG.integers(-3, 4, (12, 12)) + 20 * np.eye(12, dtype=np.int64))
+
+
+def identity(attributes, variance):
+    blocks = tuple(Block((name,), IdentityMatrix(DOMAIN[name].size)) for name in attributes)
+    return Part(attributes, blocks, variance)
+
+
+def plans(noise):
+    tall = Part(("a", "b"), (Block(("b",), TALL), Block(("a",), IdentityMatrix(3))), 3.0)
+    weighted = Part(
+        ("b", "c"),
+        (Block(("b",), TALL), Block(("c",), IdentityMatrix(2))),
+        900.0,
+        np.arange(1, 13, dtype=np.int64).reshape(6, 2),
+    )
+    total = Part((), (), 9.0)
+    only_total = Part(("b",), (Block(("b",), DeficientMatrix(np.ones((1, 4), dtype=np.int64))),), 2.0)
+    centered = Part(("a",), (Block(("a",), CenteredMatrix(3)),), 40.0)
+    weights = {name: residual_weights(DOMAIN[name].size) for name in DOMAIN.names}
+    pooled = tuple(identity(names, v) for names, v in [(("a", "b"), 4.0), (("b", "c"), 7.0), (("a",), 5.0)])
+    local = (tall, weighted, total, identity(("a",), 11.0), only_total, identity(("a",), 2.0))
+    return {
+        "direct": Plan(DOMAIN, (tall,), None, noise),
+        "split": Plan(DOMAIN, (total, centered, identity(("b",), 2.0)), weights, noise),
+        "pooled": Plan(DOMAIN, pooled, None, noise, "pooled"),
+        "local": Plan(DOMAIN, local, None, noise, "local"),
+    }
+
+
+WORKLOADS = {
+    "direct": mdp.Workload(DOMAIN, mdp.product(a="prefix", b="range"), mdp.marginals([0, 1], ["a", "b"])),
+    "split": mdp.Workload(DOMAIN, mdp.marginals([0, 1], ["a", "b"]), mdp.product(b="prefix")),
+    "pooled": mdp.Workload(
+        DOMAIN,
+        mdp.product(a="prefix", b="range"),
+        mdp.marginals([0, 1]),
+        mdp.dense(RNG.integers(0, 2, (3, 8)), ["b", "c"]),
+    ),
+    "local": mdp.Workload(
+        DOMAIN,
+        mdp.product(a="prefix", b="range"),
+        mdp.marginals([0, 1]),
+        mdp.dense(RNG.integers(0, 2, (3, 8)), ["b", "c"]),
+    ),
+}
+
+
+def dense_rows(part):
+    """The measured rows over the whole table, straight from the definition."""
+    rows = np.ones((1, 1))
+    listed = []
+    for block in part.blocks:
+        rows = np.kron(rows, block.matrix.multiply(np.eye(block.matrix.columns)))
+        listed += block.attributes
+    if part.multipliers is not None:
+        rows = rows * part.multipliers.reshape(-1, 1)
+    tensor = rows.reshape(len(rows), *[DOMAIN[name].size for name in listed])
+    order = [listed.index(name) + 1 for name in DOMAIN.names if name in listed]
+    tensor = np.transpose(tensor, [0, *order])
+    shape = [n if name in listed else 1 for name, n in zip(DOMAIN.names, SIZES, strict=True)]
+    return np.broadcast_to(tensor.reshape(len(rows), *shape), (len(rows), *SIZES)).reshape(len(rows), -1)
+
+
+def dense_queries(group):
+    if isinstance(group, ProductGroup):
+        sets = dict(zip(group.attributes, group.predicates, strict=True))
+        rows = np.ones((1, 1))
+        for name, size in zip(DOMAIN.names, SIZES, strict=True):
+            rows = np.kron(rows, sets.get(name, Total()).rows(size))
+        return rows
+    shape = [n if name in group.attributes else 1 for name, n in zip(DOMAIN.names, SIZES, strict=True)]
+    tensor = group.rows().reshape(group.queries, *shape)
+    return np.broadcast_to(tensor, (group.queries, *SIZES)).reshape(group.queries, -1)
+
+
+def estimator(plan, workload):
+    """The linear map from measurements to answers, column by column."""
+    counts = [math.prod(part.shape) for part in plan.parts]
+    columns = []
+    for position in range(sum(counts)):
+        unit = np.zeros(sum(counts))
+        unit[position] = 1.0
+        values = np.split(unit, np.cumsum(counts)[:-1])
+        estimates = Estimates(plan, values)
+        columns.append(np.concatenate([estimates.answers(group) for group in workload]))
+    return np.array(columns).T
+
+
+@pytest.mark.parametrize("kind", ["direct", "split", "pooled", "local"])
+def test_answers_are_unbiased_and_have_the_stated_covariances(kind):
+    plan, workload = plans("gaussian")[kind], WORKLOADS[kind]
+    measured = np.vstack([dense_rows(part) for part in plan.parts])
+    queries = np.vstack([dense_queries(group) for group in workload])
+    linear = estimator(plan, workload)
+    np.testing.assert_allclose(linear @ measured, queries, atol=1e-11)
+    noise = np.concatenate([np.full(math.prod(part.shape), part.variance) for part in plan.parts])
+    covariance = (linear * noise) @ linear.T
+    analysis = ErrorAnalysis(plan)
+    variances = np.concatenate([analysis.variances(group) for group in workload])
+    np.testing.assert_allclose(variances, np.diagonal(covariance), rtol=1e-10, atol=1e-12)
+    total = sum(analysis.group(group).total for group in workload)
+    assert total == pytest.approx(float(np.trace(covariance)), rel=1e-10)
+    groups = list(workload)
+    starts = np.cumsum([0, *[group.queries for group in groups]])
+    for left, right in [(0, 0), (0, 1), (1, len(groups) - 1)]:
+        i, j = groups[left].queries - 1, 0
+        expected = covariance[starts[left] + i, starts[right] + j]
+        found = analysis.covariance(groups[left], i, groups[right], j)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-11)
+
+
+def test_pooled_plans_are_global_least_squares():
+    plan, workload = plans("laplace")["pooled"], WORKLOADS["pooled"]
+    measured = np.vstack([dense_rows(part) for part in plan.parts])
+    noise = np.concatenate([np.full(math.prod(part.shape), part.variance) for part in plan.parts])
+    scaled = measured / np.sqrt(noise)[:, None]
+    inverse = np.linalg.pinv(scaled, rcond=1e-12)
+    queries = np.vstack([dense_queries(group) for group in workload])
+    expected = ((queries @ inverse) ** 2).sum(axis=1)
+    analysis = ErrorAnalysis(plan)
+    variances = np.concatenate([analysis.variances(group) for group in workload])
+    np.testing.assert_allclose(variances, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["direct", "split", "pooled", "local"])
+def test_costs_are_those_of_the_dense_matrices(kind):
+    rows = [dense_rows(part) for part in plans("gaussian")[kind].parts]
+    for part, dense in zip(plans("gaussian")[kind].parts, rows, strict=True):
+        assert part.squared_sensitivity == int(np.rint((dense**2).sum(axis=0).max()))
+        assert part.sensitivity == int(np.rint(np.abs(dense).sum(axis=0).max()))
+    gaussian, laplace = plans("gaussian")[kind], plans("laplace")[kind]
+    assert gaussian.cost == pytest.approx(sum(p.squared_sensitivity / p.variance for p in gaussian.parts))
+    scales = [math.sqrt(p.variance / 2) for p in laplace.parts]
+    epsilon = sum(p.sensitivity / b for p, b in zip(laplace.parts, scales, strict=True))
+    assert laplace.cost == pytest.approx(epsilon**2)
+    assert laplace.rescaled(4.0).cost == pytest.approx(epsilon**2 / 4)
+
+
+def test_marginals_of_local_and_pooled_plans():
+    for kind in ("pooled", "local"):
+        plan = plans("gaussian")[kind]
+        truth = RNG.integers(0, 9, SIZES)
+        values = [dense_rows(part) @ truth.ravel() for part in plan.parts]
+        estimates = Estimates(plan, values)
+        np.testing.assert_allclose(estimates.marginal(("a", "b")), truth.sum(axis=2), atol=1e-10)
+        np.testing.assert_allclose(estimates.marginal(("a",)), truth.sum(axis=(1, 2)), atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["pooled", "local"])
+def test_what_no_part_determines_is_refused(kind):
+    plan = plans("gaussian")[kind]
+    [group] = mdp.marginals([["a", "c"]]).expand(DOMAIN)
+    analysis = ErrorAnalysis(plan)
+    for ask in (analysis.variances, analysis.check_support, analysis.group, Estimates(plan, [
+        np.zeros(math.prod(part.shape)) for part in plan.parts
+    ]).answers):  # fmt: skip
+        with pytest.raises(UnsupportedQueryError, match="not measured"):
+            ask(group)
+
+
+def test_zero_queries_have_no_variance_under_local_plans():
+    [group] = mdp.dense(np.zeros((1, 3)), ["a"]).expand(DOMAIN)
+    analysis = ErrorAnalysis(plans("gaussian")["local"])
+    assert analysis.variances(group).tolist() == [0.0]
+
+
+def test_attributes_of_one_value_can_be_pooled():
+    domain = mdp.Domain({"a": 3, "one": ["only"]})
+    blocks = (Block(("a",), IdentityMatrix(3)), Block(("one",), IdentityMatrix(1)))
+    plan = Plan(domain, (Part(("a", "one"), blocks, 1.0),), None, "gaussian", "pooled")
+    workload = mdp.Workload(domain, mdp.marginals([0, 1, 2]))
+    assert ErrorAnalysis(plan).variances(workload.groups[0]) == pytest.approx([3.0])
+    answers = Estimates(plan, [np.array([1.0, 2.0, 4.0])]).answers(workload.groups[-1])
+    np.testing.assert_allclose(answers, [1.0, 2.0, 4.0])
+
+
+def test_plans_that_make_no_sense_are_refused():
+    one = identity(("a",), 1.0)
+    with pytest.raises(NumericalError):
+        Plan(DOMAIN, (one, one), None)
+    with pytest.raises(NumericalError):
+        Plan(DOMAIN, (one, one), None, "gaussian", "pooled")
+    with pytest.raises(NumericalError):
+        Plan(DOMAIN, (Part(("b",), (Block(("b",), TALL),), 1.0),), None, "gaussian", "pooled")
+    with pytest.raises(PrivacyError, match="noise"):
+        Plan(DOMAIN, (one,), None, "uniform")
+
+
+def test_sensitivities_with_multipliers_are_exact():
+    first = np.array([[11998, 10261], [12205, 2728]])
+    second = np.array([[14317, 14964], [14481, 28803]])
+    multipliers = np.array([[3850, 1416], [2405, 2006]])
+    blocks = (Block(("a",), IntegerMatrix(first)), Block(("b",), IntegerMatrix(second)))
+    measured = (
+        np.kron(first.astype(object), second.astype(object)) * multipliers.ravel().astype(object)[:, None]
+    )
+    part = Part(("a", "b"), blocks, 1.0, multipliers)
+    assert part.squared_sensitivity == max((measured * measured).sum(axis=0))
+    assert part.sensitivity == max(abs(measured).sum(axis=0))
+
+
+@pytest.mark.parametrize("entry", [2**31, 2**32, 2**62, -(2**63)])
+def test_entries_whose_sensitivity_would_wrap_are_refused(entry):
+    with pytest.raises(NumericalError, match="too large for exact sensitivities"):
+        IntegerMatrix(np.array([[entry, 0], [0, 1]]))
+    with pytest.raises(NumericalError, match="too large for exact sensitivities"):
+        DeficientMatrix(np.array([[entry, 0, 0], [0, 1, 0]]))
+
+
+def test_multipliers_whose_squares_would_wrap_are_refused():
+    blocks = (Block(("a",), IdentityMatrix(2)),)
+    for multipliers in (np.array([2**32, 1]), np.array([2**62, 1]), np.array([0, 1]), np.array([1, 1, 1])):
+        with pytest.raises(PrivacyError):
+            Part(("a",), blocks, 1.0, multipliers)

@@ -1,0 +1,79 @@
+"""Errors of large product groups from their different queries alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import matrixdp as mdp
+from matrixdp.plan import ErrorAnalysis
+from matrixdp.plan import analysis as module
+from matrixdp.plan.error import MAX_VARIANCES
+from matrixdp.plan.repeats import representatives
+from matrixdp.selection import select
+
+DOMAIN = mdp.Domain({"a": range(6), "b": range(5), "c": 4})
+SETS = ["identity", "total", "prefix", "range", "circular", ["identity", "total"], {"width": 2}]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from(range(len(SETS))), min_size=3, max_size=3),
+    st.sampled_from(["residual", "querysmasher", "fourier", "opt-kron", "opt-m", "dense"]),
+)
+def test_sums_and_maxima_are_those_of_all_queries(chosen, mechanism):
+    asked = mdp.product(dict(zip("abc", (SETS[i] for i in chosen), strict=True)), weight=2.0)
+    workload = mdp.Workload(DOMAIN, asked, mdp.marginals([1, 2]))
+    plan = select(workload, mechanism=mechanism, noise="gaussian").plan
+    if len(ErrorAnalysis(plan).views) > 1:
+        return
+    group = workload.groups[0]
+    values = ErrorAnalysis(plan).variances(group)
+    analysis = ErrorAnalysis(plan)
+    analysis._summed_over_repeats("key", group)
+    assert "key" not in analysis._groups  # few queries are not looked through
+    view = analysis.views[0]
+    found = representatives(view, group)
+    if found is None:
+        return
+    small, counts = found
+    assert small.queries < group.queries
+    assert [float(count.sum()) for count in counts] == [float(count) for count in group.counts]
+    variances = view.variances(small)
+    weights = np.ones(())
+    for count in counts:
+        weights = np.multiply.outer(weights, count)
+    assert float(variances @ weights.ravel()) == pytest.approx(float(values.sum()), rel=1e-9)
+    assert float(variances.max()) == pytest.approx(float(values.max()), rel=1e-9)
+
+
+def test_group_errors_do_not_depend_on_where_repeats_are_looked_for(monkeypatch):
+    workload = mdp.Workload(DOMAIN, mdp.product(a="range", b="range", c=["identity", "total"], weight=3.0))
+    plan = select(workload, mechanism="residual").plan
+    plain = ErrorAnalysis(plan).group(workload.groups[0])
+    monkeypatch.setattr(module, "COMPRESSED_QUERIES", 10)
+    seen = []
+    monkeypatch.setattr(
+        module, "representatives", lambda *args: seen.append(representatives(*args)) or seen[-1]
+    )
+    found = ErrorAnalysis(plan).group(workload.groups[0])
+    assert seen[0] is not None
+    for figure in ("total", "weighted", "largest"):
+        assert getattr(found, figure) == pytest.approx(getattr(plain, figure), rel=1e-9)
+
+
+def test_hundreds_of_millions_of_queries_have_errors():
+    domain = mdp.Domain({"a": range(40), "b": range(40), "c": 30, "d": 30})
+    ranges = mdp.product(a="range", b="range", c=["identity", "total"], d=["identity", "total"])
+    workload = mdp.Workload(domain, ranges)
+    assert workload.queries > MAX_VARIANCES
+    selection = select(workload, mechanism="opt-kron", noise="gaussian")
+    assert selection.total_squared_error == pytest.approx(selection.certificate.loss, rel=5e-3)
+
+
+def test_unsupported_queries_are_still_refused(monkeypatch):
+    plan = select(mdp.Workload(DOMAIN, mdp.marginals(1)), mechanism="residual").plan
+    monkeypatch.setattr(module, "COMPRESSED_QUERIES", 1)
+    asked = mdp.Workload(DOMAIN, mdp.product(a="range", b="range"))
+    with pytest.raises(mdp.UnsupportedQueryError):
+        ErrorAnalysis(plan).group(asked.groups[0])

@@ -1,0 +1,70 @@
+"""Arrays that a user gives."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.queries import EntryError, arrays
+from matrixdp.queries.arrays import given_array, load_array, real_array
+
+
+def test_load_array(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[True, False]]))
+    loaded = load_array(tmp_path / "a.npy")
+    assert loaded.tolist() == [[1.0, 0.0]]
+    assert not loaded.flags.writeable
+
+
+def test_files_refused(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match="found no such file"):
+        load_array(tmp_path / "missing.npy")
+    with pytest.raises(WorkloadError, match="found no such file"):
+        load_array(tmp_path)
+    (tmp_path / "text.npy").write_text("1,2")
+    np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object), allow_pickle=True)
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "pickle.npy").read_bytes()[:20])
+    np.savez(tmp_path / "many.npz", a=np.eye(2))
+    for name in ("text.npy", "pickle.npy", "cut.npy", "many.npz"):
+        with pytest.raises(WorkloadError, match="cannot be read as NumPy"):
+            load_array(tmp_path / name)
+    np.save(tmp_path / "words.npy", np.array(["a"]))
+    with pytest.raises(WorkloadError, match="expected an array of real numbers"):
+        load_array(tmp_path / "words.npy")
+
+
+def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "a.npy", np.eye(3))
+    monkeypatch.setattr(arrays, "MAX_EXPLICIT_ENTRIES", 8)
+    with pytest.raises(TooLargeError, match="9 entries; the limit is 8"):
+        load_array(tmp_path / "a.npy")
+    with pytest.raises(TooLargeError):
+        given_array(np.eye(3), ("dense",), "a matrix")
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (3, "found 3"),
+        (None, "found nothing"),
+        ([[1], [1, 2]], "not real numbers"),
+        ([["a"]], "not real numbers"),
+        ([1, 2], r"shape \(2,\)"),
+        ([[]], r"shape \(1, 0\)"),
+        ([[float("nan")]], "NaN or infinite"),
+        ("nowhere.npy", "no such file at nowhere.npy"),
+    ],
+)
+def test_given_array_refused(value: object, found: str) -> None:
+    with pytest.raises(EntryError, match=found) as caught:
+        given_array(value, ("product", "age", "matrix"), "a matrix", axes=2)
+    assert caught.value.path == ("product", "age", "matrix")
+    assert "a matrix" in caught.value.expected
+
+
+def test_real_array_copies() -> None:
+    values = np.ones(2)
+    copy = real_array(values, "x")
+    values[0] = 5
+    assert copy.tolist() == [1.0, 1.0]

@@ -1,0 +1,250 @@
+"""Disjunctions, sets of cells and `by`, against a check of every single record."""
+
+import itertools
+import json
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from matrixdp.domain import Domain
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.queries import (
+    Disjunctions,
+    Entry,
+    EntryError,
+    Group,
+    Identity,
+    Matrix,
+    Workload,
+    cells,
+    dense,
+    disjunction,
+    disjunctions,
+    merged_entries,
+    product,
+)
+from matrixdp.queries import crossed as crossed_module
+from matrixdp.specification import entry_from_spec
+
+DOMAIN = Domain(
+    {
+        "sex": ["female", "male"],
+        "age": {"min": 10, "max": 13},
+        "pay": {"edges": [0, 10, 25, 50]},
+    }
+)
+RECORDS = list(itertools.product(range(2), range(10, 14), (0, 10, 25)))
+SETS = {
+    "sex": {"female": "identity", "either": ["identity", "total"]},
+    "age": {"prefix": "prefix", "ranges": {"ranges": [[10, 11], [13, 13]]}, "all": "total"},
+    "pay": {"sets": {"sets": [[0, 25], []]}, "suffix": "suffix"},
+}
+#: The same predicates, by what they say of a value.
+MEANT = {
+    ("sex", "female"): [{0}, {1}],
+    ("sex", "either"): [{0}, {1}, {0, 1}],
+    ("age", "prefix"): [{10}, {10, 11}, {10, 11, 12}, {10, 11, 12, 13}],
+    ("age", "ranges"): [{10, 11}, {13}],
+    ("age", "all"): [{10, 11, 12, 13}],
+    ("pay", "sets"): [{0, 25}, set()],
+    ("pay", "suffix"): [{0, 10, 25}, {10, 25}, {25}],
+}
+
+
+def only(entry: Entry) -> Group:
+    [group] = entry.expand(DOMAIN)
+    return group
+
+
+def over_all(group: Group) -> np.ndarray:
+    """The queries of a group over the cells of the whole domain."""
+    rows = group.rows().reshape(-1, *(DOMAIN[n].size if n in group.attributes else 1 for n in DOMAIN.names))
+    return np.broadcast_to(rows, (len(rows), *DOMAIN.shape)).reshape(len(rows), -1)
+
+
+def again(entry: Entry) -> Entry:
+    return entry_from_spec(json.loads(json.dumps(entry.to_spec())))
+
+
+@st.composite
+def choices(draw: st.DrawFn, least: int) -> dict[str, str]:
+    names = draw(st.permutations(DOMAIN.names))[: draw(st.integers(least, 3))]
+    return {name: draw(st.sampled_from(sorted(SETS[name]))) for name in names}
+
+
+@settings(max_examples=80, deadline=None)
+@given(choices(2), st.integers(0, 1))
+def test_disjunctions_count_the_records_of_which_one_predicate_holds(chosen: dict, by_last: int) -> None:
+    names = list(chosen)
+    joined = names[: len(names) - (by_last if len(names) == 3 else 0)]
+    within = names[len(joined) :]
+    entry = disjunction(
+        {name: SETS[name][chosen[name]] for name in joined},
+        by={name: SETS[name][chosen[name]] for name in within},
+    )
+    in_order = [n for n in DOMAIN.names if n in joined]
+    expected = []
+    for predicates in itertools.product(*(MEANT[n, chosen[n]] for n in (*in_order, *within))):
+        row = []
+        for record in RECORDS:
+            holds = [
+                record[DOMAIN.index(name)] in allowed
+                for name, allowed in zip((*in_order, *within), predicates, strict=True)
+            ]
+            row.append(float(any(holds[: len(joined)]) and all(holds[len(joined) :])))
+        expected.append(row)
+    for built in (entry, again(entry)):
+        np.testing.assert_array_equal(over_all(only(built)), expected)
+    group = only(entry)
+    assert len(group.content.describe(DOMAIN, group.attributes)) == group.queries == len(expected)
+    assert only(again(entry)).key() == group.key()
+
+
+BOXES = [
+    [{"sex": "female", "age": {"range": [10, 11]}}, {"pay": [0, 25], "sex": "male"}],
+    {"age": 13},
+    [{"sex": ["female", "male"], "age": [10, 11, 12, 13]}],
+    [{"age": 10}, {"age": {"range": [10, 12]}}],
+]
+
+
+def in_boxes(record: tuple[int, int, int]) -> list[bool]:
+    sex, age, pay = record
+    return [(sex == 0 and age <= 11) or (sex == 1 and pay in (0, 25)), age == 13, True, age <= 12]
+
+
+def test_cells_count_the_records_in_a_box() -> None:
+    expected = np.array([in_boxes(record) for record in RECORDS], dtype=float).T
+    for entry in (cells(BOXES), again(cells(BOXES))):
+        np.testing.assert_array_equal(over_all(only(entry)), expected)
+    group = only(cells(BOXES))
+    assert group.content.describe(DOMAIN, group.attributes) == [
+        "sex female and age 10-11 or sex male and pay [0, 10) | [25, 50)",
+        "age 13",
+        "sex female | male and age 10 | 11 | 12 | 13",
+        "age 10 or age 10-12",
+    ]
+
+
+def test_cells_within_predicates_of_another_attribute() -> None:
+    boxes = [[{"sex": "female", "pay": 0}, {"sex": "male", "pay": 10}], {"sex": "male"}]
+    entry = cells(boxes, by={"age": ["total", {"ranges": [[11, 12]]}]})
+    expected = [
+        [float((sex, pay) in asked and age in ages) for sex, age, pay in RECORDS]
+        for asked in ({(0, 0), (1, 10)}, {(1, 0), (1, 10), (1, 25)})
+        for ages in (range(10, 14), (11, 12))
+    ]
+    for built in (entry, again(entry)):
+        np.testing.assert_array_equal(over_all(only(built)), expected)
+    group = only(entry)
+    assert group.name == "sex, age, pay: cells x total + ranges"
+    assert group.content.describe(DOMAIN, group.attributes) == [
+        "(sex female and pay [0, 10) or sex male and pay [10, 25)) and age all",
+        "(sex female and pay [0, 10) or sex male and pay [10, 25)) and age 11-12",
+        "sex male and age all",
+        "sex male and age 11-12",
+    ]
+
+
+def test_dense_within_predicates_is_a_product() -> None:
+    by = {"pay": "prefix", "sex": "identity"}
+    group = only(dense(np.eye(4), ["age"], by=by))
+    same = only(product({"age": "identity", **by}))
+    # the rows of the matrix come first, then the attributes of `by` in domain order
+    order = np.arange(24).reshape(2, 4, 3).transpose(1, 0, 2).ravel()
+    np.testing.assert_array_equal(group.rows(), same.rows()[order])
+    entry = dense([[1, 0, 0, 2], [0, 1, -1, 0]], ["age"], by=by)
+    np.testing.assert_array_equal(only(again(entry)).rows(), only(entry).rows())
+
+
+def test_weights_follow_the_order_that_the_user_wrote() -> None:
+    weights = np.arange(1.0, 13.0)
+    entry = disjunction(
+        {"pay": {"ranges": [[0, 10], [0, 25]]}, "sex": "identity"},
+        by={"age": {"ranges": [[10, 10], [11, 11], [12, 13]]}},
+        weights=weights,
+    )
+    group = only(entry)
+    assert group.attributes == ("sex", "age", "pay")
+    # written: pay, sex, age; in the group: sex, pay (the disjunctions), age
+    np.testing.assert_array_equal(group.query_weights, weights.reshape(2, 2, 3).transpose(1, 0, 2).ravel())
+    texts = group.content.describe(DOMAIN, group.attributes)
+    assert texts[4] == "(sex female or pay [0, 25)) and age 11"
+    assert group.query_weights[4] == weights.reshape(2, 2, 3)[1, 0, 1]
+
+
+def test_names() -> None:
+    assert only(disjunction(age="prefix", sex="identity")).name == "sex, age: identity or prefix"
+    assert only(disjunction(age="prefix", sex="identity", name="mine")).name == "mine"
+    assert only(cells([{"age": 10}])).name == "age: cells"
+
+
+def test_keys_are_equal_for_equal_questions_alone() -> None:
+    first = only(disjunction(age="prefix", sex="identity"))
+    assert first.key() == only(disjunction(sex="identity", age="prefix")).key()
+    assert first.key() != only(disjunction(sex="identity", age="suffix")).key()
+    assert first.key() != only(product(sex="identity", age="prefix")).key()
+    one, two = (only(cells([{"age": 10}], by={"pay": form})).key() for form in ("prefix", "suffix"))
+    assert one != two
+    assert only(cells([{"age": 10}])).key() == only(dense([[1, 0, 0, 0]], ["age"])).key()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: disjunction(age="prefix"), "any: found 1 attribute; expected at least two"),
+        (lambda: disjunction({"age": "prefix"}, age="prefix"), "any.age: found the attribute a second time"),
+        (lambda: disjunction([]), "any: found an empty list"),
+        (lambda: disjunction(agee="prefix", sex="identity"), "any.agee: .*did you mean 'age'"),
+        (lambda: disjunction(sex="identity", age={"matrix": [[0.5, 0, 0, 1]]}), "other than 0 and 1"),
+        (lambda: disjunction(sex="identity", age="prefix", by={"age": "prefix"}), "by.age: found"),
+        (lambda: disjunction(sex="identity", age="prefix", by={"payy": "prefix"}), "by.payy: .*'pay'"),
+        (lambda: disjunction(sex="identity", age="prefix", by=["pay"]), "by: found .*; expected a mapping"),
+        (lambda: cells({"sex": "female"}), "cells: found a mapping"),
+        (lambda: cells([]), "cells: found an empty list"),
+        (lambda: cells([[]]), r"cells\[0\]: found an empty list"),
+        (lambda: cells(["female"]), r"cells\[0\]: found 'female'"),
+        (lambda: cells([{}]), r"cells\[0\]\[0\]: found an empty mapping"),
+        (lambda: cells([{"sex": []}]), r"cells\[0\]\[0\].sex: found an empty list"),
+        (lambda: cells([{"sex": None}]), r"cells\[0\]\[0\].sex: found nothing"),
+        (lambda: cells([{"sex": [["male"]]}]), r"cells\[0\]\[0\].sex: found \['male'\]"),
+        (lambda: cells([{"sex": "femal"}]), r"cells\[0\]\[0\].sex: found 'femal'.*'female'"),
+        (lambda: cells([{"age": 9}]), r"cells\[0\]\[0\].age: found 9; expected a value of 'age'"),
+        (lambda: cells([{"age": {"range": [10, 14]}}]), r"cells\[0\]\[0\].age.range: found \[10, 14\]"),
+        (lambda: cells([{"age": {"range": [10]}}]), r"expected one value of the attribute, a list"),
+        (lambda: cells([{"age": {"ranges": [10, 11]}}]), r"expected one value of the attribute, a list"),
+        (lambda: cells([{"aeg": 9}]), r"cells\[0\]\[0\].aeg: .*did you mean 'age'"),
+        (lambda: dense(np.eye(4), ["age"], by={"age": "identity"}), "by.age: found"),
+        (lambda: cells([{"age": 10}], weights=[1, 2]), "weights: found 2 weights; expected 1"),
+        (lambda: cells([{"age": 10}], by={"sex": "identity"}, weights=[1]), "found 1 weights; expected 2"),
+    ],
+)
+def test_what_is_wrong_is_named(build, message: str) -> None:
+    with pytest.raises(EntryError, match=message):
+        build().expand(DOMAIN)
+
+
+def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (disjunctions, merged_entries, crossed_module):
+        monkeypatch.setattr(module, "MAX_EXPLICIT_ENTRIES", 60)
+    for entry in (
+        disjunction(age="prefix", pay="suffix"),
+        cells([{"age": age, "pay": 0} for age in range(10, 14)] * 2),
+        cells([{"age": 10}], by={"pay": "identity", "sex": "identity"}),
+    ):
+        with pytest.raises(TooLargeError, match=r"the limit is 60 entries\. Use fewer"):
+            entry.expand(DOMAIN)
+
+
+def test_disjunctions_need_predicates() -> None:
+    with pytest.raises(WorkloadError, match="other than 0 and 1"):
+        Disjunctions((Identity(), Matrix(np.array([[2.0]]))), (2, 1))
+
+
+def test_queries_of_a_workload() -> None:
+    workload = Workload(DOMAIN, cells(BOXES, by={}), disjunction(age="prefix", sex=["identity", "total"]))
+    assert workload.queries == 4 + 4 * 3
+    assert math.prod(workload.groups[1].sizes) == 8

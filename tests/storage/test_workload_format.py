@@ -1,0 +1,62 @@
+"""Workloads of every kind of entry come back from an archive as they were."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from matrixdp.domain import Domain
+from matrixdp.queries import Workload, cells, dense, disjunction, families, kway, product
+from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
+from matrixdp.storage.workload_format import read_workload, write_workload
+
+DOMAIN = Domain({"sex": ["female", "male"], "matrix": 4, "weights": {"min": 0, "max": 2}, "dense": 2})
+MATRIX = {"matrix": [[0.1, 0, 0, 1 / 3]]}
+ENTRIES = {
+    "stacks": product(sex=["identity", "total"], matrix=["prefix", MATRIX]),
+    "attributes that are called like keys": product(
+        {"weights": ["identity", "total"], "dense": ["total"], "matrix": MATRIX}, weights=[1, 2, 3, 4]
+    ),
+    "permuted": product(matrix={"permuted": ["range", MATRIX], "seed": 4}),
+    "permuted by a list": product({"weights": {"permuted": "range", "order": [2, 0, 1]}}),
+    "sets by kind": kway(1, {"categorical": ["identity", "total"], "numeric": [{"width": 2}, "total"]}),
+    "one set": kway(1, {"permuted": MATRIX, "seed": 2}, attributes=["matrix"]),
+    "disjunctions": disjunction({"sex": "identity", "weights": "prefix"}, by={"matrix": MATRIX}, weight=2),
+    "cells": cells([[{"sex": "male", "weights": [0, 1]}, {"dense": 0}]], by={"matrix": ["total", MATRIX]}),
+    "a matrix by": dense(np.array([[0.1, 0.7]]), ["dense"], by={"matrix": [MATRIX]}, weights=[3]),
+    "related": families.w_related(DOMAIN, 6, 0.5, attributes=["sex", "matrix"], seed=2),
+    "marginal": families.w_marginal(DOMAIN, 4, seed=2)[0],
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_entries_come_back_the_same(name: str, tmp_path: Path) -> None:
+    workload = Workload(DOMAIN, ENTRIES[name])
+    with ArchiveWriter(tmp_path / "w.mdp") as archive:
+        header = write_workload(workload, archive)
+        archive.close({"format": "workload", "format_version": 1, "workload": header})
+    with ArchiveReader(tmp_path / "w.mdp", "workload", 1) as archive:
+        again = read_workload(archive.header["workload"], archive)
+    assert [entry.to_spec() for entry in again.entries] == [entry.to_spec() for entry in workload.entries]
+    for one, two in zip(workload, again, strict=True):
+        assert (one.name, one.attributes, one.weight, one.key()) == (
+            two.name,
+            two.attributes,
+            two.weight,
+            two.key(),
+        )
+        np.testing.assert_array_equal(one.rows(), two.rows())
+        np.testing.assert_array_equal(one.query_weights, two.query_weights)
+
+
+def test_numbers_are_kept_out_of_the_header(tmp_path: Path) -> None:
+    entries = [
+        ENTRIES[name] for name in ("stacks", "permuted", "disjunctions", "cells", "a matrix by", "related")
+    ]
+    with ArchiveWriter(tmp_path / "w.mdp") as archive:
+        header = write_workload(Workload(DOMAIN, *entries), archive)
+        archive.close({"format": "workload", "format_version": 1})
+    text = json.dumps(header)
+    assert text.count("$array") >= 7
+    assert "0.333" not in text
