@@ -1,29 +1,36 @@
 """Every predicate set against dense brute force."""
 
+from dataclasses import dataclass
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from matrixdp.domain import Bins, Categorical, Integers
+from matrixdp.domain import Attribute, Bins, Categorical, Domain, Integers
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.queries import (
     AllRanges,
     Circular,
+    Group,
     Identity,
     Matrix,
     Permuted,
     Predicates,
     Prefix,
+    ProductGroup,
     Ranges,
     Sets,
     Stacked,
     Suffix,
     Total,
     Width,
+    Workload,
     arrays,
+    predicate_set,
 )
 from matrixdp.queries.permuted import seeded_order
+from matrixdp.selection import select
 
 
 def interval(first: int, last: int, size: int) -> np.ndarray:
@@ -265,3 +272,45 @@ def test_matrix_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "MAX_EXPLICIT_ENTRIES", 3)
     with pytest.raises(TooLargeError, match="4 entries; the limit is 3"):
         Matrix(np.eye(2))
+
+
+class Halves(Predicates):
+    """A family with entries other than 0 and 1 that defines only what it must: half of each value's count."""
+
+    def count(self, size: int) -> int:
+        return size
+
+    def apply(self, matrix: np.ndarray) -> np.ndarray:
+        return 0.5 * matrix
+
+    def describe(self, attribute: Attribute) -> list[str]:
+        return [f"half of {attribute.label(code)}" for code in range(attribute.size)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An entry that asks one predicate set on one attribute."""
+
+    predicates: Predicates
+
+    def expand(self, domain: Domain) -> list[Group]:
+        [name] = domain.names
+        return [ProductGroup("asked", (name,), (self.predicates,), (domain[name].size,))]
+
+    def to_spec(self) -> dict[str, object]:
+        return {}
+
+
+@pytest.mark.parametrize("size", [3, 64, 600])
+def test_errors_of_sets_with_real_entries_are_those_of_their_rows(size: int) -> None:
+    predicates = Halves()
+    np.testing.assert_array_equal(predicates.squares(size), np.full(size, 0.25))
+    workload = Workload(Domain({"age": size}), Asked(predicates))
+    variance = select(workload, mechanism="identity").analysis.variances(workload.groups[0])
+    np.testing.assert_allclose(variance, np.full(size, 0.25), rtol=1e-12)
+
+
+def test_squares_are_summed_over_blocks_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Halves().squares(50)
+    monkeypatch.setattr(predicate_set, "_BLOCK", 350)
+    np.testing.assert_array_equal(Halves().squares(50), whole)

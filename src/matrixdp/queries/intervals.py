@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute
 from matrixdp.errors import WorkloadError
-from matrixdp.queries.predicate_set import Array, Predicates
+from matrixdp.queries.predicate_set import Array, Indicators
 
 __all__ = ["AllRanges", "Circular", "Ranges", "Width"]
 
@@ -39,7 +39,7 @@ def _cumulated(matrix: Array) -> Array:
     return np.vstack([np.zeros((1, matrix.shape[1])), np.cumsum(matrix, axis=0)])
 
 
-class _Intervals(Predicates):
+class _Intervals(Indicators):
     """Sets whose queries are intervals of codes."""
 
     @abstractmethod
@@ -163,7 +163,7 @@ class Ranges(_Intervals):
 
 
 @dataclass(frozen=True)
-class Circular(Predicates):
+class Circular(Indicators):
     """Every interval on a circle: every start with lengths 1 to n, so n * n queries.
 
     The full circle is asked n times, once from every start, so that the Gram matrix is circulant.

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute
 
-__all__ = ["Array", "Predicates"]
+__all__ = ["Array", "Indicators", "Predicates"]
 
 Array = NDArray[np.float64]
+
+#: Entries of the columns that `Predicates.squares` forms at a time.
+_BLOCK = 1 << 22
 
 
 class Predicates(ABC):
@@ -115,8 +118,25 @@ class Predicates(ABC):
         return np.asarray(np.einsum("ij,ij->i", half, self.rows(len(form))))
 
     def squares(self, size: int) -> Array:
-        """Return the sum of squared entries of each query, shape (count,); most sets hold only 0 and 1."""
-        return np.asarray(self.apply(np.ones((size, 1)))[:, 0])
+        """Return the sum of squared entries of each query.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+
+        Returns
+        -------
+        ndarray
+            Shape (count,).
+        """
+        count = self.count(size)
+        width = max(1, _BLOCK // max(count, size))
+        total = np.zeros(count)
+        for first in range(0, size, width):
+            columns = self.apply(np.eye(size, min(width, size - first), -first))
+            total += np.einsum("ij,ij->i", columns, columns)
+        return total
 
     def symmetric(self, size: int) -> tuple[float, float] | None:
         """Return (a, b) if the Gram matrix is known to be a I + b 11', else None.
@@ -143,3 +163,11 @@ class Predicates(ABC):
         WorkloadError
             If it does not fit.
         """
+
+
+class Indicators(Predicates):
+    """Predicate sets whose every query is the count of a set of values: the entries are 0 and 1 alone."""
+
+    def squares(self, size: int) -> Array:
+        """Return the number of values of each query: the squares of 0 and 1 are 0 and 1."""
+        return np.asarray(self.apply(np.ones((size, 1)))[:, 0])

@@ -18,12 +18,13 @@ from matrixdp.domain import Attribute
 from matrixdp.errors import WorkloadError
 from matrixdp.queries.arrays import real_array
 from matrixdp.queries.intervals import AllRanges, Circular, Ranges, Width
-from matrixdp.queries.predicate_set import Array, Predicates
+from matrixdp.queries.predicate_set import Array, Indicators, Predicates
 
 __all__ = [
     "AllRanges",
     "Circular",
     "Identity",
+    "Indicators",
     "Matrix",
     "Predicates",
     "Prefix",
@@ -36,7 +37,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Identity(Predicates):
+class Identity(Indicators):
     """One query for each value.
 
     Examples
@@ -65,7 +66,7 @@ class Identity(Predicates):
 
 
 @dataclass(frozen=True)
-class Total(Predicates):
+class Total(Indicators):
     """One query that counts every value.
 
     Examples
@@ -94,7 +95,7 @@ class Total(Predicates):
 
 
 @dataclass(frozen=True)
-class Prefix(Predicates):
+class Prefix(Indicators):
     """For each value the number of records at or below it, the last being the total.
 
     Examples
@@ -123,7 +124,7 @@ class Prefix(Predicates):
 
 
 @dataclass(frozen=True)
-class Suffix(Predicates):
+class Suffix(Indicators):
     """For each value the number of records at or above it, the first being the total.
 
     Examples
@@ -152,7 +153,7 @@ class Suffix(Predicates):
 
 
 @dataclass(frozen=True)
-class Sets(Predicates):
+class Sets(Indicators):
     """Listed sets of codes.
 
     Parameters
