@@ -5,6 +5,7 @@
     MatrixDPError
     ├── DomainError              an attribute or a value that the domain does not have
     ├── WorkloadError            an empty workload, a bad weight, a query that does not fit its attributes
+    │   └── EntryError           an entry of it that is wrong at a named place
     ├── SpecificationError       a specification file: names the place, what was found, what would be right
     ├── UnsupportedQueryError    a query outside the span of what was measured
     ├── PrivacyError             a budget, a cost or a noise scale that cannot be honoured
@@ -13,25 +14,154 @@
     ├── SourceError              the table cannot be read (never quotes its contents)
     └── StorageError             a saved strategy or release that cannot be written or read back
 
-No message quotes a value that was read from the data.
+No message quotes a value that was read from the data. An error that a user's words caused carries a
+`Problem`: the place, what was found and what would be right, as data; its prose is made here alone.
 """
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Self, final
 
 __all__ = [
     "DomainError",
+    "EntryError",
     "MatrixDPError",
     "NumericalError",
+    "Path",
     "PrivacyError",
+    "Problem",
     "SourceError",
     "SpecificationError",
     "StorageError",
     "TooLargeError",
     "UnsupportedQueryError",
     "WorkloadError",
+    "did_you_mean",
+    "format_place",
+    "within",
 ]
+
+Path = tuple[str | int, ...]
+"""Keys of mappings and positions in lists, from the outside in."""
+
+_PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
+
+
+def format_place(path: Iterable[str | int]) -> str:
+    """Return a place in a specification as text.
+
+    Examples
+    --------
+    >>> format_place(("workload", 2, "product", "age", "ranges", 0))
+    'workload[2].product.age.ranges[0]'
+    >>> format_place(("domain", "hours a week"))
+    "domain['hours a week']"
+    """
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif not text:
+            text = step
+        else:
+            text += f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{step!r}]"
+    return text
+
+
+def did_you_mean(suggestions: Iterable[str]) -> str:
+    """Return the end of a message: the names that may have been meant; empty if there are none."""
+    names = " or ".join(map(repr, suggestions))
+    return f"; did you mean {names}?" if names else ""
+
+
+@final
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with what a user wrote, as data; `str` turns it into prose.
+
+    Parameters
+    ----------
+    path : tuple of str or int
+        Where it stands, as keys and positions from the outside in; empty for the whole.
+    found : str
+        What stands there.
+    expected : str
+        What would be right.
+    suggestions : tuple of str
+        Names that may have been meant, the closest first.
+    position : str, optional
+        Where that is in the user's own text: ``line 12``. A front end fills it in, from the path.
+
+    Examples
+    --------
+    >>> str(Problem(("privacy", "delta"), "1.5", "a number in (0, 1)", position="line 12"))
+    'privacy.delta (line 12): found 1.5; expected a number in (0, 1)'
+    >>> str(Problem(("pairwise",), "'abz'", "affine or abs", ("abs",)))
+    "pairwise: found 'abz'; expected affine or abs; did you mean 'abs'?"
+    """
+
+    path: Path
+    found: str
+    expected: str
+    suggestions: tuple[str, ...] = ()
+    position: str | None = None
+
+    @property
+    def suggestion(self) -> str | None:
+        """The name that was most likely meant, if any."""
+        return self.suggestions[0] if self.suggestions else None
+
+    @property
+    def place(self) -> str:
+        """The path as text."""
+        return format_place(self.path)
+
+    def within(self, *steps: str | int) -> Problem:
+        """Return the problem as seen from outside, where what it is about stands under these steps."""
+        return replace(self, path=(*steps, *self.path))
+
+    def __str__(self) -> str:
+        place = self.place
+        if self.position is not None:
+            place = f"{place} ({self.position})" if place else self.position
+        told = f"found {self.found}; expected {self.expected}{did_you_mean(self.suggestions)}"
+        return f"{place}: {told}" if place else told
 
 
 class MatrixDPError(Exception):
-    """Any error that matrixdp raises on purpose."""
+    """Any error that matrixdp raises on purpose.
+
+    Parameters
+    ----------
+    message : str or Problem
+        What is wrong.
+
+    Attributes
+    ----------
+    problem : Problem or None
+        What is wrong as data, where it is something that a user wrote.
+    """
+
+    problem: Problem | None
+
+    def __init__(self, message: str | Problem = "") -> None:
+        super().__init__(message)
+        self.problem = message if isinstance(message, Problem) else None
+
+    @classmethod
+    def at(cls, path: Path, found: str, expected: str, suggestions: tuple[str, ...] = ()) -> Self:
+        """Return the error of a `Problem`.
+
+        Examples
+        --------
+        >>> str(WorkloadError.at(("kway",), "5", "at most 3"))
+        'kway: found 5; expected at most 3'
+        """
+        return cls(Problem(path, found, expected, suggestions))
 
 
 class DomainError(MatrixDPError, ValueError):
@@ -42,29 +172,12 @@ class WorkloadError(MatrixDPError, ValueError):
     """A workload that cannot be answered as written."""
 
 
+class EntryError(WorkloadError):
+    """A workload entry that is wrong at a named place; always has a `Problem`."""
+
+
 class SpecificationError(MatrixDPError, ValueError):
-    """A specification that is wrong at a named place.
-
-    Parameters
-    ----------
-    place : str
-        Where in the file, as a path: ``workload[2].product.age``.
-    found : str
-        What stands there.
-    expected : str
-        What would be right.
-
-    Examples
-    --------
-    >>> str(SpecificationError("privacy.delta", "1.5", "a number in (0, 1)"))
-    'privacy.delta: found 1.5; expected a number in (0, 1)'
-    """
-
-    def __init__(self, place: str, found: str, expected: str) -> None:
-        super().__init__(f"{place}: found {found}; expected {expected}")
-        self.place = place
-        self.found = found
-        self.expected = expected
+    """A specification, or what a command was given, that is wrong at a named place."""
 
 
 class UnsupportedQueryError(MatrixDPError, ValueError):
@@ -89,3 +202,28 @@ class SourceError(MatrixDPError):
 
 class StorageError(MatrixDPError):
     """A saved strategy or release that cannot be written or read back."""
+
+
+@contextmanager
+def within(*steps: str | int) -> Iterator[None]:
+    """Let errors raised inside tell their place as seen from outside.
+
+    Parameters
+    ----------
+    *steps : str or int
+        Where what is done inside stands.
+
+    Examples
+    --------
+    >>> with within("workload", 0):
+    ...     raise WorkloadError.at(("kway",), "5", "at most 3")
+    Traceback (most recent call last):
+        ...
+    matrixdp.errors.WorkloadError: workload[0].kway: found 5; expected at most 3
+    """
+    try:
+        yield
+    except MatrixDPError as error:
+        if error.problem is None:
+            raise type(error)(f"{format_place(steps)}: {error}") from None
+        raise type(error)(error.problem.within(*steps)) from None

@@ -59,8 +59,8 @@ def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_given_array_refused(value: object, found: str) -> None:
     with pytest.raises(EntryError, match=found) as caught:
         given_array(value, ("product", "age", "matrix"), "a matrix", axes=2)
-    assert caught.value.path == ("product", "age", "matrix")
-    assert "a matrix" in caught.value.expected
+    assert caught.value.problem.path == ("product", "age", "matrix")
+    assert "a matrix" in caught.value.problem.expected
 
 
 def test_real_array_copies() -> None:

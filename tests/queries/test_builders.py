@@ -387,7 +387,8 @@ def test_workload() -> None:
 
 
 def test_describe_value_is_short() -> None:
-    from matrixdp.queries.entry_error import describe_value, format_place
+    from matrixdp.domain.canonical import describe_value
+    from matrixdp.errors import format_place
 
     assert describe_value("a" * 100).endswith("...")
     assert describe_value([[1], 2]) == "a list of 2"

@@ -120,9 +120,9 @@ def test_wrong_forms_name_the_place(name: str) -> None:
     entry, place, found, expected = WRONG[name]
     with pytest.raises(SpecificationError) as caught:
         load_specification(spec(entry))
-    assert caught.value.place == f"workload[0].{place}"
-    assert any(part in caught.value.found for part in found.replace("\\", "").split("|"))
-    assert expected in caught.value.expected
+    assert caught.value.problem.place == f"workload[0].{place}"
+    assert any(part in caught.value.problem.found for part in found.replace("\\", "").split("|"))
+    assert expected in str(caught.value).partition("; expected ")[2]
 
 
 def test_the_schema_knows_the_new_forms() -> None:

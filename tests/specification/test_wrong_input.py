@@ -65,9 +65,9 @@ WRONG = {
 def test_wrong_specifications(text, place, found, expected):
     with pytest.raises(SpecificationError) as caught:
         load_specification(text, require_privacy=True)
-    assert caught.value.place.startswith(place)
-    assert found in caught.value.found
-    assert expected in caught.value.expected
+    assert caught.value.problem.place.startswith(place)
+    assert found in caught.value.problem.found
+    assert expected in str(caught.value).partition("; expected ")[2]
     assert str(caught.value).count("\n") == 0
 
 
@@ -77,7 +77,7 @@ def test_wrong_budgets(name, value):
     delta = ", delta: 1e-6" if name == "epsilon" else ""
     with pytest.raises(SpecificationError) as caught:
         load_specification(DOMAIN + WORKLOAD + f"privacy: {{{name}: {value}{delta}}}\n")
-    assert caught.value.place.startswith(f"privacy.{name}")
+    assert caught.value.problem.place.startswith(f"privacy.{name}")
 
 
 def test_the_core_schema():

@@ -46,7 +46,7 @@ def answer(
     from matrixdp.release import load_release
 
     if as_json and as_csv:
-        raise SpecificationError("--csv", "--json too", "one of the two")
+        raise SpecificationError.at(("--csv",), "--json too", "one of the two")
     entry, base = _entry(query)
     result = load_release(folder, confidence=confidence)
     answers = result.answer(entry, base_path=base)
@@ -80,14 +80,14 @@ def _entry(query: str) -> tuple[Mapping[str, Any], Path]:
         try:
             text = Path(query).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError):
-            raise SpecificationError("query", "a file that cannot be read as text", expected) from None
+            raise SpecificationError.at(("query",), "a file that cannot be read as text", expected) from None
     elif ":" not in query:
-        raise SpecificationError("query", f"{query!r}, which is no file and no entry", expected)
+        raise SpecificationError.at(("query",), f"{query!r}, which is no file and no entry", expected)
     entry = parse_yaml(text).value
     if isinstance(entry, list) and len(entry) == 1:
         entry = entry[0]
     if not isinstance(entry, Mapping):
-        raise SpecificationError("query", f"a {type(entry).__name__}", expected)
+        raise SpecificationError.at(("query",), f"a {type(entry).__name__}", expected)
     return entry, base
 
 

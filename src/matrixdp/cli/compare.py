@@ -113,12 +113,14 @@ def compare(
         return
     _show(rows, picture)
     if all(row.rmse is None for row in rows):
-        raise SpecificationError("--mechanisms", "none that applies, see above", "at least one that applies")
+        raise SpecificationError.at(
+            ("--mechanisms",), "none that applies, see above", "at least one that applies"
+        )
 
 
 def _mechanisms(given: str | None) -> list[str]:
     from matrixdp.cli.comparison import DATA_DEPENDENT
-    from matrixdp.domain.suggestions import closest
+    from matrixdp.domain.suggestions import unknown_name
     from matrixdp.errors import SpecificationError
 
     known = [mechanism.value for mechanism in Mechanism if mechanism is not Mechanism.auto]
@@ -128,9 +130,9 @@ def _mechanisms(given: str | None) -> list[str]:
     names = [name.strip() for name in given.split(",") if name.strip()]
     for name in names:
         if name not in [*known, "auto"]:
-            raise SpecificationError("--mechanisms", repr(name), "a mechanism" + closest(name, known))
+            raise SpecificationError(unknown_name(("--mechanisms",), name, "a mechanism", known))
     if not names:
-        raise SpecificationError("--mechanisms", "nothing", "names separated by commas")
+        raise SpecificationError.at(("--mechanisms",), "nothing", "names separated by commas")
     return list(dict.fromkeys(names))
 
 
@@ -146,7 +148,9 @@ def _check_picture(picture: Path) -> None:
     from matrixdp.errors import SpecificationError, StorageError
 
     if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise SpecificationError("--picture", picture.suffix or "no ending", "a file .png, .svg or .pdf")
+        raise SpecificationError.at(
+            ("--picture",), picture.suffix or "no ending", "a file .png, .svg or .pdf"
+        )
     if not picture.absolute().parent.is_dir():
         raise StorageError(f"{picture}: found no folder to save a file of that name in")
 

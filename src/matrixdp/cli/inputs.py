@@ -28,8 +28,8 @@ def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
     """
     written = load_specification(path, require_privacy=True)
     if written.budget is None:
-        raise SpecificationError(
-            "privacy.least",
+        raise SpecificationError.at(
+            ("privacy", "least"),
             "no budget",
             "a budget, at which errors are shown: {rho: 0.5}, {mu: 1.0} or {epsilon: 1.0, delta: 1.0e-6}",
         )
@@ -47,7 +47,7 @@ def reference_budget(written: Specification) -> Budget:
     if written.budget is not None:
         return written.budget
     if written.least is None:
-        raise SpecificationError("privacy", "nothing", "a budget")
+        raise SpecificationError.at(("privacy",), "nothing", "a budget")
     return written.least.reference()
 
 

@@ -34,12 +34,12 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
         from matplotlib.figure import Figure
         from matplotlib.ticker import NullFormatter, ScalarFormatter
     except ImportError:
-        raise SpecificationError(
-            "--picture", "no matplotlib", "an installation with it: pip install 'matrixdp[pictures]'"
+        raise SpecificationError.at(
+            ("--picture",), "no matplotlib", "an installation with it: pip install 'matrixdp[pictures]'"
         ) from None
     applies = [row for row in rows if row.weighted_rmse is not None]
     if not applies:
-        raise SpecificationError("--picture", "no mechanism that applies", "at least one")
+        raise SpecificationError.at(("--picture",), "no mechanism that applies", "at least one")
     figure = Figure(figsize=(8.0, 1.2 + 0.32 * len(applies)), layout="constrained")
     axes = figure.add_subplot()
     values = [float(row.weighted_rmse or 0.0) for row in applies]

@@ -96,10 +96,10 @@ def release(
     written = load_specification(spec, require_privacy=True)
     level = 0.95 if confidence is None else confidence
     if not 0 < level < 1:
-        raise SpecificationError("--confidence", str(level), "a number above 0 and below 1")
+        raise SpecificationError.at(("--confidence",), str(level), "a number above 0 and below 1")
     path, table_name = (written.data, written.table) if data is None else (data, table)
     if path is None:
-        raise SpecificationError("data", "nothing", "the path of a table, here or by --data")
+        raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
     open_source(str(path), table_name=table_name)
     with Reporter() as reporter, staged_folder(out, force=force) as folder:
         chosen = _strategy(written, strategy, mechanism, noise, objective, sub_solver, reporter)

@@ -2,12 +2,20 @@
 
 import math
 import numbers
+from collections.abc import Mapping
 
 import numpy as np
 
 from matrixdp.errors import DomainError
 
-__all__ = ["canonical_text", "finite_number", "float_of_text", "number_text", "whole_number"]
+__all__ = [
+    "canonical_text",
+    "describe_value",
+    "finite_number",
+    "float_of_text",
+    "number_text",
+    "whole_number",
+]
 
 LARGEST_INTEGER = 2**53 - 1
 """Integers up to here are told apart by floating point, so that every engine reads them alike."""
@@ -136,3 +144,36 @@ def finite_number(value: object, what: str) -> float:
         if math.isfinite(number):
             return number + 0.0  # the negative zero becomes the positive one
     raise DomainError(f"{what} must be a finite number; found {value!r}")
+
+
+def describe_value(value: object) -> str:
+    """Return a short text of a value that a user wrote, as a specification would write it.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+
+    Examples
+    --------
+    >>> [describe_value(value) for value in (None, True, 0.5, "age", [0, 200], {"min": 0})]
+    ['nothing (null)', 'true', '0.5', "'age'", '[0, 200]', 'a mapping with the keys min']
+    """
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 60 else f"{value[:60]!r}..."
+    if isinstance(value, int | float | np.integer | np.floating):
+        text = format(value)
+        return text if len(text) <= 40 else f"{text[:40]}..."
+    if isinstance(value, Mapping):
+        keys = ", ".join(str(key) for key in list(value)[:8])
+        return f"a mapping with the keys {keys}" if value else "an empty mapping"
+    if isinstance(value, list | tuple):
+        if not value:
+            return "an empty list"
+        short = len(value) <= 4 and not any(isinstance(item, list | tuple | Mapping) for item in value)
+        return f"[{', '.join(map(describe_value, value))}]" if short else f"a list of {len(value)}"
+    return f"a value of type {type(value).__name__}"

@@ -3,23 +3,29 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["closest"]
+from matrixdp.errors import Path, Problem, did_you_mean
+
+__all__ = ["closest", "nearest", "unknown_name"]
+
+
+def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that may have been meant, at most three, the closest first.
+
+    Examples
+    --------
+    >>> nearest("aeg", ["age", "sex"]), nearest("income", ["age", "sex"])
+    (('age',), ())
+    """
+    names = list(candidates)
+    close = get_close_matches(name, names, n=3, cutoff=0.6)
+    if not close:
+        lowered = {candidate.lower(): candidate for candidate in names}
+        close = [lowered[match] for match in get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
+    return tuple(close)
 
 
 def closest(name: str, candidates: Iterable[str]) -> str:
     """Return the end of a message: the names that are close to `name`, else the names that exist.
-
-    Parameters
-    ----------
-    name : str
-        The public name that was not found.
-    candidates : iterable of str
-        The public names that exist.
-
-    Returns
-    -------
-    str
-        A clause that starts with a semicolon.
 
     Examples
     --------
@@ -29,12 +35,38 @@ def closest(name: str, candidates: Iterable[str]) -> str:
     "; there are 'age', 'sex'"
     """
     names = list(candidates)
-    close = get_close_matches(name, names, n=3, cutoff=0.6)
-    if not close:
-        lowered = {candidate.lower(): candidate for candidate in names}
-        close = [lowered[match] for match in get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
-    if close:
-        return f"; did you mean {' or '.join(repr(match) for match in close)}?"
+    return did_you_mean(nearest(name, names)) or _listing(names)
+
+
+def unknown_name(
+    path: Path, name: str, expected: str, candidates: Iterable[str], found: str | None = None
+) -> Problem:
+    """Return the problem of a name that does not exist.
+
+    Parameters
+    ----------
+    path : tuple of str or int
+        Where it stands.
+    name : str
+        The public name.
+    expected : str
+        What it should name.
+    candidates : iterable of str
+        The public names that exist.
+    found : str, optional
+        What to say was found, if not the name.
+
+    Examples
+    --------
+    >>> str(unknown_name(("by", "aeg"), "aeg", "an attribute of the domain", ["age", "sex"]))
+    "by.aeg: found 'aeg'; expected an attribute of the domain; did you mean 'age'?"
+    """
+    names = list(candidates)
+    close = nearest(name, names)
+    return Problem(path, found or repr(name), expected + ("" if close else _listing(names)), close)
+
+
+def _listing(names: list[str]) -> str:
     listed = ", ".join(repr(candidate) for candidate in names[:10])
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return f"; there are {listed}{more}" if listed else "; there are none"

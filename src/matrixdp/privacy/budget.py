@@ -12,7 +12,7 @@ __all__ = ["NEIGHBOURS", "Budget"]
 
 NEIGHBOURS = ("add_remove", "replace")
 
-_EXPECTED = "expected exactly one of rho, mu, or epsilon (with delta, or alone for pure differential privacy)"
+_EXPECTED = "exactly one of rho, mu, or epsilon (with delta, or alone for pure differential privacy)"
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -92,12 +92,12 @@ class Budget:
         ]
         if len(given) != 1:
             if not given and delta is not None:
-                raise PrivacyError("budget.delta: found delta without epsilon; " + _EXPECTED)
-            raise PrivacyError(f"budget: found {' and '.join(given) or 'none'}; {_EXPECTED}")
+                raise PrivacyError.at(("budget", "delta"), "delta without epsilon", _EXPECTED)
+            raise PrivacyError.at(("budget",), " and ".join(given) or "none", _EXPECTED)
         if delta is not None and given != ["epsilon"]:
-            raise PrivacyError(f"budget.delta: found delta with {given[0]}; {_EXPECTED}")
+            raise PrivacyError.at(("budget", "delta"), f"delta with {given[0]}", _EXPECTED)
         if not isinstance(neighbours, str) or neighbours not in NEIGHBOURS:
-            raise PrivacyError("budget.neighbours: found something else; expected add_remove or replace")
+            raise PrivacyError.at(("budget", "neighbours"), "something else", "add_remove or replace")
         kind = "rho" if rho is not None else "mu" if mu is not None else "pure" if delta is None else "approx"
         values = {
             "kind": kind,

@@ -47,11 +47,10 @@ class LeastBudget:
 
     def __post_init__(self) -> None:
         if self.kind not in BUDGET_KINDS:
-            raise PrivacyError(f"budget.least: found {self.kind!r}; expected {' or '.join(BUDGET_KINDS)}")
+            raise PrivacyError.at(("budget", "least"), repr(self.kind), " or ".join(BUDGET_KINDS))
         if self.delta is not None and self.kind != "epsilon":
-            raise PrivacyError(
-                f"budget.delta: found one with least {self.kind}; expected it with least epsilon alone"
-            )
+            found = f"one with least {self.kind}"
+            raise PrivacyError.at(("budget", "delta"), found, "it with least epsilon alone")
         self.reference()
 
     @staticmethod

@@ -1,10 +1,10 @@
 """Workloads: what is asked of a table, as query groups over a public domain."""
 
+from matrixdp.errors import EntryError
 from matrixdp.queries import families
 from matrixdp.queries.builders import dense, kway, marginals, pairwise, product
 from matrixdp.queries.crossed import Crossed
 from matrixdp.queries.disjunctions import CellSets, Disjunctions
-from matrixdp.queries.entry_error import EntryError
 from matrixdp.queries.groups import (
     MAX_EXPLICIT_ENTRIES,
     AbsoluteDifferences,

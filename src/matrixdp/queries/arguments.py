@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from matrixdp.domain.suggestions import closest
+from matrixdp.domain.canonical import describe_value
+from matrixdp.domain.suggestions import nearest
+from matrixdp.errors import EntryError, Path
 from matrixdp.queries.arrays import given_array
-from matrixdp.queries.entry_error import EntryError, Path, describe_value
 from matrixdp.queries.entry_options import Options
 from matrixdp.queries.predicate_form import PredicateForm
 
@@ -46,7 +47,7 @@ def sequence_of(value: object, path: Path, expected: str) -> list[object]:
     """
     if isinstance(value, list | tuple | range | np.ndarray):
         return list(value)
-    raise EntryError(path, describe_value(value), expected)
+    raise EntryError.at(path, describe_value(value), expected)
 
 
 def number_of_attributes(value: object, path: Path) -> int:
@@ -65,7 +66,7 @@ def number_of_attributes(value: object, path: Path) -> int:
         If it is not an integer of at least 0.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise EntryError(path, describe_value(value), "a number of attributes, an integer of at least 0")
+        raise EntryError.at(path, describe_value(value), "a number of attributes, an integer of at least 0")
     return int(value)
 
 
@@ -88,9 +89,9 @@ def which_marginals(which: object) -> tuple[tuple[int, ...], tuple[tuple[str, ..
         return (number_of_attributes(which, path),), ()
     items = sequence_of(which, path, expected)
     if not items:
-        raise EntryError(path, "an empty list", expected)
+        raise EntryError.at(path, "an empty list", expected)
     if any(isinstance(item, str) for item in items):
-        raise EntryError(path, describe_value(items), "a list of lists: [[first, second], ...]")
+        raise EntryError.at(path, describe_value(items), "a list of lists: [[first, second], ...]")
     if isinstance(items[0], list | tuple):
         listed = (attribute_names(item, (*path, position)) for position, item in enumerate(items))
         return (), tuple(names or () for names in listed)
@@ -117,9 +118,9 @@ def attribute_names(value: object, path: Path) -> tuple[str, ...] | None:
     names: list[str] = []
     for position, name in enumerate(sequence_of(value, path, "a list of attributes")):
         if not isinstance(name, str):
-            raise EntryError((*path, position), describe_value(name), "the name of an attribute")
+            raise EntryError.at((*path, position), describe_value(name), "the name of an attribute")
         if name in names:
-            raise EntryError((*path, position), f"{name!r} a second time", "each attribute once")
+            raise EntryError.at((*path, position), f"{name!r} a second time", "each attribute once")
         names.append(str(name))
     return tuple(names)
 
@@ -140,7 +141,7 @@ def cell_limit(value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise EntryError(("max_cells",), describe_value(value), "an integer of at least 1")
+        raise EntryError.at(("max_cells",), describe_value(value), "an integer of at least 1")
     return int(value)
 
 
@@ -169,13 +170,13 @@ def predicate_forms(
     ['age', 'sex']
     """
     if not isinstance(written, Mapping):
-        raise EntryError(path, describe_value(written), "a mapping of attributes to predicate sets")
+        raise EntryError.at(path, describe_value(written), "a mapping of attributes to predicate sets")
     forms: dict[str, PredicateForm] = {}
     for attribute, form in [*written.items(), *(more or {}).items()]:
         if not isinstance(attribute, str):
-            raise EntryError(path, f"the key {describe_value(attribute)}", "the name of an attribute")
+            raise EntryError.at(path, f"the key {describe_value(attribute)}", "the name of an attribute")
         if attribute in forms:
-            raise EntryError((*path, attribute), "the attribute a second time", "each attribute once")
+            raise EntryError.at((*path, attribute), "the attribute a second time", "each attribute once")
         forms[attribute] = PredicateForm.parse(form, (*path, attribute))
     return forms
 
@@ -197,16 +198,16 @@ def predicates_by_kind(written: object) -> PredicateForm | Mapping[str, Predicat
     if not isinstance(written, Mapping):
         return PredicateForm.parse(written, path)
     if not written:
-        raise EntryError(path, "an empty mapping", "predicate sets for categorical, numeric or both")
+        raise EntryError.at(path, "an empty mapping", "predicate sets for categorical, numeric or both")
     if not any(key in _KINDS for key in written):
         key = str(next(iter(written)))
-        ending = closest(key, _KINDS)
-        if "did you mean" in ending:
-            raise EntryError(path, f"the key {key!r}", "categorical or numeric" + ending)
+        close = nearest(key, _KINDS)
+        if close:
+            raise EntryError.at(path, f"the key {key!r}", "categorical or numeric", close)
         return PredicateForm.parse(written, path)
     for key in written:
         if key not in _KINDS:
-            raise EntryError(path, f"the key {describe_value(key)}", "categorical or numeric")
+            raise EntryError.at(path, f"the key {describe_value(key)}", "categorical or numeric")
     identity = PredicateForm("identity")
     return {
         kind: PredicateForm.parse(written[kind], (*path, kind)) if kind in written else identity
@@ -233,26 +234,26 @@ def entry_options(weight: object, weights: object, name: object) -> Options:
     """
     expected = "a finite number above 0"
     if isinstance(weight, bool) or not isinstance(weight, int | float | np.integer | np.floating):
-        raise EntryError(("weight",), describe_value(weight), expected)
+        raise EntryError.at(("weight",), describe_value(weight), expected)
     try:
         factor = float(weight)
     except OverflowError:
         factor = math.inf
     if not (math.isfinite(factor) and factor > 0):
-        raise EntryError(("weight",), describe_value(weight), expected)
+        raise EntryError.at(("weight",), describe_value(weight), expected)
     if name is not None and (not isinstance(name, str) or not name.strip()):
-        raise EntryError(("name",), describe_value(name), "text that is not empty")
+        raise EntryError.at(("name",), describe_value(name), "text that is not empty")
     array = None
     if weights is not None:
         array = given_array(weights, ("weights",), "a finite number above 0 for each query").ravel()
         if not (array > 0).all():
-            raise EntryError(
+            raise EntryError.at(
                 ("weights",), "a weight that is 0 or negative", "numbers above 0, one for each query"
             )
         with np.errstate(over="ignore", under="ignore"):
             joint = array * factor
         if not (np.isfinite(joint).all() and (joint > 0).all()):
-            raise EntryError(
+            raise EntryError.at(
                 ("weights",), "a weight that overflows or vanishes with `weight`", "numbers within range"
             )
     return Options(factor, array, name)

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.queries.entry_error import EntryError, describe_value
-from matrixdp.queries.entry_error import Path as EntryPath
+from matrixdp.domain.canonical import describe_value
+from matrixdp.errors import EntryError, TooLargeError, WorkloadError
+from matrixdp.errors import Path as EntryPath
 
 __all__ = ["MAX_EXPLICIT_ENTRIES", "given_array", "load_array", "real_array"]
 
@@ -53,7 +53,7 @@ def real_array(values: object, what: str) -> Array:
     except (TypeError, ValueError, OverflowError):
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf":
-        raise WorkloadError(f"{what}: found {type(values).__name__}; expected an array of real numbers")
+        raise WorkloadError.at((what,), type(values).__name__, "an array of real numbers")
     if array.size > MAX_EXPLICIT_ENTRIES:
         raise TooLargeError(f"{what}: {array.size} entries; the limit is {MAX_EXPLICIT_ENTRIES}")
     result = np.asarray(array, dtype=float) + 0.0
@@ -94,16 +94,15 @@ def load_array(path: str | os.PathLike[str]) -> Array:
     """
     file = Path(path)
     if not file.is_file():
-        raise WorkloadError(f"{file}: found no such file; expected a NumPy file (.npy)")
+        raise WorkloadError.at((str(file),), "no such file", "a NumPy file (.npy)")
     try:
         with file.open("rb") as stream:
             if stream.read(6) != b"\x93NUMPY":
                 raise ValueError("not a NumPy file")
         array = np.load(file, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError, SyntaxError):
-        raise WorkloadError(
-            f"{file}: found a file that cannot be read as NumPy; expected an array of real numbers (.npy)"
-        ) from None
+        found = "a file that cannot be read as NumPy"
+        raise WorkloadError.at((str(file),), found, "an array of real numbers (.npy)") from None
     return real_array(array, str(file))
 
 
@@ -142,21 +141,19 @@ def given_array(value: object, path: EntryPath, expected: str, axes: int | None 
         try:
             array = load_array(value)
         except WorkloadError as error:
-            found = str(error).partition(": found ")[2].partition("; expected ")[0]
-            raise EntryError(
-                path, f"{found} at {os.fspath(value)}", f"a NumPy file (.npy) with {expected}"
-            ) from None
+            found = f"{error.problem.found if error.problem else error} at {os.fspath(value)}"
+            raise EntryError.at(path, found, f"a NumPy file (.npy) with {expected}") from None
     elif isinstance(value, np.ndarray | list | tuple):
         try:
             array = real_array(value, "array")
         except WorkloadError:
-            raise EntryError(
+            raise EntryError.at(
                 path, "entries that are not real numbers, or rows of unequal length", expected
             ) from None
     else:
-        raise EntryError(path, describe_value(value), f"a NumPy file (.npy) or an array, {expected}")
+        raise EntryError.at(path, describe_value(value), f"a NumPy file (.npy) or an array, {expected}")
     if array.ndim != (array.ndim if axes is None else axes) or 0 in array.shape:
-        raise EntryError(path, f"an array of shape {array.shape}", expected)
+        raise EntryError.at(path, f"an array of shape {array.shape}", expected)
     if not np.isfinite(array).all():
-        raise EntryError(path, "an array with an entry that is NaN or infinite", expected)
+        raise EntryError.at(path, "an array with an entry that is NaN or infinite", expected)
     return array

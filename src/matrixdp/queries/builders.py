@@ -9,7 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from matrixdp.domain.suggestions import closest
+from matrixdp.domain.canonical import describe_value
+from matrixdp.domain.suggestions import nearest
+from matrixdp.errors import EntryError
 from matrixdp.queries.arguments import (
     attribute_names,
     cell_limit,
@@ -22,7 +24,6 @@ from matrixdp.queries.arguments import (
 )
 from matrixdp.queries.arrays import given_array
 from matrixdp.queries.entries import CombinationsEntry, ProductEntry
-from matrixdp.queries.entry_error import EntryError, describe_value
 from matrixdp.queries.explicit_entries import DenseEntry, PairwiseEntry
 from matrixdp.queries.predicate_form import PredicateForm
 
@@ -81,7 +82,7 @@ def marginals(
     """
     numbers, listed = which_marginals(which)
     if listed and attributes is not None:
-        raise EntryError(
+        raise EntryError.at(
             ("attributes",),
             "attributes with listed marginals",
             "`attributes` with numbers of attributes alone",
@@ -154,7 +155,7 @@ def kway(
         )
     )
     if not numbers:
-        raise EntryError(("kway",), "an empty list", "at least one number of attributes")
+        raise EntryError.at(("kway",), "an empty list", "at least one number of attributes")
     return CombinationsEntry(
         "kway",
         numbers,
@@ -258,12 +259,8 @@ def pairwise(
     [('age, hours: affine', 214)]
     """
     if not isinstance(kind, str) or kind not in _PAIRWISE:
-        ending = closest(kind, _PAIRWISE) if isinstance(kind, str) else ""
-        raise EntryError(
-            ("pairwise",),
-            describe_value(kind),
-            "affine or abs" + (ending if "did you mean" in ending else ""),
-        )
+        close = nearest(kind, _PAIRWISE) if isinstance(kind, str) else ()
+        raise EntryError.at(("pairwise",), describe_value(kind), "affine or abs", close)
     return PairwiseEntry(
         kind, attribute_names(attributes, ("attributes",)), entry_options(weight, weights, name)
     )
@@ -316,6 +313,6 @@ def dense(
     """
     names = attribute_names(attributes, ("attributes",))
     if not names:
-        raise EntryError(("attributes",), describe_value(attributes), "a list of at least one attribute")
+        raise EntryError.at(("attributes",), describe_value(attributes), "a list of at least one attribute")
     array = given_array(matrix, ("dense",), "a finite matrix with a row for each query", axes=2)
     return DenseEntry(array, names, predicate_forms(by or {}, ("by",)), entry_options(weight, weights, name))

@@ -12,9 +12,8 @@ from itertools import product
 import numpy as np
 
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import TooLargeError
+from matrixdp.errors import EntryError, TooLargeError
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
-from matrixdp.queries.entry_error import EntryError
 from matrixdp.queries.entry_options import Options, domain_order, find_attribute
 from matrixdp.queries.groups import DenseGroup, Rows
 from matrixdp.queries.predicate_form import PredicateForm
@@ -152,7 +151,7 @@ def merged_group(
     others = [find_attribute(domain, name, ("by", name)) for name in by]
     for name in by:
         if name in merged:
-            raise EntryError(("by", name), "an attribute of the queries themselves", "other attributes")
+            raise EntryError.at(("by", name), "an attribute of the queries themselves", "other attributes")
     sets = [form.on(a, ("by", a.name)) for a, form in zip(others, by.values(), strict=True)]
     order = domain_order(domain, tuple(by))
     together = sorted([*attributes, *others], key=lambda attribute: domain.index(attribute.name))

@@ -12,8 +12,7 @@ from itertools import combinations
 from typing import Literal, final
 
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import TooLargeError
-from matrixdp.queries.entry_error import EntryError, Path
+from matrixdp.errors import EntryError, Path, TooLargeError
 from matrixdp.queries.entry_options import MAX_GROUPS, Options, domain_order, find_attribute, narrowed
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicate_form import PredicateForm
@@ -123,7 +122,7 @@ class CombinationsEntry:
 
     def _kept(self, chosen: list[_Chosen], smallest: int) -> None:
         if not chosen:
-            raise EntryError(
+            raise EntryError.at(
                 ("max_cells",),
                 f"{self.max_cells}, which leaves nothing",
                 f"at least {smallest}, the smallest asked for",
@@ -146,7 +145,7 @@ class CombinationsEntry:
         attributes = narrowed(domain, self.attributes)
         for position, number in enumerate(self.numbers):
             if number > len(attributes):
-                raise EntryError(
+                raise EntryError.at(
                     (self.key,) if len(self.numbers) == 1 else (self.key, position),
                     f"{number} attributes at a time",
                     f"at most {len(attributes)}, the number of attributes to combine",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import final
 
 from matrixdp.domain import Attribute, Domain
-from matrixdp.domain.suggestions import closest
-from matrixdp.queries.entry_error import EntryError, Path
+from matrixdp.domain.suggestions import unknown_name
+from matrixdp.errors import EntryError, Path
 from matrixdp.queries.predicate_set import Array
 
 __all__ = ["MAX_GROUPS", "Options", "domain_order", "find_attribute", "narrowed"]
@@ -74,7 +74,7 @@ class Options:
             return None
         queries = math.prod(counts)
         if self.weights.size != queries:
-            raise EntryError(
+            raise EntryError.at(
                 ("weights",), f"{self.weights.size} weights", f"{queries}, one for each query of the group"
             )
         return self.weights.reshape(tuple(counts)).transpose(tuple(order)).ravel()
@@ -88,7 +88,7 @@ class Options:
             If the entry stands for several groups.
         """
         if self.weights is not None and groups != 1:
-            raise EntryError(
+            raise EntryError.at(
                 ("weights",),
                 f"weights for an entry that stands for {groups} groups",
                 "`weights` with one group alone; `weight` holds for all groups of an entry",
@@ -113,7 +113,7 @@ def find_attribute(domain: Domain, name: str, path: Path) -> Attribute:
         If there is no attribute of that name.
     """
     if name not in domain:
-        raise EntryError(path, repr(name), "an attribute of the domain" + closest(name, domain.names))
+        raise EntryError(unknown_name(path, name, "an attribute of the domain", domain.names))
     return domain[name]
 
 

@@ -12,9 +12,8 @@ from itertools import combinations
 from typing import Literal, final
 
 from matrixdp.domain import Domain
-from matrixdp.errors import TooLargeError
+from matrixdp.errors import EntryError, Path, TooLargeError
 from matrixdp.queries.crossed import merged_group
-from matrixdp.queries.entry_error import EntryError, Path
 from matrixdp.queries.entry_options import MAX_GROUPS, Options, domain_order, find_attribute, narrowed
 from matrixdp.queries.groups import AbsoluteDifferences, DenseGroup, Group, MatrixRows, Sums
 from matrixdp.queries.predicate_form import PredicateForm, by_spec
@@ -62,14 +61,14 @@ class PairwiseEntry:
             chosen = tuple(attribute for attribute in chosen if attribute.numeric)
         for position, name in enumerate(self.attributes or ()):
             if not domain[name].numeric:
-                raise EntryError(
+                raise EntryError.at(
                     ("attributes", position),
                     f"{name!r}, which lists categories",
                     "a numeric attribute: one given by min and max, edges, bins or a size",
                 )
         if len(chosen) < 2:
             path: Path = ("pairwise",) if self.attributes is None else ("attributes",)
-            raise EntryError(path, f"{len(chosen)} numeric attributes", "at least 2")
+            raise EntryError.at(path, f"{len(chosen)} numeric attributes", "at least 2")
         pairs = math.comb(len(chosen), 2)
         if pairs > MAX_GROUPS:
             raise TooLargeError(
@@ -143,7 +142,7 @@ class DenseEntry:
         sizes = tuple(attribute.size for attribute in attributes)
         rows, columns = self.matrix.shape
         if columns != math.prod(sizes):
-            raise EntryError(
+            raise EntryError.at(
                 ("dense",),
                 f"a matrix of {columns} columns",
                 f"{math.prod(sizes)}, one for each cell of {', '.join(self.attributes)}",

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from matrixdp.domain.canonical import describe_value
+from matrixdp.errors import EntryError, Path
 from matrixdp.queries.arguments import entry_options, predicate_forms
-from matrixdp.queries.entry_error import EntryError, Path, describe_value
 from matrixdp.queries.merged_entries import CellsEntry, Condition, DisjunctionEntry, Span
 
 __all__ = ["cells", "disjunction"]
@@ -67,7 +68,7 @@ def disjunction(
     """
     forms = predicate_forms({} if attributes is None else attributes, ("any",), predicates)
     if len(forms) < 2:
-        raise EntryError(
+        raise EntryError.at(
             ("any",),
             f"{len(forms)} attribute{'s' * (not forms)}",
             "at least two to join by OR; `product` asks about one",
@@ -119,40 +120,40 @@ def cells(
     array([[1., 0., 0., 1.]])
     """
     if isinstance(queries, Mapping | str) or not isinstance(queries, Iterable):
-        raise EntryError(("cells",), describe_value(queries), "a list of queries, each a list of boxes")
+        raise EntryError.at(("cells",), describe_value(queries), "a list of queries, each a list of boxes")
     found = []
     for row, written in enumerate(queries):
         boxes = [written] if isinstance(written, Mapping) else written
         if isinstance(boxes, str) or not isinstance(boxes, Iterable):
-            raise EntryError(("cells", row), describe_value(boxes), "a box, or a list of boxes")
+            raise EntryError.at(("cells", row), describe_value(boxes), "a box, or a list of boxes")
         found.append(tuple(_box(box, row, place) for place, box in enumerate(boxes)))
         if not found[-1]:
-            raise EntryError(("cells", row), "an empty list", "at least one box")
+            raise EntryError.at(("cells", row), "an empty list", "at least one box")
     if not found:
-        raise EntryError(("cells",), "an empty list", "at least one query")
+        raise EntryError.at(("cells",), "an empty list", "at least one query")
     return CellsEntry(tuple(found), predicate_forms(by or {}, ("by",)), entry_options(weight, weights, name))
 
 
 def _box(written: object, row: int, place: int) -> Mapping[str, Condition]:
     if not isinstance(written, Mapping) or not written:
-        raise EntryError(
+        raise EntryError.at(
             ("cells", row, place), describe_value(written), "a mapping of attributes to values, {sex: female}"
         )
     box: dict[str, Condition] = {}
     for name, value in written.items():
         path: Path = ("cells", row, place, str(name))
         if not isinstance(name, str):
-            raise EntryError(path, f"the key {describe_value(name)}", "the name of an attribute")
+            raise EntryError.at(path, f"the key {describe_value(name)}", "the name of an attribute")
         if isinstance(value, Mapping):
             ends = value.get("range")
             if set(value) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
-                raise EntryError(path, describe_value(value), _VALUES)
+                raise EntryError.at(path, describe_value(value), _VALUES)
             low, high = _scalars(ends, path)
             box[name] = Span(low, high)
             continue
         box[name] = _scalars(list(value) if isinstance(value, _LISTS) else [value], path)
         if not box[name]:
-            raise EntryError(path, "an empty list", _VALUES)
+            raise EntryError.at(path, "an empty list", _VALUES)
     return box
 
 
@@ -160,5 +161,5 @@ def _scalars(values: Iterable[object], path: Path) -> tuple[object, ...]:
     plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     for value in plain:
         if not isinstance(value, str | bool | int | float):
-            raise EntryError(path, describe_value(value), _VALUES)
+            raise EntryError.at(path, describe_value(value), _VALUES)
     return plain

@@ -13,11 +13,11 @@ from typing import final
 import numpy as np
 
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import DomainError, TooLargeError, WorkloadError
+from matrixdp.domain.canonical import describe_value
+from matrixdp.errors import DomainError, EntryError, Path, TooLargeError, WorkloadError
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
 from matrixdp.queries.crossed import merged_group
 from matrixdp.queries.disjunctions import CellSets, Disjunctions
-from matrixdp.queries.entry_error import EntryError, Path, describe_value
 from matrixdp.queries.entry_options import Options, domain_order, find_attribute
 from matrixdp.queries.groups import Group
 from matrixdp.queries.predicate_form import PredicateForm, by_spec
@@ -87,7 +87,7 @@ class DisjunctionEntry:
         try:
             content = Disjunctions(tuple(sets[position] for position in order), sizes)
         except WorkloadError:
-            raise EntryError(
+            raise EntryError.at(
                 ("any",), "a predicate with entries other than 0 and 1", "sets of values, joined by OR"
             ) from None
         text = " or ".join(texts)
@@ -193,7 +193,7 @@ def _allowed(attribute: Attribute, condition: Condition, path: Path) -> tuple[Ar
         try:
             first, last = attribute.code_range(low, high)
         except DomainError as error:
-            raise EntryError(
+            raise EntryError.at(
                 (*path, "range"), describe_value([low, high]), f"a range of {attribute.name!r} ({error})"
             ) from None
         found[first : last + 1] = 1.0
@@ -204,6 +204,6 @@ def _allowed(attribute: Attribute, condition: Condition, path: Path) -> tuple[Ar
             codes.append(attribute.code_of(value))
         except DomainError as error:
             expected = f"a value of {attribute.name!r} ({error})"
-            raise EntryError(path, describe_value(value), expected) from None
+            raise EntryError.at(path, describe_value(value), expected) from None
     found[codes] = 1.0
     return found, " | ".join(attribute.label(code) for code in codes)

@@ -12,10 +12,10 @@ from typing import Self, final
 import numpy as np
 
 from matrixdp.domain import Attribute, Bins, Categorical
-from matrixdp.domain.suggestions import closest
-from matrixdp.errors import DomainError
+from matrixdp.domain.canonical import describe_value
+from matrixdp.domain.suggestions import nearest
+from matrixdp.errors import DomainError, EntryError, Path
 from matrixdp.queries.arrays import given_array
-from matrixdp.queries.entry_error import EntryError, Path, describe_value
 from matrixdp.queries.permuted import Permuted, seeded_order
 from matrixdp.queries.predicates import (
     AllRanges,
@@ -112,25 +112,23 @@ class PredicateForm:
             return written
         if isinstance(written, str):
             if written not in NAMED_PREDICATES:
-                close = closest(written, (*NAMED_PREDICATES, *_KEYS)) if written else ""
-                ending = close if "did you mean" in close else ""
-                raise EntryError(path, describe_value(written), _EVERY_FORM + ending)
+                close = nearest(written, (*NAMED_PREDICATES, *_KEYS))
+                raise EntryError.at(path, describe_value(written), _EVERY_FORM, close)
             return cls(written)
         if isinstance(written, list | tuple) and written:
             for position, item in enumerate(written):
                 if isinstance(item, list | tuple):
-                    raise EntryError((*path, position), describe_value(item), _FORMS)
+                    raise EntryError.at((*path, position), describe_value(item), _FORMS)
             return cls("stack", tuple(cls.parse(item, (*path, i)) for i, item in enumerate(written)))
         if not isinstance(written, Mapping):
-            raise EntryError(path, describe_value(written), _EVERY_FORM)
+            raise EntryError.at(path, describe_value(written), _EVERY_FORM)
         if "permuted" in written:
             return cls("permuted", _parse_permuted(written, path))
         keys = list(written)
         if len(keys) != 1 or keys[0] not in _KEYS:
             wrong = [key for key in keys if key not in _KEYS]
-            close = closest(str(wrong[0]), _KEYS) if wrong else ""
-            ending = close if "did you mean" in close else ""
-            raise EntryError(path, describe_value(written), _EVERY_FORM + ending)
+            close = nearest(str(wrong[0]), _KEYS) if wrong else ()
+            raise EntryError.at(path, describe_value(written), _EVERY_FORM, close)
         kind, value = keys[0], written[keys[0]]
         return cls(kind, _PARSERS[kind](value, (*path, kind)))
 
@@ -179,7 +177,7 @@ class PredicateForm:
         if isinstance(self.content, Matrix):
             columns = self.content.matrix.shape[1]
             if columns != attribute.size:
-                raise EntryError(
+                raise EntryError.at(
                     path,
                     f"a matrix of {columns} columns",
                     f"{attribute.size}, one for each value of the attribute",
@@ -196,7 +194,7 @@ class PredicateForm:
             return Permuted(self.content.form.on(attribute, path), order)
         width = Width(self.content)
         if width.width > attribute.size:
-            raise EntryError(path, str(width.width), f"at most {attribute.size}, the attribute's size")
+            raise EntryError.at(path, str(width.width), f"at most {attribute.size}, the attribute's size")
         return width
 
 
@@ -221,7 +219,7 @@ def _order_on(order: int | tuple[object, ...], attribute: Attribute, path: Path)
         return seeded_order(attribute.size, order)
     codes = _codes_of(order, attribute, path)
     if len(codes) != attribute.size:
-        raise EntryError(path, f"{len(codes)} values", f"each of the {attribute.size} values once")
+        raise EntryError.at(path, f"{len(codes)} values", f"each of the {attribute.size} values once")
     return codes
 
 
@@ -232,7 +230,7 @@ def _ranges_on(items: tuple[tuple[object, ...], ...], attribute: Attribute, path
             intervals.append(attribute.code_range(low, high))
         except DomainError as error:
             found = describe_value([low, high])
-            raise EntryError((*path, position), found, f"{_range_of(attribute)} ({error})") from None
+            raise EntryError.at((*path, position), found, f"{_range_of(attribute)} ({error})") from None
     return Ranges(tuple(intervals))
 
 
@@ -247,9 +245,9 @@ def _codes_of(values: tuple[object, ...], attribute: Attribute, path: Path) -> t
         try:
             code = attribute.code_of(value)
         except DomainError as error:
-            raise EntryError(where, found, f"{_value_of(attribute)} ({error})") from None
+            raise EntryError.at(where, found, f"{_value_of(attribute)} ({error})") from None
         if code in codes:
-            raise EntryError(where, f"{found} again", "each value once in a set")
+            raise EntryError.at(where, f"{found} again", "each value once in a set")
         codes[code] = None
     return tuple(codes)
 
@@ -275,7 +273,7 @@ def _value_of(attribute: Attribute) -> str:
 
 def _parse_width(value: object, path: Path) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise EntryError(path, describe_value(value), "an integer of at least 1, the number of values")
+        raise EntryError.at(path, describe_value(value), "an integer of at least 1, the number of values")
     return int(value)
 
 
@@ -283,7 +281,7 @@ def _parse_list(value: object, path: Path, expected: str) -> list[tuple[object, 
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, list | tuple) or not value:
-        raise EntryError(path, describe_value(value), f"a list of at least one {expected}")
+        raise EntryError.at(path, describe_value(value), f"a list of at least one {expected}")
     expected = f"a {expected}"
     return [_parse_values(item, (*path, position), expected) for position, item in enumerate(value)]
 
@@ -291,10 +289,10 @@ def _parse_list(value: object, path: Path, expected: str) -> list[tuple[object, 
 def _parse_values(value: object, path: Path, expected: str) -> tuple[object, ...]:
     item = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(item, list | tuple | range):
-        raise EntryError(path, describe_value(item), expected)
+        raise EntryError.at(path, describe_value(item), expected)
     for place, member in enumerate(item):
         if not isinstance(member, str | bool | int | float | np.generic):
-            raise EntryError((*path, place), describe_value(member), "one value of the attribute")
+            raise EntryError.at((*path, place), describe_value(member), "one value of the attribute")
     return tuple(m.item() if isinstance(m, np.generic) else m for m in item)
 
 
@@ -302,7 +300,9 @@ def _parse_ranges(value: object, path: Path) -> tuple[tuple[object, ...], ...]:
     items = _parse_list(value, path, "range [first, last]")
     for position, item in enumerate(items):
         if len(item) != 2:
-            raise EntryError((*path, position), describe_value(item), "a range [first, last] of two values")
+            raise EntryError.at(
+                (*path, position), describe_value(item), "a range [first, last] of two values"
+            )
     return tuple(items)
 
 
@@ -312,7 +312,7 @@ def _parse_sets(value: object, path: Path) -> tuple[tuple[object, ...], ...]:
 
 def _parse_permuted(written: Mapping[object, object], path: Path) -> _PermutedForm:
     if len(written) != 2 or not ("seed" in written or "order" in written):
-        raise EntryError(
+        raise EntryError.at(
             path,
             describe_value(written),
             "{permuted: set, seed: 1} or {permuted: set, order: [value, ...]}, each value once",
@@ -322,7 +322,7 @@ def _parse_permuted(written: Mapping[object, object], path: Path) -> _PermutedFo
         return _PermutedForm(form, _parse_values(written["order"], (*path, "order"), "a list of all values"))
     seed = written["seed"]
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise EntryError((*path, "seed"), describe_value(seed), "an integer")
+        raise EntryError.at((*path, "seed"), describe_value(seed), "an integer")
     return _PermutedForm(form, int(seed))
 
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from numbers import Real
 
-from matrixdp.domain.suggestions import closest
-from matrixdp.queries.entry_error import EntryError, describe_value
+from matrixdp.domain.canonical import describe_value
+from matrixdp.domain.suggestions import unknown_name
+from matrixdp.errors import EntryError
 from matrixdp.queries.workload import Workload
 
 __all__ = ["EVERY_GROUP", "group_targets"]
@@ -51,22 +52,18 @@ def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[floa
         position += count
     found: list[float | None] = [None] * len(workload)
     if not isinstance(targets, Mapping):
-        raise EntryError(("targets",), describe_value(targets), "{group: standard error, ...}")
+        raise EntryError.at(("targets",), describe_value(targets), "{group: standard error, ...}")
     if not targets:
-        raise EntryError(("targets",), "none", "{group: standard error, ...}")
+        raise EntryError.at(("targets",), "none", "{group: standard error, ...}")
     for name, target in targets.items():
         if isinstance(target, bool) or not isinstance(target, Real):
-            raise EntryError(("targets", name), describe_value(target), "a number above 0, in records")
+            raise EntryError.at(("targets", name), describe_value(target), "a number above 0, in records")
         if not (math.isfinite(target) and target > 0):
-            raise EntryError(("targets", name), repr(target), "a finite number above 0, in records")
+            raise EntryError.at(("targets", name), repr(target), "a finite number above 0, in records")
         if name not in places and name != EVERY_GROUP:
-            raise EntryError(
-                ("targets", name),
-                "no query group of that name",
-                "a group's name as `select --all` shows it, the name of an entry, or "
-                + EVERY_GROUP
-                + closest(name, list(places)),
-            )
+            expected = f"a group's name as `select --all` shows it, the name of an entry, or {EVERY_GROUP}"
+            found_name = "no query group of that name"
+            raise EntryError(unknown_name(("targets", name), name, expected, places, found_name))
         for place in places.get(name, []):
             known = found[place]
             found[place] = float(target) if known is None else min(known, float(target))

@@ -77,7 +77,7 @@ class Release:
     def __post_init__(self) -> None:
         given = self.confidence
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
-            raise SpecificationError("confidence", f"{given}", "a number above 0 and below 1")
+            raise SpecificationError.at(("confidence",), f"{given}", "a number above 0 and below 1")
         if self.workload.domain != self.measurement.plan.domain:
             raise WorkloadError("workload: found another domain than that of the measurement")
 

@@ -2,13 +2,11 @@
 
 from matrixdp.specification.load import Specification, entry_from_spec, json_schema, load_specification
 from matrixdp.specification.models import DEFAULT_MAX_RECORDS
-from matrixdp.specification.place_error import PlaceError
 from matrixdp.specification.yaml_text import Document, parse_yaml
 
 __all__ = [
     "DEFAULT_MAX_RECORDS",
     "Document",
-    "PlaceError",
     "Specification",
     "entry_from_spec",
     "json_schema",

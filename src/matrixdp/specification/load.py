@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
 from pydantic import ValidationError
 
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
+from matrixdp.domain.canonical import describe_value
+from matrixdp.errors import EntryError, SpecificationError, TooLargeError, WorkloadError, within
+from matrixdp.errors import Path as Place
 from matrixdp.privacy import Budget, LeastBudget
-from matrixdp.queries.entry_error import EntryError, describe_value, format_place
-from matrixdp.queries.entry_error import Path as Place
 from matrixdp.queries.targets import group_targets
 from matrixdp.queries.workload import Entry, Workload
 from matrixdp.specification.models import SpecificationModel
@@ -27,7 +27,6 @@ from matrixdp.specification.parts import (
     out_of_domain_from,
     plain,
 )
-from matrixdp.specification.place_error import PlaceError
 from matrixdp.specification.translation import first_problem
 from matrixdp.specification.yaml_text import Document, parse_yaml
 
@@ -125,16 +124,16 @@ def load_specification(
     """
     if isinstance(source, Mapping):
         base = Path.cwd() if base_path is None else Path(base_path).resolve()
-        with _placed({}):
+        with _refused({}):
             return _specification(plain(source), None, base, require_privacy)
     if isinstance(source, str) and "\n" in source:
         document = parse_yaml(source)
         base = Path.cwd() if base_path is None else Path(base_path).resolve()
-        with _placed(document.lines):
+        with _refused(document.lines):
             return _specification(document.value, None, base, require_privacy)
     path = Path(source).expanduser().resolve()
     document = _read(path)
-    with _placed(document.lines):
+    with _refused(document.lines):
         return _specification(document.value, path, path.parent, require_privacy)
 
 
@@ -169,14 +168,8 @@ def entry_from_spec(
     >>> entry_from_spec({"kway": 2, "predicates": "prefix"}).to_spec()
     {'kway': [2], 'predicates': 'prefix'}
     """
-    try:
+    with _refused({}), within(place):
         return entry_from(plain(written), Path(base_path).resolve())
-    except EntryError as error:
-        inner = format_place(error.path)
-        joint = "." if inner and not inner.startswith("[") else ""
-        raise SpecificationError(f"{place}{joint}{inner}", error.found, error.expected) from None
-    except TooLargeError as error:
-        raise TooLargeError(f"{place}: {error}") from None
 
 
 def json_schema() -> dict[str, Any]:
@@ -196,31 +189,36 @@ def _read(path: Path) -> Document:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise SpecificationError(str(path), "no such file", "a specification file (YAML)") from None
+        raise SpecificationError.at((str(path),), "no such file", "a specification file (YAML)") from None
     except UnicodeDecodeError:
-        raise SpecificationError(str(path), "text that is not UTF-8", "a YAML file in UTF-8") from None
+        raise SpecificationError.at((str(path),), "text that is not UTF-8", "a YAML file in UTF-8") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "a name that is not a path"
-        raise SpecificationError(str(path), f"a file that cannot be read ({reason})", "a YAML file") from None
+        found = f"a file that cannot be read ({reason})"
+        raise SpecificationError.at((str(path),), found, "a YAML file") from None
     return parse_yaml(text)
 
 
 @contextmanager
-def _placed(lines: Mapping[Place, int]) -> Iterator[None]:
+def _refused(lines: Mapping[Place, int]) -> Iterator[None]:
     """Turn errors inside parts into errors of the specification, with the line where it is known."""
     try:
         yield
     except EntryError as error:
-        path = error.path
+        problem = error.problem
+        if problem is None:
+            raise
+        path = problem.path
         while path not in lines and path:
             path = path[:-1]
-        place = format_place(error.path) or "the specification"
-        raise PlaceError(place, error.found, error.expected, lines.get(path)) from None
+        position = f"line {lines[path]}" if path in lines else None
+        place = problem.path or ("the specification",)
+        raise SpecificationError(replace(problem, path=place, position=position)) from None
 
 
 def _specification(value: object, path: Path | None, base: Path, require_privacy: bool) -> Specification:
     if not isinstance(value, Mapping):
-        raise EntryError((), describe_value(value), "a mapping with the keys domain, workload and privacy")
+        raise EntryError.at((), describe_value(value), "a mapping with the keys domain, workload and privacy")
     try:
         model = SpecificationModel.model_validate(value)
     except ValidationError as error:
@@ -231,7 +229,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     workload = _workload(domain, entries)
     privacy = value.get("privacy")
     if privacy is None and require_privacy:
-        raise EntryError(("privacy",), "nothing", _BUDGETS)
+        raise EntryError.at(("privacy",), "nothing", _BUDGETS)
     targets, least = _targets(workload, value.get("targets"), privacy)
     budget = None if privacy is None or privacy.get("least") is not None else budget_from(privacy)
     document: dict[str, object] = {key: value[key] for key in ("data", "table") if value.get(key) is not None}
@@ -264,22 +262,14 @@ def _targets(
     """Return the targets and which budget is made least for them."""
     if written is None:
         if privacy is not None and privacy.get("least") is not None:
-            raise EntryError(("privacy", "least"), "no targets", "it beside targets: {group: standard error}")
+            raise EntryError.at(
+                ("privacy", "least"), "no targets", "it beside targets: {group: standard error}"
+            )
         return {}, None
     group_targets(workload, written)
     if privacy is None:
-        raise EntryError(("privacy",), "nothing", "{least: rho} beside targets, or a budget not to exceed")
+        raise EntryError.at(("privacy",), "nothing", "{least: rho} beside targets, or a budget not to exceed")
     return {name: float(target) for name, target in written.items()}, least_budget_from(privacy)
-
-
-def _entry(written: object, position: int, base: Path) -> Entry:
-    place: Place = ("workload", position)
-    try:
-        return entry_from(written, base)
-    except EntryError as error:
-        raise EntryError((*place, *error.path), error.found, error.expected) from None
-    except TooLargeError as error:
-        raise TooLargeError(f"{format_place(place)}: {error}") from None
 
 
 def _workload(domain: Domain, entries: list[Entry]) -> Workload:
@@ -287,15 +277,11 @@ def _workload(domain: Domain, entries: list[Entry]) -> Workload:
         return Workload(domain, *entries)
     except (WorkloadError, TooLargeError):
         for position, entry in enumerate(entries):
-            _expand(domain, entry, ("workload", position))
+            with within("workload", position):
+                entry.expand(domain)
         raise
 
 
-def _expand(domain: Domain, entry: Entry, place: Place) -> None:
-    """Raise the error of an entry with its place."""
-    try:
-        entry.expand(domain)
-    except EntryError as error:
-        raise EntryError((*place, *error.path), error.found, error.expected) from None
-    except TooLargeError as error:
-        raise TooLargeError(f"{format_place(place)}: {error}") from None
+def _entry(written: object, position: int, base: Path) -> Entry:
+    with within("workload", position):
+        return entry_from(written, base)

@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from matrixdp.domain.suggestions import closest
+from matrixdp.domain.suggestions import nearest
 from matrixdp.specification import schemas
 
 __all__ = [
@@ -97,8 +97,7 @@ def _attribute_form(written: object) -> str | None:
 
 
 def _meant(key: str) -> str:
-    ending = closest(key, _ATTRIBUTE_KEYS)
-    return ending.split("'")[1] if "did you mean" in ending else key
+    return next(iter(nearest(key, _ATTRIBUTE_KEYS)), key)
 
 
 AttributeForm = Annotated[

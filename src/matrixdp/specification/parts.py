@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from matrixdp.domain import Attribute, Domain, OutOfDomain, attribute_from_spec, canonical_text
-from matrixdp.domain.suggestions import closest
-from matrixdp.errors import DomainError, PrivacyError
+from matrixdp.domain.canonical import describe_value
+from matrixdp.domain.suggestions import unknown_name
+from matrixdp.errors import DomainError, EntryError, PrivacyError
+from matrixdp.errors import Path as Place
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import builders, merged_builders
-from matrixdp.queries.entry_error import EntryError, describe_value
-from matrixdp.queries.entry_error import Path as Place
 from matrixdp.queries.workload import Entry
 from matrixdp.specification.models import MODELS, entry_kind
 from matrixdp.specification.translation import first_problem, unknown_entry
@@ -51,7 +52,7 @@ def plain(value: object, place: Place = ()) -> object:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise EntryError(place, f"the key {describe_value(key)}", "text as a key")
+                raise EntryError.at(place, f"the key {describe_value(key)}", "text as a key")
         return {key: plain(item, (*place, key)) for key, item in value.items()}
     if isinstance(value, list | tuple | range):
         return [plain(item, (*place, position)) for position, item in enumerate(value)]
@@ -59,7 +60,7 @@ def plain(value: object, place: Place = ()) -> object:
         return str(value)
     if hasattr(value, "tolist"):
         return plain(value.tolist(), place)
-    raise EntryError(place, describe_value(value), "a mapping, a list, text, a number, true or false")
+    raise EntryError.at(place, describe_value(value), "a mapping, a list, text, a number, true or false")
 
 
 def domain_from(spec: Mapping[str, object]) -> Domain:
@@ -89,14 +90,14 @@ def _attribute(name: str, form: object, place: Place) -> Attribute:
     elif isinstance(form, Mapping) and "edges" in form:
         for position, (before, after) in enumerate(pairwise(form["edges"])):
             if not before < after:
-                raise EntryError(
+                raise EntryError.at(
                     (*place, "edges", position + 1),
                     describe_value(after),
                     f"a number above {describe_value(before)}, the edge before it; bins must not overlap",
                 )
     elif isinstance(form, Mapping) and not form["min"] < form["max"] + ("bins" not in form):
         least = "above" if "bins" in form else "of at least"
-        raise EntryError(
+        raise EntryError.at(
             (*place, "max"),
             describe_value(form["max"]),
             f"a number {least} {describe_value(form['min'])}, the min",
@@ -104,8 +105,7 @@ def _attribute(name: str, form: object, place: Place) -> Attribute:
     try:
         return attribute_from_spec(name, form)
     except DomainError as error:
-        expected, _, _ = str(error).partition("; found ")
-        raise EntryError(place, describe_value(form), f"a valid attribute ({expected})") from None
+        raise EntryError.at(place, describe_value(form), f"a valid attribute ({error})") from None
 
 
 def _check_categories(categories: list[object], place: Place) -> None:
@@ -114,9 +114,11 @@ def _check_categories(categories: list[object], place: Place) -> None:
         try:
             text = canonical_text(category)
         except DomainError as error:
-            raise EntryError((*place, position), describe_value(category), f"a category ({error})") from None
+            raise EntryError.at(
+                (*place, position), describe_value(category), f"a category ({error})"
+            ) from None
         if text in seen:
-            raise EntryError(
+            raise EntryError.at(
                 (*place, position), f"{describe_value(category)} a second time", "each category once"
             )
         seen.add(text)
@@ -146,13 +148,13 @@ def out_of_domain_from(domain: Domain, spec: object) -> OutOfDomain:
     for name, rule in spec.items() if isinstance(spec, Mapping) else ():
         place: Place = ("out_of_domain", name)
         if name not in domain:
-            raise EntryError(place, repr(name), "an attribute of the domain" + closest(name, domain.names))
+            raise EntryError(unknown_name(place, name, "an attribute of the domain", domain.names))
         if isinstance(rule, Mapping):
             try:
                 domain[name].code_of(rule["other"])
             except DomainError as error:
                 expected = f"a value of {name!r} ({error})"
-                raise EntryError((*place, "other"), describe_value(rule["other"]), expected) from None
+                raise EntryError.at((*place, "other"), describe_value(rule["other"]), expected) from None
     return OutOfDomain.from_spec(domain, spec)
 
 
@@ -200,7 +202,7 @@ def least_budget_from(spec: Mapping[str, object]) -> LeastBudget:
         return LeastBudget.within(budget_from(spec))
     for key in ("rho", "mu", "epsilon"):
         if spec.get(key) is not None:
-            raise EntryError(
+            raise EntryError.at(
                 ("privacy", key), f"{key} beside least", "one of them: least, or a budget not to exceed"
             )
     given = {"kind" if key == "least" else key: value for key, value in spec.items()}
@@ -213,10 +215,9 @@ def _budget_errors() -> Iterator[None]:
     try:
         yield
     except PrivacyError as error:
-        place, _, rest = str(error).partition(": found ")
-        found, _, expected = rest.partition("; expected ")
-        key = place.removeprefix("budget").removeprefix(".")
-        raise EntryError(("privacy", key) if key else ("privacy",), found, expected) from None
+        if error.problem is None:
+            raise
+        raise EntryError(replace(error.problem, path=("privacy", *error.problem.path[1:]))) from None
 
 
 def entry_from(written: object, base_path: Path) -> Entry:
@@ -253,11 +254,11 @@ def entry_from(written: object, base_path: Path) -> Entry:
     main = given.pop(kind)
     if kind == "product":
         if not isinstance(main, Mapping):
-            raise EntryError((kind,), describe_value(main), "a mapping of attributes to predicate sets")
+            raise EntryError.at((kind,), describe_value(main), "a mapping of attributes to predicate sets")
         return builders.product(main, **given)  # type: ignore[arg-type]  # checked by the builder
     if kind == "any":
         if not isinstance(main, Mapping):
-            raise EntryError((kind,), describe_value(main), "a mapping of attributes to predicate sets")
+            raise EntryError.at((kind,), describe_value(main), "a mapping of attributes to predicate sets")
         return merged_builders.disjunction(main, **given)  # type: ignore[arg-type]  # checked by the builder
     builder = getattr(merged_builders if kind == "cells" else builders, kind)
     entry: Entry = builder(main, **given)

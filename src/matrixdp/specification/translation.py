@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from matrixdp.domain.suggestions import closest
-from matrixdp.queries.entry_error import EntryError, Path, describe_value
+from matrixdp.domain.canonical import describe_value
+from matrixdp.domain.suggestions import nearest
+from matrixdp.errors import EntryError, Path
 from matrixdp.specification.models import ENTRY_KINDS, MODELS, PrivacyModel, SpecificationModel
 
 __all__ = ["first_problem", "unknown_entry"]
@@ -76,10 +77,10 @@ def unknown_entry(written: object) -> EntryError:
 
     Examples
     --------
-    >>> "..." + unknown_entry({"kwya": 3}).expected[-23:]
-    "...; did you mean 'kway'?"
+    >>> unknown_entry({"kwya": 3}).problem.suggestion
+    'kway'
     """
-    return EntryError((), describe_value(written), ENTRY_FORMS + _meant(written, ENTRY_KINDS))
+    return EntryError.at((), describe_value(written), ENTRY_FORMS, _meant(written, ENTRY_KINDS))
 
 
 def _translate(detail: ErrorDetails, root: type[BaseModel]) -> EntryError:
@@ -91,13 +92,12 @@ def _translate(detail: ErrorDetails, root: type[BaseModel]) -> EntryError:
         return _unknown_key(path, str(loc[-1]), _model_at(loc[:-1], root))
     if kind == "missing":
         key = str(loc[-1])
-        return EntryError(path, "nothing", _REQUIRED.get(key, f"a value: `{key}` is required"))
-    return EntryError(path, describe_value(value), _expected(kind, context, value, path))
+        return EntryError.at(path, "nothing", _REQUIRED.get(key, f"a value: `{key}` is required"))
+    suggestions = _meant(value, ENTRY_KINDS) if kind == "entry_form" else ()
+    return EntryError.at(path, describe_value(value), _expected(kind, context, path), suggestions)
 
 
-def _expected(kind: str, context: Mapping[str, Any], value: object, path: Path) -> str:
-    if kind == "entry_form":
-        return ENTRY_FORMS + _meant(value, ENTRY_KINDS)
+def _expected(kind: str, context: Mapping[str, Any], path: Path) -> str:
     if kind == "literal_error":
         return str(context["expected"]).replace("'", "")
     if kind == "greater_than_equal":
@@ -107,25 +107,19 @@ def _expected(kind: str, context: Mapping[str, Any], value: object, path: Path) 
     return _EXPECTED.get(kind, "a value of another kind")
 
 
-def _meant(value: object, keys: tuple[str, ...]) -> str:
-    if isinstance(value, Mapping):
-        for key in value:
-            ending = closest(str(key), keys)
-            if "did you mean" in ending:
-                return ending
-    return ""
+def _meant(value: object, keys: tuple[str, ...]) -> tuple[str, ...]:
+    close = (nearest(str(key), keys) for key in value) if isinstance(value, Mapping) else ()
+    return next((names for names in close if names), ())
 
 
 def _unknown_key(path: Path, key: str, model: type[BaseModel]) -> EntryError:
     names = sorted(model.model_fields, key=lambda name: name not in ENTRY_KINDS)
     if key in ENTRY_KINDS and model in MODELS.values():
         kind = next(name for name in names if name in ENTRY_KINDS)
-        return EntryError(
+        return EntryError.at(
             path, f"the key {key!r} beside {kind!r}", "one kind an entry; make them two entries"
         )
-    ending = closest(key, names)
-    suggestion = ending if "did you mean" in ending else ""
-    return EntryError(path, f"the unknown key {key!r}", f"one of {', '.join(names)}{suggestion}")
+    return EntryError.at(path, f"the unknown key {key!r}", f"one of {', '.join(names)}", nearest(key, names))
 
 
 _TAG_POSITIONS = {"domain": (2,), "workload": (2,), "out_of_domain": (1, 3)}

@@ -20,8 +20,8 @@ from yaml.reader import Reader
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
-from matrixdp.errors import SpecificationError
-from matrixdp.queries.entry_error import Path, describe_value, format_place
+from matrixdp.domain.canonical import describe_value
+from matrixdp.errors import Path, Problem, SpecificationError
 
 __all__ = ["Document", "parse_yaml"]
 
@@ -113,21 +113,21 @@ def parse_yaml(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(part for part in (error.context, error.problem) if part)
-        raise SpecificationError(
-            _at(mark), f"text that is not YAML ({problem})", "one YAML document"
+        raise SpecificationError.at(
+            (_at(mark),), f"text that is not YAML ({problem})", "one YAML document"
         ) from None
     except yaml.YAMLError as error:
         found = f"text that is not YAML ({str(error).splitlines()[0]})"
-        raise SpecificationError("the file", found, "one YAML document") from None
+        raise SpecificationError.at(("the file",), found, "one YAML document") from None
     except RecursionError:
-        raise SpecificationError("the file", "values nested too deeply", "a flatter document") from None
+        raise SpecificationError.at(("the file",), "values nested too deeply", "a flatter document") from None
     builder = _Builder()
     if node is None:
         return Document(None, {(): 1})
     try:
         return Document(builder.build(node, ()), builder.lines)
     except RecursionError:
-        raise SpecificationError("the file", "values nested too deeply", "a flatter document") from None
+        raise SpecificationError.at(("the file",), "values nested too deeply", "a flatter document") from None
 
 
 def _at(mark: yaml.Mark | None) -> str:
@@ -144,8 +144,8 @@ class _Builder:
     def build(self, node: Node, path: Path) -> object:
         self.lines[path] = node.start_mark.line + 1
         if len(self.lines) > MAX_NODES:
-            raise SpecificationError(
-                "the file", f"more than {MAX_NODES} values", "fewer; large arrays go in .npy files"
+            raise SpecificationError.at(
+                ("the file",), f"more than {MAX_NODES} values", "fewer; large arrays go in .npy files"
             )
         if id(node) in self._open:
             raise self._error(
@@ -205,5 +205,4 @@ class _Builder:
 
     @staticmethod
     def _error(node: Node, path: Path, found: str, expected: str) -> SpecificationError:
-        place, at = format_place(path), _at(node.start_mark)
-        return SpecificationError(f"{place} ({at})" if place else at, found, expected)
+        return SpecificationError(Problem(path, found, expected, position=_at(node.start_mark)))
