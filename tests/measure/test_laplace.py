@@ -11,7 +11,7 @@ from matrixdp.errors import PrivacyError, StorageError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
 from matrixdp.measure.measurement import measure
-from matrixdp.plan import Block, ErrorAnalysis, Part, Plan
+from matrixdp.plan import Block, Direct, ErrorAnalysis, Local, Part, Pooled
 from matrixdp.plan.estimates import Estimates
 from matrixdp.privacy import Budget
 from matrixdp.sources import open_source
@@ -28,10 +28,10 @@ def plan(kind, noise="laplace"):
     one = Part(("a",), (Block(("a",), IdentityMatrix(4)),), 8.0)
     whole = Part(("a", "b"), (Block(("a",), TALL), Block(("b",), IdentityMatrix(3))), 2.0 * (2 * 80) ** 2)
     if kind == "direct":
-        return Plan(DOMAIN, (Part(whole.attributes, whole.blocks, 2.0 * 80**2),), None, noise)
+        return Direct(DOMAIN, (Part(whole.attributes, whole.blocks, 2.0 * 80**2),), noise)
     if kind == "pooled":
-        return Plan(DOMAIN, (Part(("a", "b"), both, 8.0), one), None, noise, "pooled")
-    return Plan(DOMAIN, (whole, one), None, noise, "local")
+        return Pooled(DOMAIN, (Part(("a", "b"), both, 8.0), one), noise)
+    return Local(DOMAIN, (whole, one), noise)
 
 
 @pytest.mark.parametrize("kind", ["direct", "pooled", "local"])
@@ -102,7 +102,7 @@ def test_measurements_are_saved_whole(kind, tmp_path):
     save_measurement(tmp_path / "m.mdp", measured, WORKLOAD)
     again, _ = load_measurement(tmp_path / "m.mdp")
     assert again.plan.noise == "laplace"
-    assert again.plan.reconstruction == kind
+    assert again.plan.kind == kind
     assert again.authorization == measured.authorization
     for left, right in zip(again.values, measured.values, strict=True):
         np.testing.assert_array_equal(left, right)

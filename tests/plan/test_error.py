@@ -6,7 +6,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix
-from matrixdp.plan import Block, Part, Plan
+from matrixdp.plan import Block, Direct, Part, Split
 from matrixdp.selection import select
 
 DOMAIN = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"]})
@@ -54,7 +54,7 @@ def test_multiplied_rows():
     assert part.squared_sensitivity == int((multipliers**2).max())
     from matrixdp.plan import ErrorAnalysis
 
-    analysis = ErrorAnalysis(Plan(DOMAIN, (part,), None))
+    analysis = ErrorAnalysis(Direct(DOMAIN, (part,), "gaussian"))
     group = mdp.Workload(DOMAIN, mdp.marginals([["a", "b"]])).groups[0]
     np.testing.assert_allclose(analysis.variances(group), (2.0 / multipliers**2).ravel())
     assert analysis.covariance(group, 3, group, 3) == pytest.approx(2.0 / multipliers.ravel()[3] ** 2)
@@ -77,7 +77,7 @@ def test_parts_that_measure_nothing_cannot_be_made():
     with pytest.raises(PrivacyError, match="nothing is measured"):
         Part(("a",), (Block(("a",), CenteredMatrix(1)),), 1.0)
     with pytest.raises(PrivacyError, match="measures nothing"):
-        Plan(DOMAIN, (), None)
+        Direct(DOMAIN, (), "gaussian")
     with pytest.raises(PrivacyError, match="multiplier below 1"):
         Part(("a",), (Block(("a",), IdentityMatrix(5)),), 1.0, np.zeros(5, dtype=np.int64))
 
@@ -87,4 +87,4 @@ def test_parts_must_cover_their_marginal():
         Part(("a", "b"), (Block(("a",), IdentityMatrix(5)),), 1.0)
     part = Part(("a",), (Block(("a",), IdentityMatrix(5)),), 1.0)
     with pytest.raises(NumericalError, match="one part for each marginal"):
-        Plan(DOMAIN, (part, part), {})
+        Split(DOMAIN, (part, part), "gaussian", {})

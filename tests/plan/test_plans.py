@@ -8,7 +8,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
-from matrixdp.plan import Block, ErrorAnalysis, Part, Plan, residual_weights
+from matrixdp.plan import Block, Direct, ErrorAnalysis, Local, Part, Pooled, Split, residual_weights
 from matrixdp.plan.estimates import Estimates
 from matrixdp.queries import ProductGroup, Total
 
@@ -39,10 +39,10 @@ def plans(noise):
     pooled = tuple(identity(names, v) for names, v in [(("a", "b"), 4.0), (("b", "c"), 7.0), (("a",), 5.0)])
     local = (tall, weighted, total, identity(("a",), 11.0), only_total, identity(("a",), 2.0))
     return {
-        "direct": Plan(DOMAIN, (tall,), None, noise),
-        "split": Plan(DOMAIN, (total, centered, identity(("b",), 2.0)), weights, noise),
-        "pooled": Plan(DOMAIN, pooled, None, noise, "pooled"),
-        "local": Plan(DOMAIN, local, None, noise, "local"),
+        "direct": Direct(DOMAIN, (tall,), noise),
+        "split": Split(DOMAIN, (total, centered, identity(("b",), 2.0)), noise, weights),
+        "pooled": Pooled(DOMAIN, pooled, noise),
+        "local": Local(DOMAIN, local, noise),
     }
 
 
@@ -186,7 +186,7 @@ def test_zero_queries_have_no_variance_under_local_plans():
 def test_attributes_of_one_value_can_be_pooled():
     domain = mdp.Domain({"a": 3, "one": ["only"]})
     blocks = (Block(("a",), IdentityMatrix(3)), Block(("one",), IdentityMatrix(1)))
-    plan = Plan(domain, (Part(("a", "one"), blocks, 1.0),), None, "gaussian", "pooled")
+    plan = Pooled(domain, (Part(("a", "one"), blocks, 1.0),), "gaussian")
     workload = mdp.Workload(domain, mdp.marginals([0, 1, 2]))
     assert ErrorAnalysis(plan).variances(workload.groups[0]) == pytest.approx([3.0])
     answers = Estimates(plan, [np.array([1.0, 2.0, 4.0])]).answers(workload.groups[-1])
@@ -195,14 +195,25 @@ def test_attributes_of_one_value_can_be_pooled():
 
 def test_plans_that_make_no_sense_are_refused():
     one = identity(("a",), 1.0)
-    with pytest.raises(NumericalError):
-        Plan(DOMAIN, (one, one), None)
-    with pytest.raises(NumericalError):
-        Plan(DOMAIN, (one, one), None, "gaussian", "pooled")
-    with pytest.raises(NumericalError):
-        Plan(DOMAIN, (Part(("b",), (Block(("b",), TALL),), 1.0),), None, "gaussian", "pooled")
+    with pytest.raises(NumericalError, match="one part"):
+        Direct(DOMAIN, (one, one), "gaussian")
+    with pytest.raises(NumericalError, match="one part for each marginal"):
+        Pooled(DOMAIN, (one, one), "gaussian")
+    with pytest.raises(NumericalError, match="identities"):
+        Pooled(DOMAIN, (Part(("b",), (Block(("b",), TALL),), 1.0),), "gaussian")
     with pytest.raises(PrivacyError, match="noise"):
-        Plan(DOMAIN, (one,), None, "uniform")
+        Direct(DOMAIN, (one,), "uniform")
+    weights = {name: residual_weights(DOMAIN[name].size) for name in DOMAIN.names}
+    for wrong in (np.ones(3), np.full(4, 0.25)):
+        with pytest.raises(NumericalError, match="weights of attribute 'a'"):
+            Split(DOMAIN, (one,), "gaussian", weights | {"a": wrong})
+
+
+def test_two_kinds_of_plans_have_two_names():
+    with pytest.raises(TypeError, match="'direct'"):
+
+        class Other(Direct.__base__, kind="direct"):
+            pass
 
 
 def test_sensitivities_with_multipliers_are_exact():

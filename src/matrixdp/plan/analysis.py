@@ -10,27 +10,19 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.plan.error import ViewAnalysis
-from matrixdp.plan.plan import Plan
+from matrixdp.plan.plan import Plan, Pooled
 from matrixdp.plan.pooled import pooled_plan
 from matrixdp.plan.quadratic_forms import GroupError
 from matrixdp.plan.repeats import COMPRESSED_QUERIES, representatives
 from matrixdp.queries.groups import Group, ProductGroup
 
-__all__ = ["ErrorAnalysis", "views"]
+__all__ = ["ErrorAnalysis"]
 
 Array = NDArray[np.float64]
 
 
-def views(plan: Plan) -> tuple[Plan, ...]:
-    """Return the plans, each ``direct`` or ``split``, that a plan's answers are estimated from.
-
-    One for most plans; one for each part of a ``local`` plan.
-    """
-    if plan.reconstruction == "pooled":
-        return (pooled_plan(plan),)
-    if plan.reconstruction == "local":
-        return tuple(Plan(plan.domain, (part,), None, plan.noise) for part in plan.parts)
-    return (plan,)
+def _views(plan: Plan) -> tuple[Plan, ...]:
+    return (pooled_plan(plan),) if isinstance(plan, Pooled) else plan.views()
 
 
 @dataclass(eq=False)
@@ -45,7 +37,7 @@ class ErrorAnalysis:
     Attributes
     ----------
     views : tuple of ViewAnalysis
-        The analysis of each estimate that answers are averaged from; see `views`.
+        The analysis of each estimate that answers are averaged from.
     """
 
     plan: Plan
@@ -53,7 +45,7 @@ class ErrorAnalysis:
     _groups: dict[Hashable, GroupError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.views = tuple(ViewAnalysis(view) for view in views(self.plan))
+        self.views = tuple(ViewAnalysis(view) for view in _views(self.plan))
 
     def check_support(self, group: ProductGroup) -> None:
         """Raise UnsupportedQueryError if a query of a product group is not determined."""

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
-from matrixdp.plan.plan import Block, Part, Plan
+from matrixdp.plan.part import Block, Part
+from matrixdp.plan.plan import Plan, Split
 from matrixdp.plan.quadratic_forms import (
     along,
     not_measured,
@@ -45,21 +46,25 @@ class ViewAnalysis:
     Parameters
     ----------
     plan : Plan
-        What will be measured; see `matrixdp.plan.views` for the other kinds.
+        What will be measured.
     """
 
     plan: Plan
+    weights: dict[str, Array] | None = field(init=False)
     _axis: dict[Hashable, Array] = field(default_factory=dict)
     _outside: dict[Hashable, float] = field(default_factory=dict)
     _keys: dict[int, Hashable] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.weights = self.plan.weights if isinstance(self.plan, Split) else None
+
     def weights_of(self, name: str) -> Array | None:
         """Return the attribute's weight vector, or None under a direct plan."""
-        return None if self.plan.weights is None else self.plan.weights[name]
+        return None if self.weights is None else self.weights[name]
 
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Part | None]]:
         """Yield the marginals that a query on ``attributes`` splits over, with their parts."""
-        if self.plan.weights is None:
+        if self.weights is None:
             part = self.plan.parts[0]
             missing = [name for name in attributes if name not in part.attributes]
             if missing:
@@ -76,7 +81,7 @@ class ViewAnalysis:
 
     def asked(self, group: Group) -> tuple[str, ...]:
         """Return the attributes that a group asks about; totals of unmeasured attributes need nothing."""
-        if self.plan.weights is not None or isinstance(group, DenseGroup):
+        if self.weights is not None or isinstance(group, DenseGroup):
             return group.attributes
         measured = self.plan.parts[0].attributes
         pairs = zip(group.attributes, group.predicates, strict=True)
@@ -112,7 +117,7 @@ class ViewAnalysis:
         """Return the variance of the pieces of a set on one attribute, at unit noise."""
         name = block.attributes[0]
         size = block.matrix.columns
-        key = (block.matrix.digest(), name if self.plan.weights else "", predicates.key(size))
+        key = (block.matrix.digest(), name if self.weights else "", predicates.key(size))
         if key in self._axis:
             return self._axis[key]
         weights = self.weights_of(name)
@@ -138,12 +143,12 @@ class ViewAnalysis:
     def _block_form(self, block: Block) -> Array:
         """Return the covariance of a block's estimate as pieces see it, shape (cells, cells)."""
         form = block.matrix.covariance()
-        if self.plan.weights is None:
+        if self.weights is None:
             return form
         sizes = [self.plan.domain[name].size for name in block.attributes]
         tensor = form.reshape(*sizes, *sizes)
         for axis, name in enumerate(block.attributes):
-            w = self.plan.weights[name]
+            w = self.weights[name]
             projection = np.eye(len(w)) - np.outer(w, np.ones(len(w)))
             tensor = along(along(tensor, axis, projection), axis + len(sizes), projection)
         return tensor.reshape(form.shape)
@@ -155,7 +160,7 @@ class ViewAnalysis:
         sizes = [self.plan.domain[name].size for name in block.attributes]
         key = (
             block.matrix.digest(),
-            block.attributes if self.plan.weights else "",
+            block.attributes if self.weights else "",
             tuple(p.key(n) for p, n in zip(predicates, sizes, strict=True)),
         )
         if key not in self._axis:
@@ -229,7 +234,7 @@ class ViewAnalysis:
                 continue
             sets = [by_name.get(name, Total()) for name in kept]
             values = self.part_variances(part, sets)
-            if self.plan.weights is None:
+            if self.weights is None:
                 extra = [axis for axis, name in enumerate(kept) if name not in by_name]
                 total += np.squeeze(values, axis=tuple(extra)).reshape(group.counts)
                 continue
@@ -257,7 +262,7 @@ class ViewAnalysis:
                     raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
                 continue
             contracted = [name for name in group.attributes if name not in kept]
-            if self.plan.weights is not None and any(
+            if self.weights is not None and any(
                 self._largest_contraction(name, by_name[name]) == 0.0 for name in contracted
             ):
                 continue  # the pieces on this marginal are zero: an attribute stays whole
@@ -299,14 +304,14 @@ class ViewAnalysis:
         """Return explicit queries on ``attributes`` as pieces on the cells of ``kept``."""
         domain = self.plan.domain
         tensor = rows.reshape(len(rows), *[domain[name].size for name in attributes])
-        if self.plan.weights is None:
+        if self.weights is None:
             for axis, name in enumerate(kept):
                 if name not in attributes:
                     tensor = np.repeat(np.expand_dims(tensor, axis + 1), domain[name].size, axis=axis + 1)
             return tensor.reshape(len(rows), -1)
         for axis in range(len(attributes), 0, -1):
             name = attributes[axis - 1]
-            mean = np.tensordot(tensor, self.plan.weights[name], axes=(axis, 0))
+            mean = np.tensordot(tensor, self.weights[name], axes=(axis, 0))
             tensor = tensor - np.expand_dims(mean, axis) if name in kept else mean
         return tensor.reshape(len(rows), -1)
 
@@ -371,8 +376,8 @@ class ViewAnalysis:
         parts: list[Hashable] = []
         for _, part in self.pieces(self.asked(group)):
             parts.append(None if part is None else self._part_key(part, group.attributes))
-        weights = () if self.plan.weights is None else tuple(
-            id(self.plan.weights[name]) for name in group.attributes
+        weights = () if self.weights is None else tuple(
+            id(self.weights[name]) for name in group.attributes
         )  # fmt: skip
         sizes = tuple(self.plan.domain[name].size for name in group.attributes)
         own = None if group.query_weights is None else group.query_weights.tobytes()

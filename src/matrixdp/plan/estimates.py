@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.plan import ErrorAnalysis, Plan, ViewAnalysis
+from matrixdp.plan import ErrorAnalysis, Local, Plan, Pooled, ViewAnalysis
 from matrixdp.plan.pooled_values import pooled_values
 from matrixdp.queries import DenseGroup, Group, Identity, ProductGroup
 
@@ -35,9 +35,9 @@ class Estimates:
         self.values = tuple(values)
         self._analysis = ErrorAnalysis(plan)
         plans = [view.plan for view in self._analysis.views]
-        if plan.reconstruction == "local":
+        if isinstance(plan, Local):
             held: list[tuple[Array, ...]] = [(value,) for value in self.values]
-        elif plan.reconstruction == "pooled":
+        elif isinstance(plan, Pooled):
             held = [pooled_values(plan, plans[0], self.values)]
         else:
             held = [self.values]
@@ -102,11 +102,11 @@ class ViewEstimates:
         if index not in self._residuals:
             part = self.plan.parts[index]
             tensor = part.estimate(self.values[index], self.plan.domain)
-            if self.plan.weights is not None:
+            if self._analysis.weights is not None:
                 for axis, name in enumerate(part.attributes):
                     shape = [-1 if i == axis else 1 for i in range(tensor.ndim)]
                     sums = tensor.sum(axis=axis, keepdims=True)
-                    tensor = tensor - sums * self.plan.weights[name].reshape(shape)
+                    tensor = tensor - sums * self._analysis.weights[name].reshape(shape)
             self._residuals[index] = tensor
         return self._residuals[index]
 
@@ -116,7 +116,7 @@ class ViewEstimates:
         What was not measured is taken as zero, so only queries that the plan supports may be asked of it.
         """
         domain = self.plan.domain
-        if self.plan.weights is None:
+        if self._analysis.weights is None:
             part = self.plan.parts[0]
             missing = [name for name in attributes if name not in part.attributes]
             if missing:
@@ -138,8 +138,8 @@ class ViewEstimates:
             return None if index is None else self._residual(index)
         axis = position - 1
         name = attributes[axis]
-        assert self.plan.weights is not None
-        weights = self.plan.weights[name]
+        assert self._analysis.weights is not None
+        weights = self._analysis.weights[name]
         within = self._spread(attributes, axis, kept)
         without = self._spread(attributes, axis, tuple(n for n in kept if n != name))
         if without is None:

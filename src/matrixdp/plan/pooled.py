@@ -13,7 +13,8 @@ from itertools import combinations
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import CenteredMatrix
-from matrixdp.plan.plan import Block, Part, Plan, residual_weights
+from matrixdp.plan.part import Block, Part
+from matrixdp.plan.plan import Plan, Split, residual_weights
 
 __all__ = ["MAX_PAIRS", "pooled_plan", "residual_precisions"]
 
@@ -76,9 +77,10 @@ def pooled_plan(plan: Plan) -> Plan:
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.exact import IdentityMatrix
+    >>> from matrixdp.plan import Pooled
     >>> domain = mdp.Domain({"a": 2, "b": 3})
     >>> part = Part(("a", "b"), (Block(("a",), IdentityMatrix(2)), Block(("b",), IdentityMatrix(3))), 1.0)
-    >>> [part.attributes for part in pooled_plan(Plan(domain, (part,), None, "gaussian", "pooled")).parts]
+    >>> [part.attributes for part in pooled_plan(Pooled(domain, (part,), "gaussian")).parts]
     [(), ('a',), ('b',), ('a', 'b')]
     """
     parts = []
@@ -87,4 +89,4 @@ def pooled_plan(plan: Plan) -> Plan:
         scale = math.prod(plan.domain[name].size ** 2 for name in kept)
         parts.append(Part(kept, blocks, scale / math.fsum(precisions.values())))
     weights = {name: residual_weights(plan.domain[name].size) for name in plan.domain.names}
-    return Plan(plan.domain, tuple(parts), weights, plan.noise)
+    return Split(plan.domain, tuple(parts), plan.noise, weights)

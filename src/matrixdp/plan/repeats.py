@@ -68,7 +68,7 @@ def representatives(view: ViewAnalysis, group: ProductGroup) -> tuple[ProductGro
             elif block.attributes[0] in given:
                 [name] = block.attributes
                 profiles[name].append(view.axis_variances(block, given[name]))
-        if view.plan.weights is not None:
+        if view.weights is not None:
             for name in group.attributes:
                 if name not in kept:
                     profiles[name].append(view.contracted(name, given[name]) ** 2)

@@ -23,12 +23,6 @@ GroupErrors = Sequence[tuple[float, float]]
 
 _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "narwhals", "python-flint")
 _VERSION = 1
-_SPLITS = {
-    "direct": "one table",
-    "split": "one part for each marginal",
-    "pooled": "weighted marginals",
-    "local": "one part for each union of queries",
-}
 _ARRAYS = ("dense", "matrix", "weights")
 
 
@@ -131,7 +125,7 @@ def _measured(plan: Plan) -> dict[str, object]:
         for part in plan.parts
     ]
     return {
-        "split": _SPLITS[plan.reconstruction],
+        "split": plan.words,
         "noise": plan.noise,
         "parts": parts,
         "measured_rows": sum(math.prod(p.shape) for p in plan.parts),

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise.combinations import combination_quantiles, largest_quantile
-from matrixdp.plan import ErrorAnalysis
+from matrixdp.plan import ErrorAnalysis, Pooled
 from matrixdp.plan.error import ViewAnalysis
 from matrixdp.plan.quadratic_forms import along
 from matrixdp.queries import DenseGroup, Group
@@ -104,7 +104,7 @@ class Intervals:
         for view, weight in zip(self.analysis.views, weights, strict=True):
             if weight is None:
                 continue
-            if self.analysis.plan.reconstruction == "pooled":
+            if isinstance(self.analysis.plan, Pooled):
                 return None
             found = _squared_coefficients(view, group, rows)
             if found is None:

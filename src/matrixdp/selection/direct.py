@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
-from matrixdp.plan import Block, Part, Plan
+from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.queries import Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.convex import Design, solve_gram
 from matrixdp.selection.rounding import measured_matrix
@@ -216,4 +216,5 @@ def select_directly(workload: Workload, gap: float) -> tuple[Plan, Certificate]:
         loss, bound, trace = loss * weight, bound * weight, trace * weight
     names = workload.domain.sort([*shape.factored, *shape.joint])
     part = Part(names, tuple(blocks), float(sensitivity))
-    return Plan(workload.domain, (part,), None), Certificate(loss, bound, "every Gaussian strategy")
+    plan = Direct(workload.domain, (part,), "gaussian")
+    return plan, Certificate(loss, bound, "every Gaussian strategy")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,13 @@ from matrixdp.exact import (
     IntegerMatrix,
     MeasuredMatrix,
 )
-from matrixdp.plan import Block, Part, Plan
+from matrixdp.plan import PLAN_KINDS, Block, Part, Plan
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
 __all__ = ["read_plan", "write_plan"]
 
-#: How far from 1 the sum of a weight vector may be.
-_WEIGHT_SUM = 1e-6
+#: What every kind of plan has.
+_COMMON = ("domain", "parts", "noise")
 
 
 def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
@@ -73,9 +74,9 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
         parts.append(row)
     return {
         "matrices": matrices,
-        "weights": _write_weights(plan, archive),
+        "kind": plan.kind,
+        "vectors": _write_vectors(plan, archive),
         "noise": plan.noise,
-        "reconstruction": plan.reconstruction,
         "parts": parts,
     }
 
@@ -105,20 +106,22 @@ def _smallest(values: NDArray[np.int64]) -> NDArray[Any]:
     return values.astype(np.int32) if narrow else values.astype(np.int64)
 
 
-def _write_weights(plan: Plan, archive: ArchiveWriter) -> dict[str, object] | None:
-    if plan.weights is None:
-        return None
-    vectors: list[str] = []
-    places: dict[bytes, int] = {}
-    of = {}
-    for name in plan.domain.names:
-        vector = np.asarray(plan.weights[name], dtype=np.float64)
-        key = vector.tobytes()
-        if key not in places:
-            places[key] = len(vectors)
-            vectors.append(archive.add(vector))
-        of[name] = places[key]
-    return {"vectors": vectors, "of": of}
+def _write_vectors(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
+    """Return what the kind of plan has beside its parts: mappings of names to arrays, equal ones once."""
+    places: dict[bytes, str] = {}
+    written: dict[str, object] = {}
+    for own in fields(plan):
+        if own.name in _COMMON:
+            continue
+        of: dict[str, str] = {}
+        for name, values in getattr(plan, own.name).items():
+            vector = np.asarray(values, dtype=np.float64)
+            key = vector.tobytes()
+            if key not in places:
+                places[key] = archive.add(vector)
+            of[name] = places[key]
+        written[own.name] = of
+    return written
 
 
 def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader) -> Plan:
@@ -141,12 +144,12 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
     """
     try:
         matrices = [_read_matrix(form, archive) for form in header["matrices"]]
-        weights = _read_weights(header["weights"], domain, archive)
+        vectors = _read_vectors(header["vectors"], archive)
         multipliers: dict[str, NDArray[np.int64]] = {}
         parts = [_read_part(row, domain, matrices, multipliers, archive) for row in header["parts"]]
-        return Plan(
-            domain, tuple(parts), weights, header.get("noise", "gaussian"), header.get("reconstruction", "")
-        )
+        if header["kind"] not in PLAN_KINDS:
+            raise archive.damaged(f"no kind of plan is called {header['kind']!r}")
+        return PLAN_KINDS[header["kind"]](domain, tuple(parts), header["noise"], **vectors)
     except StorageError:
         raise
     except MatrixDPError as error:
@@ -182,20 +185,11 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMat
         return IntegerMatrix(entries.astype(np.int64), outside)
 
 
-def _read_weights(
-    form: Mapping[str, Any] | None, domain: Domain, archive: ArchiveReader
-) -> dict[str, NDArray[np.float64]] | None:
-    if form is None:
-        return None
-    vectors = [np.asarray(archive.array(name), dtype=np.float64) for name in form["vectors"]]
-    weights = {name: vectors[form["of"][name]] for name in domain.names}
-    for name, vector in weights.items():
-        # an attribute with weights 0 stays whole: nothing is contracted along it
-        whole = not vector.any()
-        sums_up = whole or abs(float(vector.sum()) - 1.0) < _WEIGHT_SUM
-        if vector.shape != (domain[name].size,) or not sums_up:
-            raise archive.damaged(f"the weights of attribute {name!r} do not fit it, or do not sum to 1")
-    return weights
+def _read_vectors(form: Mapping[str, Any], archive: ArchiveReader) -> dict[str, dict[str, Any]]:
+    arrays: dict[str, NDArray[np.float64]] = {}
+    for key in {key for of in form.values() for key in of.values()}:
+        arrays[key] = np.asarray(archive.array(key), dtype=np.float64)
+    return {own: {name: arrays[key] for name, key in of.items()} for own, of in form.items()}
 
 
 def _read_part(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.plan import Block, Part, Plan
+from matrixdp.plan import Block, Direct, Part
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
 from matrixdp.selection.baselines.products import Choice, product_of
 from matrixdp.selection.direct import check_table, joint_gram
@@ -197,7 +197,7 @@ def _written_out(workload: Workload, noise: str, names: tuple[str, ...]) -> Choi
     else:
         blocks = (Block(names, matrix),)
     variance = float(matrix.squared_sensitivity) if noise == "gaussian" else 2.0 * matrix.sensitivity**2
-    plan = Plan(workload.domain, (Part(names, blocks, variance),), None, noise)
+    plan = Direct(workload.domain, (Part(names, blocks, variance),), noise)
     return plan, Certificate(variance_factor(noise) * loss, None, _SCOPE)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.plan import Block, ErrorAnalysis, Part, Plan
+from matrixdp.plan import Block, ErrorAnalysis, Part, Plan, Pooled
 from matrixdp.queries import DenseGroup, Identity, Predicates, Stacked, Total, Workload
 from matrixdp.selection.factor import variance_factor
 from matrixdp.selection.hdmm.opt_marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS
@@ -316,4 +316,4 @@ def _plan(workload: Workload, chosen: list[Members], noise: str) -> Plan:
     for names in sorted(chosen, key=lambda names: (len(names), [places[name] for name in names])):
         blocks = tuple(Block((name,), IdentityMatrix(workload.domain[name].size)) for name in names)
         parts.append(Part(names, blocks, float(variance)))
-    return Plan(workload.domain, tuple(parts), None, noise, "pooled")
+    return Pooled(workload.domain, tuple(parts), noise)

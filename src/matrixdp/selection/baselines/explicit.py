@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
-from matrixdp.plan import Block, Part, Plan
+from matrixdp.plan import Block, Direct, Part
 from matrixdp.queries import Workload
 from matrixdp.selection.baselines.products import Choice
 from matrixdp.selection.direct import check_table, direct_shape, joint_gram
@@ -237,7 +237,7 @@ def explicit_product(
     whole = Part(names, tuple(blocks), 1.0)
     variance = float(whole.squared_sensitivity) if noise == "gaussian" else 2.0 * whole.sensitivity**2
     scale = variance_factor(noise)
-    plan = Plan(workload.domain, (Part(names, tuple(blocks), variance),), None, noise)
+    plan = Direct(workload.domain, (Part(names, tuple(blocks), variance),), noise)
     if certified:
         return plan, Certificate(scale * loss, scale * bound, f"every strategy with {noise} noise")
     return plan, Certificate(scale * loss, None, scope)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.plan import Plan
+from matrixdp.plan import Direct, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.direct import check_table
 from matrixdp.selection.factor import column_norms, variance_factor
@@ -76,7 +76,7 @@ def product_of(
         else:
             axes.append(AxisStrategy.of(own / float(column_norms(own, noise).max()), None))
     strategy = KronStrategy(terms.attributes, tuple(axes), terms.loss(axes), None)
-    plan = Plan(workload.domain, (kron_part(strategy, terms.sizes, noise),), None, noise)
+    plan = Direct(workload.domain, (kron_part(strategy, terms.sizes, noise),), noise)
     return plan, Certificate(variance_factor(noise) * strategy.loss, None, scope)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import MeasuredMatrix
-from matrixdp.plan import Block, Part, Plan
+from matrixdp.plan import Block, Direct, Part
 from matrixdp.queries import Workload
 from matrixdp.selection.baselines.products import NO_BOUND, Choice, numeric_product
 from matrixdp.selection.direct import joint_gram
@@ -272,5 +272,5 @@ def select_quadtree(workload: Workload, noise: str) -> Choice:
     part = Part(names, (Block(names, matrix),), variance)
     gram = joint_gram(workload, names)
     loss = float(np.trace(gram)) if inverse is None else float(np.vdot(inverse, gram @ inverse))
-    plan = Plan(workload.domain, (part,), None, noise)
+    plan = Direct(workload.domain, (part,), noise)
     return plan, Certificate(variance_factor(noise) * loss, None, NO_BOUND)

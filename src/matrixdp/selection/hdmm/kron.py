@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
-from matrixdp.plan import Block, Part, Plan
+from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import MAX_TABLE_CELLS
@@ -254,5 +254,5 @@ def select_kron(
     factor = variance_factor(noise)
     bound = None if strategy.bound is None else factor * strategy.bound
     scope = f"every strategy with {noise} noise" if bound is not None else "no bound for a union of products"
-    plan = Plan(workload.domain, (part,), None, noise)
+    plan = Direct(workload.domain, (part,), noise)
     return plan, Certificate(factor * strategy.loss, bound, scope)

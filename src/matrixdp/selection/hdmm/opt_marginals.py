@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.subsets import subset_products
-from matrixdp.plan import Block, Part, Plan
+from matrixdp.plan import Block, Part, Plan, Pooled
 from matrixdp.queries import Workload
 from matrixdp.selection.factor import variance_factor
 from matrixdp.selection.hdmm.marginal_spectrum import MarginalSpectrum, marginal_spectrum
@@ -51,7 +51,7 @@ def marginals_plan(
         names = tuple(n for n, member in zip(spectrum.attributes, place, strict=True) if member)
         blocks = tuple(Block((name,), IdentityMatrix(workload.domain[name].size)) for name in names)
         parts.append(Part(names, blocks, variance_factor(noise) / float(precisions[tuple(place)])))
-    return Plan(workload.domain, tuple(parts), None, noise, "pooled")
+    return Pooled(workload.domain, tuple(parts), noise)
 
 
 def _allowed(spectrum: MarginalSpectrum, max_cells: int) -> NDArray[np.bool_]:

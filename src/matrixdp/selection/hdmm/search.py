@@ -10,7 +10,7 @@ import numpy as np
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
-from matrixdp.plan import Block, Part, Plan
+from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import check_table, direct_shape, joint_gram, select_directly
@@ -115,7 +115,7 @@ def select_whole(
         loss, bound = loss * weight, bound * weight
     part = Part(workload.domain.sort([*shape.factored, *shape.joint]), tuple(blocks), 2.0 * sensitivity**2)
     scale = variance_factor(noise)
-    return Plan(workload.domain, (part,), None, noise), Certificate(
+    return Direct(workload.domain, (part,), noise), Certificate(
         scale * loss, scale * bound, f"every strategy with {noise} noise"
     )
 

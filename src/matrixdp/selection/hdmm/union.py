@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable
 
 from matrixdp.errors import TooLargeError
-from matrixdp.plan import ErrorAnalysis, Plan
+from matrixdp.plan import Direct, ErrorAnalysis, Local, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.factor import variance_factor
@@ -102,10 +102,10 @@ def select_union(
     for strategy, root in zip(strategies, roots, strict=True):
         sizes = [workload.domain[name].size for name in strategy.attributes]
         parts.append(kron_part(strategy, sizes, noise, root / math.fsum(roots)))
-    kind = "direct" if len(parts) == 1 else "local"
-    plan = Plan(workload.domain, tuple(parts), None, noise, kind)
+    kind = Direct if len(parts) == 1 else Local
+    plan: Plan = kind(workload.domain, tuple(parts), noise)
     loss = variance_factor(noise) * total_loss(losses, noise)
-    if kind == "local":
+    if kind is Local:
         # queries that several parts determine are estimated from all of them
         analysis = ErrorAnalysis(plan)
         loss = min(loss, math.fsum(analysis.group(group).weighted for group in workload))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.exact import CenteredMatrix, MeasuredMatrix
 from matrixdp.plan import Block, Part, Plan
+from matrixdp.plan import Split as SplitPlan
 from matrixdp.selection.convex import Design
 from matrixdp.selection.residual.laplace import symmetric_rows
 from matrixdp.selection.residual.split import Split, SubWorkload
@@ -203,4 +204,4 @@ def assemble(
         type_ = split.types.get(name)
         size = domain[name].size
         weights[name] = np.full(size, 1.0 / size) if type_ is None else solver.pieces.weights[type_]
-    return Plan(domain, tuple(parts), weights, solver.noise)
+    return SplitPlan(domain, tuple(parts), solver.noise, weights)

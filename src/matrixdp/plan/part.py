@@ -1,0 +1,156 @@
+"""Parts: an integer matrix on one marginal each, with its share of the noise.
+
+The noise of a part is given by its variance at privacy cost 1: mu = 1 for Gaussian noise, epsilon = 1 for
+Laplace noise. Costs of parts add up: for Gaussian noise the squared L2 sensitivity over the variance (they
+sum to mu squared), for Laplace noise the L1 sensitivity over the scale (they sum to epsilon).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.exact import IntegerTensor, MeasuredMatrix, apply_kronecker
+
+__all__ = ["Block", "Part"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Block:
+    """An integer matrix over the cells of some attributes of a part, row-major in the given order."""
+
+    attributes: tuple[str, ...]
+    matrix: MeasuredMatrix
+
+
+@dataclass(frozen=True)
+class _Transposed:
+    """A nonnegative integer matrix, transposed: multiplies vectors of (squared) row multipliers."""
+
+    entries: NDArray[np.int64]
+
+    @property
+    def max_entry(self) -> int:
+        return int(self.entries.max())
+
+    @property
+    def max_row_sum(self) -> int:
+        return int(self.entries.sum(axis=0).max())
+
+    def multiply(self, array: Array) -> Array:
+        return np.asarray(self.entries.T.astype(np.float64) @ array)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The Kronecker product of blocks on one marginal, measured with one noise variance.
+
+    Parameters
+    ----------
+    attributes : tuple of str
+        The marginal, in domain order; empty for the total.
+    blocks : tuple of Block
+        They partition the attributes.
+    variance : float
+        Noise variance of each measured row at privacy cost 1, in squared counts times squared entries.
+    multipliers : ndarray of int64, optional
+        A positive integer for each row, in the shape (rows of block 1, rows of block 2, ...): rows that
+        are measured more or less precisely than others.
+    """
+
+    attributes: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    variance: float
+    multipliers: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        listed = [name for block in self.blocks for name in block.attributes]
+        if sorted(listed) != sorted(self.attributes):
+            raise NumericalError(f"part {self.attributes}: its blocks cover {listed}")
+        if not (math.isfinite(self.variance) and self.variance > 0):
+            raise PrivacyError(f"part {self.attributes}: noise variance {self.variance}; expected > 0")
+        self._check_multipliers()
+        if self.squared_sensitivity < 1:
+            raise PrivacyError(f"part {self.attributes}: nothing is measured")
+
+    def _check_multipliers(self) -> None:
+        """Refuse multipliers whose squares 64 bits do not hold: sensitivities would wrap to small ones."""
+        if self.multipliers is None:
+            return
+        if self.multipliers.dtype != np.int64 or self.multipliers.shape != self.shape:
+            raise PrivacyError(f"part {self.attributes}: expected an integer multiplier for each row")
+        if int(self.multipliers.min()) < 1:
+            raise PrivacyError(f"part {self.attributes}: a row multiplier below 1")
+        if self.multipliers.size * int(self.multipliers.max()) ** 2 >= 2**62:
+            raise PrivacyError(f"part {self.attributes}: row multipliers too large for exact sensitivities")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The rows of each block."""
+        return tuple(block.matrix.rows for block in self.blocks)
+
+    @property
+    def cells(self) -> int:
+        """The cells of the marginal."""
+        return math.prod(block.matrix.columns for block in self.blocks)
+
+    @property
+    def max_entry(self) -> int:
+        """The largest absolute entry of the measured matrix."""
+        entry = math.prod(block.matrix.max_entry for block in self.blocks)
+        return entry if self.multipliers is None else entry * int(self.multipliers.max())
+
+    @cached_property
+    def squared_sensitivity(self) -> int:
+        """The largest squared norm of a column of the measured matrix: an exact integer."""
+        if self.multipliers is None:
+            return math.prod(block.matrix.squared_sensitivity for block in self.blocks)
+        return self._largest_column_sum(2)
+
+    @cached_property
+    def sensitivity(self) -> int:
+        """The largest sum of absolute entries over a column of the measured matrix: an exact integer."""
+        if self.multipliers is None:
+            return math.prod(block.matrix.sensitivity for block in self.blocks)
+        return self._largest_column_sum(1)
+
+    def _largest_column_sum(self, power: int) -> int:
+        """Return the largest sum over a column of |entry|^power, row multipliers included."""
+        assert self.multipliers is not None
+        entries = [_Transposed(block.matrix.magnitudes() ** power) for block in self.blocks]
+        weights = self.multipliers**power
+        return max(apply_kronecker(entries, weights, int(weights.sum())).values())
+
+    def share(self, noise: str) -> float:
+        """Return what the part costs at its variance: its share of mu squared, or of epsilon."""
+        if noise == "gaussian":
+            return self.squared_sensitivity / self.variance
+        return self.sensitivity * math.sqrt(2.0 / self.variance)
+
+    def answers(self, marginal: NDArray[np.int64], max_records: int) -> IntegerTensor:
+        """Return the exact answers on a marginal of shape (sizes of ``attributes``)."""
+        order = [self.attributes.index(name) for block in self.blocks for name in block.attributes]
+        cells = np.transpose(marginal, order).reshape([block.matrix.columns for block in self.blocks])
+        matrices = [block.matrix for block in self.blocks]
+        return apply_kronecker(matrices, cells, max_records, self.multipliers)
+
+    def estimate(self, answers: Array, domain: Domain) -> Array:
+        """Return the pseudo-inverse times the noisy answers, in the shape of the marginal."""
+        tensor = answers.reshape(self.shape)
+        if self.multipliers is not None:
+            tensor = tensor / self.multipliers
+        for axis, block in enumerate(self.blocks):
+            moved = np.moveaxis(tensor, axis, 0)
+            solved = block.matrix.solve(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
+            tensor = np.moveaxis(solved.reshape(solved.shape[0], *moved.shape[1:]), 0, axis)
+        listed = [name for block in self.blocks for name in block.attributes]
+        tensor = tensor.reshape([domain[name].size for name in listed])
+        return np.transpose(tensor, [listed.index(name) for name in self.attributes])
