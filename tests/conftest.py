@@ -1,6 +1,19 @@
-"""For every test: one BLAS thread for each process, as pytest runs one process for each core."""
+"""For every test: one BLAS thread, as pytest runs one process for each core, and raises that are marked."""
 
+import pytest
 import scipy.linalg  # noqa: F401  loads both BLAS libraries: only those that are loaded can be limited
 from threadpoolctl import threadpool_limits
 
+from plugins import walked_raises
+
 LIMITS = threadpool_limits(limits=1, user_api="blas")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    choices = ("check", "report", "off")
+    parser.addoption("--raises", choices=choices, default="off", help="raise statements that no test walks")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.raises != "off":
+        walked_raises.install(config)
