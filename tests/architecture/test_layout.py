@@ -28,8 +28,9 @@ ORDER = {
     "papers": 12,
     "release": 13,
     "strategy": 14,
-    "cli": 15,
-    "__main__": 16,
+    "testing": 15,
+    "cli": 16,
+    "__main__": 17,
 }
 
 
