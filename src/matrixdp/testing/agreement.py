@@ -1,11 +1,16 @@
-"""How a check says what is wrong."""
+"""How a check says what is wrong, and the numbers it tries."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["require", "require_close"]
+__all__ = ["probes", "require", "require_close"]
+
+
+def probes(*shape: int) -> NDArray[np.float64]:
+    """Return numbers from -1 to 1 without a pattern, always the same."""
+    return np.asarray(np.sin(np.arange(1.0, 1 + np.prod(shape)) ** 2)).reshape(shape)
 
 
 def require(holds: bool, what: str) -> None:
