@@ -1,9 +1,12 @@
 # make demo: environment, install, and a release of the bundled real table.
 # make test: lint, types, the whole test suite.
-# Both need nothing but Python 3.11 or newer (name another one by PYTHON=...).
+# make check: lint, types, and the tests that are not slow.
+# make versions: the tests of `check` with the lowest and the newest versions, on each Python from 3.11 on.
+# make lock: constraints.txt anew, with today's newest versions.
+# All need nothing but Python 3.11 or newer (name another one by PYTHON=...).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest benchmarks clean
+.PHONY: help demo test check lint types pytest versions lock benchmarks clean
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
@@ -11,23 +14,26 @@ VENV := .venv
 BIN := $(VENV)/bin
 SPECIFICATION := examples/randhie.yaml
 RELEASE := out/demo
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+#: The versions that the tests were last run with; CONSTRAINTS= takes the newest.
+CONSTRAINTS ?= --constraint constraints.txt
 
 help:
-	@sed -n '1,3s/^# //p' Makefile
+	@sed -n '1,6s/^# //p' Makefile
 
 $(BIN)/python:
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; fi
 	$(PYTHON) -m venv $(VENV)
 
 # What is installed is the tree itself, so that a change in it needs no new installation.
-$(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --editable . $(CONSTRAINTS)
 	@touch $@
 
 # Dependency groups came with pip 25.1.
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --upgrade "pip>=25.1"
+	$(PIP) install --quiet --editable . --group dev $(CONSTRAINTS)
 	@touch $@ $(VENV)/.installed
 
 # --force replaces an earlier release and refuses to touch any other folder.
@@ -46,6 +52,17 @@ pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2
 
 test: lint types pytest
+
+check: lint types
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+versions:
+	.ci/versions
+
+# What pip would choose today, as names and versions only.
+lock: $(VENV)/.installed-dev
+	$(PIP) install --dry-run --ignore-installed --quiet --report - --editable . --group dev | $(BIN)/python .ci/pins.py > constraints.new
+	mv constraints.new constraints.txt
 
 benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/run.py

@@ -4,7 +4,7 @@ import pytest
 import scipy.linalg  # noqa: F401  loads both BLAS libraries: only those that are loaded can be limited
 from threadpoolctl import threadpool_limits
 
-from plugins import walked_raises
+from tests.plugins import walked_raises
 
 LIMITS = threadpool_limits(limits=1, user_api="blas")
 
