@@ -10,7 +10,7 @@ from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.plan import Block, Direct, ErrorAnalysis, Local, Part, Pooled, Split, residual_weights
 from matrixdp.plan.estimates import Estimates
-from matrixdp.queries import ProductGroup, Total
+from matrixdp.testing import dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2})
 SIZES = (3, 4, 2)
@@ -64,34 +64,6 @@ WORKLOADS = {
 }
 
 
-def dense_rows(part):
-    """The measured rows over the whole table, straight from the definition."""
-    rows = np.ones((1, 1))
-    listed = []
-    for block in part.blocks:
-        rows = np.kron(rows, block.matrix.multiply(np.eye(block.matrix.columns)))
-        listed += block.attributes
-    if part.multipliers is not None:
-        rows = rows * part.multipliers.reshape(-1, 1)
-    tensor = rows.reshape(len(rows), *[DOMAIN[name].size for name in listed])
-    order = [listed.index(name) + 1 for name in DOMAIN.names if name in listed]
-    tensor = np.transpose(tensor, [0, *order])
-    shape = [n if name in listed else 1 for name, n in zip(DOMAIN.names, SIZES, strict=True)]
-    return np.broadcast_to(tensor.reshape(len(rows), *shape), (len(rows), *SIZES)).reshape(len(rows), -1)
-
-
-def dense_queries(group):
-    if isinstance(group, ProductGroup):
-        sets = dict(zip(group.attributes, group.predicates, strict=True))
-        rows = np.ones((1, 1))
-        for name, size in zip(DOMAIN.names, SIZES, strict=True):
-            rows = np.kron(rows, sets.get(name, Total()).rows(size))
-        return rows
-    shape = [n if name in group.attributes else 1 for name, n in zip(DOMAIN.names, SIZES, strict=True)]
-    tensor = group.rows().reshape(group.queries, *shape)
-    return np.broadcast_to(tensor, (group.queries, *SIZES)).reshape(group.queries, -1)
-
-
 def estimator(plan, workload):
     """The linear map from measurements to answers, column by column."""
     counts = [math.prod(part.shape) for part in plan.parts]
@@ -108,8 +80,8 @@ def estimator(plan, workload):
 @pytest.mark.parametrize("kind", ["direct", "split", "pooled", "local"])
 def test_answers_are_unbiased_and_have_the_stated_covariances(kind):
     plan, workload = plans("gaussian")[kind], WORKLOADS[kind]
-    measured = np.vstack([dense_rows(part) for part in plan.parts])
-    queries = np.vstack([dense_queries(group) for group in workload])
+    measured = np.vstack([dense_measurement(part, DOMAIN) for part in plan.parts])
+    queries = np.vstack([dense_queries(group, DOMAIN) for group in workload])
     linear = estimator(plan, workload)
     np.testing.assert_allclose(linear @ measured, queries, atol=1e-11)
     noise = np.concatenate([np.full(math.prod(part.shape), part.variance) for part in plan.parts])
@@ -130,11 +102,11 @@ def test_answers_are_unbiased_and_have_the_stated_covariances(kind):
 
 def test_pooled_plans_are_global_least_squares():
     plan, workload = plans("laplace")["pooled"], WORKLOADS["pooled"]
-    measured = np.vstack([dense_rows(part) for part in plan.parts])
+    measured = np.vstack([dense_measurement(part, DOMAIN) for part in plan.parts])
     noise = np.concatenate([np.full(math.prod(part.shape), part.variance) for part in plan.parts])
     scaled = measured / np.sqrt(noise)[:, None]
     inverse = np.linalg.pinv(scaled, rcond=1e-12)
-    queries = np.vstack([dense_queries(group) for group in workload])
+    queries = np.vstack([dense_queries(group, DOMAIN) for group in workload])
     expected = ((queries @ inverse) ** 2).sum(axis=1)
     analysis = ErrorAnalysis(plan)
     variances = np.concatenate([analysis.variances(group) for group in workload])
@@ -143,7 +115,7 @@ def test_pooled_plans_are_global_least_squares():
 
 @pytest.mark.parametrize("kind", ["direct", "split", "pooled", "local"])
 def test_costs_are_those_of_the_dense_matrices(kind):
-    rows = [dense_rows(part) for part in plans("gaussian")[kind].parts]
+    rows = [dense_measurement(part, DOMAIN) for part in plans("gaussian")[kind].parts]
     for part, dense in zip(plans("gaussian")[kind].parts, rows, strict=True):
         assert part.squared_sensitivity == int(np.rint((dense**2).sum(axis=0).max()))
         assert part.sensitivity == int(np.rint(np.abs(dense).sum(axis=0).max()))
@@ -159,7 +131,7 @@ def test_marginals_of_local_and_pooled_plans():
     for kind in ("pooled", "local"):
         plan = plans("gaussian")[kind]
         truth = RNG.integers(0, 9, SIZES)
-        values = [dense_rows(part) @ truth.ravel() for part in plan.parts]
+        values = [dense_measurement(part, DOMAIN) @ truth.ravel() for part in plan.parts]
         estimates = Estimates(plan, values)
         np.testing.assert_allclose(estimates.marginal(("a", "b")), truth.sum(axis=2), atol=1e-10)
         np.testing.assert_allclose(estimates.marginal(("a",)), truth.sum(axis=(1, 2)), atol=1e-10)

@@ -10,21 +10,9 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.selection import bounds
 from matrixdp.selection.bounds import svd_bound_gram, svd_bound_workload
+from matrixdp.testing import dense_gram
 
 KINDS = ["identity", "total", "prefix", "range", ["identity", "total"]]
-
-
-def dense_gram(workload):
-    cells = workload.domain.cells(workload.domain.names)
-    gram = np.zeros((cells, cells))
-    for group in workload:
-        sets = dict(zip(group.attributes, group.predicates, strict=True))
-        rows = np.ones((1, 1))
-        for name in workload.domain.names:
-            size = workload.domain[name].size
-            rows = np.kron(rows, sets[name].rows(size) if name in sets else np.ones((1, size)))
-        gram += group.weight * rows.T @ rows
-    return gram
 
 
 @settings(max_examples=15, deadline=None)

@@ -16,6 +16,7 @@ from matrixdp.plan.estimates import Estimates
 from matrixdp.selection import select
 from matrixdp.selection.residual import subproblem, weights
 from matrixdp.selection.residual.split import split_workload
+from matrixdp.testing import dense_measurement, dense_queries
 
 SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "d": 5})
 MIXES = [
@@ -28,36 +29,13 @@ MIXES = [
 MECHANISMS = ["dense", "residual", "querysmasher", "fourier"]
 
 
-def _full_rows(group, domain):
-    """Queries of a group over the whole domain."""
-    shape = [domain[n].size if n in group.attributes else 1 for n in domain.names]
-    rows = group.rows().reshape(group.queries, *shape)
-    return np.broadcast_to(rows, (group.queries, *domain.shape)).reshape(group.queries, -1)
-
-
-def _stacked(plan):
-    """The whole measured matrix over the domain, each row divided by its noise's standard deviation."""
-    domain = plan.domain
-    cells = math.prod(domain.shape)
-    out = []
-    for part in plan.parts:
-        sums = tuple(i for i, n in enumerate(domain.names) if n not in part.attributes)
-        columns = []
-        for cell in range(cells):
-            x = np.zeros(cells, dtype=np.int64)
-            x[cell] = 1
-            columns.append(part.answers(np.asarray(x.reshape(domain.shape).sum(axis=sums)), 2**33).values())
-        out.append(np.array(columns, dtype=float).T / math.sqrt(part.variance))
-    return np.vstack(out)
-
-
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("entries", MIXES)
 def test_against_dense_brute_force(entries, mechanism):
     domain = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "d": 2})
     workload = mdp.Workload(domain, *entries)
     plan = select(workload, mechanism=mechanism).plan
-    measured = _stacked(plan)
+    measured = np.vstack([dense_measurement(part, domain) / math.sqrt(part.variance) for part in plan.parts])
     cost = float((measured**2).sum(axis=0).max())
     assert cost <= plan.cost * (1 + 1e-9)
     assert plan.cost == pytest.approx(1.0, rel=1e-9)
@@ -70,7 +48,7 @@ def test_against_dense_brute_force(entries, mechanism):
     estimates = Estimates(plan, exact)
     best = np.linalg.pinv(measured.T @ measured, rcond=1e-12)
     for group in workload:
-        rows = _full_rows(group, domain)
+        rows = dense_queries(group, domain)
         # unbiased: noise-free answers are reproduced
         np.testing.assert_allclose(estimates.answers(group), rows @ counts.ravel(), rtol=1e-9, atol=1e-6)
         variances = analysis.variances(group)

@@ -21,6 +21,7 @@ from matrixdp.selection.residual.mechanism import select_by_decomposition
 from matrixdp.selection.residual.split import split_workload
 from matrixdp.selection.residual.sum_weights import laplace_weights, may_stay_whole
 from matrixdp.selection.residual.weights import Objective, uniform_weights
+from matrixdp.testing import dense_gram, dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "d": 2})
 MIXES = [
@@ -31,24 +32,6 @@ MIXES = [
     [mdp.product(a="prefix", c="identity", weight=3.0), mdp.product(a="range", weights=np.arange(1.0, 16.0))],
     [mdp.marginals([1, 3]), mdp.product(a="total", b="prefix")],
 ]
-
-
-def _full_rows(group, domain):
-    shape = [domain[n].size if n in group.attributes else 1 for n in domain.names]
-    rows = group.rows().reshape(group.queries, *shape)
-    return np.broadcast_to(rows, (group.queries, *domain.shape)).reshape(group.queries, -1)
-
-
-def _measured(plan):
-    """The whole measured matrix over the domain, one array a part."""
-    domain = plan.domain
-    out = []
-    for part in plan.parts:
-        sums = tuple(i for i, n in enumerate(domain.names) if n not in part.attributes)
-        tables = [x.reshape(domain.shape) for x in np.eye(math.prod(domain.shape), dtype=np.int64)]
-        columns = [part.answers(np.asarray(table.sum(axis=sums)), 2**33).values() for table in tables]
-        out.append(np.array(columns, dtype=float).T)
-    return out
 
 
 def _weighted(plan, workload):
@@ -62,7 +45,7 @@ def test_against_dense_brute_force(entries, mechanism):
     workload = mdp.Workload(DOMAIN, *entries)
     plan, certificate = select_by_decomposition(workload, mechanism, 1e-6, noise="laplace")
     assert plan.noise == "laplace"
-    measured = _measured(plan)
+    measured = [dense_measurement(part, DOMAIN) for part in plan.parts]
     scaled = [m * math.sqrt(2.0 / part.variance) for m, part in zip(measured, plan.parts, strict=True)]
     # epsilon is the largest L1 norm of a column of the whole
     assert float(np.abs(np.vstack(scaled)).sum(axis=0).max()) <= plan.cost * (1 + 1e-9)
@@ -70,7 +53,7 @@ def test_against_dense_brute_force(entries, mechanism):
     counts = np.random.default_rng(3).integers(0, 1000, DOMAIN.shape)
     estimates = Estimates(plan, [m @ counts.ravel() for m in measured])
     for group in workload:
-        exact = _full_rows(group, DOMAIN) @ counts.ravel()
+        exact = dense_queries(group, DOMAIN) @ counts.ravel()
         np.testing.assert_allclose(estimates.answers(group), exact, rtol=1e-9, atol=1e-6)
     # variance of the estimator from its own matrix: answers to one unit of noise at a time
     analysis = ErrorAnalysis(plan)
@@ -84,12 +67,7 @@ def test_against_dense_brute_force(entries, mechanism):
     np.testing.assert_allclose(total, analysis.variances(group), rtol=1e-6, atol=1e-9)
     assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=2e-3)
     # no Laplace strategy has less than twice the error of the best Gaussian one
-    gram = np.zeros((math.prod(DOMAIN.shape),) * 2)
-    for group in workload:
-        rows = _full_rows(group, DOMAIN)
-        weights = np.ones(len(rows)) if group.query_weights is None else group.query_weights
-        gram += group.weight * (rows * weights[:, None]).T @ rows
-    bound = 2.0 * solve_gram(gram, gap=1e-6).bound
+    bound = 2.0 * solve_gram(dense_gram(workload), gap=1e-6).bound
     assert certificate.loss >= bound * (1 - 1e-9)
     if certificate.lower_bound is not None:
         assert certificate.lower_bound <= certificate.loss * (1 + 1e-9)

@@ -7,9 +7,9 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.plan import ErrorAnalysis
-from matrixdp.queries import ProductGroup, Total
 from matrixdp.selection import select
 from matrixdp.selection.baselines.registry import BASELINES
+from matrixdp.testing import dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": range(7), "b": range(4), "unasked": 2})
 #: One product whose factors are not symmetric, and a workload that does not factor.
@@ -32,44 +32,13 @@ CASES = [
 ]
 
 
-def dense_rows(plan):
-    """Every measured row over the whole domain, divided by the standard deviation of its noise."""
-    names, sizes = plan.domain.names, plan.domain.shape
-    found = []
-    for part in plan.parts:
-        rows = np.ones((1, 1))
-        order: list[str] = []
-        for block in part.blocks:
-            matrix = block.matrix.multiply(np.eye(math.prod(plan.domain[n].size for n in block.attributes)))
-            rows = np.kron(rows, matrix)
-            order += block.attributes
-        rows = rows.reshape(len(rows), *(plan.domain[name].size for name in order))
-        rows = np.transpose(rows, [0, *(1 + order.index(name) for name in names if name in order)])
-        shape = [size if name in order else 1 for name, size in zip(names, sizes, strict=True)]
-        rows = np.broadcast_to(rows.reshape(len(rows), *shape), (len(rows), *sizes)).reshape(len(rows), -1)
-        found.append(rows / math.sqrt(part.variance))
-    return np.vstack(found)
-
-
-def dense_queries(workload):
-    """Every query over the whole domain, times the root of its weight."""
-    found = []
-    for group in workload:
-        assert isinstance(group, ProductGroup)
-        sets = dict(zip(group.attributes, group.predicates, strict=True))
-        rows = np.ones((1, 1))
-        for name, size in zip(workload.domain.names, workload.domain.shape, strict=True):
-            rows = np.kron(rows, sets.get(name, Total()).rows(size))
-        found.append(math.sqrt(group.weight) * rows)
-    return np.vstack(found)
-
-
 @pytest.mark.parametrize(("name", "noise", "kind"), CASES)
 def test_error_and_cost_are_those_of_the_dense_matrix(name, noise, kind):
     workload = WORKLOADS[kind]
     selection = select(workload, mechanism=name, noise=noise)
     plan, certificate = selection.plan, selection.certificate
-    rows, queries = dense_rows(plan), dense_queries(workload)
+    rows = np.vstack([dense_measurement(part, DOMAIN) / math.sqrt(part.variance) for part in plan.parts])
+    queries = np.vstack([math.sqrt(group.weight) * dense_queries(group, DOMAIN) for group in workload])
     lift = queries @ np.linalg.pinv(rows, rcond=1e-11)
     assert np.allclose(lift @ rows, queries, atol=1e-7 * np.abs(queries).max())
     analysis = ErrorAnalysis(plan)
@@ -96,18 +65,11 @@ def test_a_release_answers_within_its_standard_errors(name):
         counts = np.zeros(DOMAIN.shape)
         np.add.at(counts, tuple(table.values()), 1.0)
         answers = release.answers
-        exact = np.concatenate([_exact(group, counts) for group in workload])
+        exact = np.concatenate([dense_queries(group, DOMAIN) @ counts.ravel() for group in workload])
         errors = np.abs(answers["estimate"].to_numpy() - exact)
         # 1 - 2e-12 of a normal or Laplace combination lies within 20 standard errors, each
         assert (errors <= 20 * answers["stddev"].to_numpy() + 1e-9).all()
         assert errors.max() > 0
-
-
-def _exact(group, counts):
-    for place, name in reversed(list(enumerate(DOMAIN.names))):
-        if name not in group.attributes:
-            counts = counts.sum(axis=place)
-    return group.rows() @ counts.ravel()
 
 
 @pytest.mark.parametrize("name", BASELINES)

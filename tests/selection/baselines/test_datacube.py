@@ -13,6 +13,7 @@ from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.plan import Block, ErrorAnalysis, Part, Pooled
 from matrixdp.selection.baselines.datacube import select_datacube
+from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 CPS = mdp.Domain({"income": 100, "age": 50, "marital": 7, "race": 4, "sex": 2})
@@ -92,21 +93,8 @@ def test_the_loss_is_that_of_the_dense_pseudo_inverse(noise):
     plan, certificate = select_datacube(workload, noise)
     assert plan.cost == pytest.approx(1.0, rel=1e-12)
     assert np.ptp([part.variance for part in plan.parts]) < 1e-9
-
-    def rows(names):
-        found = np.ones((1, 1))
-        for name in "abc":
-            size = domain[name].size
-            found = np.kron(found, np.eye(size) if name in names else np.ones((1, size)))
-        return found
-
-    strategy = np.vstack([rows(part.attributes) for part in plan.parts])
-    inverse = np.linalg.pinv(strategy)
-    expected = 0.0
-    for group in workload:
-        asked = rows(group.attributes)
-        assert np.allclose(asked @ inverse @ strategy, asked)
-        expected += group.weight * float(((asked @ inverse) ** 2).sum()) * plan.parts[0].variance
+    strategy = np.vstack([dense_measurement(part, domain) for part in plan.parts])
+    expected = plan.parts[0].variance * dense_error(dense_gram(workload), strategy)
     assert certificate.loss == pytest.approx(expected, rel=1e-10)
     assert certificate.lower_bound is None
 

@@ -18,11 +18,7 @@ from matrixdp.selection.hdmm.adapted_starts import (
 from matrixdp.selection.hdmm.axis import solve_axis
 from matrixdp.selection.hdmm.p_identity import optimize
 from matrixdp.selection.hdmm.starts import tree_start
-
-
-def dense_loss(gram, rows):
-    inverse = np.linalg.pinv(rows, rcond=1e-10)
-    return float(np.trace(inverse.T @ gram @ inverse))
+from matrixdp.testing import dense_error
 
 
 @pytest.mark.parametrize("predicates", [Prefix(), AllRanges(), Width(5)])
@@ -85,7 +81,7 @@ def test_one_query_is_measured_as_it_is():
     factor = solve_axis(query.T @ query, "laplace")
     assert len(factor.rows) == 1
     assert factor.loss == pytest.approx(query.max() ** 2, rel=1e-6)
-    assert factor.loss == pytest.approx(dense_loss(query.T @ query, factor.rows), rel=1e-6)
+    assert factor.loss == pytest.approx(dense_error(query.T @ query, factor.rows), rel=1e-6)
 
 
 def test_few_dimensions_cost_far_less_than_the_identity():
@@ -95,7 +91,7 @@ def test_few_dimensions_cost_far_less_than_the_identity():
     factor = solve_axis(gram, "laplace", effort="fast")
     trees = min(optimize(gram, tree_start(144, width), 300, 1e-8).loss for width in (12, 16))
     assert factor.loss < 0.8 * trees
-    assert factor.loss == pytest.approx(dense_loss(gram, factor.rows), rel=1e-6)
+    assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-6)
     np.testing.assert_allclose(column_norms(factor.rows, "laplace"), 1.0)
 
 
@@ -119,7 +115,7 @@ def test_strategies_of_any_rank_hold_the_workload_and_stay_above_the_bound(size,
     assert column_norms(factor.rows, "laplace").max() == pytest.approx(1.0)
     held = rows @ np.linalg.pinv(factor.rows, rcond=1e-9) @ factor.rows
     np.testing.assert_allclose(held, rows, atol=1e-6)
-    assert factor.loss == pytest.approx(dense_loss(gram, factor.rows), rel=1e-6)
+    assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-6)
     assert solve_axis(gram / scale, "laplace", effort="fast").loss == pytest.approx(
         factor.loss / scale, rel=0.05
     )

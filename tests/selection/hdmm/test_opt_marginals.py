@@ -9,10 +9,10 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.plan import ErrorAnalysis
-from matrixdp.queries import ProductGroup, Total
 from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes, marginal_spectrum
 from matrixdp.selection.hdmm.marginal_weights import marginal_loss, solve_marginal_weights
 from matrixdp.selection.hdmm.opt_marginals import select_marginals
+from matrixdp.testing import dense_error, dense_gram
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 SIZES = (3, 2, 4)
@@ -27,27 +27,6 @@ MIXED = mdp.Workload(
 CPS = mdp.Domain(
     {"income": {"min": 0, "max": 99}, "age": {"min": 0, "max": 49}, "marital": 7, "race": 4, "sex": 2}
 )
-
-
-def gram():
-    """The Gram matrix of the mixed workload over the three asked attributes, from explicit rows."""
-    total = np.zeros((24, 24))
-    for group in MIXED:
-        if isinstance(group, ProductGroup):
-            sets = dict(zip(group.attributes, group.predicates, strict=True))
-            rows = np.ones((1, 1))
-            for name, size in zip("abc", SIZES, strict=True):
-                rows = np.kron(rows, sets.get(name, Total()).rows(size))
-            if group.query_weights is not None:
-                order = [group.attributes.index(name) for name in sorted(group.attributes)]
-                assert order == sorted(order)
-        else:
-            shape = [n if name in group.attributes else 1 for name, n in zip("abc", SIZES, strict=True)]
-            rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *SIZES))
-            rows = rows.reshape(group.queries, -1)
-        weights = np.ones(group.queries) if group.query_weights is None else group.query_weights
-        total += group.weight * (rows.T * weights) @ rows
-    return total
 
 
 def projection(place):
@@ -68,7 +47,7 @@ def marginal_rows(place):
 def test_the_spectrum_is_that_of_the_dense_gram_matrix():
     spectrum = marginal_spectrum(MIXED)
     assert spectrum.attributes == ("a", "b", "c") == asked_attributes(MIXED)
-    dense = gram()
+    dense = dense_gram(MIXED, "abc")
     for place in product((0, 1), repeat=3):
         expected = float(np.trace(projection(place) @ dense))
         assert spectrum.weights[place] == pytest.approx(expected, rel=1e-11, abs=1e-9)
@@ -79,7 +58,7 @@ def test_the_loss_is_that_of_the_dense_pseudo_inverse_and_its_gradient_the_diffe
     rng = np.random.default_rng(5)
     u = rng.random((2, 2, 2))
     rows = np.vstack([np.sqrt(u[place]) * marginal_rows(place) for place in product((0, 1), repeat=3)])
-    expected = float(np.trace(np.linalg.pinv(rows.T @ rows) @ gram()))
+    expected = dense_error(dense_gram(MIXED, "abc"), rows)
     loss, gradient = marginal_loss(spectrum.weights, SIZES, u)
     assert loss == pytest.approx(expected, rel=1e-10)
     for place in product((0, 1), repeat=3):

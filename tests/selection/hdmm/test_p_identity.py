@@ -13,11 +13,7 @@ from matrixdp.selection.factor import column_norms
 from matrixdp.selection.hdmm.axis import solve_axis
 from matrixdp.selection.hdmm.p_identity import loss_and_gradient, optimize, strategy_rows
 from matrixdp.selection.hdmm.starts import starts, tree_start
-
-
-def dense_loss(gram, rows):
-    inverse = np.linalg.pinv(rows, rcond=1e-11)
-    return float(np.trace(inverse.T @ gram @ inverse))
+from matrixdp.testing import dense_error
 
 
 @settings(max_examples=30, deadline=None)
@@ -30,7 +26,7 @@ def test_loss_and_gradient_are_those_of_the_dense_matrices(n, p, seed):
     loss, gradient = loss_and_gradient(gram, theta)
     rows = strategy_rows(theta)
     np.testing.assert_allclose(np.abs(rows).sum(axis=0), 1.0, rtol=1e-14)
-    assert loss == pytest.approx(dense_loss(gram, rows), rel=1e-9)
+    assert loss == pytest.approx(dense_error(gram, rows), rel=1e-9)
     for _ in range(3):
         i, j = rng.integers(p), rng.integers(n)
         step = np.zeros_like(theta)
@@ -74,7 +70,7 @@ def test_published_figures(predicates, size, published):
     factor = solve_axis(predicates.gram(size), "laplace")
     assert math.sqrt(2 * factor.loss / predicates.count(size)) < published + 0.005
     np.testing.assert_allclose(column_norms(factor.rows, "laplace"), 1.0, rtol=1e-12)
-    assert factor.loss == pytest.approx(dense_loss(predicates.gram(size), factor.rows), rel=1e-7)
+    assert factor.loss == pytest.approx(dense_error(predicates.gram(size), factor.rows), rel=1e-7)
     assert factor.bound < factor.loss
 
 
@@ -89,7 +85,7 @@ def test_the_published_figure_of_prefixes_of_1024_cells():
 def test_symmetric_sets_have_a_closed_form(a, b, noise):
     gram = a * np.eye(9) + b
     factor = solve_axis(gram, noise)
-    assert factor.loss == pytest.approx(dense_loss(gram, factor.rows), rel=1e-8)
+    assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-8)
     assert column_norms(factor.rows, noise).max() == pytest.approx(1.0)
     assert factor.bound <= factor.loss * (1 + 1e-9)
     if noise == "laplace":
@@ -106,7 +102,7 @@ def test_cells_that_no_query_tells_apart_are_merged_at_no_loss(noise):
     assert np.linalg.matrix_rank(factor.rows) == 3
     merged = solve_axis(ranges.rows(20)[:, [0, 5, 10]].T @ ranges.rows(20)[:, [0, 5, 10]], noise)
     assert factor.loss == pytest.approx(merged.loss, rel=1e-9)
-    assert factor.loss == pytest.approx(dense_loss(gram, factor.rows), rel=1e-8)
+    assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-8)
     assert column_norms(factor.rows, noise).max() == pytest.approx(1.0)
 
 

@@ -12,7 +12,6 @@ from matrixdp.errors import TooLargeError
 from matrixdp.measure.measurement import measure
 from matrixdp.plan import ErrorAnalysis
 from matrixdp.privacy import Budget
-from matrixdp.queries import ProductGroup, Total
 from matrixdp.selection import select as front
 from matrixdp.selection.hdmm.grouping import total_loss
 from matrixdp.selection.hdmm.kron import select_kron
@@ -21,6 +20,7 @@ from matrixdp.selection.hdmm.search import KINDS, select_hdmm, select_whole
 from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
 from matrixdp.selection.hdmm.union import select_union
 from matrixdp.sources import open_source
+from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -47,32 +47,6 @@ def rmse(workload, certificate, noise):
     return math.sqrt(certificate.loss / workload.queries / (MU_SQUARED if noise == "gaussian" else 1.0))
 
 
-def dense_gram(workload, names):
-    sizes = [workload.domain[name].size for name in names]
-    cells = math.prod(sizes)
-    total = np.zeros((cells, cells))
-    for group in workload:
-        if isinstance(group, ProductGroup):
-            sets = dict(zip(group.attributes, group.predicates, strict=True))
-            rows = np.ones((1, 1))
-            for name, size in zip(names, sizes, strict=True):
-                rows = np.kron(rows, sets.get(name, Total()).rows(size))
-        else:
-            shape = [n if name in group.attributes else 1 for name, n in zip(names, sizes, strict=True)]
-            rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *sizes))
-            rows = rows.reshape(group.queries, -1)
-        weights = np.ones(group.queries) if group.query_weights is None else group.query_weights
-        total += group.weight * (rows.T * weights) @ rows
-    return total
-
-
-def dense_rows(part):
-    rows = np.ones((1, 1))
-    for block in part.blocks:
-        rows = np.kron(rows, block.matrix.multiply(np.eye(block.matrix.columns)))
-    return rows
-
-
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("select", [select_kron, select_whole])
 def test_one_product_has_the_error_of_its_dense_matrix(noise, select):
@@ -81,9 +55,8 @@ def test_one_product_has_the_error_of_its_dense_matrix(noise, select):
     assert sorted(name for block in part.blocks for name in block.attributes) == ["a", "b", "c"]
     if len(part.blocks) == 3:
         assert [block.attributes for block in part.blocks] == [("a",), ("b",), ("c",)]
-    rows = dense_rows(part)
-    inverse = np.linalg.pinv(rows, rcond=1e-11)
-    error = part.variance * float(np.trace(inverse.T @ dense_gram(WORKLOAD, ["a", "b", "c"]) @ inverse))
+    rows = dense_measurement(part, DOMAIN, ["a", "b", "c"])
+    error = part.variance * dense_error(dense_gram(WORKLOAD, ["a", "b", "c"]), rows)
     analysis = ErrorAnalysis(plan)
     assert sum(analysis.group(g).weighted for g in WORKLOAD) == pytest.approx(error, rel=1e-8)
     assert certificate.loss == pytest.approx(error, rel=2e-3)
@@ -101,8 +74,7 @@ def test_losses_of_products_agree_from_every_axis(noise):
     rows = np.ones((1, 1))
     for axis in axes:
         rows = np.kron(rows, axis.rows)
-    inverse = np.linalg.pinv(rows)
-    expected = float(np.trace(inverse.T @ dense_gram(WORKLOAD, ["a", "b", "c"]) @ inverse))
+    expected = dense_error(dense_gram(WORKLOAD, ["a", "b", "c"]), rows)
     assert terms.loss(axes) == pytest.approx(expected, rel=1e-8)
     for axis, strategy in enumerate(axes):
         surrogate = terms.surrogate(axis, axes)
