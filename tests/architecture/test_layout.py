@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,14 @@ def test_imports_point_one_way(path: Path):
         assert other == own or ORDER[other] < ORDER[own], f"{place(path)} imports {name}"
 
 
+def test_no_imports_go_round():
+    modules = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in FILES
+    }
+    tuple(TopologicalSorter({name: imports(path) for name, path in modules.items()}).static_order())
+
+
 @pytest.mark.parametrize("path", FILES, ids=place)
 def test_faces_are_sorted_and_true(path: Path):
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -146,6 +155,8 @@ def test_sources_are_opened_in_few_places_and_read_in_one():
             called = node.func if isinstance(node, ast.Call) else None
             if isinstance(called, ast.Attribute) and called.attr == "marginals":
                 readers.add(place(path))
+        # `Source.count` counts what a request asks for, and requests are made by `Source.marginals` alone
+        assert "Request" not in {name for module in imports(path) for name in imported_names(path, module)}
     assert readers == {"measure/measurement.py", SIDE_DOOR}
 
 

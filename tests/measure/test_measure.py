@@ -31,7 +31,7 @@ class _Untouchable:
 
 
 class _Forgetful:
-    def marginals(self, domain, subsets, out_of_domain, progress=None):
+    def marginals(self, domain, subsets, out_of_domain):
         return iter(())
 
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from matrixdp.domain import Domain, OutOfDomain, encode_value
 from matrixdp.sources import open_source
-from matrixdp.sources.frame import ArraysSource
 from matrixdp.sources.lazy import LazySource
 
 ATTRIBUTES = {
@@ -59,7 +58,7 @@ KINDS = {
 }
 
 ENGINES = {
-    "arrays": lambda table: ArraysSource(table.to_pydict()),
+    "arrays": lambda table: open_source(table.to_pydict()),
     "pandas": lambda table: open_source(
         pd.DataFrame({f.name: pd.Series(table[f.name].to_pylist(), dtype=_kind(f)[3]) for f in table.schema})
     ),

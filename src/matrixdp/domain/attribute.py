@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import DomainError
 
 __all__ = ["Attribute"]
@@ -48,6 +49,10 @@ class Attribute(ABC):
         DomainError
             If the range is empty or its ends are not in the domain.
         """
+
+    @abstractmethod
+    def rule(self, kind: Kind) -> Rule | None:
+        """Return how values of a kind become codes; None where the attribute cannot be read from them."""
 
     @abstractmethod
     def to_spec(self) -> object:

@@ -4,7 +4,6 @@ Four kinds, all frozen and valid from construction: `Categorical`, `Integers`, `
 addressed by *codes*, 0 to ``size - 1``, in the listed order.
 """
 
-from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import ClassVar, Self, final
 
 from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.canonical import canonical_text, finite_number, number_text, whole_number
+from matrixdp.domain.rules import NUMBERS, Kind, Listed, Steps, Whole
 from matrixdp.domain.suggestions import closest
 from matrixdp.errors import DomainError
 
@@ -67,9 +67,12 @@ class Categorical(Attribute):
         self._set(categories=categories, size=len(categories))
 
     @cached_property
-    def positions(self) -> Mapping[str, int]:
-        """The code of each category."""
-        return {category: code for code, category in enumerate(self.categories)}
+    def _rules(self) -> Mapping[Kind, Listed]:
+        return {kind: Listed(self.categories, kind) for kind in Kind if kind is not Kind.OTHER}
+
+    def rule(self, kind: Kind) -> Listed | None:
+        """Return the categories."""
+        return self._rules.get(kind)
 
     def value(self, code: int) -> str:
         """Return the text of a category."""
@@ -79,10 +82,11 @@ class Categorical(Attribute):
     def code_of(self, value: object) -> int:
         """Return the code of a category, given by its canonical text or a value that has that text."""
         text = canonical_text(value)
-        if text not in self.positions:
+        code = self._rules[Kind.TEXT].codes.get(text)
+        if code is None:
             found = f"attribute {self.name!r} has no category {text!r}"
             raise DomainError(found + closest(text, self.categories))
-        return self.positions[text]
+        return code
 
     def code_range(self, low: object, high: object) -> tuple[int, int]:
         """Return the codes of two categories, which must be in the listed order."""
@@ -104,24 +108,24 @@ class _Whole(Attribute):
 
     numeric: ClassVar[bool] = True
 
-    @property
-    @abstractmethod
-    def _bounds(self) -> tuple[int, int]: ...
+    _whole: Whole
+
+    def rule(self, kind: Kind) -> Whole | None:
+        """Return the first and the last integer."""
+        return self._whole if kind in NUMBERS else None
 
     def value(self, code: int) -> int:
         """Return the integer of a code."""
         self._check_codes(code, code)
-        return self._bounds[0] + int(code)
+        return self._whole.first + int(code)
 
     def code_of(self, value: object) -> int:
         """Return the code of an integer."""
-        minimum, maximum = self._bounds
+        first, last = self._whole.first, self._whole.last
         number = whole_number(value, f"a value of attribute {self.name!r}")
-        if not minimum <= number <= maximum:
-            raise DomainError(
-                f"attribute {self.name!r} has the values {minimum} to {maximum}; found {number}"
-            )
-        return number - minimum
+        if not first <= number <= last:
+            raise DomainError(f"attribute {self.name!r} has the values {first} to {last}; found {number}")
+        return number - first
 
     def code_range(self, low: object, high: object) -> tuple[int, int]:
         """Return the codes of two integers; both belong to the range."""
@@ -161,6 +165,7 @@ class Integers(_Whole):
     minimum: int
     maximum: int
     size: int = field(init=False, repr=False, compare=False)
+    _whole: Whole = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._check_name()
@@ -171,10 +176,7 @@ class Integers(_Whole):
                 f"attribute {self.name!r} has the maximum {maximum}, below its minimum {minimum}"
             )
         self._set(minimum=minimum, maximum=maximum, size=maximum - minimum + 1)
-
-    @property
-    def _bounds(self) -> tuple[int, int]:
-        return self.minimum, self.maximum
+        self._set(_whole=Whole(minimum, maximum))
 
     def to_spec(self) -> dict[str, int]:
         """Return the two ends."""
@@ -206,17 +208,14 @@ class Coded(_Whole):
 
     name: str
     size: int
+    _whole: Whole = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._check_name()
         size = whole_number(self.size, f"the size of attribute {self.name!r}")
         if size < 1:
             raise DomainError(f"the size of attribute {self.name!r} must be at least 1; found {size}")
-        self._set(size=size)
-
-    @property
-    def _bounds(self) -> tuple[int, int]:
-        return 0, self.size - 1
+        self._set(size=size, _whole=Whole(0, size - 1))
 
     def to_spec(self) -> int:
         """Return the size."""
@@ -255,6 +254,7 @@ class Bins(Attribute):
     edges: tuple[float, ...]
     closed: bool = False
     size: int = field(init=False, repr=False, compare=False)
+    _steps: Steps = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -270,7 +270,11 @@ class Bins(Attribute):
                 )
         if not isinstance(self.closed, bool):
             raise DomainError(f"`closed` of attribute {self.name!r} must be true or false")
-        self._set(edges=edges, size=len(edges) - 1)
+        self._set(edges=edges, size=len(edges) - 1, _steps=Steps(edges, self.closed))
+
+    def rule(self, kind: Kind) -> Steps | None:
+        """Return the edges."""
+        return self._steps if kind in NUMBERS else None
 
     @classmethod
     def equal(cls, name: str, minimum: object, maximum: object, bins: object) -> Self:

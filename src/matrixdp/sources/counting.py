@@ -1,7 +1,7 @@
 """Counting a relation in DuckDB: encode once into a table of small codes, then group by packed positions."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import duckdb
@@ -10,59 +10,22 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.sources.guard import guarded
-from matrixdp.sources.requests import Kind, Request, strides
-from matrixdp.sources.source import Marginal, Progress
+from matrixdp.sources.requests import Request, strides
+from matrixdp.sources.source import Marginal
 from matrixdp.sources.sql import code_expression, column_kind, identifier, value_expression
 
-__all__ = ["check_relation", "connect", "count", "encode"]
+__all__ = ["count", "encode"]
 
-CODES = "codes"
-COUNTING = "count the table"
-
-
-def connect() -> duckdb.DuckDBPyConnection:
-    """Return a database in memory, which may spill to the temporary folder and downloads nothing."""
-    return duckdb.connect(
-        ":memory:",
-        config={
-            "temp_directory": tempfile.gettempdir(),
-            "autoinstall_known_extensions": False,
-        },
-    )
-
-
-def check_relation(request: Request, types: Mapping[str, str]) -> dict[str, Kind]:
-    """Check that a relation has the columns that are asked for.
-
-    Parameters
-    ----------
-    request : Request
-        The marginals that are asked for.
-    types : mapping of str to str
-        The DuckDB type of each column.
-
-    Returns
-    -------
-    dict of str to Kind
-        What the column of each attribute holds.
-
-    Raises
-    ------
-    SourceError
-        If a column is missing or has a type that cannot be encoded.
-    """
-    request.check_columns(types)
-    kinds = {name: column_kind(types[name]) for name in request.domain.names}
-    request.check_kinds(kinds, types)
-    return kinds
+_CODES = "codes"
+_COUNTING = "count the table"
+_CODE_TYPES = ((8, "UTINYINT"), (16, "USMALLINT"), (32, "UINTEGER"), (64, "BIGINT"))
 
 
 def encode(
     relation: duckdb.DuckDBPyRelation,
     request: Request,
     encoders: Domain,
-    columns: Mapping[str, str],
-    kinds: Mapping[str, Kind],
+    columns: Sequence[str] | None = None,
 ) -> duckdb.DuckDBPyRelation:
     """Return the codes of the records that are in the domain, as a relation that is not yet computed.
 
@@ -75,26 +38,26 @@ def encode(
     encoders : Domain
         The attributes that say how each column is read, in the order of the domain: its own ones, or `Coded`
         for columns that hold codes already.
-    columns : mapping of str to str
-        The relation's column for each attribute.
-    kinds : mapping of str to Kind
-        What these columns hold.
+    columns : sequence of str, optional
+        The table's names of the relation's columns, where those differ.
 
     Returns
     -------
     DuckDBPyRelation
         One column ``c0``, ``c1``, ... an attribute that is in some subset, in the order of the domain.
     """
-    attributes = tuple(enumerate(encoders))
-    values = [
-        f"{value_expression(a, identifier(columns[a.name]), kinds[a.name])} AS v{i}" for i, a in attributes
-    ]
-    codes = []
-    for i, attribute in attributes:
-        code = code_expression(attribute, f"v{i}", kinds[attribute.name])
-        other = request.out_of_domain.code(attribute.name)
+    names = list(relation.columns if columns is None else columns)
+    request.check_columns(names)
+    types = {name: str(kind) for name, kind in zip(names, relation.types, strict=True)}
+    kinds = {name: column_kind(types[name]) for name in request.domain.names}
+    own = {name: identifier(column) for name, column in zip(names, relation.columns, strict=True)}
+    values, codes = [], []
+    for i, (name, rule) in enumerate(request.rules(kinds, types, encoders).items()):
+        values.append(f"{value_expression(rule, own[name], kinds[name])} AS v{i}")
+        code = code_expression(rule, f"v{i}", kinds[name])
+        other = request.out_of_domain.code(name)
         codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
-    inside = " AND ".join(f"c{i} IS NOT NULL" for i, _ in attributes)
+    inside = " AND ".join(f"c{i} IS NOT NULL" for i in range(len(codes)))
     used = [
         f"CAST(c{request.domain.index(name)} AS {_code_type(request.domain[name].size)}) AS c{position}"
         for position, name in enumerate(request.used)
@@ -104,44 +67,50 @@ def encode(
 
 
 def count(
-    connection: duckdb.DuckDBPyConnection,
-    encoded: duckdb.DuckDBPyRelation,
     request: Request,
-    progress: Progress | None,
+    read: Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation],
+    reading: str = "read the table",
 ) -> Iterator[Marginal]:
-    """Count the marginals, and close the connection at the end.
+    """Count the marginals of a request in a database of our own.
 
     Parameters
     ----------
-    connection : DuckDBPyConnection
-        A database in memory of our own, to which `encoded` belongs.
-    encoded : DuckDBPyRelation
-        The codes, as `encode` returns them.
     request : Request
         The marginals that are asked for.
-    progress : callable, optional
-        Is called with the number of marginals done and of all.
+    read : callable
+        Returns, in the database that it is given, the relation of codes that `encode` describes.
+    reading : str
+        What that does, for its errors.
 
     Yields
     ------
     tuple of (tuple of str, numpy.ndarray)
         Each subset with its counts.
     """
+    # In memory; it may spill to the temporary folder, and downloads nothing.
+    connection = duckdb.connect(
+        config={"temp_directory": tempfile.gettempdir(), "autoinstall_known_extensions": False}
+    )
     try:
-        guarded(lambda: encoded.create(CODES), COUNTING)
+        encoded = guarded(lambda: read(connection), reading)
+    except BaseException:
+        connection.close()
+        raise
+    return _marginals(connection, encoded, request)
+
+
+def _marginals(
+    connection: duckdb.DuckDBPyConnection, encoded: duckdb.DuckDBPyRelation, request: Request
+) -> Iterator[Marginal]:
+    try:
+        guarded(lambda: encoded.create(_CODES), _COUNTING)
         position = {name: index for index, name in enumerate(request.used)}
-        for done, subset in enumerate(request.subsets, start=1):
-            steps = strides(request.shape(subset))
-            terms = [
-                f"CAST(c{position[name]} AS BIGINT) * {step}"
-                for name, step in zip(subset, steps, strict=True)
-            ]
+        for subset in request.subsets:
+            steps = zip(subset, strides(request.shape(subset)), strict=True)
+            key = " + ".join(f"CAST(c{position[name]} AS BIGINT) * {step}" for name, step in steps)
             # Every name in the statement is made here; none comes from the table or its user.
-            query = f"SELECT {' + '.join(terms) or '0'} AS key, count(*) AS n FROM {CODES} GROUP BY key"  # noqa: S608
-            groups = guarded(partial(_groups, connection, query), COUNTING)
-            yield subset, request.array(subset, *groups)
-            if progress is not None:
-                progress(done, len(request.subsets))
+            query = f"SELECT {key or '0'} AS key, count(*) AS n FROM {_CODES} GROUP BY key"  # noqa: S608
+            yield subset, request.array(subset, *guarded(partial(_groups, connection, query), _COUNTING))
     finally:
         connection.close()
 
@@ -152,7 +121,4 @@ def _groups(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[NDArray[
 
 
 def _code_type(size: int) -> str:
-    for bits, name in ((8, "UTINYINT"), (16, "USMALLINT"), (32, "UINTEGER")):
-        if size <= 2**bits:
-            return name
-    return "BIGINT"
+    return next(name for bits, name in _CODE_TYPES if size <= 2**bits)

@@ -1,55 +1,44 @@
 """Lazy frames, counted by their own engine: Polars, Dask, PySpark, Ibis and others that narwhals takes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, final
 
 import narwhals as nw
 import numpy as np
 
-from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain import Domain
+from matrixdp.domain.rules import Kind, Rule
 from matrixdp.sources.expressions import code, frame_kind, total, value
 from matrixdp.sources.guard import guarded
-from matrixdp.sources.requests import Kind, Request, strides
-from matrixdp.sources.source import Marginal, Progress
+from matrixdp.sources.requests import Request, strides
+from matrixdp.sources.source import Marginal, Source
 
 __all__ = ["LazySource", "unions"]
 
-COUNTING = "count the table"
+_COUNTING = "count the table"
 UNION_CELLS = 2**22
 
 
 @final
-class LazySource:
+class LazySource(Source):
     """A lazy frame. Its engine encodes and counts, and only counts leave it.
 
     As every query may read the whole table again, marginals are counted together where the marginal on all of
     their attributes has at most `UNION_CELLS` cells, and are summed from that one.
-
-    Parameters
-    ----------
-    frame : narwhals.LazyFrame
-        The table.
     """
 
-    def __init__(self, frame: nw.LazyFrame[Any]) -> None:
-        self._frame = frame
+    def __init__(self, frame: Any) -> None:
+        self._frame: nw.LazyFrame[Any] = nw.from_native(frame)
 
-    def marginals(
-        self,
-        domain: Domain,
-        subsets: Sequence[tuple[str, ...]],
-        out_of_domain: OutOfDomain,
-        progress: Progress | None = None,
-    ) -> Iterator[Marginal]:
-        """Count the records in every cell of some marginals; see `Source.marginals`."""
-        request = Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain)
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
         schema = guarded(self._frame.collect_schema, "read the table")
         request.check_columns(schema.names())
         empty = self._null_columns()
-        kinds = {n: Kind.NULL if n in empty else frame_kind(schema[n]) for n in domain.names}
-        request.check_kinds(kinds, {name: str(schema[name]) for name in domain.names})
-        return self._count(guarded(lambda: self._encode(request, kinds), COUNTING), request, progress)
+        kinds = {n: Kind.NULL if n in empty else frame_kind(schema[n]) for n in request.domain.names}
+        rules = request.rules(kinds, {name: str(schema[name]) for name in request.domain.names})
+        return self._marginals(guarded(lambda: self._encode(request, kinds, rules), _COUNTING), request)
 
     def _null_columns(self) -> set[str]:
         """Return the columns of Polars' type for nulls alone, which narwhals has no name for."""
@@ -58,18 +47,14 @@ class LazySource:
         types = guarded(self._frame.to_native().collect_schema, "read the table")
         return {name for name, dtype in types.items() if str(dtype) == "Null"}
 
-    def _encode(self, request: Request, kinds: dict[str, Kind]) -> nw.LazyFrame[Any]:
-        domain = request.domain
-        values = [
-            value(attribute, nw.col(attribute.name), kinds[attribute.name]).alias(f"value_{index}")
-            for index, attribute in enumerate(domain)
-        ]
-        codes = []
-        for index, attribute in enumerate(domain):
-            found = code(attribute, nw.col(f"value_{index}"), kinds[attribute.name])
+    def _encode(
+        self, request: Request, kinds: Mapping[str, Kind], rules: Mapping[str, Rule]
+    ) -> nw.LazyFrame[Any]:
+        values, codes, replaced = [], [], []
+        for index, (name, rule) in enumerate(rules.items()):
+            values.append(value(rule, nw.col(name), kinds[name]).alias(f"value_{index}"))
+            found = code(rule, nw.col(f"value_{index}"), kinds[name])
             codes.append(found.cast(nw.Int64()).alias(f"code_{index}"))
-        replaced = []
-        for index, name in enumerate(domain.names):
             other = request.out_of_domain.code(name)
             if other is not None:
                 found = nw.col(f"code_{index}")
@@ -77,23 +62,17 @@ class LazySource:
                 replaced.append(kept.cast(nw.Int64()).alias(f"code_{index}"))
         frame = self._frame.select(*values).select(*codes)
         frame = frame.with_columns(*replaced) if replaced else frame
-        return frame.filter(*(nw.col(f"code_{index}") >= 0 for index in range(len(domain))))
+        return frame.filter(*(nw.col(f"code_{index}") >= 0 for index in range(len(rules))))
 
-    def _count(
-        self, encoded: nw.LazyFrame[Any], request: Request, progress: Progress | None
-    ) -> Iterator[Marginal]:
-        done = 0
+    def _marginals(self, encoded: nw.LazyFrame[Any], request: Request) -> Iterator[Marginal]:
         for union, members in unions(request.domain, request.subsets, UNION_CELLS):
-            counts = guarded(partial(self._group, encoded, request, union), COUNTING)
+            counts = guarded(partial(self._group, encoded, request, union), _COUNTING)
             for subset in members:
                 away = tuple(axis for axis, name in enumerate(union) if name not in subset)
                 kept = [name for name in union if name in subset]
                 marginal = np.asarray(counts.sum(axis=away, dtype=np.int64))
                 marginal = marginal.transpose([kept.index(name) for name in subset])
                 yield subset, np.ascontiguousarray(marginal).reshape(request.shape(subset))
-                done += 1
-                if progress is not None:
-                    progress(done, len(request.subsets))
 
     def _group(
         self, encoded: nw.LazyFrame[Any], request: Request, union: tuple[str, ...]

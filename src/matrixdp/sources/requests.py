@@ -3,32 +3,20 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Categorical, Domain, OutOfDomain
+from matrixdp.domain.rules import Kind, Rule
 from matrixdp.domain.suggestions import closest
 from matrixdp.errors import SourceError, TooLargeError
 
-__all__ = ["MOST_CELLS", "Kind", "Request", "strides"]
+__all__ = ["MOST_CELLS", "Request", "strides"]
 
 MOST_CELLS = 2**31
 """The most cells of one marginal (16 GiB of counts)."""
-
-
-class Kind(Enum):
-    """What a column holds, as far as encoding it goes."""
-
-    TEXT = "text"
-    BOOLEAN = "boolean"
-    INTEGER = "integer"
-    FLOAT = "float"
-    DATE = "date"
-    NULL = "null"
-    OTHER = "other"
 
 
 def strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -119,8 +107,10 @@ class Request:
             if listed.count(name) > 1:
                 raise SourceError(f"the table has {listed.count(name)} columns named {name!r}")
 
-    def check_kinds(self, kinds: Mapping[str, Kind], types: Mapping[str, str]) -> None:
-        """Check that the type of every column can be encoded.
+    def rules(
+        self, kinds: Mapping[str, Kind], types: Mapping[str, str], encoders: Domain | None = None
+    ) -> dict[str, Rule]:
+        """Return how each column becomes codes.
 
         Parameters
         ----------
@@ -128,19 +118,24 @@ class Request:
             What each attribute's column holds.
         types : mapping of str to str
             What the engine calls the types of the columns.
+        encoders : Domain, optional
+            The attributes that say how the columns are read, where they are not those of the domain.
 
         Raises
         ------
         SourceError
-            Names the column, its type, and what would be right.
+            If a column cannot be read: names it, its type, and what would be right.
         """
-        for attribute in self.domain:
-            kind = kinds[attribute.name]
-            if kind is Kind.OTHER or (kind is Kind.DATE and not isinstance(attribute, Categorical)):
+        rules: dict[str, Rule] = {}
+        for attribute in encoders or self.domain:
+            name = attribute.name
+            rule = attribute.rule(kinds[name])
+            if rule is None:
                 raise SourceError(
-                    f"column {attribute.name!r} has the type {types[attribute.name]}; "
-                    f"{_expected(attribute)}, so convert it first"
+                    f"column {name!r} has the type {types[name]}; {_expected(attribute)}, so convert it first"
                 )
+            rules[name] = rule
+        return rules
 
 
 def _expected(attribute: Attribute) -> str:

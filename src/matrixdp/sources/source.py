@@ -1,33 +1,27 @@
-"""What a source is, and how one is opened."""
+"""What a source is: a table that can be counted, and nothing else."""
 
-from collections.abc import Callable, Iterator, Sequence
-from os import PathLike
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import SourceError
+from matrixdp.sources.requests import Request
 
-__all__ = ["Marginal", "Progress", "Source", "open_source"]
+__all__ = ["Marginal", "Source"]
 
 Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 """The attributes of a marginal, and its counts: one axis an attribute, in that order."""
 
-Progress = Callable[[int, int], None]
-"""Is called with the number of marginals that are done and the number of all."""
 
+class Source(ABC):
+    """A table that can be counted. An engine's own source says how, in `count`."""
 
-class Source(Protocol):
-    """A table that can be counted."""
-
+    @final
     def marginals(
-        self,
-        domain: Domain,
-        subsets: Sequence[tuple[str, ...]],
-        out_of_domain: OutOfDomain,
-        progress: Progress | None = None,
+        self, domain: Domain, subsets: Sequence[Sequence[str]], out_of_domain: OutOfDomain
     ) -> Iterator[Marginal]:
         """Count the records in every cell of some marginals.
 
@@ -39,12 +33,10 @@ class Source(Protocol):
         domain : Domain
             The declared domain. A record is out of domain if any of its attributes is, whether it is in a
             subset or not.
-        subsets : sequence of tuple of str
+        subsets : sequence of sequence of str
             The attributes of each marginal. The empty subset asks for the number of records.
         out_of_domain : OutOfDomain
             What happens to values that are out of domain.
-        progress : callable, optional
-            Is called with the number of marginals done and of all.
 
         Yields
         ------
@@ -62,43 +54,16 @@ class Source(Protocol):
         TooLargeError
             If a marginal has too many cells to be held in memory.
         """
-        ...
+        return self.count(Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain))
 
+    @abstractmethod
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts; see `marginals`.
 
-def open_source(table: object, *, table_name: str | None = None) -> Source:
-    """Return the source for a path or a table.
-
-    Parameters
-    ----------
-    table : object
-        A path to CSV or Parquet files (a glob too) or to a DuckDB database; a pandas, Polars or PyArrow
-        table; a Polars, Dask, PySpark or Ibis lazy frame; a DuckDB relation; or a mapping of names to arrays.
-    table_name : str, optional
-        The table in a DuckDB database; needed only where there are several.
-
-    Returns
-    -------
-    Source
-        The source. Nothing of the table has been read yet.
-
-    Raises
-    ------
-    SourceError
-        If there is no such file, or the table is of none of these kinds.
-
-    Examples
-    --------
-    >>> domain = Domain({"sex": ["female", "male"]})
-    >>> source = open_source({"sex": ["male", "male", "female", None]})
-    >>> [(subset, counts.tolist()) for subset, counts in source.marginals(domain, [("sex",)], OutOfDomain())]
-    [(('sex',), [1, 2])]
-    """
-    if isinstance(table, str | PathLike):
-        from matrixdp.sources.database import PathSource
-
-        return PathSource(table, table_name)
-    if table_name is not None:
-        raise SourceError("the name of a table goes with the path of a DuckDB database only")
-    from matrixdp.sources.frame import frame_source
-
-    return frame_source(table)
+        Parameters
+        ----------
+        request : Request
+            What is asked, checked against the domain. `Request.check_columns` and `Request.check_kinds` say
+            whether the table can answer it, and are to be called before the iterator is returned;
+            `Request.array` makes the counts of the groups that the table holds.
+        """

@@ -1,4 +1,4 @@
-"""The encoding of raw values as codes in DuckDB's SQL.
+"""The rules of `matrixdp.domain.rules` in DuckDB's SQL.
 
 Two steps, each one expression a column, so that a value is parsed once: from the raw value to a text or a
 number, and from there to a code, NULL where the value is out of domain. No expression can raise an error,
@@ -7,40 +7,30 @@ whatever the value.
 
 import math
 
-from matrixdp.domain import Attribute, Bins, Categorical, Coded, Integers
-from matrixdp.domain.canonical import float_of_text
-from matrixdp.domain.encoding import NUMERAL, WHITESPACE
-from matrixdp.sources.requests import Kind
+from matrixdp.domain.rules import NUMERAL, WHITESPACE, Kind, Listed, Rule, Whole
 
 __all__ = ["code_expression", "column_kind", "identifier", "literal", "value_expression"]
 
-_INTEGERS = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "", "BIG", "HUGE")} | {
-    "INTEGER",
-    "UINTEGER",
+_SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_KINDS = {
+    **dict.fromkeys((*_SIZES, *(f"U{size}" for size in _SIZES)), Kind.INTEGER),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), Kind.FLOAT),
+    **dict.fromkeys(("NULL", '"NULL"'), Kind.NULL),
+    "VARCHAR": Kind.TEXT,
+    "BOOLEAN": Kind.BOOLEAN,
+    "DATE": Kind.DATE,
 }
 _EXACT = 2**53
 _SPACED_NUMERAL = f"[{WHITESPACE}]*(?:{NUMERAL[1:-1]})[{WHITESPACE}]*"
 
 
 def identifier(name: str) -> str:
-    """Return a name as a quoted identifier.
-
-    Examples
-    --------
-    >>> identifier('a"b')
-    '"a""b"'
-    """
+    """Return a name as a quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return a text as a quoted literal.
-
-    Examples
-    --------
-    >>> literal("it's")
-    "'it''s'"
-    """
+    """Return a text as a quoted literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -52,39 +42,17 @@ def column_kind(type_name: str) -> Kind:
     >>> column_kind("DECIMAL(10,2)"), column_kind("TIMESTAMP")
     (<Kind.FLOAT: 'float'>, <Kind.OTHER: 'other'>)
     """
-    if type_name.endswith("]"):
-        return Kind.OTHER
-    if type_name in _INTEGERS:
-        return Kind.INTEGER
-    if type_name in ("FLOAT", "DOUBLE") or type_name.startswith("DECIMAL("):
-        return Kind.FLOAT
-    if type_name == "VARCHAR" or type_name.startswith("ENUM("):
-        return Kind.TEXT
-    named = {"BOOLEAN": Kind.BOOLEAN, "DATE": Kind.DATE, '"NULL"': Kind.NULL, "NULL": Kind.NULL}
-    return named.get(type_name, Kind.OTHER)
+    if type_name.endswith(")"):
+        sized = {"DECIMAL": Kind.FLOAT, "ENUM": Kind.TEXT}
+        return sized.get(type_name.partition("(")[0], Kind.OTHER)
+    return _KINDS.get(type_name, Kind.OTHER)
 
 
-def value_expression(attribute: Attribute, column: str, kind: Kind) -> str:
-    """Return the expression from a raw value to its text or number.
-
-    Parameters
-    ----------
-    attribute : Attribute
-        The attribute.
-    column : str
-        The column, quoted.
-    kind : Kind
-        What the column holds.
-
-    Returns
-    -------
-    str
-        An expression of type VARCHAR for a categorical attribute, unless the column holds floats, else
-        DOUBLE; NULL for what has no text or number.
-    """
+def value_expression(rule: Rule, column: str, kind: Kind) -> str:
+    """Return the expression from a raw value, in a quoted column, to its text or number, or NULL."""
     if kind is Kind.FLOAT:
         return f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
-    if isinstance(attribute, Categorical):
+    if isinstance(rule, Listed):
         return f"CAST({column} AS VARCHAR)"
     if kind is Kind.TEXT:
         # DuckDB skips the same white space when it casts.
@@ -93,51 +61,30 @@ def value_expression(attribute: Attribute, column: str, kind: Kind) -> str:
     return f"TRY_CAST({column} AS DOUBLE)"
 
 
-def code_expression(attribute: Attribute, value: str, kind: Kind) -> str:
-    """Return the expression from a text or number to a code.
-
-    Parameters
-    ----------
-    attribute : Attribute
-        The attribute.
-    value : str
-        The quoted column that holds the text or the number.
-    kind : Kind
-        What the raw column holds.
-
-    Returns
-    -------
-    str
-        An expression of some integer type, NULL where the value is out of domain.
-    """
-    if isinstance(attribute, Categorical):
-        return _category_of_float(attribute, value) if kind is Kind.FLOAT else _category(attribute, value)
-    if isinstance(attribute, Bins):
-        first, last = _double(attribute.edges[0]), _double(attribute.edges[-1])
-        below = "<=" if attribute.closed else "<"
-        tree = _search(attribute.edges, value, 0, attribute.size)
-        return f"CASE WHEN {value} >= {first} AND {value} {below} {last} THEN {tree} END"
-    if not isinstance(attribute, Integers | Coded):
-        raise TypeError(f"no encoding for {type(attribute).__name__}")
-    low = int(attribute.value(0))
-    high = low + attribute.size - 1
-    inside = f"{value} >= {low} AND {value} <= {high} AND {value} = floor({value})"
-    return f"CASE WHEN {inside} THEN TRY_CAST({value} AS BIGINT) - ({low}) END"
+def code_expression(rule: Rule, value: str, kind: Kind) -> str:
+    """Return the expression from a text or number, in a quoted column, to an integer code, or NULL."""
+    if isinstance(rule, Listed):
+        return _position_of_float(rule, value) if kind is Kind.FLOAT else _position(rule, value)
+    if isinstance(rule, Whole):
+        inside = f"{value} >= {rule.first} AND {value} <= {rule.last} AND {value} = floor({value})"
+        return f"CASE WHEN {inside} THEN TRY_CAST({value} AS BIGINT) - ({rule.first}) END"
+    first, last = _double(rule.edges[0]), _double(rule.edges[-1])
+    below = "<=" if rule.closed else "<"
+    tree = _search(rule.edges, value, 0, len(rule.edges) - 1)
+    return f"CASE WHEN {value} >= {first} AND {value} {below} {last} THEN {tree} END"
 
 
-def _category(attribute: Categorical, value: str) -> str:
-    listed = ", ".join(literal(category) for category in attribute.categories)
-    return f"enum_code(TRY_CAST({value} AS ENUM({listed})))"
+def _position(rule: Listed, text: str) -> str:
+    return f"enum_code(TRY_CAST({text} AS ENUM({', '.join(map(literal, rule.texts))})))"
 
 
-def _category_of_float(attribute: Categorical, value: str) -> str:
+def _position_of_float(rule: Listed, value: str) -> str:
     """Integral floats go through the text of the integer; the few others are compared one by one."""
-    integral = _category(attribute, f"CAST(TRY_CAST({value} AS BIGINT) AS VARCHAR)")
+    integral = _position(rule, f"CAST(TRY_CAST({value} AS BIGINT) AS VARCHAR)")
     others = [
-        f" WHEN {_double(number)} THEN {code}"
-        for code, category in enumerate(attribute.categories)
-        if (number := float_of_text(category)) is not None
-        and (abs(number) >= _EXACT or number != math.floor(number))
+        f" WHEN {_double(float(number))} THEN {code}"
+        for number, code in rule.codes.items()
+        if abs(float(number)) >= _EXACT or number != math.floor(float(number))
     ]
     rest = f" ELSE CASE {value}{''.join(others)} END" if others else ""
     return f"CASE WHEN abs({value}) < {_EXACT} AND {value} = floor({value}) THEN {integral}{rest} END"

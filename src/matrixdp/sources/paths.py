@@ -2,19 +2,17 @@
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import final
 
 import duckdb
 
-from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
-from matrixdp.sources.counting import check_relation, connect, count, encode
-from matrixdp.sources.guard import guarded
+from matrixdp.sources.counting import count, encode
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import Marginal, Progress
+from matrixdp.sources.source import Marginal, Source
 from matrixdp.sources.sql import identifier, literal
 from matrixdp.sources.text import read_texts
 
@@ -23,11 +21,10 @@ __all__ = ["PathSource"]
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
 _DATABASE = (".duckdb", ".ddb", ".db")
-_Opened = tuple[duckdb.DuckDBPyRelation, list[str]]
 
 
 @final
-class PathSource:
+class PathSource(Source):
     """A table at a path, counted by DuckDB.
 
     The columns of CSV files are texts, and nothing about their form is guessed from their records: the first
@@ -63,44 +60,24 @@ class PathSource:
     def __repr__(self) -> str:
         return f"PathSource({self.path!r})"
 
-    def marginals(
-        self,
-        domain: Domain,
-        subsets: Sequence[tuple[str, ...]],
-        out_of_domain: OutOfDomain,
-        progress: Progress | None = None,
-    ) -> Iterator[Marginal]:
-        """Count the records in every cell of some marginals; see `Source.marginals`."""
-        request = Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain)
-        connection = connect()
-        try:
-            relation, names = guarded(partial(self._open, connection, request), f"read {self.path!r}")
-            request.check_columns(names)
-            columns = dict(zip(names, relation.columns, strict=True))
-            types = {name: str(kind) for name, kind in zip(names, relation.types, strict=True)}
-            kinds = check_relation(request, types)
-            encoded = guarded(
-                lambda: encode(relation, request, domain, columns, kinds), f"read {self.path!r}"
-            )
-        except BaseException:
-            connection.close()
-            raise
-        return count(connection, encoded, request, progress)
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        return count(request, partial(self._codes, request), f"read {self.path!r}")
 
-    def _open(self, connection: duckdb.DuckDBPyConnection, request: Request) -> _Opened:
+    def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        domain = request.domain
         if self._format == "duckdb":
-            return self._open_database(connection)
+            return encode(self._open_database(connection), request, domain)
         if self._format == "parquet":
             # A bracket in the name of a file that exists is not a pattern any more.
             files = [glob.escape(file) for file in self._files]
-            relation = connection.read_parquet(files, union_by_name=True)
-            return relation, list(relation.columns)
-        headers, records = read_texts(self._files, request.domain.names)
+            return encode(connection.read_parquet(files, union_by_name=True), request, domain)
+        headers, records = read_texts(self._files, domain.names)
         for header in headers:
             request.check_columns(header)
-        return connection.from_arrow(records), list(request.domain.names)
+        return encode(connection.from_arrow(records), request, domain, domain.names)
 
-    def _open_database(self, connection: duckdb.DuckDBPyConnection) -> _Opened:
+    def _open_database(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         connection.execute(f"ATTACH {literal(self._files[0])} AS source (READ_ONLY)")
         rows = connection.execute(
             "SELECT schema_name, table_name FROM duckdb_tables() "
@@ -120,8 +97,7 @@ class PathSource:
         schema, table = matches[0]
         # Quoted identifiers cannot end the statement.
         name = f"source.{identifier(schema)}.{identifier(table)}"
-        relation = connection.sql(f"SELECT * FROM {name}")  # noqa: S608
-        return relation, list(relation.columns)
+        return connection.sql(f"SELECT * FROM {name}")  # noqa: S608
 
 
 def _short(schema: str, table: str) -> str:

@@ -1,0 +1,141 @@
+"""The table of engines: which kinds of tables can be opened, and by which source."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from os import PathLike
+from typing import Any, cast, final
+
+import numpy as np
+
+from matrixdp.errors import SourceError
+from matrixdp.sources.guard import guarded
+from matrixdp.sources.source import Source
+
+__all__ = ["engine_names", "open_source", "register_source"]
+
+
+@final
+@dataclass(frozen=True)
+class _Engine:
+    takes: Callable[[Any], bool]
+    opens: str | Callable[..., Source]
+    named: bool
+
+
+_ENGINES: dict[str, _Engine] = {}
+
+
+def register_source(
+    name: str, takes: Callable[[Any], bool], opens: str | Callable[..., Source], *, named: bool = False
+) -> None:
+    """Add an engine: a kind of table that `open_source` can open from now on.
+
+    Parameters
+    ----------
+    name : str
+        The name of the engine.
+    takes : callable
+        Is called with what is to be opened, and returns whether this engine opens it; it must not read the
+        table. Engines are asked from the last one that was added to the first.
+    opens : str or callable
+        What returns the `Source` of a table, or ``module:name``, where it is found once it is needed.
+    named : bool
+        Whether what is opened may hold several tables; then `opens` is called with the name of one, or None,
+        as its second argument.
+
+    Raises
+    ------
+    SourceError
+        If there is an engine of that name.
+    """
+    if name in _ENGINES:
+        raise SourceError(f"there is an engine {name!r} already")
+    _ENGINES[name] = _Engine(takes, opens, named)
+
+
+def engine_names() -> tuple[str, ...]:
+    """Return the names of the engines that are registered."""
+    return tuple(_ENGINES)
+
+
+def open_source(table: object, *, table_name: str | None = None) -> Source:
+    """Return the source for a path or a table.
+
+    Parameters
+    ----------
+    table : object
+        A path to CSV or Parquet files (a glob too) or to a DuckDB database; a pandas, Polars or PyArrow
+        table; a Polars, Dask, PySpark or Ibis lazy frame; a DuckDB relation; a mapping of names to arrays;
+        or what an engine that was added by `register_source` takes.
+    table_name : str, optional
+        The table in a DuckDB database; needed only where there are several.
+
+    Returns
+    -------
+    Source
+        The source. Nothing of the table has been read yet.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file, or the table is of none of these kinds.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Domain, OutOfDomain
+    >>> domain = Domain({"sex": ["female", "male"]})
+    >>> source = open_source({"sex": ["male", "male", "female", None]})
+    >>> [(subset, counts.tolist()) for subset, counts in source.marginals(domain, [("sex",)], OutOfDomain())]
+    [(('sex',), [1, 2])]
+    """
+    for engine in reversed(_ENGINES.values()):
+        if not guarded(partial(engine.takes, table), "read the table"):
+            continue
+        if table_name is not None and not engine.named:
+            break
+        opens: Any = engine.opens
+        if isinstance(opens, str):
+            module, _, name = opens.partition(":")
+            opens = getattr(import_module(module), name)
+        return cast("Source", opens(table, table_name) if engine.named else opens(table))
+    if table_name is not None:
+        raise SourceError("the name of a table goes with the path of a DuckDB database only")
+    raise SourceError(
+        f"a {type(table).__name__} is not a table; give a path, a pandas, Polars or PyArrow table, a lazy "
+        "frame of Polars, Dask, PySpark or Ibis, a DuckDB relation, or a mapping of names to arrays"
+    )
+
+
+def _is_arrays(table: object) -> bool:
+    return isinstance(table, Mapping) or (isinstance(table, np.ndarray) and bool(table.dtype.names))
+
+
+def _is_relation(table: object) -> bool:
+    import duckdb
+    import narwhals as nw
+
+    return isinstance(nw.to_native(table, pass_through=True), duckdb.DuckDBPyRelation)
+
+
+def _is_frame(lazy: bool) -> Callable[[object], bool]:
+    def takes(table: object) -> bool:
+        import narwhals as nw
+
+        frame: object = nw.from_native(cast("Any", table), pass_through=True)
+        return isinstance(frame, nw.LazyFrame if lazy else nw.DataFrame)
+
+    return takes
+
+
+register_source("lazy frame", _is_frame(lazy=True), "matrixdp.sources.lazy:LazySource")
+register_source("frame", _is_frame(lazy=False), "matrixdp.sources.memory:FrameSource")
+register_source("relation", _is_relation, "matrixdp.sources.memory:RelationSource")
+register_source("arrays", _is_arrays, "matrixdp.sources.memory:ArraysSource")
+register_source(
+    "path",
+    lambda table: isinstance(table, str | PathLike),
+    "matrixdp.sources.paths:PathSource",
+    named=True,
+)

@@ -1,0 +1,133 @@
+"""Tables in memory: frames that narwhals takes, mappings of arrays, and DuckDB relations.
+
+A table is handed to DuckDB as Arrow columns, without copies where the engine allows it; the codes of a DuckDB
+relation are computed by its own connection.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, final
+
+import duckdb
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+
+from matrixdp.domain import Attribute, Coded, Domain, encode_value
+from matrixdp.errors import SourceError
+from matrixdp.sources.counting import count, encode
+from matrixdp.sources.guard import guarded
+from matrixdp.sources.requests import Request
+from matrixdp.sources.source import Marginal, Source
+
+__all__ = ["ArraysSource", "FrameSource", "RelationSource"]
+
+_READING = "read the table"
+
+arrow: Any = pa
+"""PyArrow, whose own types are incomplete."""
+
+
+@final
+class FrameSource(Source):
+    """A table in memory: pandas, Polars, PyArrow and others of that kind."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        request.check_columns(guarded(lambda: list(self._frame.columns), _READING))
+        return _count(request, self._column)
+
+    def _column(self, name: str) -> Any:
+        series = self._frame[name]
+        return series.to_list() if _holds_objects(series) else series.to_arrow()
+
+
+@final
+class ArraysSource(Source):
+    """A mapping of names to one-dimensional arrays or lists of equal length, or a structured array."""
+
+    def __init__(self, arrays: Mapping[str, Any] | np.ndarray[Any, Any]) -> None:
+        if isinstance(arrays, np.ndarray):
+            arrays = {name: arrays[name] for name in arrays.dtype.names or ()}
+        self._arrays = arrays
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        request.check_columns(self._arrays)
+        lengths = guarded(lambda: {len(self._arrays[name]) for name in request.domain.names}, _READING)
+        if len(lengths) > 1:
+            raise SourceError("the arrays of the table must have one length")
+        return _count(request, self._column)
+
+    def _column(self, name: str) -> Any:
+        values = self._arrays[name]
+        if not isinstance(values, np.ndarray):
+            return list(values)
+        if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
+            return arrow.array(np.ravel(values))
+        return values.tolist()
+
+
+@final
+class RelationSource(Source):
+    """A DuckDB relation; its own connection encodes it, and nothing is written there."""
+
+    def __init__(self, relation: Any) -> None:
+        self._relation: duckdb.DuckDBPyRelation = nw.to_native(relation, pass_through=True)
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        reader = guarded(lambda: encode(self._relation, request, request.domain).to_arrow_reader(), _READING)
+        return count(request, lambda connection: connection.from_arrow(reader))
+
+
+def _count(request: Request, column: Callable[[str], Any]) -> Iterator[Marginal]:
+    """Count the columns that a function returns: Arrow arrays, or lists of Python objects."""
+
+    def read(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        columns, encoders = [], []
+        for attribute in request.domain:
+            values = column(attribute.name)
+            objects = isinstance(values, list)
+            columns.append(_codes(attribute, values) if objects else _plain(values))
+            encoders.append(Coded(attribute.name, attribute.size) if objects else attribute)
+        # Positions instead of names: DuckDB does not tell upper from lower case.
+        held = arrow.table(columns, names=[f"a{position}" for position in range(len(columns))])
+        return encode(connection.from_arrow(held), request, Domain(encoders), request.domain.names)
+
+    return count(request, read)
+
+
+def _holds_objects(series: nw.Series[Any]) -> bool:
+    """Return whether the values are Python objects, which may differ in type from one record to the next."""
+    if series.dtype == nw.Object:
+        return True
+    if not series.implementation.is_pandas_like():
+        return False
+    dtype = getattr(series.to_native(), "dtype", None)
+    listed = getattr(getattr(dtype, "categories", None), "dtype", None)
+    return any(str(name) == "object" for name in (dtype, listed))
+
+
+def _codes(attribute: Attribute, values: Sequence[object]) -> Any:
+    """Return the codes of Python objects, null where one is out of domain."""
+    known: dict[tuple[type, object], int | None] = {}
+    codes: list[int | None] = []
+    for value in values:
+        if not isinstance(value, str | int | float):
+            codes.append(encode_value(attribute, value))
+            continue
+        key = type(value), value
+        if key not in known:
+            known[key] = encode_value(attribute, value)
+        codes.append(known[key])
+    return arrow.array(codes, type=arrow.int64())
+
+
+def _plain(array: Any) -> Any:
+    """Return a column with the types that DuckDB does not read replaced by those that it reads."""
+    if arrow.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    return array.cast(arrow.float32()) if arrow.types.is_float16(array.type) else array
