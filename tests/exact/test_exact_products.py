@@ -22,11 +22,16 @@ def _products(draw):
     matrices = []
     for _ in range(draw(st.integers(0, 3))):
         n = draw(st.integers(1, 5))
-        kind = draw(st.sampled_from(["identity", "centered", "integer"]))
+        kind = draw(st.sampled_from(["identity", "centered", "integer", "tall", "deficient"]))
         if kind == "identity":
             matrices.append(IdentityMatrix(n))
         elif kind == "centered":
             matrices.append(CenteredMatrix(n))
+        elif kind == "deficient":
+            matrices.append(DeficientMatrix(rng.integers(1, 2**12, (draw(st.integers(1, 3)), n))))
+        elif kind == "tall":
+            rows = rng.integers(-(2**12), 2**12, (draw(st.integers(1, 3)), n))
+            matrices.append(IntegerMatrix(np.vstack([2**12 * np.eye(n, dtype=np.int64), rows])))
         else:
             noise = rng.integers(-(2**12) // n, 2**12 // n + 1, (n, n))
             matrices.append(IntegerMatrix(np.eye(n, dtype=np.int64) * 2**14 + noise))
@@ -78,6 +83,31 @@ def test_the_public_bound_decides_nothing_but_the_width():
 def test_singular_matrices_are_refused(entries):
     with pytest.raises(NumericalError, match=r"singular|nonsingular"):
         IntegerMatrix(np.array(entries, dtype=np.int64))
+
+
+#: The third row is a combination of the others, yet rounding errors leave no pivot zero.
+NEARLY = [
+    [[39, -68, -64], [-25, 14, -5], [-36, -26, -79]],
+    [[-46, -22, -38], [33, -44, -22], [53, -154, -104]],
+    [[188, -84, 195], [-99, -103, 27], [-109, -393, 276]],
+]
+
+
+@pytest.mark.parametrize("entries", NEARLY)
+@pytest.mark.parametrize("extra", [0, 1])
+def test_singular_matrices_whose_pivots_are_not_zero_are_refused(entries, extra):
+    matrix = np.array([*entries, *entries[:extra]], dtype=np.int64)
+    with pytest.raises(NumericalError, match="could not be proved nonsingular"):
+        IntegerMatrix(matrix)
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_centered_products_are_exact_up_to_the_last_bit(size):
+    # size * array is formed: just where it leaves 53 bits, a second limb must be used
+    for value in (2**53 // size + 1 | 1, (2**53 - 1) // (size - 1)):
+        counts = np.array([value, *[0] * (size - 1)])
+        found = apply_kronecker([CenteredMatrix(size)], counts, value).values()
+        assert found == [(size - 1) * value, *[-value] * (size - 1)]
 
 
 def test_other_shapes_are_refused():

@@ -39,7 +39,11 @@ def test_the_adjoint_is_one(sizes, seed):
     assert np.isclose((precision_sums(u, sizes) * g).sum(), (u * precision_sums_adjoint(g, sizes)).sum())
 
 
-def test_subset_products():
-    found = subset_products([2.0, 3.0, 1.0], [5.0, 7.0, 11.0])
-    assert found[1, 0, 1] == 5 * 3 * 11
-    assert found[0, 1, 0] == 2 * 7 * 1
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), max_size=5))
+def test_subset_products_are_their_definition(pairs):
+    found = subset_products([out for out, _ in pairs], [into for _, into in pairs])
+    assert found.shape == (2,) * len(pairs)
+    for place in product((0, 1), repeat=len(pairs)):
+        expected = math.prod(pair[member] for pair, member in zip(pairs, place, strict=True))
+        assert math.isclose(found[place], expected, rel_tol=1e-12)

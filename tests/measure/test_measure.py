@@ -8,8 +8,9 @@ from scipy import stats
 
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.exact import IntegerMatrix
 from matrixdp.measure.measurement import maximal_marginals, measure
-from matrixdp.plan import ErrorAnalysis
+from matrixdp.plan import Block, Direct, ErrorAnalysis, Part
 from matrixdp.plan.estimates import Estimates
 from matrixdp.privacy import Budget
 from matrixdp.selection import select
@@ -68,6 +69,27 @@ def test_a_table_above_the_public_bound_gives_the_same():
     ]
     for small, large in zip(*(end.values for end in ends), strict=True):
         np.testing.assert_array_equal(small, large)
+
+
+class _Counted:
+    def __init__(self, counts):
+        self.counts = counts
+
+    def marginals(self, domain, subsets, out_of_domain, progress=None):
+        yield subsets[0], self.counts
+
+
+@pytest.mark.parametrize("counts", [[2**60 + 100, 2**60], [2**58 + 31, 2**58]])
+def test_a_table_above_the_public_bound_that_needs_a_second_limb_is_measured_exactly(counts):
+    domain = mdp.Domain({"a": 2})
+    block = Block(("a",), IntegerMatrix(np.array([[5, -5], [3, 2]])))
+    plan = Direct(domain, (Part(("a",), (block,), 1e6),), "gaussian")
+    source = _Counted(np.array(counts))
+    small, large = (
+        measure(plan, source, Budget(mu=0.005), max_records=bound, seed_not_private=1)
+        for bound in (50, 2**61)
+    )
+    np.testing.assert_array_equal(small.values[0], large.values[0])
 
 
 def test_two_measurements_differ():
