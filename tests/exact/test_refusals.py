@@ -1,0 +1,60 @@
+"""What a measured matrix is refused for, and how sure its rank must be."""
+
+import numpy as np
+import pytest
+
+from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.exact import DeficientMatrix, IntegerMatrix, apply_kronecker
+
+
+def test_entries_are_whole_numbers_of_64_bits():
+    with pytest.raises(NumericalError, match="holds int32; expected int64"):
+        IntegerMatrix(np.eye(2, dtype=np.int32))
+
+
+@pytest.mark.parametrize("kind", [IntegerMatrix, DeficientMatrix])
+def test_entries_are_small_enough_for_exact_sensitivities(kind):
+    with pytest.raises(NumericalError, match="1 rows has an entry of 2147483648, too large"):
+        kind(np.array([[-(2**31)]]))
+    assert kind(np.array([[1 - 2**31]])).squared_sensitivity == (2**31 - 1) ** 2
+
+
+def test_a_rank_that_floating_point_cannot_prove_is_refused():
+    large = 2**29
+    nearly = np.array([[large, large - 1], [large + 1, large]])  # of determinant 1
+    with pytest.raises(NumericalError, match=r"could not be proved nonsingular|singular after rounding"):
+        IntegerMatrix(nearly)
+
+
+@pytest.mark.parametrize("power", range(20, 27))
+def test_a_proof_of_rank_leaves_room_for_rounding(power):
+    """I - C B below 1/2 in norm, rounding included: of two determinants near 1 the worse is refused."""
+    large = 2**power
+    matrix = np.array([[large, large - 1], [large + 1, large]])
+    rounding = 2 * 2 * np.finfo(float).eps * 4 * large * large
+    if rounding < 0.1:
+        inverse = IntegerMatrix(matrix).solve(np.eye(2))
+        assert np.abs(inverse @ matrix - np.eye(2)).sum(axis=1).max() < 0.5
+    elif rounding > 0.5:
+        with pytest.raises(NumericalError, match="could not be proved nonsingular"):
+            IntegerMatrix(matrix)
+
+
+def test_singular_matrices_are_refused():
+    for entries in ([[1, 0], [1, 0]], [[1, 0], [1, 0], [0, 0]]):
+        with pytest.raises(NumericalError, match="singular after rounding"):
+            IntegerMatrix(np.array(entries))
+
+
+def test_a_deficient_matrix_has_a_clear_rank():
+    with pytest.raises(NumericalError, match="an entry other than 0"):
+        DeficientMatrix(np.zeros((2, 2), dtype=np.int64))
+    with pytest.raises(NumericalError, match="not clear from its singular values"):
+        DeficientMatrix(np.diag([2**30, 1]))
+
+
+def test_rows_too_large_for_exact_products_are_refused():
+    one = np.array(1)
+    with pytest.raises(TooLargeError, match=r"a row sums to 281474976710656; at most 2\^48"):
+        apply_kronecker([], one, 1, multipliers=np.array(2**48))
+    assert apply_kronecker([], one, 1, multipliers=np.array(2**48 - 1)).values() == [2**48 - 1]
