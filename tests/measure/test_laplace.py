@@ -1,5 +1,6 @@
 """Measuring with Laplace noise: cost, distribution, and every kind of plan."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,8 +12,7 @@ from matrixdp.errors import PrivacyError, StorageError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
 from matrixdp.measure.measurement import measure
-from matrixdp.plan import Block, Direct, ErrorAnalysis, Local, Part, Pooled
-from matrixdp.plan.estimates import Estimates
+from matrixdp.plan import Block, Direct, Local, Part, Pooled
 from matrixdp.privacy import Budget
 from matrixdp.sources import open_source
 from matrixdp.storage.saving import load_measurement, save_measurement
@@ -63,7 +63,7 @@ def test_laplace_noise_serves_budgets_in_every_definition():
     ):
         measured = measure(plan("direct"), open_source(TABLE), budget)
         assert float(measured.authorization.cost) == pytest.approx(epsilon)
-        assert measured.plan.parts[0].variance == pytest.approx(2 * 80**2 / epsilon**2, rel=1e-6)
+        assert measured.scales[0].variance == pytest.approx(2 * 80**2 / epsilon**2, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["direct", "pooled", "local"])
@@ -75,12 +75,12 @@ def test_errors_are_laplace_and_estimates_vary_as_stated(kind):
     standardized, errors = [], []
     for seed in range(draws):
         measured = measure(plan(kind), source, Budget(epsilon=1), seed_not_private=seed)
-        for part, values in zip(measured.plan.parts, measured.values, strict=True):
+        for part, noise, values in zip(measured.plan.parts, measured.scales, measured.values, strict=True):
             marginal = truth if len(part.attributes) == 2 else truth.sum(axis=1)
             exact = part.answers(marginal.astype(np.int64), 2**33).values()
-            scale = np.sqrt(part.variance / 2)
+            scale = np.sqrt(noise.variance / 2)
             standardized.append((values - np.array(exact, dtype=float)) / scale)
-        estimates = Estimates(measured.plan, measured.values)
+        estimates = measured.estimates
         answers = np.concatenate([estimates.answers(group) for group in WORKLOAD])
         errors.append(answers - np.concatenate([
             np.cumsum(truth, axis=0).ravel(), [500.0], truth.sum(axis=1), truth.sum(axis=0)
@@ -88,7 +88,7 @@ def test_errors_are_laplace_and_estimates_vary_as_stated(kind):
     z = np.concatenate(standardized)
     assert stats.kstest(z, "laplace").pvalue > 1e-9
     assert stats.kstest(1.4 * z, "laplace").pvalue < 1e-6
-    stated = np.concatenate([ErrorAnalysis(measured.plan).variances(group) for group in WORKLOAD])
+    stated = np.concatenate([measured.analysis.variances(group) for group in WORKLOAD])
     found = np.array(errors) / np.sqrt(stated)
     assert np.abs(found.mean(axis=0)).max() < 6.5 / np.sqrt(draws)
     # the fourth moment of a combination of Laplace variables is at most 6, so squares vary by at most 5
@@ -108,22 +108,15 @@ def test_measurements_are_saved_whole(kind, tmp_path):
         np.testing.assert_array_equal(left, right)
     for group in WORKLOAD:
         np.testing.assert_array_equal(
-            Estimates(again.plan, again.values).answers(group),
-            Estimates(measured.plan, measured.values).answers(group),
+            again.estimates.answers(group),
+            measured.estimates.answers(group),
         )
 
 
 def test_a_measurement_that_costs_more_than_it_says_is_refused(tmp_path):
     measured = measure(plan("direct"), open_source(TABLE), Budget(epsilon=1))
-    forged = type(measured)(
-        measured.plan.rescaled(0.9),
-        measured.values,
-        measured.powers,
-        measured.authorization,
-        measured.private,
-        measured.max_records,
-        measured.out_of_domain,
-    )
+    scales = tuple(replace(scale, steps=scale.steps * Fraction(9, 10)) for scale in measured.scales)
+    forged = replace(measured, scales=scales)
     save_measurement(tmp_path / "m.mdp", forged, WORKLOAD)
     with pytest.raises(StorageError, match="costs more"):
         load_measurement(tmp_path / "m.mdp")

@@ -10,8 +10,7 @@ import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import IntegerMatrix
 from matrixdp.measure.measurement import maximal_marginals, measure
-from matrixdp.plan import Block, Direct, ErrorAnalysis, Part
-from matrixdp.plan.estimates import Estimates
+from matrixdp.plan import Block, Direct, Part
 from matrixdp.privacy import Budget
 from matrixdp.selection import select
 from matrixdp.sources import open_source
@@ -55,10 +54,11 @@ def test_cost_and_labels():
     assert real.private
     assert 0 < real.authorization.cost <= Budget(rho=0.5).gaussian_cost() == 1
     assert float(real.authorization.cost) > 1 - 1e-9
-    for part, values, power in zip(real.plan.parts, real.values, real.powers, strict=True):
-        assert part.variance > 0
-        assert len(values) == np.prod(part.shape, dtype=int)
-        np.testing.assert_array_equal(np.rint(np.ldexp(values, -power)), np.ldexp(values, -power))
+    assert real.plan is plan
+    for part, values, scale in zip(plan.parts, real.values, real.scales, strict=True):
+        assert scale.variance > 0
+        assert len(values) == part.rows
+        np.testing.assert_array_equal(np.rint(np.ldexp(values, -scale.power)), np.ldexp(values, -scale.power))
 
 
 def test_a_table_above_the_public_bound_gives_the_same():
@@ -129,18 +129,18 @@ def test_estimates_vary_as_stated(mechanism):
                 sums = tuple(i for i, n in enumerate(DOMAIN.names) if n not in part.attributes)
                 marginal = np.asarray(counts.sum(axis=sums), dtype=np.int64)
                 exact.append(np.array(part.answers(marginal, 2**33).values(), dtype=float))
-        for part, values, truth in zip(measured.plan.parts, measured.values, exact, strict=True):
-            squares += float(((values - truth) ** 2).sum() / part.variance)
+        for scale, values, truth in zip(measured.scales, measured.values, exact, strict=True):
+            squares += float(((values - truth) ** 2).sum() / scale.variance)
             number += len(values)
-        estimates = Estimates(measured.plan, measured.values)
+        estimates = measured.estimates
         errors.append(np.concatenate([estimates.answers(group) for group in WORKLOAD]))
     low, high = stats.chi2.ppf([5e-10, 1 - 5e-10], number)
     assert low < squares < high
     assert not low < squares * 1.05**2 < high
     assert not low < squares / 1.05**2 < high
-    analysis = ErrorAnalysis(measured.plan)
+    analysis = measured.analysis
     stated = np.concatenate([analysis.variances(group) for group in WORKLOAD])
-    truth = np.concatenate([Estimates(measured.plan, exact).answers(group) for group in WORKLOAD])
+    truth = np.concatenate([analysis.estimates(exact).answers(group) for group in WORKLOAD])
     standardized = (np.array(errors) - truth) / np.sqrt(stated)
     assert np.abs(standardized.mean(axis=0)).max() * 20 < stats.norm.isf(1e-9 / (2 * len(stated)))
     each = (standardized**2).sum(axis=0)

@@ -50,14 +50,12 @@ def test_large_identities_need_no_matrix_of_their_size():
 def test_multiplied_rows():
     blocks = (Block(("a",), IdentityMatrix(5)), Block(("b",), IdentityMatrix(4)))
     multipliers = np.random.default_rng(0).integers(1, 9, (5, 4))
-    part = Part(("a", "b"), blocks, 2.0, multipliers)
+    part = Part(("a", "b"), blocks, 200.0, multipliers)
     assert part.squared_sensitivity == int((multipliers**2).max())
-    from matrixdp.plan import ErrorAnalysis
-
-    analysis = ErrorAnalysis(Direct(DOMAIN, (part,), "gaussian"))
+    analysis = Direct(DOMAIN, (part,), "gaussian").analysis
     group = mdp.Workload(DOMAIN, mdp.marginals([["a", "b"]])).groups[0]
-    np.testing.assert_allclose(analysis.variances(group), (2.0 / multipliers**2).ravel())
-    assert analysis.covariance(group, 3, group, 3) == pytest.approx(2.0 / multipliers.ravel()[3] ** 2)
+    np.testing.assert_allclose(analysis.variances(group), (200.0 / multipliers**2).ravel())
+    assert analysis.covariance(group, 3, group, 3) == pytest.approx(200.0 / multipliers.ravel()[3] ** 2)
 
 
 def test_a_missing_attribute_is_named():
@@ -85,6 +83,6 @@ def test_parts_that_measure_nothing_cannot_be_made():
 def test_parts_must_cover_their_marginal():
     with pytest.raises(NumericalError, match="blocks cover"):
         Part(("a", "b"), (Block(("a",), IdentityMatrix(5)),), 1.0)
-    part = Part(("a",), (Block(("a",), IdentityMatrix(5)),), 1.0)
+    part = Part(("a",), (Block(("a",), IdentityMatrix(5)),), 2.0)
     with pytest.raises(NumericalError, match="one part for each marginal"):
         Split(DOMAIN, (part, part), "gaussian", {})

@@ -1,6 +1,7 @@
 """Every kind of plan: what is analysed is what is reconstructed, and pooled plans are least squares."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +9,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
-from matrixdp.plan import Block, Direct, ErrorAnalysis, Local, Part, Pooled, Split, residual_weights
-from matrixdp.plan.estimates import Estimates
+from matrixdp.plan import Block, Direct, Local, Part, Pooled, Split, residual_weights
 from matrixdp.testing import dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2})
@@ -24,6 +24,12 @@ def identity(attributes, variance):
     return Part(attributes, blocks, variance)
 
 
+def at_unit_cost(kind, parts, noise, **own):
+    """A plan of parts whose variances have the given proportions."""
+    total = math.fsum(part.share(noise) for part in parts) ** (1 if noise == "gaussian" else 2)
+    return kind(DOMAIN, tuple(replace(part, variance=part.variance * total) for part in parts), noise, **own)
+
+
 def plans(noise):
     tall = Part(("a", "b"), (Block(("b",), TALL), Block(("a",), IdentityMatrix(3))), 3.0)
     weighted = Part(
@@ -36,13 +42,13 @@ def plans(noise):
     only_total = Part(("b",), (Block(("b",), DeficientMatrix(np.ones((1, 4), dtype=np.int64))),), 2.0)
     centered = Part(("a",), (Block(("a",), CenteredMatrix(3)),), 40.0)
     weights = {name: residual_weights(DOMAIN[name].size) for name in DOMAIN.names}
-    pooled = tuple(identity(names, v) for names, v in [(("a", "b"), 4.0), (("b", "c"), 7.0), (("a",), 5.0)])
-    local = (tall, weighted, total, identity(("a",), 11.0), only_total, identity(("a",), 2.0))
+    pooled = [identity(names, v) for names, v in [(("a", "b"), 4.0), (("b", "c"), 7.0), (("a",), 5.0)]]
+    local = [tall, weighted, total, identity(("a",), 11.0), only_total, identity(("a",), 2.0)]
     return {
-        "direct": Direct(DOMAIN, (tall,), noise),
-        "split": Split(DOMAIN, (total, centered, identity(("b",), 2.0)), noise, weights),
-        "pooled": Pooled(DOMAIN, pooled, noise),
-        "local": Local(DOMAIN, local, noise),
+        "direct": at_unit_cost(Direct, [tall], noise),
+        "split": at_unit_cost(Split, [total, centered, identity(("b",), 2.0)], noise, weights=weights),
+        "pooled": at_unit_cost(Pooled, pooled, noise),
+        "local": at_unit_cost(Local, local, noise),
     }
 
 
@@ -72,7 +78,7 @@ def estimator(plan, workload):
         unit = np.zeros(sum(counts))
         unit[position] = 1.0
         values = np.split(unit, np.cumsum(counts)[:-1])
-        estimates = Estimates(plan, values)
+        estimates = plan.analysis.estimates(values)
         columns.append(np.concatenate([estimates.answers(group) for group in workload]))
     return np.array(columns).T
 
@@ -86,7 +92,7 @@ def test_answers_are_unbiased_and_have_the_stated_covariances(kind):
     np.testing.assert_allclose(linear @ measured, queries, atol=1e-11)
     noise = np.concatenate([np.full(math.prod(part.shape), part.variance) for part in plan.parts])
     covariance = (linear * noise) @ linear.T
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     variances = np.concatenate([analysis.variances(group) for group in workload])
     np.testing.assert_allclose(variances, np.diagonal(covariance), rtol=1e-10, atol=1e-12)
     total = sum(analysis.group(group).total for group in workload)
@@ -108,7 +114,7 @@ def test_pooled_plans_are_global_least_squares():
     inverse = np.linalg.pinv(scaled, rcond=1e-12)
     queries = np.vstack([dense_queries(group, DOMAIN) for group in workload])
     expected = ((queries @ inverse) ** 2).sum(axis=1)
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     variances = np.concatenate([analysis.variances(group) for group in workload])
     np.testing.assert_allclose(variances, expected, rtol=1e-9)
 
@@ -124,7 +130,8 @@ def test_costs_are_those_of_the_dense_matrices(kind):
     scales = [math.sqrt(p.variance / 2) for p in laplace.parts]
     epsilon = sum(p.sensitivity / b for p, b in zip(laplace.parts, scales, strict=True))
     assert laplace.cost == pytest.approx(epsilon**2)
-    assert laplace.rescaled(4.0).cost == pytest.approx(epsilon**2 / 4)
+    assert gaussian.cost == pytest.approx(1.0)
+    assert laplace.cost == pytest.approx(1.0)
 
 
 def test_marginals_of_local_and_pooled_plans():
@@ -132,7 +139,7 @@ def test_marginals_of_local_and_pooled_plans():
         plan = plans("gaussian")[kind]
         truth = RNG.integers(0, 9, SIZES)
         values = [dense_measurement(part, DOMAIN) @ truth.ravel() for part in plan.parts]
-        estimates = Estimates(plan, values)
+        estimates = plan.analysis.estimates(values)
         np.testing.assert_allclose(estimates.marginal(("a", "b")), truth.sum(axis=2), atol=1e-10)
         np.testing.assert_allclose(estimates.marginal(("a",)), truth.sum(axis=(1, 2)), atol=1e-10)
 
@@ -141,17 +148,16 @@ def test_marginals_of_local_and_pooled_plans():
 def test_what_no_part_determines_is_refused(kind):
     plan = plans("gaussian")[kind]
     [group] = mdp.marginals([["a", "c"]]).expand(DOMAIN)
-    analysis = ErrorAnalysis(plan)
-    for ask in (analysis.variances, analysis.check_support, analysis.group, Estimates(plan, [
-        np.zeros(math.prod(part.shape)) for part in plan.parts
-    ]).answers):  # fmt: skip
+    analysis = plan.analysis
+    estimates = analysis.estimates([np.zeros(part.rows) for part in plan.parts])
+    for ask in (analysis.variances, analysis.check_support, analysis.group, estimates.answers):
         with pytest.raises(UnsupportedQueryError, match="not measured"):
             ask(group)
 
 
 def test_zero_queries_have_no_variance_under_local_plans():
     [group] = mdp.dense(np.zeros((1, 3)), ["a"]).expand(DOMAIN)
-    analysis = ErrorAnalysis(plans("gaussian")["local"])
+    analysis = plans("gaussian")["local"].analysis
     assert analysis.variances(group).tolist() == [0.0]
 
 
@@ -160,21 +166,24 @@ def test_attributes_of_one_value_can_be_pooled():
     blocks = (Block(("a",), IdentityMatrix(3)), Block(("one",), IdentityMatrix(1)))
     plan = Pooled(domain, (Part(("a", "one"), blocks, 1.0),), "gaussian")
     workload = mdp.Workload(domain, mdp.marginals([0, 1, 2]))
-    assert ErrorAnalysis(plan).variances(workload.groups[0]) == pytest.approx([3.0])
-    answers = Estimates(plan, [np.array([1.0, 2.0, 4.0])]).answers(workload.groups[-1])
+    assert plan.analysis.variances(workload.groups[0]) == pytest.approx([3.0])
+    answers = plan.analysis.estimates([np.array([1.0, 2.0, 4.0])]).answers(workload.groups[-1])
     np.testing.assert_allclose(answers, [1.0, 2.0, 4.0])
 
 
 def test_plans_that_make_no_sense_are_refused():
-    one = identity(("a",), 1.0)
+    one = identity(("a",), 9.0)
     with pytest.raises(NumericalError, match="one part"):
         Direct(DOMAIN, (one, one), "gaussian")
     with pytest.raises(NumericalError, match="one part for each marginal"):
         Pooled(DOMAIN, (one, one), "gaussian")
     with pytest.raises(NumericalError, match="identities"):
-        Pooled(DOMAIN, (Part(("b",), (Block(("b",), TALL),), 1.0),), "gaussian")
+        Pooled(DOMAIN, (Part(("b",), (Block(("b",), TALL),), 90.0),), "gaussian")
     with pytest.raises(PrivacyError, match="noise"):
         Direct(DOMAIN, (one,), "uniform")
+    for noise, variance in (("gaussian", 0.999), ("laplace", 1.999)):
+        with pytest.raises(PrivacyError, match="a plan that costs 1"):
+            Direct(DOMAIN, (identity(("a",), variance),), noise)
     weights = {name: residual_weights(DOMAIN[name].size) for name in DOMAIN.names}
     for wrong in (np.ones(3), np.full(4, 0.25)):
         with pytest.raises(NumericalError, match="weights of attribute 'a'"):

@@ -1,14 +1,15 @@
 """Errors of large product groups from their different queries alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matrixdp as mdp
-from matrixdp.plan import ErrorAnalysis
-from matrixdp.plan import analysis as module
-from matrixdp.plan.error import MAX_VARIANCES
+from matrixdp.plan import pieces as module
+from matrixdp.plan.pieces import MAX_VARIANCES
 from matrixdp.plan.repeats import representatives
 from matrixdp.selection import select
 
@@ -25,21 +26,16 @@ def test_sums_and_maxima_are_those_of_all_queries(chosen, mechanism):
     asked = mdp.product(dict(zip("abc", (SETS[i] for i in chosen), strict=True)), weight=2.0)
     workload = mdp.Workload(DOMAIN, asked, mdp.marginals([1, 2]))
     plan = select(workload, mechanism=mechanism, noise="gaussian").plan
-    if len(ErrorAnalysis(plan).views) > 1:
-        return
     group = workload.groups[0]
-    values = ErrorAnalysis(plan).variances(group)
-    analysis = ErrorAnalysis(plan)
-    analysis._summed_over_repeats("key", group)
-    assert "key" not in analysis._groups  # few queries are not looked through
-    view = analysis.views[0]
-    found = representatives(view, group)
+    analysis = plan.analysis
+    values = analysis.variances(group)
+    found = analysis._different(group)
     if found is None:
         return
     small, counts = found
     assert small.queries < group.queries
     assert [float(count.sum()) for count in counts] == [float(count) for count in group.counts]
-    variances = view.variances(small)
+    variances = analysis.variances(small)
     weights = np.ones(())
     for count in counts:
         weights = np.multiply.outer(weights, count)
@@ -50,13 +46,14 @@ def test_sums_and_maxima_are_those_of_all_queries(chosen, mechanism):
 def test_group_errors_do_not_depend_on_where_repeats_are_looked_for(monkeypatch):
     workload = mdp.Workload(DOMAIN, mdp.product(a="range", b="range", c=["identity", "total"], weight=3.0))
     plan = select(workload, mechanism="residual").plan
-    plain = ErrorAnalysis(plan).group(workload.groups[0])
+    plain = plan.analysis.group(workload.groups[0])
     monkeypatch.setattr(module, "COMPRESSED_QUERIES", 10)
     seen = []
     monkeypatch.setattr(
         module, "representatives", lambda *args: seen.append(representatives(*args)) or seen[-1]
     )
-    found = ErrorAnalysis(plan).group(workload.groups[0])
+    again = replace(plan)
+    found = again.analysis.group(workload.groups[0])
     assert seen[0] is not None
     for figure in ("total", "weighted", "largest"):
         assert getattr(found, figure) == pytest.approx(getattr(plain, figure), rel=1e-9)
@@ -76,4 +73,4 @@ def test_unsupported_queries_are_still_refused(monkeypatch):
     monkeypatch.setattr(module, "COMPRESSED_QUERIES", 1)
     asked = mdp.Workload(DOMAIN, mdp.product(a="range", b="range"))
     with pytest.raises(mdp.UnsupportedQueryError):
-        ErrorAnalysis(plan).group(asked.groups[0])
+        plan.analysis.group(asked.groups[0])

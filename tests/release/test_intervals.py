@@ -5,7 +5,6 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise.combinations import combination_quantiles, largest_quantile
-from matrixdp.plan import ErrorAnalysis
 from matrixdp.release.intervals import Intervals
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3, "c": 30})
@@ -17,16 +16,14 @@ WORKLOAD = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.margi
 def test_multipliers_are_those_of_the_linear_map(mechanism):
     strategy = mdp.select(WORKLOAD, noise="laplace", mechanism=mechanism)
     plan = strategy.selection.plan
-    intervals = Intervals(ErrorAnalysis(plan), 0.95)
+    intervals = Intervals(plan.analysis, "laplace", 0.95)
     counts = [int(np.prod(part.shape)) for part in plan.parts]
-    from matrixdp.plan.estimates import Estimates
-
     for group in WORKLOAD:
         columns = []
         for position in range(sum(counts)):
             unit = np.zeros(sum(counts))
             unit[position] = 1.0
-            columns.append(Estimates(plan, np.split(unit, np.cumsum(counts)[:-1])).answers(group))
+            columns.append(plan.analysis.estimates(np.split(unit, np.cumsum(counts)[:-1])).answers(group))
         noise = np.concatenate(
             [np.full(n, part.variance) for n, part in zip(counts, plan.parts, strict=True)]
         )
@@ -39,16 +36,18 @@ def test_multipliers_are_those_of_the_linear_map(mechanism):
 def test_large_groups_and_weighted_marginals_get_the_bound():
     workload = mdp.Workload(DOMAIN, mdp.product(a="range", b="range", c="range"))
     strategy = mdp.select(workload, noise="laplace", mechanism="opt-kron")
-    intervals = Intervals(strategy.selection.analysis, 0.9)
+    intervals = Intervals(strategy.selection.analysis, "laplace", 0.9)
     assert intervals.multipliers(workload.groups[0]) == largest_quantile(0.9)
     assert intervals.bounded
     pooled = mdp.select(WORKLOAD, noise="laplace", mechanism="opt-m")
-    assert Intervals(pooled.selection.analysis, 0.9).multipliers(WORKLOAD.groups[0]) == largest_quantile(0.9)
+    assert Intervals(pooled.selection.analysis, "laplace", 0.9).multipliers(
+        WORKLOAD.groups[0]
+    ) == largest_quantile(0.9)
 
 
 def test_gaussian_intervals_are_as_ever():
     strategy = mdp.select(WORKLOAD)
-    intervals = Intervals(strategy.selection.analysis, 0.95)
+    intervals = Intervals(strategy.selection.analysis, "gaussian", 0.95)
     assert intervals.multipliers(WORKLOAD.groups[0]) == pytest.approx(1.959964, abs=1e-6)
     assert intervals.description == "pointwise: each holds the true answer with this confidence, taken alone"
 

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.measure.calibration import calibrate, plan_cost
-from matrixdp.plan import ErrorAnalysis
-from matrixdp.plan.estimates import Estimates
 from matrixdp.selection import select
 from matrixdp.selection.residual import subproblem, weights
 from matrixdp.selection.residual.split import split_workload
@@ -39,13 +37,13 @@ def test_against_dense_brute_force(entries, mechanism):
     cost = float((measured**2).sum(axis=0).max())
     assert cost <= plan.cost * (1 + 1e-9)
     assert plan.cost == pytest.approx(1.0, rel=1e-9)
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     counts = np.random.default_rng(3).integers(0, 1000, domain.shape)
     exact = []
     for part in plan.parts:
         sums = tuple(i for i, n in enumerate(domain.names) if n not in part.attributes)
         exact.append(np.array(part.answers(counts.sum(axis=sums), 2**33).values(), dtype=float))
-    estimates = Estimates(plan, exact)
+    estimates = plan.analysis.estimates(exact)
     best = np.linalg.pinv(measured.T @ measured, rcond=1e-12)
     for group in workload:
         rows = dense_queries(group, domain)
@@ -62,7 +60,7 @@ def test_against_dense_brute_force(entries, mechanism):
         for row in range(len(zeros[index])):
             values = [np.array(v) for v in zeros]
             values[index][row] = math.sqrt(part.variance)
-            total += Estimates(plan, values).answers(group) ** 2
+            total += plan.analysis.estimates(values).answers(group) ** 2
     np.testing.assert_allclose(total, analysis.variances(group), rtol=1e-6, atol=1e-12)
 
 

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
-from matrixdp.plan import ErrorAnalysis
-from matrixdp.plan.estimates import Estimates
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.factor import Factor, column_norms
 from matrixdp.selection.residual import laplace
@@ -35,7 +33,7 @@ MIXES = [
 
 
 def _weighted(plan, workload):
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     return math.fsum(analysis.group(group).weighted for group in workload)
 
 
@@ -51,19 +49,19 @@ def test_against_dense_brute_force(entries, mechanism):
     assert float(np.abs(np.vstack(scaled)).sum(axis=0).max()) <= plan.cost * (1 + 1e-9)
     assert plan.cost == pytest.approx(1.0, rel=1e-9)
     counts = np.random.default_rng(3).integers(0, 1000, DOMAIN.shape)
-    estimates = Estimates(plan, [m @ counts.ravel() for m in measured])
+    estimates = plan.analysis.estimates([m @ counts.ravel() for m in measured])
     for group in workload:
         exact = dense_queries(group, DOMAIN) @ counts.ravel()
         np.testing.assert_allclose(estimates.answers(group), exact, rtol=1e-9, atol=1e-6)
     # variance of the estimator from its own matrix: answers to one unit of noise at a time
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     group = workload.groups[-1]
     total = np.zeros(group.queries)
     for index, part in enumerate(plan.parts):
         for row in range(len(measured[index])):
             values = [np.zeros(len(m)) for m in measured]
             values[index][row] = math.sqrt(part.variance)
-            total += Estimates(plan, values).answers(group) ** 2
+            total += plan.analysis.estimates(values).answers(group) ** 2
     np.testing.assert_allclose(total, analysis.variances(group), rtol=1e-6, atol=1e-9)
     assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=2e-3)
     # no Laplace strategy has less than twice the error of the best Gaussian one
@@ -96,7 +94,7 @@ def test_no_other_split_of_the_budget_is_better(entries):
             replace(part, variance=part.variance * (old / new) ** 2)
             for part, old, new in zip(plan.parts, shares, moved, strict=True)
         )
-        assert _weighted(plan.with_parts(parts), workload) >= best * (1 - 1e-9)
+        assert _weighted(replace(plan, parts=parts), workload) >= best * (1 - 1e-9)
 
 
 @settings(max_examples=50, deadline=None)
@@ -277,7 +275,7 @@ def test_every_query_of_an_odd_workload_is_answered(mechanism, entries):
     assert plan.cost == pytest.approx(1.0, rel=1e-9)
     assert all(part.sensitivity >= 1 for part in plan.parts)
     assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=5e-3)
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     for group in workload:
         zero = ~group.rows().any(axis=1)
         assert ((analysis.variances(group) > 0) | zero).all()

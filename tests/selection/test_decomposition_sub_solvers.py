@@ -7,7 +7,6 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.plan import ErrorAnalysis
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.residual import subproblem
 from matrixdp.selection.residual.bases import fixed_design, residual_basis
@@ -36,7 +35,7 @@ def _rmse(workload, certificate):
 
 
 def _weighted(plan, workload):
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     return math.fsum(analysis.group(group).weighted for group in workload)
 
 

@@ -150,8 +150,8 @@ def test_measurements_come_back_the_same(measurement: Measurement, workload: Wor
     assert len(asked) == len(workload)
     assert again.authorization == measurement.authorization
     assert again.authorization.budget.epsilon == Fraction(1, 3)
-    assert (again.powers, again.private, again.max_records, again.out_of_domain) == (
-        measurement.powers,
+    assert (again.scales, again.private, again.max_records, again.out_of_domain) == (
+        measurement.scales,
         True,
         1000,
         measurement.out_of_domain,
@@ -261,7 +261,7 @@ def wrong_weights(header, members):
         (set_in("workload", "domain", [["sex", "female"]]), "refused"),
         (singular, "nonsingular|singular"),
         (not_integers, "integers"),
-        (halved, "costs more"),
+        (halved, "a plan that costs"),
         (wrong_weights, "weights"),
     ],
 )
@@ -281,7 +281,7 @@ def test_a_measurement_cannot_understate_its_cost(
 ):
     save_measurement(tmp_path / "m.mdp", measurement, workload)
     low = str(measurement.authorization.cost / 2)
-    with pytest.raises(StorageError, match="costs more"):
+    with pytest.raises(StorageError, match="costs more or less than it says"):
         load_measurement(
             rewritten(tmp_path / "m.mdp", tmp_path / "x.mdp", set_in("authorization", "cost", low))
         )
@@ -291,7 +291,11 @@ def test_a_measurement_cannot_understate_its_cost(
             rewritten(tmp_path / "m.mdp", tmp_path / "x.mdp", set_in("authorization", "cost", high))
         )
     for change in (
-        set_in("powers", [0]),
+        set_in("noise", [["1", 0]]),
+        set_in("noise", 0, [1]),
+        set_in("noise", 0, ["1/0", 0]),
+        set_in("noise", 0, ["5000", 0]),
+        set_in("noise", 0, 1, 10**9),
         set_in("private", "yes"),
         set_in("max_records", 0),
         set_in("out_of_domain", {"age": 99}),

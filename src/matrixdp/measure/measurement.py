@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError
 from matrixdp.measure.calibration import NoiseScale, calibrate
 from matrixdp.noise import RandomSource, SeededSource, SystemSource, rounded_gaussian, rounded_laplace
-from matrixdp.plan import Part, Plan
+from matrixdp.plan import Analysis, Estimates, Part, Plan
 from matrixdp.privacy import Authorization, Budget, authorize
 from matrixdp.sources import Source
 
@@ -29,11 +30,11 @@ class Measurement:
     Attributes
     ----------
     plan : Plan
-        Its variances are those of the noise that was really added, rounding to the lattice included.
+        What was measured.
+    scales : tuple of NoiseScale
+        The noise that was really added to each part, exact.
     values : tuple of ndarray
         The noisy answers of each part, flat, multiples of 2^power.
-    powers : tuple of int
-        For each part log2 of its lattice step.
     authorization : Authorization
         The cost that was authorized before any noise was drawn.
     private : bool
@@ -43,12 +44,22 @@ class Measurement:
     """
 
     plan: Plan
+    scales: tuple[NoiseScale, ...]
     values: tuple[NDArray[np.float64], ...]
-    powers: tuple[int, ...]
     authorization: Authorization
     private: bool
     max_records: int
     out_of_domain: OutOfDomain
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """Errors at the noise that was really added, rounding to the lattice included."""
+        return self.plan.analysed([scale.variance for scale in self.scales])
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """What follows from the noisy answers."""
+        return self.analysis.estimates(self.values)
 
 
 def maximal_marginals(marginals: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
@@ -159,11 +170,10 @@ def measure(
                     progress(len(values), len(plan.parts))
     if len(values) != len(plan.parts):
         raise NumericalError("the source did not return every marginal that was asked for")
-    parts = tuple(replace(part, variance=s.variance) for part, s in zip(plan.parts, scales, strict=True))
     return Measurement(
-        plan.with_parts(parts),
-        tuple(values[i] for i in range(len(parts))),
-        tuple(scale.power for scale in scales),
+        plan,
+        scales,
+        tuple(values[i] for i in range(len(scales))),
         authorization,
         random.private,
         max_records,

@@ -1,22 +1,24 @@
-"""What is measured, and the error that follows from it before any data is read."""
+"""What is measured, and the estimates and errors that follow from it before any data is read."""
 
-from matrixdp.plan.analysis import ErrorAnalysis
-from matrixdp.plan.error import ViewAnalysis
+from matrixdp.plan.analysis import Analysis, Estimates, GroupError
+from matrixdp.plan.direct import Direct
+from matrixdp.plan.local import Local
 from matrixdp.plan.part import Block, Part
-from matrixdp.plan.plan import PLAN_KINDS, Direct, Local, Plan, Pooled, Split, residual_weights
-from matrixdp.plan.quadratic_forms import GroupError
+from matrixdp.plan.plan import PLAN_KINDS, Plan
+from matrixdp.plan.pooled import Pooled
+from matrixdp.plan.split import Split, residual_weights
 
 __all__ = [
     "PLAN_KINDS",
+    "Analysis",
     "Block",
     "Direct",
-    "ErrorAnalysis",
+    "Estimates",
     "GroupError",
     "Local",
     "Part",
     "Plan",
     "Pooled",
     "Split",
-    "ViewAnalysis",
     "residual_weights",
 ]

@@ -72,9 +72,8 @@ class Part:
     multipliers: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        listed = [name for block in self.blocks for name in block.attributes]
-        if sorted(listed) != sorted(self.attributes):
-            raise NumericalError(f"part {self.attributes}: its blocks cover {listed}")
+        if sorted(self.listed) != sorted(self.attributes):
+            raise NumericalError(f"part {self.attributes}: its blocks cover {list(self.listed)}")
         if not (math.isfinite(self.variance) and self.variance > 0):
             raise PrivacyError(f"part {self.attributes}: noise variance {self.variance}; expected > 0")
         self._check_multipliers()
@@ -96,6 +95,16 @@ class Part:
     def shape(self) -> tuple[int, ...]:
         """The rows of each block."""
         return tuple(block.matrix.rows for block in self.blocks)
+
+    @property
+    def rows(self) -> int:
+        """The number of measured rows."""
+        return math.prod(self.shape)
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The attributes in the order of the blocks."""
+        return tuple(name for block in self.blocks for name in block.attributes)
 
     @property
     def cells(self) -> int:
@@ -137,7 +146,7 @@ class Part:
 
     def answers(self, marginal: NDArray[np.int64], max_records: int) -> IntegerTensor:
         """Return the exact answers on a marginal of shape (sizes of ``attributes``)."""
-        order = [self.attributes.index(name) for block in self.blocks for name in block.attributes]
+        order = [self.attributes.index(name) for name in self.listed]
         cells = np.transpose(marginal, order).reshape([block.matrix.columns for block in self.blocks])
         matrices = [block.matrix for block in self.blocks]
         return apply_kronecker(matrices, cells, max_records, self.multipliers)
@@ -151,6 +160,5 @@ class Part:
             moved = np.moveaxis(tensor, axis, 0)
             solved = block.matrix.solve(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
             tensor = np.moveaxis(solved.reshape(solved.shape[0], *moved.shape[1:]), 0, axis)
-        listed = [name for block in self.blocks for name in block.attributes]
-        tensor = tensor.reshape([domain[name].size for name in listed])
-        return np.transpose(tensor, [listed.index(name) for name in self.attributes])
+        tensor = tensor.reshape([domain[name].size for name in self.listed])
+        return np.transpose(tensor, [self.listed.index(name) for name in self.attributes])

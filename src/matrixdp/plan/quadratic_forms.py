@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.domain import Domain
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
-from matrixdp.plan.plan import Plan
 from matrixdp.queries.groups import DenseGroup, Group
 from matrixdp.queries.predicates import Predicates
 
-__all__ = [
-    "GroupError",
-    "along",
-    "not_measured",
-    "one_query",
-    "product_quadratic",
-    "project",
-    "spread_query",
-    "structured_covariance",
-]
+__all__ = ["along", "one_query", "product_quadratic", "spread_query", "structured_covariance", "without_sums"]
 
 Array = NDArray[np.float64]
-
-
-def project(form: Array, weights: Array) -> Array:
-    """Return P C P' for P = I - w 1': the form seen by queries with their weighted mean removed."""
-    row = form.sum(axis=0)
-    outer = np.outer(weights, row)
-    return np.asarray(form - outer - outer.T + row.sum() * np.outer(weights, weights))
 
 
 def along(array: Array, axis: int, matrix: Array) -> Array:
     """Return the array with ``matrix`` applied along one axis."""
     return np.moveaxis(np.tensordot(matrix, array, axes=(1, axis)), 0, axis)
+
+
+def without_sums(array: Array, axis: int, weights: Array) -> Array:
+    """Return the array with P = I - w 1' applied along one axis; w is all zeros where nothing changes."""
+    if not weights.any():
+        return array
+    shape = [-1 if i == axis else 1 for i in range(array.ndim)]
+    return np.asarray(array - array.sum(axis=axis, keepdims=True) * weights.reshape(shape))
 
 
 def structured_covariance(matrix: MeasuredMatrix) -> tuple[float, float] | None:
@@ -46,25 +37,6 @@ def structured_covariance(matrix: MeasuredMatrix) -> tuple[float, float] | None:
     if isinstance(matrix, CenteredMatrix):
         return 1.0 / matrix.size**2, -1.0 / matrix.size**3
     return None
-
-
-@dataclass(frozen=True)
-class GroupError:
-    """Error of one query group at privacy cost 1.
-
-    Attributes
-    ----------
-    total : float
-        Sum of the variances of its queries.
-    weighted : float
-        The same, each variance multiplied by its weight.
-    largest : float
-        The largest variance.
-    """
-
-    total: float
-    weighted: float
-    largest: float
 
 
 def one_query(group: Group, index: int) -> Array:
@@ -78,10 +50,10 @@ def one_query(group: Group, index: int) -> Array:
     return row
 
 
-def spread_query(row: Array, own: tuple[str, ...], attributes: tuple[str, ...], plan: Plan) -> Array:
+def spread_query(row: Array, own: tuple[str, ...], attributes: tuple[str, ...], domain: Domain) -> Array:
     """Return a query on ``own`` as a query on more attributes, totals along the others."""
-    tensor = row.reshape([plan.domain[name].size if name in own else 1 for name in attributes])
-    shape = [plan.domain[name].size for name in attributes]
+    tensor = row.reshape([domain[name].size if name in own else 1 for name in attributes])
+    shape = [domain[name].size for name in attributes]
     return np.broadcast_to(tensor, shape).reshape(1, -1).copy()
 
 
@@ -98,8 +70,3 @@ def product_quadratic(form: Array, predicates: Sequence[Predicates], sizes: Sequ
         inner = np.tensordot(half, row, axes=(1, 0))
         out.append(product_quadratic(inner, predicates[1:], sizes[1:]))
     return np.array(out)
-
-
-def not_measured(kept: tuple[str, ...]) -> str:
-    """Return why a query is refused whose marginal was not measured."""
-    return f"needs the marginal of {', '.join(kept) or 'no attribute (the total)'}, which was not measured"

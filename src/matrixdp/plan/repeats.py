@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.plan.error import ViewAnalysis
 from matrixdp.queries import Matrix, Predicates, ProductGroup, Total
 
 __all__ = ["COMPRESSED_QUERIES", "representatives"]
@@ -22,7 +22,9 @@ _MOST_ENTRIES = 50_000_000
 _DIGITS = 11
 
 
-def representatives(view: ViewAnalysis, group: ProductGroup) -> tuple[ProductGroup, list[Array]] | None:
+def representatives(
+    group: ProductGroup, factors: Mapping[str, Sequence[Array] | None]
+) -> tuple[ProductGroup, list[Array]] | None:
     """Return a group with one predicate for all that have the same variances, and how many each stands for.
 
     The variance of a query is a sum over parts of products over attributes. Predicates of one attribute with
@@ -30,10 +32,11 @@ def representatives(view: ViewAnalysis, group: ProductGroup) -> tuple[ProductGro
 
     Parameters
     ----------
-    view : ViewAnalysis
-        Of a plan that determines the group.
     group : ProductGroup
         Without weights of single queries.
+    factors : mapping
+        For each attribute its predicates' factors in every part; None where they are not apart from those of
+        other attributes.
 
     Returns
     -------
@@ -46,42 +49,21 @@ def representatives(view: ViewAnalysis, group: ProductGroup) -> tuple[ProductGro
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.selection import select
-    >>> workload = mdp.Workload(mdp.Domain({"a": 6, "b": 4}), mdp.product(a="range", b="identity"))
-    >>> plan = select(workload, mechanism="residual").plan
-    >>> small, counts = representatives(ViewAnalysis(plan), workload.groups[0])
-    >>> small.counts, [int(count.sum()) for count in counts]
-    ((13, 1), [21, 4])
+    >>> [group] = mdp.product(a="prefix").expand(mdp.Domain({"a": 3}))
+    >>> small, counts = representatives(group, {"a": [np.array([2.0, 5.0, 2.0])]})
+    >>> small.counts, counts[0].tolist()
+    ((2,), [2.0, 1.0])
     """
-    given = dict(zip(group.attributes, group.predicates, strict=True))
-    profiles: dict[str, list[Array]] = {name: [] for name in group.attributes}
-    fixed: set[str] = set()
-    for kept, part in view.pieces(view.asked(group)):
-        if part is None:
-            continue
-        if part.multipliers is not None:
-            fixed.update(part.attributes)
-            continue
-        for block in part.blocks:
-            if len(block.attributes) > 1:
-                fixed.update(block.attributes)
-            elif block.attributes[0] in given:
-                [name] = block.attributes
-                profiles[name].append(view.axis_variances(block, given[name]))
-        if view.weights is not None:
-            for name in group.attributes:
-                if name not in kept:
-                    profiles[name].append(view.contracted(name, given[name]) ** 2)
     predicates: list[Predicates] = []
     counts: list[Array] = []
     for name, chosen, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
         count = chosen.count(size)
-        factors = profiles[name]
-        if name in fixed or not factors or count == 1 or count * size > _MOST_ENTRIES:
+        own = factors[name]
+        if not own or count == 1 or count * size > _MOST_ENTRIES:
             predicates.append(chosen)
             counts.append(np.ones(count))
             continue
-        table = np.stack(factors, axis=1)
+        table = np.stack(own, axis=1)
         scale = np.abs(table).max(axis=0)
         rounded = np.round(table / np.where(scale > 0, scale, 1.0), _DIGITS)
         _, first, repeats = np.unique(rounded, axis=0, return_index=True, return_counts=True)

@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +140,11 @@ class ProductGroup:
         weight, weights = check_weights(self.weight, self.query_weights, self.queries, self.name)
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "query_weights", weights)
+
+    @cached_property
+    def sets(self) -> dict[str, Predicates]:
+        """The predicate set of each attribute."""
+        return dict(zip(self.attributes, self.predicates, strict=True))
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
-from matrixdp.plan import Plan
+from matrixdp.measure import Measurement
 from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.release import Release
 from matrixdp.release.staging import RELEASE_FORMAT
@@ -69,7 +69,7 @@ def document(
         "intervals": release.intervals.description,
         "answers": _answers(release, columns, note),
         "groups": _groups(release, errors),
-        "strategy": {**release.origin, **_measured(measurement.plan)},
+        "strategy": {**release.origin, **_measured(measurement)},
         "versions": _versions(),
         "files": dict(files),
     }
@@ -105,7 +105,7 @@ def _groups(release: Release, errors: GroupErrors) -> list[dict[str, object]]:
     return rows
 
 
-def _measured(plan: Plan) -> dict[str, object]:
+def _measured(measurement: Measurement) -> dict[str, object]:
     """Return the parts that were measured, with the noise of each."""
     parts = [
         {
@@ -119,16 +119,16 @@ def _measured(plan: Plan) -> dict[str, object]:
                 }
                 for block in part.blocks
             ],
-            "rows": math.prod(part.shape),
-            "noise_stddev": math.sqrt(part.variance),
+            "rows": part.rows,
+            "noise_stddev": math.sqrt(scale.variance),
         }
-        for part in plan.parts
+        for part, scale in zip(measurement.plan.parts, measurement.scales, strict=True)
     ]
     return {
-        "split": plan.words,
-        "noise": plan.noise,
+        "split": measurement.plan.words,
+        "noise": measurement.plan.noise,
         "parts": parts,
-        "measured_rows": sum(math.prod(p.shape) for p in plan.parts),
+        "measured_rows": sum(part.rows for part in measurement.plan.parts),
     }
 
 

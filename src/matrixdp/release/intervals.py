@@ -11,10 +11,8 @@ from scipy.special import ndtri
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise.combinations import combination_quantiles, largest_quantile
-from matrixdp.plan import ErrorAnalysis, Pooled
-from matrixdp.plan.error import ViewAnalysis
-from matrixdp.plan.quadratic_forms import along
-from matrixdp.queries import DenseGroup, Group
+from matrixdp.plan import Analysis
+from matrixdp.queries import Group
 
 __all__ = ["MAX_EXACT_QUERIES", "Intervals"]
 
@@ -38,8 +36,9 @@ class Intervals:
 
     Parameters
     ----------
-    analysis : ErrorAnalysis
-        Of the plan with the noise that was really added.
+    analysis : Analysis
+        At the noise that was really added.
+    noise : {"gaussian", "laplace"}
     confidence : float
         Above 0 and below 1.
 
@@ -49,7 +48,8 @@ class Intervals:
         Whether some group so far got the bound in the place of its exact distribution.
     """
 
-    analysis: ErrorAnalysis
+    analysis: Analysis
+    noise: str
     confidence: float
     bounded: bool = field(default=False, init=False)
     _known: dict[bytes, float] = field(default_factory=dict, init=False)
@@ -58,7 +58,7 @@ class Intervals:
     def description(self) -> str:
         """How intervals are made, in words."""
         text = "pointwise: each holds the true answer with this confidence, taken alone"
-        if self.analysis.plan.noise == "gaussian":
+        if self.noise == "gaussian":
             return text
         return (
             f"{text}; by the exact distribution of the answer's Laplace noise in groups of up to "
@@ -73,7 +73,7 @@ class Intervals:
         Under Gaussian noise the normal quantile. Under Laplace noise the quantile of the distribution that
         the answer's noise really has, or a bound on it.
         """
-        if self.analysis.plan.noise == "gaussian":
+        if self.noise == "gaussian":
             return float(-ndtri((1.0 - self.confidence) / 2.0))
         shares = self._shares(group)
         if shares is not None and self.confidence <= _MOST_CONFIDENCE:
@@ -96,22 +96,10 @@ class Intervals:
         if group.queries > MAX_EXACT_QUERIES or group.queries * cells > _MAX_COEFFICIENTS:
             return None
         try:
-            rows = group.rows()
-            weights = self.analysis.shares(group)
+            combined = self.analysis.noise_terms(group, _MAX_COEFFICIENTS)
         except TooLargeError:
             return None
-        pieces: list[Array] = []
-        for view, weight in zip(self.analysis.views, weights, strict=True):
-            if weight is None:
-                continue
-            if isinstance(self.analysis.plan, Pooled):
-                return None
-            found = _squared_coefficients(view, group, rows)
-            if found is None:
-                return None
-            pieces += [weight[:, None] ** 2 * squares for squares in found]
-        combined = np.concatenate(pieces, axis=1)
-        if combined.size > _MAX_COEFFICIENTS:
+        if combined is None or combined.size > _MAX_COEFFICIENTS:
             return None
         total = combined.sum(axis=1, keepdims=True)
         shares = np.sort(np.where(total > 0, combined / np.where(total > 0, total, 1.0), 0.0), axis=1)[
@@ -120,33 +108,3 @@ class Intervals:
         shares[total[:, 0] <= 0, 0] = 1.0  # a query that is zero has no noise
         used = int((shares > 1e-9).any(axis=0).sum())
         return None if used > _MAX_TERMS else np.ascontiguousarray(shares[:, :used])
-
-
-def _squared_coefficients(view: ViewAnalysis, group: Group, rows: Array) -> list[Array] | None:
-    """Return for each part the variances of a query's noise terms, shape (queries, measured rows)."""
-    asked = group.attributes if isinstance(group, DenseGroup) else view.asked(group)
-    if asked != group.attributes:
-        keep = [i for i, name in enumerate(group.attributes) if name in asked]
-        tensor = rows.reshape(len(rows), *group.sizes)
-        for axis in range(len(group.attributes), 0, -1):
-            if axis - 1 not in keep:
-                tensor = np.take(tensor, 0, axis=axis)
-        rows = tensor.reshape(len(rows), -1)
-    found = []
-    for kept, part in view.pieces(asked):
-        if part is None:
-            continue
-        if math.prod(part.shape) * len(rows) > _MAX_COEFFICIENTS:
-            return None
-        sizes = [view.plan.domain[name].size for name in kept]
-        tensor = view.piece_rows(asked, kept, rows).reshape(len(rows), *sizes)
-        order = [kept.index(name) + 1 for block in part.blocks for name in block.attributes]
-        tensor = np.transpose(tensor, [0, *order]).reshape(
-            len(rows), *[block.matrix.columns for block in part.blocks]
-        )
-        for axis, block in enumerate(part.blocks):
-            tensor = along(tensor, axis + 1, block.matrix.solve(np.eye(block.matrix.rows)).T)
-        if part.multipliers is not None:
-            tensor = tensor / part.multipliers
-        found.append(part.variance * tensor.reshape(len(rows), -1) ** 2)
-    return found

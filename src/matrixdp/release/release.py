@@ -16,8 +16,7 @@ from threadpoolctl import threadpool_limits
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
 from matrixdp.measure import Measurement
-from matrixdp.plan import ErrorAnalysis
-from matrixdp.plan.estimates import Estimates
+from matrixdp.plan import Analysis
 from matrixdp.privacy import PrivacyStatement, statement
 from matrixdp.queries import Entry, Group, Workload
 from matrixdp.release.columns import AnswerColumns
@@ -97,20 +96,15 @@ class Release:
         authorization = self.measurement.authorization
         return statement(authorization.cost, authorization.budget, self.private, noise=authorization.noise)
 
-    @cached_property
-    def analysis(self) -> ErrorAnalysis:
+    @property
+    def analysis(self) -> Analysis:
         """Variances and covariances at the noise that was really added."""
-        return ErrorAnalysis(self.measurement.plan)
-
-    @cached_property
-    def estimates(self) -> Estimates:
-        """The reconstruction."""
-        return Estimates(self.measurement.plan, self.measurement.values)
+        return self.measurement.analysis
 
     @cached_property
     def intervals(self) -> Intervals:
         """How many standard deviations the ends of intervals lie from the estimates."""
-        return Intervals(self.analysis, self.confidence)
+        return Intervals(self.analysis, self.measurement.plan.noise, self.confidence)
 
     @cached_property
     def answers(self) -> pa.Table:
@@ -240,7 +234,7 @@ class Release:
             variances = self.analysis.variances(group)
             if seen is not None:
                 seen(position, group, variances)
-            estimates = self.estimates.answers(group)
+            estimates = self.measurement.estimates.answers(group)
             yield from columns.batches(position, estimates, variances, self.intervals.multipliers(group))
 
     def _table(self, groups: Sequence[Group]) -> pa.Table:

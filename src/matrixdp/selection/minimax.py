@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
-from matrixdp.plan import ErrorAnalysis, Plan
+from matrixdp.plan import Plan
 from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
 from matrixdp.selection.selection import Certificate
 
@@ -177,7 +177,7 @@ def select_minimax(
     for step in range(iterations):
         asked = Workload(workload.domain, WeightedGroups(tuple(item.weighted() for item in weights)))
         plan, certificate = choose(asked)
-        analysis = ErrorAnalysis(plan)
+        analysis = plan.analysis
         found = [uniform_variance(analysis.variances(group), group) for group in workload]
         largest = max(float(values.max()) for values in found)
         if certificate.lower_bound is not None:

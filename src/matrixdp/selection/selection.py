@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from matrixdp.plan import ErrorAnalysis, Plan
+from matrixdp.plan import Analysis, Plan
 from matrixdp.queries import Workload
 
 __all__ = ["Certificate", "Selection"]
@@ -73,10 +73,10 @@ class Selection:
     objective: str = "sum"
     targets: Mapping[str, float] = field(default_factory=dict)
 
-    @cached_property
-    def analysis(self) -> ErrorAnalysis:
+    @property
+    def analysis(self) -> Analysis:
         """Variances and covariances at privacy cost 1."""
-        return ErrorAnalysis(self.plan)
+        return self.plan.analysis
 
     @cached_property
     def _sums(self) -> tuple[float, float, float]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from matrixdp.plan import ErrorAnalysis
+from matrixdp.plan import Analysis
 from matrixdp.queries import Workload
 from matrixdp.queries.targets import group_targets
 from matrixdp.selection.minimax import WeightedGroups
@@ -58,16 +58,14 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
     return Workload(workload.domain, WeightedGroups(tuple(groups)))
 
 
-def check_targets(
-    workload: Workload, targets: Mapping[str, float], analysis: ErrorAnalysis
-) -> list[TargetError]:
+def check_targets(workload: Workload, targets: Mapping[str, float], analysis: Analysis) -> list[TargetError]:
     """Return what a strategy has beside each target, at privacy cost 1.
 
     Parameters
     ----------
     workload : Workload
     targets : mapping of str to float
-    analysis : ErrorAnalysis
+    analysis : Analysis
         Of the strategy.
     """
     return [

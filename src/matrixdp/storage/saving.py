@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import MatrixDPError, StorageError
-from matrixdp.measure.measurement import Measurement
+from matrixdp.measure import Measurement, NoiseScale, plan_cost
 from matrixdp.queries import Workload
 from matrixdp.selection import Certificate, Selection
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
@@ -38,8 +39,6 @@ Array = NDArray[np.float64]
 STRATEGY_FORMAT = "matrixdp strategy"
 MEASUREMENT_FORMAT = "matrixdp measurement"
 _VERSION = 2
-#: How far the recomputed cost of a plan may lie above the cost that the file states.
-_COST_TOLERANCE = 1e-6
 _POWERS = 1000
 
 
@@ -138,8 +137,6 @@ def load_selection(path: str | os.PathLike[str]) -> Selection:
             raise archive.damaged("a part of its header is missing") from None
         if selection.noise != plan.noise or selection.neighbours not in ("add_remove", "replace"):
             raise archive.damaged("its noise or its neighbours are unknown")
-        if not plan.cost <= 1.0 + _COST_TOLERANCE:
-            raise archive.damaged("its strategy costs more than it says")
         return selection
 
 
@@ -160,7 +157,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
     StorageError
         If the file cannot be written.
     """
-    values, powers = measurement.values, measurement.powers
+    values, powers = measurement.values, [scale.power for scale in measurement.scales]
     rows = sum(part.size for part in values)
     largest = max(
         float(np.abs(part).max(initial=0.0)) * 2.0**-power for part, power in zip(values, powers, strict=True)
@@ -176,7 +173,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
                 "plan": write_plan(measurement.plan, archive),
                 "authorization": write_authorization(measurement.authorization),
                 "values": archive.add_pieces(_steps(values, powers, dtype), (rows,), dtype),
-                "powers": list(powers),
+                "noise": [[str(scale.steps), scale.power] for scale in measurement.scales],
                 "max_records": measurement.max_records,
                 "out_of_domain": dict(measurement.out_of_domain.codes),
             }
@@ -208,36 +205,42 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
             workload = read_workload(header["workload"], archive)
             plan = read_plan(header["plan"], workload.domain, archive)
             authorization = read_authorization(header["authorization"], archive)
-            powers = tuple(header["powers"])
-            rows = [math.prod(part.shape) for part in plan.parts]
+            scales = tuple(_read_scale(form, plan.noise, archive) for form in header["noise"])
+            rows = [part.rows for part in plan.parts]
             steps = archive.array(header["values"], (sum(rows),))
             private, max_records = header["private"], header["max_records"]
             out_of_domain = OutOfDomain(header["out_of_domain"])
             out_of_domain.check(workload.domain)
+            if len(scales) != len(rows):
+                raise archive.damaged("its noise does not fit its strategy")
+            if plan_cost(plan, scales) != authorization.cost:
+                raise archive.damaged("its strategy costs more or less than it says")
         except (KeyError, TypeError, AttributeError):
             raise archive.damaged("a part of its header is missing") from None
         except StorageError:
             raise
         except MatrixDPError as error:
             raise archive.damaged(str(error)) from None
-        if len(powers) != len(rows) or not all(type(p) is int and abs(p) <= _POWERS for p in powers):
-            raise archive.damaged("the lattice steps do not fit the strategy")
         if type(private) is not bool or type(max_records) is not int or max_records < 1:
             raise archive.damaged("it does not say whether it is private, or for how many records")
         if authorization.noise != plan.noise:
             raise archive.damaged("its record names another noise than its strategy")
-        cost = float(authorization.cost)
-        if not plan.cost <= (cost if plan.noise == "gaussian" else cost * cost) * (1.0 + _COST_TOLERANCE):
-            raise archive.damaged("its strategy costs more than it says")
-        ends = np.cumsum(rows)
         values = tuple(
-            np.ldexp(steps[end - count : end].astype(np.float64), power)
-            for end, count, power in zip(ends, rows, powers, strict=True)
+            np.ldexp(own.astype(np.float64), scale.power)
+            for own, scale in zip(np.split(steps, np.cumsum(rows)[:-1]), scales, strict=True)
         )
-        return (
-            Measurement(plan, values, powers, authorization, private, max_records, out_of_domain),
-            workload,
-        )
+        measurement = Measurement(plan, scales, values, authorization, private, max_records, out_of_domain)
+        return measurement, workload
+
+
+def _read_scale(form: Sequence[Any], noise: str, archive: ArchiveReader) -> NoiseScale:
+    try:
+        steps, power = form
+        if type(power) is not int or abs(power) > _POWERS:
+            raise archive.damaged("a lattice step of its noise is no power of 2 in range")
+        return NoiseScale(Fraction(steps), power, noise)
+    except (ValueError, ZeroDivisionError):
+        raise archive.damaged("a scale of its noise is no number") from None
 
 
 def _number(value: object, archive: ArchiveReader) -> float:

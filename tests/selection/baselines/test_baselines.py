@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.plan import ErrorAnalysis
 from matrixdp.selection import select
 from matrixdp.selection.baselines.registry import BASELINES
 from matrixdp.testing import dense_measurement, dense_queries
@@ -41,7 +40,7 @@ def test_error_and_cost_are_those_of_the_dense_matrix(name, noise, kind):
     queries = np.vstack([math.sqrt(group.weight) * dense_queries(group, DOMAIN) for group in workload])
     lift = queries @ np.linalg.pinv(rows, rcond=1e-11)
     assert np.allclose(lift @ rows, queries, atol=1e-7 * np.abs(queries).max())
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     found = sum(analysis.group(group).weighted for group in workload)
     assert found == pytest.approx(float((lift**2).sum()), rel=1e-7)
     # measured matrices are integers near the strategy

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.plan import Block, ErrorAnalysis, Part, Pooled
+from matrixdp.plan import Block, Part, Pooled
 from matrixdp.selection.baselines.datacube import select_datacube
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
@@ -121,7 +121,7 @@ def test_what_the_published_figure_of_cps_is_that_of(noise, published):
         Part(names, tuple(Block((n,), IdentityMatrix(CPS[n].size)) for n in names), variance)
         for names in chosen
     )
-    analysis = ErrorAnalysis(Pooled(CPS, parts, noise))
+    analysis = Pooled(CPS, parts, noise).analysis
     loss = math.fsum(analysis.group(group).weighted for group in ALL_CPS)
     assert round(rmse(loss, ALL_CPS, noise), 2) == published
 

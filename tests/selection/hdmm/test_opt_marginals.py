@@ -8,7 +8,6 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.plan import ErrorAnalysis
 from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes, marginal_spectrum
 from matrixdp.selection.hdmm.marginal_weights import marginal_loss, solve_marginal_weights
 from matrixdp.selection.hdmm.opt_marginals import select_marginals
@@ -74,7 +73,7 @@ def test_plans_cost_one_and_their_error_is_what_is_said(noise):
     plan, certificate = select_marginals(MIXED, noise)
     assert plan.noise == noise
     assert plan.cost == pytest.approx(1.0, rel=1e-9)
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     weighted = sum(analysis.group(group).weighted for group in MIXED)
     assert weighted == pytest.approx(certificate.loss, rel=1e-8)
     again = select_marginals(MIXED, noise)[1]
@@ -158,7 +157,7 @@ def test_weights_of_any_ratio_keep_every_query_determined(weight, noise):
     plan, certificate = select_marginals(workload, noise)
     assert plan.cost == pytest.approx(1.0, rel=1e-9)
     assert all("one" not in part.attributes for part in plan.parts)
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     weighted = sum(analysis.group(group).weighted for group in workload)
     assert weighted == pytest.approx(certificate.loss, rel=1e-9)
     if noise == "laplace":

@@ -10,7 +10,6 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.measure.measurement import measure
-from matrixdp.plan import ErrorAnalysis
 from matrixdp.privacy import Budget
 from matrixdp.selection import select as front
 from matrixdp.selection.hdmm.grouping import total_loss
@@ -57,7 +56,7 @@ def test_one_product_has_the_error_of_its_dense_matrix(noise, select):
         assert [block.attributes for block in part.blocks] == [("a",), ("b",), ("c",)]
     rows = dense_measurement(part, DOMAIN, ["a", "b", "c"])
     error = part.variance * dense_error(dense_gram(WORKLOAD, ["a", "b", "c"]), rows)
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     assert sum(analysis.group(g).weighted for g in WORKLOAD) == pytest.approx(error, rel=1e-8)
     assert certificate.loss == pytest.approx(error, rel=2e-3)
     assert plan.cost == pytest.approx(1.0)
@@ -87,7 +86,7 @@ def test_losses_of_products_agree_from_every_axis(noise):
 def test_unions_are_unbiased_and_cost_what_they_may(noise):
     plan, certificate = select_union(WORKLOAD, noise)
     assert plan.cost == pytest.approx(1.0)
-    analysis = ErrorAnalysis(plan)
+    analysis = plan.analysis
     error = sum(analysis.group(g).weighted for g in WORKLOAD)
     assert error <= certificate.loss * 1.002
     again = select_union(WORKLOAD, noise)[1]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.plan import Block, ErrorAnalysis, Part, Plan, Pooled
+from matrixdp.plan import Block, Part, Plan, Pooled
 from matrixdp.queries import DenseGroup, Identity, Predicates, Stacked, Total, Workload
 from matrixdp.selection.factor import variance_factor
 from matrixdp.selection.hdmm.opt_marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS
@@ -302,7 +302,7 @@ def select_datacube(
     choices = []
     for chosen in bound_max_noise(cube, noise):
         plan = _plan(workload, [cube.candidates[place] for place in chosen], noise)
-        analysis = ErrorAnalysis(plan)
+        analysis = plan.analysis
         choices.append((math.fsum(analysis.group(group).weighted for group in workload), plan))
     loss, plan = min(choices, key=lambda choice: (choice[0], len(choice[1].parts)))
     return plan, Certificate(loss, None, "no bound on all strategies")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable
 
 from matrixdp.errors import TooLargeError
-from matrixdp.plan import Direct, ErrorAnalysis, Local, Plan
+from matrixdp.plan import Direct, Local, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.factor import variance_factor
@@ -107,6 +107,6 @@ def select_union(
     loss = variance_factor(noise) * total_loss(losses, noise)
     if kind is Local:
         # queries that several parts determine are estimated from all of them
-        analysis = ErrorAnalysis(plan)
+        analysis = plan.analysis
         loss = min(loss, math.fsum(analysis.group(group).weighted for group in workload))
     return plan, Certificate(loss, None, "no bound for a union of products")

@@ -1,0 +1,74 @@
+"""Direct plans: one part, on whose marginal every query is answered as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.errors import NumericalError, UnsupportedQueryError
+from matrixdp.plan.part import Part
+from matrixdp.plan.pieces import PieceAnalysis
+from matrixdp.plan.plan import Plan
+from matrixdp.queries.groups import DenseGroup, Group
+from matrixdp.queries.predicates import Total
+
+__all__ = ["Direct", "TableAnalysis"]
+
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Direct(Plan, kind="direct"):
+    """One part, on whose marginal every query is answered as it stands."""
+
+    words: ClassVar[str] = "one table"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.parts) != 1:
+            raise NumericalError("a direct plan has one part")
+
+    def analysed(self, noise: Sequence[float]) -> TableAnalysis:
+        """Return estimates and errors if the part is measured with a given noise variance."""
+        [part], [variance] = self.parts, noise
+        return TableAnalysis(self.domain, part, variance)
+
+
+@final
+class TableAnalysis(PieceAnalysis):
+    """Estimates and errors of queries on the table that one part measures; nothing is contracted."""
+
+    def __init__(self, domain: Domain, part: Part, variance: float) -> None:
+        whole = {name: np.zeros(domain[name].size) for name in part.attributes}
+        super().__init__(domain, (part,), (variance,), whole)
+
+    def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
+        """Yield the one part, if it has the attributes."""
+        measured = self.parts[0].attributes
+        missing = [name for name in attributes if name not in measured]
+        if missing:
+            raise UnsupportedQueryError(
+                f"attribute {missing[0]!r} was not measured: the strategy measures one table of "
+                f"{', '.join(measured)}"
+            )
+        yield measured, 0
+
+    def asked(self, group: Group) -> tuple[str, ...]:
+        """Return the attributes that a group asks about; totals of unmeasured attributes need nothing."""
+        if isinstance(group, DenseGroup):
+            return group.attributes
+        measured = self.parts[0].attributes
+        return tuple(n for n, p in group.sets.items() if n in measured or not isinstance(p, Total))
+
+    def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
+        """Return the sums of the table's estimate over the other attributes."""
+        [(measured, place)] = self.pieces(attributes)
+        others = tuple(axis for axis, name in enumerate(measured) if name not in attributes)
+        assert place is not None
+        return np.asarray(residual(place).sum(axis=others))

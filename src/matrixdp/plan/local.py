@@ -1,0 +1,136 @@
+"""Local plans: parts that each determine some queries by themselves, averaged where several do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import UnsupportedQueryError
+from matrixdp.plan.analysis import Analysis, Estimates
+from matrixdp.plan.direct import TableAnalysis
+from matrixdp.plan.plan import Plan
+from matrixdp.queries.groups import Group, ProductGroup
+from matrixdp.queries.predicates import Identity
+
+__all__ = ["Local"]
+
+Array = NDArray[np.float64]
+Answer = TypeVar("Answer")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Local(Plan, kind="local"):
+    """Parts that each determine some queries by themselves.
+
+    A query is estimated from each part that determines it; the estimates are averaged by inverse variance.
+    Answers are consistent with one another only as far as they come from the same parts.
+    """
+
+    words: ClassVar[str] = "one part for each union of queries"
+
+    def analysed(self, noise: Sequence[float]) -> _AverageAnalysis:
+        """Return estimates and errors if the parts are measured with given noise variances."""
+        return _AverageAnalysis(
+            [TableAnalysis(self.domain, part, own) for part, own in zip(self.parts, noise, strict=True)]
+        )
+
+
+@final
+class _AverageAnalysis(Analysis):
+    """Averages of the estimates of several tables by inverse variance."""
+
+    def __init__(self, tables: Sequence[TableAnalysis]) -> None:
+        super().__init__()
+        self.tables = tuple(tables)
+
+    def _each(self, ask: Callable[[TableAnalysis], Answer]) -> list[Answer | None]:
+        """Return what each table says, None where it does not determine a query; some table must."""
+        found: list[Answer | None] = []
+        refusals: list[UnsupportedQueryError] = []
+        for table in self.tables:
+            try:
+                found.append(ask(table))
+            except UnsupportedQueryError as error:
+                found.append(None)
+                refusals.append(error)
+        if len(refusals) == len(self.tables):
+            raise refusals[0]
+        return found
+
+    def estimates(self, values: Sequence[Array]) -> Estimates:
+        """Return the estimates that follow from the noisy answers of each part, flat."""
+        held = [table.estimates([own]) for table, own in zip(self.tables, values, strict=True)]
+        return _AverageEstimates(self, held)
+
+    def check_support(self, group: Group) -> None:
+        """Raise UnsupportedQueryError if no table determines all queries of a group."""
+        self._each(lambda table: table.check_support(group))
+
+    def shares(self, group: Group) -> list[Array | None]:
+        """Return for each table the share that its estimates have in the answers, shape (queries,).
+
+        Inverse variances over their sum: the unbiased average with the least variance. They sum to 1.
+        """
+        found = self._each(lambda table: table.variances(group))
+        least = np.min([values for values in found if values is not None], axis=0)
+        # a query that is zero has no variance: every table estimates it as 0
+        ratios = [None if v is None else np.divide(least, v, out=np.ones_like(v), where=v > 0) for v in found]
+        total = np.sum([ratio for ratio in ratios if ratio is not None], axis=0)
+        return [None if ratio is None else ratio / total for ratio in ratios]
+
+    def variances(self, group: Group) -> Array:
+        """Return the variance of every query of a group, flat, row-major."""
+        known = [values for values in self._each(lambda table: table.variances(group)) if values is not None]
+        # a query that is zero for one table is zero
+        least = np.min(known, axis=0)
+        inverse = sum(np.divide(least, v, out=np.ones_like(v), where=v > 0) for v in known)
+        return np.asarray(least / inverse)
+
+    def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
+        """Return the covariance of query i of one group and query j of another."""
+        total = 0.0
+        for table, own, other in zip(self.tables, self.shares(left), self.shares(right), strict=True):
+            if own is not None and other is not None:
+                total += float(own[i]) * float(other[j]) * table.covariance(left, i, right, j)
+        return total
+
+    def noise_terms(self, group: Group, most: int) -> Array | None:
+        """Return how much every noise variable adds to the variances, shape (queries, variables)."""
+        terms: list[Array] = []
+        for table, share in zip(self.tables, self.shares(group), strict=True):
+            if share is not None:
+                found = table.noise_terms(group, most)
+                if found is None:
+                    return None
+                terms.append(share[:, None] ** 2 * found)
+        return np.concatenate(terms, axis=1)
+
+    def key(self, group: Group) -> Hashable:
+        """Return a value equal for groups with equal variances."""
+        return tuple(self._each(lambda table: table.key(group)))
+
+
+class _AverageEstimates(Estimates):
+    def __init__(self, analysis: _AverageAnalysis, held: Sequence[Estimates]) -> None:
+        self._analysis = analysis
+        self._held = tuple(held)
+
+    def marginal(self, attributes: tuple[str, ...]) -> Array:
+        """Return the estimate of a marginal, which some table must determine."""
+        domain = self._analysis.tables[0].domain
+        sizes = tuple(domain[name].size for name in attributes)
+        cells = ProductGroup("marginal", attributes, tuple(Identity() for _ in attributes), sizes)
+        return self.answers(cells).reshape(sizes)
+
+    def answers(self, group: Group) -> Array:
+        """Return the estimates of a group's queries, flat, row-major."""
+        total = np.zeros(group.queries)
+        for held, share in zip(self._held, self._analysis.shares(group), strict=True):
+            if share is not None:
+                total += share * held.answers(group)
+        return total

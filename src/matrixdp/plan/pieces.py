@@ -1,0 +1,474 @@
+"""Queries as sums of pieces that are each estimated from one part, on their own.
+
+Everything is assembled from one vector per predicate set and measured matrix, so a group of a million queries
+costs a few outer products.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.errors import TooLargeError, UnsupportedQueryError
+from matrixdp.plan.analysis import Analysis, Estimates, GroupError
+from matrixdp.plan.part import Block, Part
+from matrixdp.plan.quadratic_forms import (
+    along,
+    one_query,
+    product_quadratic,
+    spread_query,
+    structured_covariance,
+    without_sums,
+)
+from matrixdp.plan.repeats import COMPRESSED_QUERIES, representatives
+from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
+from matrixdp.queries.predicates import Predicates, Total
+
+__all__ = ["PieceAnalysis"]
+
+Array = NDArray[np.float64]
+
+#: Squared relative norm above which a part of a query outside the measured span counts.
+SUPPORT_TOLERANCE = 1e-9
+#: Queries per group up to which per-query variances are formed in one piece; cells of one query.
+MAX_VARIANCES = 400_000_000
+#: Attributes of more values are analysed by the structure of their matrix, where it has one.
+_DENSE_VALUES = 512
+
+
+class PieceAnalysis(Analysis):
+    """Estimates and errors of queries that are sums of pieces, one for each marginal.
+
+    The piece on a marginal is the query contracted with the weights of the attributes that the marginal does
+    not have, its weighted mean removed along those that it has.
+
+    Parameters
+    ----------
+    domain : Domain
+    parts : sequence of Part
+        What is measured, on different marginals.
+    noise : sequence of float
+        The noise variance of each part.
+    weights : mapping of str to ndarray
+        For each attribute a vector with sum 1, or zeros: then nothing is contracted nor removed.
+    """
+
+    def __init__(
+        self, domain: Domain, parts: Sequence[Part], noise: Sequence[float], weights: Mapping[str, Array]
+    ) -> None:
+        super().__init__()
+        self.domain = domain
+        self.parts = tuple(parts)
+        self.noise = tuple(noise)
+        self.weights = weights
+        self.places = {part.attributes: place for place, part in enumerate(self.parts)}
+        first: dict[bytes, str] = {}
+        self._alike = {name: first.setdefault(vector.tobytes(), name) for name, vector in weights.items()}
+        self._axis: dict[Hashable, Array] = {}
+        self._outside: dict[Hashable, float] = {}
+        self._keys: dict[int, Hashable] = {}
+
+    @abstractmethod
+    def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
+        """Yield the marginals that a query on ``attributes`` splits over, with the places of their parts."""
+
+    @abstractmethod
+    def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
+        """Return the estimate of a marginal from those of the parts, their weighted means removed."""
+
+    def asked(self, group: Group) -> tuple[str, ...]:
+        """Return the attributes that a group asks about."""
+        return group.attributes
+
+    def estimates(self, values: Sequence[Array]) -> Estimates:
+        """Return the estimates that follow from the noisy answers of each part, flat."""
+        return _PieceEstimates(self, values)
+
+    def _sizes(self, attributes: Sequence[str]) -> list[int]:
+        return [self.domain[name].size for name in attributes]
+
+    # ---- one attribute -------------------------------------------------------------------------
+
+    def contracted(self, name: str, predicates: Predicates) -> Array:
+        """Return q.w for every query of a set on one attribute."""
+        weights = self.weights[name]
+        key = ("contracted", self._alike[name], predicates.key(len(weights)))
+        if key not in self._axis:
+            self._axis[key] = predicates.apply(weights[:, None])[:, 0]
+        return self._axis[key]
+
+    def _largest_contraction(self, name: str, predicates: Predicates) -> float:
+        """Return the largest squared q.w of a set on one attribute."""
+        return float((self.contracted(name, predicates) ** 2).max())
+
+    def _residual_norms(self, name: str, predicates: Predicates) -> Array:
+        """Return the squared norms of q - (q.w) 1' relative to 1 + the squared norm of q."""
+        size = self.domain[name].size
+        sums = predicates.apply(np.ones((size, 1)))[:, 0]
+        means = self.contracted(name, predicates)
+        squares = predicates.squares(size)
+        norms = squares - 2 * means * sums + means**2 * size
+        return np.asarray(np.maximum(norms, 0.0) / (1.0 + squares))
+
+    def axis_variances(self, block: Block, predicates: Predicates) -> Array:
+        """Return the variance of the pieces of a set on one attribute, at unit noise."""
+        [name] = block.attributes
+        size = block.matrix.columns
+        key = (block.matrix.digest(), self._alike[name], predicates.key(size))
+        if key in self._axis:
+            return self._axis[key]
+        structure = structured_covariance(block.matrix)
+        if structure is not None and size > _DENSE_VALUES:
+            scale, shift = structure
+            sums = predicates.apply(np.ones((size, 1)))[:, 0]
+            means = self.contracted(name, predicates)
+            values = scale * (predicates.squares(size) - 2 * means * sums + means**2 * size)
+            values = values + shift * (sums - means * size) ** 2
+        else:
+            values = predicates.quadratic(self._form(block))
+        self._axis[key] = np.maximum(values, 0.0)
+        return self._axis[key]
+
+    # ---- several attributes --------------------------------------------------------------------
+
+    def _form(self, block: Block) -> Array:
+        """Return the covariance of a block's estimate as pieces see it, shape (cells, cells)."""
+        form = block.matrix.covariance()
+        sizes = self._sizes(block.attributes)
+        tensor = form.reshape(*sizes, *sizes)
+        for axis, name in enumerate(block.attributes):
+            tensor = without_sums(tensor, axis, self.weights[name])
+            tensor = without_sums(tensor, axis + len(sizes), self.weights[name])
+        return tensor.reshape(form.shape)
+
+    def _block_variances(self, block: Block, predicates: Sequence[Predicates]) -> Array:
+        """Return the variances of the product of sets on a block, at unit noise."""
+        if len(predicates) == 1:
+            return self.axis_variances(block, predicates[0])
+        sizes = self._sizes(block.attributes)
+        keys = tuple(p.key(n) for p, n in zip(predicates, sizes, strict=True))
+        key = (block.matrix.digest(), tuple(self._alike[name] for name in block.attributes), keys)
+        if key not in self._axis:
+            self._axis[key] = np.maximum(product_quadratic(self._form(block), predicates, sizes), 0.0)
+        return self._axis[key]
+
+    def _part_variances(self, place: int, sets: Mapping[str, Predicates]) -> Array:
+        """Return the variances of pieces of a product on a part, in the shape of its query counts."""
+        part = self.parts[place]
+        if part.multipliers is not None:
+            values = 1.0 / np.asarray(part.multipliers, dtype=float) ** 2
+            for axis, block in enumerate(part.blocks):
+                [name] = block.attributes
+                inverse = without_sums(block.matrix.solve(np.eye(block.matrix.rows)), 0, self.weights[name])
+                values = along(values, axis, sets[name].apply(inverse) ** 2)
+        else:
+            values = np.ones(())
+            for block in part.blocks:
+                own = self._block_variances(block, [sets[name] for name in block.attributes])
+                values = np.multiply.outer(values, own)
+        values = np.transpose(values, [part.listed.index(name) for name in part.attributes])
+        return values * self.noise[place]
+
+    # ---- support -------------------------------------------------------------------------------
+
+    def check_support(self, group: Group) -> None:
+        """Raise UnsupportedQueryError if a query of a group is not determined."""
+        if isinstance(group, DenseGroup):
+            for _ in self._row_pieces(group):
+                pass
+            return
+        sets = group.sets
+        asked = self.asked(group)
+        for kept, place in self.pieces(asked):
+            contracted = [name for name in asked if name not in kept]
+            if place is None:
+                size = 1.0
+                for name in asked:
+                    if name in kept:
+                        size *= float(self._residual_norms(name, sets[name]).max())
+                    else:
+                        size *= self._largest_contraction(name, sets[name])
+                if size > SUPPORT_TOLERANCE:
+                    raise UnsupportedQueryError(f"{group.name}: {_not_measured(kept)}")
+            elif all(self._largest_contraction(name, sets[name]) > 0.0 for name in contracted):
+                # otherwise the pieces on this marginal are zero: an attribute stays whole
+                for block in self.parts[place].blocks:
+                    self._check_block(group.name, block, sets)
+
+    def _check_block(self, group: str, block: Block, sets: Mapping[str, Predicates]) -> None:
+        if block.matrix.unsupported is None:
+            return
+        sizes = self._sizes(block.attributes)
+        asked = [sets.get(name, Total()) for name in block.attributes]
+        keys = [predicates.key(size) for predicates, size in zip(asked, sizes, strict=True)]
+        key = (block.matrix.digest(), block.attributes, *keys)
+        if key not in self._outside:
+            tensor = block.matrix.unsupported.reshape(-1, *sizes)
+            norm = 1.0
+            for axis, (name, predicates) in enumerate(zip(block.attributes, asked, strict=True)):
+                norm *= 1.0 + float(predicates.squares(sizes[axis]).max())
+                # outside (q P)' = (outside P') q'
+                tensor = without_sums(tensor, axis + 1, self.weights[name])
+                moved = np.moveaxis(tensor, axis + 1, 0)
+                out = predicates.apply(moved.reshape(sizes[axis], -1))
+                tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis + 1)
+            self._outside[key] = float((tensor**2).sum(axis=0).max()) / norm
+        if self._outside[key] > SUPPORT_TOLERANCE:
+            raise UnsupportedQueryError(
+                f"{group}: asks more of {', '.join(block.attributes)} than the strategy measures there; "
+                "ask a query that the workload's queries on it determine"
+            )
+
+    def _row_pieces(self, group: DenseGroup) -> Iterator[tuple[int, Array]]:
+        """Yield the places of the parts that explicit queries need with their pieces there, all supported."""
+        rows = group.rows()
+        for kept, place in self.pieces(group.attributes):
+            pieces = self._piece_rows(group.attributes, kept, rows)
+            if place is None:
+                if float((pieces**2).max(initial=0.0)) > SUPPORT_TOLERANCE * float((rows**2).max()):
+                    raise UnsupportedQueryError(f"{group.name}: {_not_measured(kept)}")
+                continue
+            if self._unsupported(self.parts[place], pieces):
+                raise UnsupportedQueryError(
+                    f"{group.name}: asks more of {', '.join(kept)} than was measured there"
+                )
+            yield place, pieces
+
+    def _unsupported(self, part: Part, rows: Array) -> bool:
+        """Return whether pieces (queries x cells of the part) leave what the part measures."""
+        tensor = rows.reshape(len(rows), *self._sizes(part.attributes))
+        norm = float((rows**2).sum()) + 1.0
+        for block in part.blocks:
+            matrix = block.matrix
+            if matrix.unsupported is None:
+                continue
+            axes = [part.attributes.index(name) + 1 for name in block.attributes]
+            moved = np.moveaxis(tensor, axes, range(1, len(axes) + 1))
+            moved = moved.reshape(len(rows), matrix.columns, -1)
+            outside = np.einsum("kn,qnr->qkr", matrix.unsupported, moved, optimize=True)
+            if float((outside**2).sum()) > SUPPORT_TOLERANCE * norm:
+                return True
+        return False
+
+    def _piece_rows(self, attributes: tuple[str, ...], kept: tuple[str, ...], rows: Array) -> Array:
+        """Return explicit queries on ``attributes`` as pieces on the cells of ``kept``."""
+        tensor = rows.reshape(len(rows), *self._sizes(attributes))
+        for axis in range(len(attributes), 0, -1):
+            name = attributes[axis - 1]
+            if name in kept and not self.weights[name].any():
+                continue
+            mean = np.tensordot(tensor, self.weights[name], axes=(axis, 0))
+            tensor = tensor - np.expand_dims(mean, axis) if name in kept else mean
+        for axis, name in enumerate(kept, 1):
+            if name not in attributes:
+                tensor = np.repeat(np.expand_dims(tensor, axis), self.domain[name].size, axis=axis)
+        return tensor.reshape(len(rows), -1)
+
+    # ---- groups --------------------------------------------------------------------------------
+
+    def variances(self, group: Group) -> Array:
+        """Return the variance of every query of a group, flat, row-major."""
+        if group.queries > MAX_VARIANCES:
+            raise TooLargeError(f"{group.name}: {group.queries} variances would be formed at once")
+        if isinstance(group, DenseGroup):
+            total = np.zeros(group.queries)
+            for measured, pieces in self._row_pieces(group):
+                total += self._inner(measured, pieces, pieces)
+            return total
+        self.check_support(group)
+        total = np.zeros(group.counts)
+        asked = self.asked(group)
+        for kept, place in self.pieces(asked):
+            if place is None:
+                continue
+            values = self._part_variances(place, {name: group.sets.get(name, Total()) for name in kept})
+            # attributes that only the part has are totals, of one query each
+            values = values.reshape(
+                [n if name in kept else 1 for name, n in zip(group.attributes, group.counts, strict=True)]
+            )
+            for axis, name in enumerate(group.attributes):
+                if name in asked and name not in kept:
+                    factor = self.contracted(name, group.sets[name]) ** 2
+                    values = values * factor.reshape([-1 if i == axis else 1 for i in range(values.ndim)])
+            total += values
+        return total.ravel()
+
+    def _inner(self, place: int, left: Array, right: Array) -> Array:
+        """Return the covariances of pieces, row by row: shape (queries, cells) twice in, (queries,) out."""
+        part = self.parts[place]
+        sizes = self._sizes(part.attributes)
+        out = right.reshape(len(right), *sizes)
+        if part.multipliers is not None:
+            product = self._measured_rows(part, left) * self._measured_rows(part, right)
+            return np.asarray(self.noise[place] * product.reshape(len(left), -1).sum(axis=1))
+        for block in part.blocks:
+            axes = [part.attributes.index(name) + 1 for name in block.attributes]
+            moved = np.moveaxis(out, axes, range(len(axes)))
+            structure = structured_covariance(block.matrix)
+            flat = np.ascontiguousarray(moved).reshape(block.matrix.columns, -1)
+            if structure is None:
+                flat = block.matrix.covariance() @ flat
+            else:
+                flat = structure[0] * flat + structure[1] * flat.sum(axis=0, keepdims=True)
+            out = np.moveaxis(flat.reshape(moved.shape), range(len(axes)), axes)
+        return np.asarray(self.noise[place] * np.einsum("ij,ij->i", left, out.reshape(len(left), -1)))
+
+    def _measured_rows(self, part: Part, pieces: Array) -> Array:
+        """Return the coefficients of the measured rows in pieces, shape (queries, *rows of the blocks)."""
+        tensor = pieces.reshape(len(pieces), *self._sizes(part.attributes))
+        order = [part.attributes.index(name) + 1 for name in part.listed]
+        columns = [block.matrix.columns for block in part.blocks]
+        tensor = np.transpose(tensor, [0, *order]).reshape(len(pieces), *columns)
+        for axis, block in enumerate(part.blocks, 1):
+            tensor = along(tensor, axis, block.matrix.solve(np.eye(block.matrix.rows)).T)
+        return tensor if part.multipliers is None else tensor / part.multipliers
+
+    def _asked_rows(self, group: Group, rows: Array) -> Array:
+        """Return rows of a group over the attributes that it asks about: the others are totals."""
+        asked = self.asked(group)
+        tensor = rows.reshape(len(rows), *group.sizes)
+        for axis in range(len(group.attributes), 0, -1):
+            if group.attributes[axis - 1] not in asked:
+                tensor = np.take(tensor, 0, axis=axis)
+        return tensor.reshape(len(rows), -1)
+
+    def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
+        """Return the covariance of query i of one group and query j of another."""
+        attributes = self.domain.sort(dict.fromkeys((*self.asked(left), *self.asked(right))))
+        if self.domain.cells(attributes) > MAX_VARIANCES:
+            raise TooLargeError(f"covariance: a table of {', '.join(attributes)} has too many cells")
+        rows = [
+            spread_query(
+                self._asked_rows(group, one_query(group, index)), self.asked(group), attributes, self.domain
+            )
+            for group, index in ((left, i), (right, j))
+        ]
+        total = 0.0
+        for kept, place in self.pieces(attributes):
+            if place is not None:
+                first, second = (self._piece_rows(attributes, kept, row) for row in rows)
+                total += float(self._inner(place, first, second)[0])
+        return total
+
+    def noise_terms(self, group: Group, most: int) -> Array | None:
+        """Return how much every noise variable adds to the variances, shape (queries, variables)."""
+        asked = self.asked(group)
+        rows = self._asked_rows(group, group.rows())
+        found = [np.zeros((len(rows), 0))]
+        for kept, place in self.pieces(asked):
+            if place is None:
+                continue
+            part = self.parts[place]
+            if part.rows * len(rows) > most:
+                return None
+            squares = self._measured_rows(part, self._piece_rows(asked, kept, rows)) ** 2
+            found.append(self.noise[place] * squares.reshape(len(rows), -1))
+        return np.concatenate(found, axis=1)
+
+    # ---- equal groups and repeated queries -----------------------------------------------------
+
+    def key(self, group: Group) -> Hashable:
+        """Return a value equal for groups with equal variances."""
+        asked = self.asked(group)
+        parts = tuple(
+            None if place is None else self._part_key(place, group.attributes)
+            for _, place in self.pieces(asked)
+        )
+        own = None if group.query_weights is None else group.query_weights.tobytes()
+        alike = tuple(self._alike[name] for name in asked)
+        sizes = tuple(self._sizes(group.attributes))
+        return (type(group).__name__, sizes, group.key(), group.weight, own, parts, alike)
+
+    def _part_key(self, place: int, attributes: tuple[str, ...]) -> Hashable:
+        part = self.parts[place]
+        if place not in self._keys:
+            self._keys[place] = (
+                tuple((block.matrix.digest(), len(block.attributes)) for block in part.blocks),
+                self.noise[place],
+                None if part.multipliers is None else part.multipliers.tobytes(),
+            )
+        order = tuple(attributes.index(name) if name in attributes else -1 for name in part.listed)
+        return (self._keys[place], order)
+
+    def _error(self, group: Group) -> GroupError:
+        """Analyse a large product group by its different queries alone, if there are fewer."""
+        if group.query_weights is not None or group.queries <= COMPRESSED_QUERIES:
+            return super()._error(group)
+        found = self._different(group) if isinstance(group, ProductGroup) else None
+        if found is None:
+            return super()._error(group)
+        small, counts = found
+        values = self.variances(small).reshape(small.counts)
+        largest = float(values.max())
+        for repeats in reversed(counts):
+            values = values @ repeats
+        return GroupError(float(values), float(values) * group.weight, largest)
+
+    def _different(self, group: ProductGroup) -> tuple[ProductGroup, list[Array]] | None:
+        self.check_support(group)
+        factors: dict[str, list[Array] | None] = {name: [] for name in group.attributes}
+        asked = self.asked(group)
+
+        def add(name: str, values: Array) -> None:
+            known = factors[name]
+            if known is not None:
+                known.append(values)
+
+        for kept, place in self.pieces(asked):
+            if place is None:
+                continue
+            part = self.parts[place]
+            for block in part.blocks:
+                if part.multipliers is not None or len(block.attributes) > 1:
+                    factors |= dict.fromkeys(block.attributes)
+                elif block.attributes[0] in group.sets:
+                    [name] = block.attributes
+                    add(name, self.axis_variances(block, group.sets[name]))
+            for name in asked:
+                if name not in kept:
+                    add(name, self.contracted(name, group.sets[name]) ** 2)
+        return representatives(group, factors)
+
+
+class _PieceEstimates(Estimates):
+    """Estimates that are sums of one piece from each part."""
+
+    def __init__(self, analysis: PieceAnalysis, values: Sequence[Array]) -> None:
+        self._analysis = analysis
+        self._values = tuple(values)
+        self._residuals: dict[int, Array] = {}
+
+    def _residual(self, place: int) -> Array:
+        """Return the estimate of a part with its weighted mean removed along every attribute."""
+        if place not in self._residuals:
+            part = self._analysis.parts[place]
+            tensor = part.estimate(self._values[place], self._analysis.domain)
+            for axis, name in enumerate(part.attributes):
+                tensor = without_sums(tensor, axis, self._analysis.weights[name])
+            self._residuals[place] = tensor
+        return self._residuals[place]
+
+    def marginal(self, attributes: tuple[str, ...]) -> Array:
+        """Return the estimate of a marginal, in the shape of the attributes' sizes."""
+        return self._analysis.marginal(attributes, self._residual)
+
+    def answers(self, group: Group) -> Array:
+        """Return the estimates of a group's queries, flat, row-major."""
+        self._analysis.check_support(group)
+        attributes = self._analysis.asked(group)
+        tensor = self.marginal(attributes)
+        if isinstance(group, DenseGroup):
+            return np.asarray(group.rows() @ tensor.ravel())
+        for axis, name in enumerate(attributes):
+            moved = np.moveaxis(tensor, axis, 0)
+            out = group.sets[name].apply(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
+            tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
+        return np.asarray(tensor.ravel())
+
+
+def _not_measured(kept: tuple[str, ...]) -> str:
+    return f"needs the marginal of {', '.join(kept) or 'no attribute (the total)'}, which was not measured"
