@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.plan.analysis import Analysis, Estimates, GroupError
-from matrixdp.plan.part import Block, Part
+from matrixdp.plan.contractions import Contractions
+from matrixdp.plan.part import Part
 from matrixdp.plan.quadratic_forms import (
     along,
     one_query,
-    product_quadratic,
     spread_query,
     structured_covariance,
     without_sums,
@@ -36,8 +36,6 @@ Array = NDArray[np.float64]
 SUPPORT_TOLERANCE = 1e-9
 #: Queries per group up to which per-query variances are formed in one piece; cells of one query.
 MAX_VARIANCES = 400_000_000
-#: Attributes of more values are analysed by the structure of their matrix, where it has one.
-_DENSE_VALUES = 512
 
 
 class PieceAnalysis(Analysis):
@@ -64,12 +62,8 @@ class PieceAnalysis(Analysis):
         self.domain = domain
         self.parts = tuple(parts)
         self.noise = tuple(noise)
-        self.weights = weights
+        self.axes = Contractions(domain, weights)
         self.places = {part.attributes: place for place, part in enumerate(self.parts)}
-        first: dict[bytes, str] = {}
-        self._alike = {name: first.setdefault(vector.tobytes(), name) for name, vector in weights.items()}
-        self._axis: dict[Hashable, Array] = {}
-        self._outside: dict[Hashable, float] = {}
         self._keys: dict[int, Hashable] = {}
 
     @abstractmethod
@@ -88,74 +82,6 @@ class PieceAnalysis(Analysis):
         """Return the estimates that follow from the noisy answers of each part, flat."""
         return _PieceEstimates(self, values)
 
-    def _sizes(self, attributes: Sequence[str]) -> list[int]:
-        return [self.domain[name].size for name in attributes]
-
-    # ---- one attribute -------------------------------------------------------------------------
-
-    def contracted(self, name: str, predicates: Predicates) -> Array:
-        """Return q.w for every query of a set on one attribute."""
-        weights = self.weights[name]
-        key = ("contracted", self._alike[name], predicates.key(len(weights)))
-        if key not in self._axis:
-            self._axis[key] = predicates.apply(weights[:, None])[:, 0]
-        return self._axis[key]
-
-    def _largest_contraction(self, name: str, predicates: Predicates) -> float:
-        """Return the largest squared q.w of a set on one attribute."""
-        return float((self.contracted(name, predicates) ** 2).max())
-
-    def _residual_norms(self, name: str, predicates: Predicates) -> Array:
-        """Return the squared norms of q - (q.w) 1' relative to 1 + the squared norm of q."""
-        size = self.domain[name].size
-        sums = predicates.apply(np.ones((size, 1)))[:, 0]
-        means = self.contracted(name, predicates)
-        squares = predicates.squares(size)
-        norms = squares - 2 * means * sums + means**2 * size
-        return np.asarray(np.maximum(norms, 0.0) / (1.0 + squares))
-
-    def axis_variances(self, block: Block, predicates: Predicates) -> Array:
-        """Return the variance of the pieces of a set on one attribute, at unit noise."""
-        [name] = block.attributes
-        size = block.matrix.columns
-        key = (block.matrix.digest(), self._alike[name], predicates.key(size))
-        if key in self._axis:
-            return self._axis[key]
-        structure = structured_covariance(block.matrix)
-        if structure is not None and size > _DENSE_VALUES:
-            scale, shift = structure
-            sums = predicates.apply(np.ones((size, 1)))[:, 0]
-            means = self.contracted(name, predicates)
-            values = scale * (predicates.squares(size) - 2 * means * sums + means**2 * size)
-            values = values + shift * (sums - means * size) ** 2
-        else:
-            values = predicates.quadratic(self._form(block))
-        self._axis[key] = np.maximum(values, 0.0)
-        return self._axis[key]
-
-    # ---- several attributes --------------------------------------------------------------------
-
-    def _form(self, block: Block) -> Array:
-        """Return the covariance of a block's estimate as pieces see it, shape (cells, cells)."""
-        form = block.matrix.covariance()
-        sizes = self._sizes(block.attributes)
-        tensor = form.reshape(*sizes, *sizes)
-        for axis, name in enumerate(block.attributes):
-            tensor = without_sums(tensor, axis, self.weights[name])
-            tensor = without_sums(tensor, axis + len(sizes), self.weights[name])
-        return tensor.reshape(form.shape)
-
-    def _block_variances(self, block: Block, predicates: Sequence[Predicates]) -> Array:
-        """Return the variances of the product of sets on a block, at unit noise."""
-        if len(predicates) == 1:
-            return self.axis_variances(block, predicates[0])
-        sizes = self._sizes(block.attributes)
-        keys = tuple(p.key(n) for p, n in zip(predicates, sizes, strict=True))
-        key = (block.matrix.digest(), tuple(self._alike[name] for name in block.attributes), keys)
-        if key not in self._axis:
-            self._axis[key] = np.maximum(product_quadratic(self._form(block), predicates, sizes), 0.0)
-        return self._axis[key]
-
     def _part_variances(self, place: int, sets: Mapping[str, Predicates]) -> Array:
         """Return the variances of pieces of a product on a part, in the shape of its query counts."""
         part = self.parts[place]
@@ -163,12 +89,14 @@ class PieceAnalysis(Analysis):
             values = 1.0 / np.asarray(part.multipliers, dtype=float) ** 2
             for axis, block in enumerate(part.blocks):
                 [name] = block.attributes
-                inverse = without_sums(block.matrix.solve(np.eye(block.matrix.rows)), 0, self.weights[name])
+                inverse = without_sums(
+                    block.matrix.solve(np.eye(block.matrix.rows)), 0, self.axes.weights[name]
+                )
                 values = along(values, axis, sets[name].apply(inverse) ** 2)
         else:
             values = np.ones(())
             for block in part.blocks:
-                own = self._block_variances(block, [sets[name] for name in block.attributes])
+                own = self.axes.block_variances(block, [sets[name] for name in block.attributes])
                 values = np.multiply.outer(values, own)
         values = np.transpose(values, [part.listed.index(name) for name in part.attributes])
         return values * self.noise[place]
@@ -181,53 +109,32 @@ class PieceAnalysis(Analysis):
             for _ in self._row_pieces(group):
                 pass
             return
-        sets = group.sets
-        asked = self.asked(group)
+        axes, sets, asked = self.axes, group.sets, self.asked(group)
         for kept, place in self.pieces(asked):
             contracted = [name for name in asked if name not in kept]
             if place is None:
                 size = 1.0
                 for name in asked:
                     if name in kept:
-                        size *= float(self._residual_norms(name, sets[name]).max())
+                        size *= float(axes.residual_norms(name, sets[name]).max())
                     else:
-                        size *= self._largest_contraction(name, sets[name])
+                        size *= axes.largest_contraction(name, sets[name])
                 if size > SUPPORT_TOLERANCE:
                     raise UnsupportedQueryError(f"{group.name}: {_not_measured(kept)}")
-            elif all(self._largest_contraction(name, sets[name]) > 0.0 for name in contracted):
+            elif all(axes.largest_contraction(name, sets[name]) > 0.0 for name in contracted):
                 # otherwise the pieces on this marginal are zero: an attribute stays whole
                 for block in self.parts[place].blocks:
-                    self._check_block(group.name, block, sets)
-
-    def _check_block(self, group: str, block: Block, sets: Mapping[str, Predicates]) -> None:
-        if block.matrix.unsupported is None:
-            return
-        sizes = self._sizes(block.attributes)
-        asked = [sets.get(name, Total()) for name in block.attributes]
-        keys = [predicates.key(size) for predicates, size in zip(asked, sizes, strict=True)]
-        key = (block.matrix.digest(), block.attributes, *keys)
-        if key not in self._outside:
-            tensor = block.matrix.unsupported.reshape(-1, *sizes)
-            norm = 1.0
-            for axis, (name, predicates) in enumerate(zip(block.attributes, asked, strict=True)):
-                norm *= 1.0 + float(predicates.squares(sizes[axis]).max())
-                # outside (q P)' = (outside P') q'
-                tensor = without_sums(tensor, axis + 1, self.weights[name])
-                moved = np.moveaxis(tensor, axis + 1, 0)
-                out = predicates.apply(moved.reshape(sizes[axis], -1))
-                tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis + 1)
-            self._outside[key] = float((tensor**2).sum(axis=0).max()) / norm
-        if self._outside[key] > SUPPORT_TOLERANCE:
-            raise UnsupportedQueryError(
-                f"{group}: asks more of {', '.join(block.attributes)} than the strategy measures there; "
-                "ask a query that the workload's queries on it determine"
-            )
+                    if axes.outside(block, sets) > SUPPORT_TOLERANCE:
+                        raise UnsupportedQueryError(
+                            f"{group.name}: asks more of {', '.join(block.attributes)} than the strategy "
+                            "measures there; ask a query that the workload's queries on it determine"
+                        )
 
     def _row_pieces(self, group: DenseGroup) -> Iterator[tuple[int, Array]]:
         """Yield the places of the parts that explicit queries need with their pieces there, all supported."""
         rows = group.rows()
         for kept, place in self.pieces(group.attributes):
-            pieces = self._piece_rows(group.attributes, kept, rows)
+            pieces = self.axes.piece_rows(group.attributes, kept, rows)
             if place is None:
                 if float((pieces**2).max(initial=0.0)) > SUPPORT_TOLERANCE * float((rows**2).max()):
                     raise UnsupportedQueryError(f"{group.name}: {_not_measured(kept)}")
@@ -240,7 +147,7 @@ class PieceAnalysis(Analysis):
 
     def _unsupported(self, part: Part, rows: Array) -> bool:
         """Return whether pieces (queries x cells of the part) leave what the part measures."""
-        tensor = rows.reshape(len(rows), *self._sizes(part.attributes))
+        tensor = rows.reshape(len(rows), *self.axes.sizes(part.attributes))
         norm = float((rows**2).sum()) + 1.0
         for block in part.blocks:
             matrix = block.matrix
@@ -253,20 +160,6 @@ class PieceAnalysis(Analysis):
             if float((outside**2).sum()) > SUPPORT_TOLERANCE * norm:
                 return True
         return False
-
-    def _piece_rows(self, attributes: tuple[str, ...], kept: tuple[str, ...], rows: Array) -> Array:
-        """Return explicit queries on ``attributes`` as pieces on the cells of ``kept``."""
-        tensor = rows.reshape(len(rows), *self._sizes(attributes))
-        for axis in range(len(attributes), 0, -1):
-            name = attributes[axis - 1]
-            if name in kept and not self.weights[name].any():
-                continue
-            mean = np.tensordot(tensor, self.weights[name], axes=(axis, 0))
-            tensor = tensor - np.expand_dims(mean, axis) if name in kept else mean
-        for axis, name in enumerate(kept, 1):
-            if name not in attributes:
-                tensor = np.repeat(np.expand_dims(tensor, axis), self.domain[name].size, axis=axis)
-        return tensor.reshape(len(rows), -1)
 
     # ---- groups --------------------------------------------------------------------------------
 
@@ -292,7 +185,7 @@ class PieceAnalysis(Analysis):
             )
             for axis, name in enumerate(group.attributes):
                 if name in asked and name not in kept:
-                    factor = self.contracted(name, group.sets[name]) ** 2
+                    factor = self.axes.contracted(name, group.sets[name]) ** 2
                     values = values * factor.reshape([-1 if i == axis else 1 for i in range(values.ndim)])
             total += values
         return total.ravel()
@@ -300,7 +193,7 @@ class PieceAnalysis(Analysis):
     def _inner(self, place: int, left: Array, right: Array) -> Array:
         """Return the covariances of pieces, row by row: shape (queries, cells) twice in, (queries,) out."""
         part = self.parts[place]
-        sizes = self._sizes(part.attributes)
+        sizes = self.axes.sizes(part.attributes)
         out = right.reshape(len(right), *sizes)
         if part.multipliers is not None:
             product = self._measured_rows(part, left) * self._measured_rows(part, right)
@@ -319,7 +212,7 @@ class PieceAnalysis(Analysis):
 
     def _measured_rows(self, part: Part, pieces: Array) -> Array:
         """Return the coefficients of the measured rows in pieces, shape (queries, *rows of the blocks)."""
-        tensor = pieces.reshape(len(pieces), *self._sizes(part.attributes))
+        tensor = pieces.reshape(len(pieces), *self.axes.sizes(part.attributes))
         order = [part.attributes.index(name) + 1 for name in part.listed]
         columns = [block.matrix.columns for block in part.blocks]
         tensor = np.transpose(tensor, [0, *order]).reshape(len(pieces), *columns)
@@ -350,7 +243,7 @@ class PieceAnalysis(Analysis):
         total = 0.0
         for kept, place in self.pieces(attributes):
             if place is not None:
-                first, second = (self._piece_rows(attributes, kept, row) for row in rows)
+                first, second = (self.axes.piece_rows(attributes, kept, row) for row in rows)
                 total += float(self._inner(place, first, second)[0])
         return total
 
@@ -365,7 +258,7 @@ class PieceAnalysis(Analysis):
             part = self.parts[place]
             if part.rows * len(rows) > most:
                 return None
-            squares = self._measured_rows(part, self._piece_rows(asked, kept, rows)) ** 2
+            squares = self._measured_rows(part, self.axes.piece_rows(asked, kept, rows)) ** 2
             found.append(self.noise[place] * squares.reshape(len(rows), -1))
         return np.concatenate(found, axis=1)
 
@@ -379,8 +272,8 @@ class PieceAnalysis(Analysis):
             for _, place in self.pieces(asked)
         )
         own = None if group.query_weights is None else group.query_weights.tobytes()
-        alike = tuple(self._alike[name] for name in asked)
-        sizes = tuple(self._sizes(group.attributes))
+        alike = tuple(self.axes.alike[name] for name in asked)
+        sizes = tuple(self.axes.sizes(group.attributes))
         return (type(group).__name__, sizes, group.key(), group.weight, own, parts, alike)
 
     def _part_key(self, place: int, attributes: tuple[str, ...]) -> Hashable:
@@ -427,10 +320,10 @@ class PieceAnalysis(Analysis):
                     factors |= dict.fromkeys(block.attributes)
                 elif block.attributes[0] in group.sets:
                     [name] = block.attributes
-                    add(name, self.axis_variances(block, group.sets[name]))
+                    add(name, self.axes.axis_variances(block, group.sets[name]))
             for name in asked:
                 if name not in kept:
-                    add(name, self.contracted(name, group.sets[name]) ** 2)
+                    add(name, self.axes.contracted(name, group.sets[name]) ** 2)
         return representatives(group, factors)
 
 
@@ -448,7 +341,7 @@ class _PieceEstimates(Estimates):
             part = self._analysis.parts[place]
             tensor = part.estimate(self._values[place], self._analysis.domain)
             for axis, name in enumerate(part.attributes):
-                tensor = without_sums(tensor, axis, self._analysis.weights[name])
+                tensor = without_sums(tensor, axis, self._analysis.axes.weights[name])
             self._residuals[place] = tensor
         return self._residuals[place]
 

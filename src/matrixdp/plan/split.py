@@ -100,5 +100,5 @@ class SplitAnalysis(PieceAnalysis):
             return within
         shape = [1] * (without.ndim + 1)
         shape[axis] = -1
-        spread = np.expand_dims(without, axis) * self.weights[name].reshape(shape)
+        spread = np.expand_dims(without, axis) * self.axes.weights[name].reshape(shape)
         return spread if within is None else spread + within

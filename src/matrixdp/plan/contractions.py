@@ -1,0 +1,140 @@
+"""What queries ask of the pieces of a split, one block of attributes at a time: vectors and forms."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.plan.part import Block
+from matrixdp.plan.quadratic_forms import product_quadratic, structured_covariance, without_sums
+from matrixdp.queries.predicates import Predicates, Total
+
+__all__ = ["Contractions"]
+
+Array = NDArray[np.float64]
+
+#: Attributes of more values are analysed by the structure of their matrix, where it has one.
+_DENSE_VALUES = 512
+
+
+class Contractions:
+    """Queries contracted with weights along some attributes, their weighted means removed along others.
+
+    Parameters
+    ----------
+    domain : Domain
+    weights : mapping of str to ndarray
+        For each attribute a vector with sum 1, or zeros: then nothing is contracted nor removed.
+    """
+
+    def __init__(self, domain: Domain, weights: Mapping[str, Array]) -> None:
+        self.domain = domain
+        self.weights = weights
+        first: dict[bytes, str] = {}
+        #: For each attribute the first with the same weights.
+        self.alike = {name: first.setdefault(vector.tobytes(), name) for name, vector in weights.items()}
+        self._known: dict[Hashable, Array] = {}
+        self._outside: dict[Hashable, float] = {}
+
+    def sizes(self, attributes: Sequence[str]) -> list[int]:
+        """Return the sizes of attributes."""
+        return [self.domain[name].size for name in attributes]
+
+    def contracted(self, name: str, predicates: Predicates) -> Array:
+        """Return q.w for every query of a set on one attribute."""
+        weights = self.weights[name]
+        key = ("contracted", self.alike[name], predicates.key(len(weights)))
+        if key not in self._known:
+            self._known[key] = predicates.apply(weights[:, None])[:, 0]
+        return self._known[key]
+
+    def largest_contraction(self, name: str, predicates: Predicates) -> float:
+        """Return the largest squared q.w of a set on one attribute."""
+        return float((self.contracted(name, predicates) ** 2).max())
+
+    def residual_norms(self, name: str, predicates: Predicates) -> Array:
+        """Return the squared norms of q - (q.w) 1' relative to 1 + the squared norm of q."""
+        size = self.domain[name].size
+        sums = predicates.apply(np.ones((size, 1)))[:, 0]
+        means = self.contracted(name, predicates)
+        squares = predicates.squares(size)
+        norms = squares - 2 * means * sums + means**2 * size
+        return np.asarray(np.maximum(norms, 0.0) / (1.0 + squares))
+
+    def axis_variances(self, block: Block, predicates: Predicates) -> Array:
+        """Return the variance of the pieces of a set on one attribute, at unit noise."""
+        [name] = block.attributes
+        size = block.matrix.columns
+        key = (block.matrix.digest(), self.alike[name], predicates.key(size))
+        if key in self._known:
+            return self._known[key]
+        structure = structured_covariance(block.matrix)
+        if structure is not None and size > _DENSE_VALUES:
+            scale, shift = structure
+            sums = predicates.apply(np.ones((size, 1)))[:, 0]
+            means = self.contracted(name, predicates)
+            values = scale * (predicates.squares(size) - 2 * means * sums + means**2 * size)
+            values = values + shift * (sums - means * size) ** 2
+        else:
+            values = predicates.quadratic(self._form(block))
+        self._known[key] = np.maximum(values, 0.0)
+        return self._known[key]
+
+    def _form(self, block: Block) -> Array:
+        """Return the covariance of a block's estimate as pieces see it, shape (cells, cells)."""
+        form = block.matrix.covariance()
+        sizes = self.sizes(block.attributes)
+        tensor = form.reshape(*sizes, *sizes)
+        for axis, name in enumerate(block.attributes):
+            tensor = without_sums(tensor, axis, self.weights[name])
+            tensor = without_sums(tensor, axis + len(sizes), self.weights[name])
+        return tensor.reshape(form.shape)
+
+    def block_variances(self, block: Block, predicates: Sequence[Predicates]) -> Array:
+        """Return the variances of the product of sets on a block, at unit noise."""
+        if len(predicates) == 1:
+            return self.axis_variances(block, predicates[0])
+        sizes = self.sizes(block.attributes)
+        keys = tuple(p.key(n) for p, n in zip(predicates, sizes, strict=True))
+        key = (block.matrix.digest(), tuple(self.alike[name] for name in block.attributes), keys)
+        if key not in self._known:
+            self._known[key] = np.maximum(product_quadratic(self._form(block), predicates, sizes), 0.0)
+        return self._known[key]
+
+    def outside(self, block: Block, sets: Mapping[str, Predicates]) -> float:
+        """Return the squared relative norm of what a product asks of a block beyond what it measures."""
+        if block.matrix.unsupported is None:
+            return 0.0
+        sizes = self.sizes(block.attributes)
+        asked = [sets.get(name, Total()) for name in block.attributes]
+        keys = [predicates.key(size) for predicates, size in zip(asked, sizes, strict=True)]
+        key = (block.matrix.digest(), block.attributes, *keys)
+        if key not in self._outside:
+            tensor = block.matrix.unsupported.reshape(-1, *sizes)
+            norm = 1.0
+            for axis, (name, predicates) in enumerate(zip(block.attributes, asked, strict=True)):
+                norm *= 1.0 + float(predicates.squares(sizes[axis]).max())
+                # outside (q P)' = (outside P') q'
+                tensor = without_sums(tensor, axis + 1, self.weights[name])
+                moved = np.moveaxis(tensor, axis + 1, 0)
+                out = predicates.apply(moved.reshape(sizes[axis], -1))
+                tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis + 1)
+            self._outside[key] = float((tensor**2).sum(axis=0).max()) / norm
+        return self._outside[key]
+
+    def piece_rows(self, attributes: tuple[str, ...], kept: tuple[str, ...], rows: Array) -> Array:
+        """Return explicit queries on ``attributes`` as pieces on the cells of ``kept``."""
+        tensor = rows.reshape(len(rows), *self.sizes(attributes))
+        for axis in range(len(attributes), 0, -1):
+            name = attributes[axis - 1]
+            if name in kept and not self.weights[name].any():
+                continue
+            mean = np.tensordot(tensor, self.weights[name], axes=(axis, 0))
+            tensor = tensor - np.expand_dims(mean, axis) if name in kept else mean
+        for axis, name in enumerate(kept, 1):
+            if name not in attributes:
+                tensor = np.repeat(np.expand_dims(tensor, axis), self.domain[name].size, axis=axis)
+        return tensor.reshape(len(rows), -1)
