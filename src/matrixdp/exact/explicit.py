@@ -21,8 +21,6 @@ Array = NDArray[np.float64]
 #: Singular values of a deficient matrix, relative to the largest: below the first they are rounding errors,
 #: between the two its rank is not clear and it is refused.
 _DROPPED, _KEPT = 1e-11, 1e-8
-
-
 #: Squared column norms and column sums of larger matrices would not be exact in 64 bits.
 _MOST_SQUARED = 2**62
 
@@ -77,7 +75,7 @@ class ExplicitMatrix(MeasuredMatrix):
     @cached_property
     def inverse(self) -> Array:
         """The pseudo-inverse, shape (n, m)."""
-        raise NotImplementedError
+        return np.asarray(self.solve(np.eye(self.rows)))
 
     @cached_property
     def _covariance(self) -> Array:
@@ -159,10 +157,6 @@ class IntegerMatrix(ExplicitMatrix):
             raise NumericalError("a measured matrix is singular after rounding")
         return lu, pivots
 
-    @cached_property
-    def inverse(self) -> Array:
-        return np.asarray(self.solve(np.eye(self.rows)))
-
     def solve(self, answers: Array) -> Array:
         if self.rows == self.columns:
             return np.asarray(scipy.linalg.lu_solve(self._factored, answers, check_finite=False))
@@ -213,25 +207,14 @@ class DeficientMatrix(ExplicitMatrix):
         return int((values > _KEPT * values[0]).sum())
 
     @cached_property
-    def _outside(self) -> Array | None:
+    def unsupported(self) -> Array | None:
         if self.rank == self.columns:
             return None
         inside = self._decomposed[2][: self.rank]
         full = scipy.linalg.qr(inside.T, check_finite=False)[0]
         return np.ascontiguousarray(full[:, self.rank :].T)
 
-    @property
-    def unsupported(self) -> Array | None:
-        return self._outside
-
-    @cached_property
-    def inverse(self) -> Array:
-        return np.asarray(self.solve(np.eye(self.rows)))
-
     def solve(self, answers: Array) -> Array:
-        left, values, right = (
-            self._decomposed[0][:, : self.rank],
-            self._decomposed[1][: self.rank],
-            self._decomposed[2][: self.rank],
-        )
-        return np.asarray(right.T @ ((left.T @ answers) / values[:, None]))
+        left, values, right = self._decomposed
+        inside = (left.T[: self.rank] @ answers) / values[: self.rank, None]
+        return np.asarray(right[: self.rank].T @ inside)

@@ -82,24 +82,10 @@ class IntegerTensor:
         ]
 
     def split(self, power: int) -> tuple[NDArray[np.int64], Array, Callable[[int], Fraction]]:
-        """Return floor(value / 2^power), the remaining fraction as float64, and exactly.
+        """Return floor(value / 2^power), the remaining fraction within 2^-53 in [0, 1], and that of entry i.
 
-        Parameters
-        ----------
-        power : int
-            The lattice step is 2^power; negative powers only shift.
-
-        Returns
-        -------
-        quotient : ndarray of int64, flat
-        fraction : ndarray of float64, flat
-            In [0, 1], within 2^-53 of the exact fraction.
-        exact : callable
-            The exact fraction of entry i.
-
-        Notes
-        -----
-        Quotients must fit 62 bits; the measurement checks that beforehand, from public bounds.
+        All are flat. A negative power only shifts. Quotients must fit 62 bits; the measurement checks that
+        beforehand, from public bounds.
         """
         limbs = [limb.ravel() for limb in self.limbs]
         if power < 0:
@@ -135,29 +121,11 @@ def apply_kronecker(
     max_records: int,
     multipliers: NDArray[np.int64] | None = None,
 ) -> IntegerTensor:
-    """Return (M_1 x ... x M_k) times a tensor of counts, exactly.
+    """Return (M_1 x ... x M_k) times a tensor of counts, exactly, in the shape of the rows.
 
-    Parameters
-    ----------
-    matrices : sequence of ExactMatrix
-        One for each axis of ``counts``.
-    counts : ndarray of int64
-        Nonnegative, with a sum of at most ``max_records``.
-    max_records : int
-        A public bound: it alone decides how many limbs are used, so that the work does not depend on
-        the data.
-    multipliers : ndarray of int64, optional
-        A nonnegative factor for each row of the product, in the shape of the result.
-
-    Returns
-    -------
-    IntegerTensor
-        In the shape of the rows.
-
-    Raises
-    ------
-    TooLargeError
-        If a matrix has rows too large for exact float64 products.
+    The counts are nonnegative with a sum of at most ``max_records``: that public bound alone decides how many
+    limbs are used, so that the work does not depend on the data. The multipliers are nonnegative factors of
+    the rows of the product. TooLargeError says that a row is too large for exact float64 products.
 
     Examples
     --------

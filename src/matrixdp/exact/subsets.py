@@ -23,16 +23,7 @@ def precision_sums(tensor: Array, sizes: Sequence[int]) -> Array:
     If marginal S is measured by the identity with inverse variance u_S, lambda_T is the eigenvalue of the
     strategy's Gram matrix on the residual space of T.
 
-    Parameters
-    ----------
-    tensor : ndarray, shape (2,) * d
-        u, entry 1 along an axis meaning that the attribute is in S.
-    sizes : sequence of int
-        n, one for each attribute.
-
-    Returns
-    -------
-    ndarray, shape (2,) * d
+    Entry 1 along an axis of ``tensor`` means that the attribute is in S; ``sizes`` are the n.
 
     References
     ----------

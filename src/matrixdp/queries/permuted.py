@@ -23,13 +23,6 @@ def seeded_order(size: int, seed: int) -> tuple[int, ...]:
     The codes are sorted by the SHA-256 digests of ``seed:code``, so that a seed means the same order with
     every version of every library, and a saved workload asks the same queries for ever.
 
-    Parameters
-    ----------
-    size : int
-        The number of codes.
-    seed : int
-        Any integer.
-
     Examples
     --------
     >>> seeded_order(5, 1)
