@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import matrixdp as mdp
-from matrixdp.selection.baselines.answers import unreconstructed_error
 from matrixdp.selection.convex import solve_gram
+from matrixdp.selection.fixed.workload import unreconstructed_error
 from matrixdp.selection.residual.planner import select_residual_planner_plus
 
 # one thread for every mechanism, so that their times compare

@@ -12,7 +12,7 @@ from cells import AS_ASKED, PREFIX_BASIS
 from schemas import Kind, adult, cps, cps_pairs, hybrid, mix, one_and_two_way
 
 import matrixdp as mdp
-from matrixdp.queries import families
+from matrixdp.papers import families
 
 __all__ = ["BOUND", "TABLES", "Row", "Table"]
 

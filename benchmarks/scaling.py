@@ -14,7 +14,7 @@ from cells import select_cell, warm_up
 from harness import emit
 
 import matrixdp as mdp
-from matrixdp.queries import families
+from matrixdp.papers import families
 
 LIMIT = 10.0
 GAUSSIAN, LAPLACE = "gaussian", "laplace"

@@ -8,7 +8,7 @@ from functools import partial
 from schemas import adult, cps, loans
 
 import matrixdp as mdp
-from matrixdp.queries import families
+from matrixdp.papers import families
 
 __all__ = ["OTHER", "SWEEPS"]
 

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
         UnsupportedQueryError,
         WorkloadError,
     )
+    from matrixdp.papers import families
     from matrixdp.privacy import Budget
     from matrixdp.queries import (
         Workload,
         cells,
         dense,
         disjunction,
-        families,
         kway,
         marginals,
         pairwise,
@@ -97,6 +97,7 @@ _ROOMS = {
         "UnsupportedQueryError",
         "WorkloadError",
     ),
+    "papers": ("families",),
     "privacy": ("Budget",),
     "release": ("Release", "load_release", "save_release"),
     "specification": ("Specification", "load_specification"),
@@ -105,7 +106,6 @@ _ROOMS = {
         "cells",
         "dense",
         "disjunction",
-        "families",
         "kway",
         "marginals",
         "pairwise",

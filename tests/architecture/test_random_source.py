@@ -5,10 +5,8 @@ import matrixdp
 
 PACKAGE = Path(matrixdp.__file__).parent
 ALLOWED = PACKAGE / "noise" / "source.py"
-#: Where searches for strategies start; a test below holds it to selection.
+#: Where searches for strategies start, and random workloads come from; a test below holds it to them.
 SEARCHES = PACKAGE / "selection" / "starting_points.py"
-#: Where random workloads come from; a test below holds it to the workload's own room.
-WORKLOADS = PACKAGE / "queries" / "seeded.py"
 MODULES = {"random", "secrets", "numpy.random", "uuid"}
 ATTRIBUTES = {("os", "urandom"), ("os", "getrandom"), ("np", "random"), ("numpy", "random")}
 
@@ -37,7 +35,7 @@ def test_only_the_random_source_draws_randomness():
     offenders = {
         str(path.relative_to(PACKAGE)): found
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path not in (ALLOWED, SEARCHES, WORKLOADS) and (found := _mentions(path))
+        if path not in (ALLOWED, SEARCHES) and (found := _mentions(path))
     }
     assert offenders == {}
 
@@ -49,17 +47,19 @@ def test_searches_alone_use_their_starting_points():
         if path != SEARCHES and "selection.starting_points" in path.read_text(encoding="utf-8")
     ]
     assert users
-    assert {path.parts[0] for path in users} == {"selection"}
+    assert {path.parts[0] for path in users} == {"selection", "mechanisms.py"}
     assert "matrixdp.noise" not in SEARCHES.read_text(encoding="utf-8").split('"""')[2]
+    others = [p for p in PACKAGE.rglob("*.py") if "generator" in _imported(p, "matrixdp.mechanisms")]
+    assert {str(p.relative_to(PACKAGE)) for p in others} == {"papers/low_rank.py", "papers/random_queries.py"}
 
 
-def test_random_workloads_alone_use_their_generator():
-    users = [
-        str(path.relative_to(PACKAGE))
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if path != WORKLOADS and "queries.seeded" in path.read_text(encoding="utf-8")
-    ]
-    assert users == ["queries/random_queries.py"]
+def _imported(path: Path, module: str) -> set[str]:
+    return {
+        alias.name
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == module
+        for alias in node.names
+    }
 
 
 def test_the_check_sees_what_it_looks_for():

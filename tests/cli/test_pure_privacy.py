@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.cli.options import Mechanism
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RUNNER = CliRunner()
@@ -117,4 +116,38 @@ def test_comparisons_of_nothing_are_refused(spec: Path, tmp_path: Path):
 def test_the_sub_solver_is_an_option(spec: Path):
     result = run("select", spec, "--mechanism", "residual", "--sub-solver", "fast", "--json")
     assert result.exit_code == 0, result.stderr
-    assert Mechanism.opt_m.value == "opt-m"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            ["--mechanism", "opt-korn"],
+            "--mechanism: found 'opt-korn'; expected a mechanism; did you mean",
+        ),
+        (
+            ["--mechanism", "opt-m", "--sub-solver", "fast"],
+            "--sub-solver: found an option that opt-m does not",
+        ),
+        (
+            ["--mechanism", "opt-m", "--option", "restrats=3"],
+            "seed or restarts; did you mean 'restarts'?",
+        ),
+        (["--mechanism", "opt-0", "--option", "seed=x"], "--option seed: found 'x'; expected a whole number"),
+        (["--option", "seed"], "--option: found 'seed'; expected NAME=VALUE"),
+        (["--sub-solver", "fsat"], "--sub-solver: found 'fsat'; expected one of auto, optimum"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("command", ["select", "release"])
+def test_options_belong_to_their_mechanism(spec: Path, tmp_path: Path, command: str, given, told: str):
+    out = ["--out", tmp_path / "out"] if command == "release" else []
+    result = run(command, spec, *out, *given)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_options_are_given_by_name(spec: Path):
+    restarts = ["--option", "restarts=1", "--option", "seed=4"]
+    result = run("select", spec, "--mechanism", "opt-m", *restarts, "--json")
+    assert json.loads(result.stdout)["mechanism"] == "opt-m"

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from matrixdp.domain import Domain
-from matrixdp.queries import Workload, cells, dense, disjunction, families, kway, product
+from matrixdp.papers import families
+from matrixdp.queries import Workload, cells, dense, disjunction, kway, product
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 from matrixdp.storage.workload_format import read_workload, write_workload
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.options import Mechanism, Spec
+from matrixdp.cli.options import Spec
 
 if TYPE_CHECKING:
     from matrixdp.cli.comparison import Outcome
@@ -86,9 +86,9 @@ def compare(
     if picture is not None:
         _check_picture(picture)
     if public_table is not None:
-        from matrixdp.papers.dawa import check_table
+        from matrixdp.sources import open_source
 
-        check_table(public_table)
+        open_source(str(public_table))
     with Reporter() as reporter:
 
         def report(done: int, total: int, name: str) -> None:
@@ -119,18 +119,16 @@ def compare(
 
 
 def _mechanisms(given: str | None) -> list[str]:
-    from matrixdp.cli.comparison import DATA_DEPENDENT
     from matrixdp.domain.suggestions import unknown_name
     from matrixdp.errors import SpecificationError
+    from matrixdp.selection.table import MECHANISMS
 
-    known = [mechanism.value for mechanism in Mechanism if mechanism is not Mechanism.auto]
-    known += DATA_DEPENDENT
     if given is None:
-        return known
+        return list(MECHANISMS)
     names = [name.strip() for name in given.split(",") if name.strip()]
     for name in names:
-        if name not in [*known, "auto"]:
-            raise SpecificationError(unknown_name(("--mechanisms",), name, "a mechanism", known))
+        if name != "auto" and name not in MECHANISMS:
+            raise SpecificationError(unknown_name(("--mechanisms",), name, "a mechanism", MECHANISMS))
     if not names:
         raise SpecificationError.at(("--mechanisms",), "nothing", "names separated by commas")
     return list(dict.fromkeys(names))

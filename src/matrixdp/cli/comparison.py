@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["DATA_DEPENDENT", "Outcome", "compare_mechanisms", "ratios"]
+from matrixdp.selection.table import MECHANISMS, DataDependent
 
-#: Mechanisms whose error depends on the table: simulated on a public one, never promised.
-DATA_DEPENDENT = ("dawa",)
+__all__ = ["Outcome", "compare_mechanisms", "ratios"]
 
 #: What is taken over from ``select``, or from why it failed.
 _FIGURES = ("rmse", "weighted_rmse", "max_stddev", "lower_bound_rmse", "seconds", "peak_memory_mb", "note")
@@ -110,8 +109,9 @@ def compare_mechanisms(
     for number, (mechanism, noise) in enumerate(pairs):
         if report is not None:
             report(number, len(pairs), f"{mechanism} ({noise})")
-        if mechanism in DATA_DEPENDENT:
-            found.append(_simulated(spec, mechanism, noise, time_limit, public_table, simulations))
+        listed = MECHANISMS[mechanism] if mechanism != "auto" else None
+        if isinstance(listed, DataDependent):
+            found.append(_simulated(spec, listed, noise, time_limit, public_table, simulations))
         else:
             found.append(_outcome(spec, mechanism, noise, time_limit))
     return ratios(found)
@@ -125,16 +125,17 @@ def _outcome(spec: Path, mechanism: str, noise: str, time_limit: float) -> Outco
 
 
 def _simulated(
-    spec: Path, mechanism: str, noise: str, time_limit: float, table: Path | None, simulations: int
+    spec: Path, mechanism: DataDependent, noise: str, time_limit: float, table: Path | None, simulations: int
 ) -> Outcome:
-    nothing = Outcome(mechanism, noise, data_dependent=True)
-    if noise != "laplace":
-        return replace(nothing, note="adds Laplace noise alone; use --noise laplace")
+    nothing = Outcome(mechanism.name, noise, data_dependent=True)
+    if noise not in mechanism.noises:
+        own = mechanism.noises[0]
+        return replace(nothing, note=f"adds {own.capitalize()} noise alone; use --noise {own}")
     if table is None:
         return replace(
             nothing, note="its error depends on the table: needs a public one (--public-table FILE)"
         )
-    command = ["matrixdp.cli.simulation", mechanism, str(spec.absolute()), str(table), str(simulations)]
+    command = ["matrixdp.cli.simulation", mechanism.name, str(spec.absolute()), str(table), str(simulations)]
     return replace(nothing, **_printed(command, time_limit))
 
 

@@ -2,57 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from matrixdp.selection.table import OF_OTHERS
+
 __all__ = [
     "Confidence",
-    "Mechanism",
     "MechanismOption",
     "Noise",
     "NoiseOption",
     "Objective",
     "ObjectiveOption",
+    "OptionOption",
     "Spec",
-    "SubSolver",
     "SubSolverOption",
+    "mechanism_options",
 ]
-
-
-class Mechanism(StrEnum):
-    """How a strategy is chosen."""
-
-    auto = "auto"
-    dense = "dense"
-    residual = "residual"
-    querysmasher = "querysmasher"
-    fourier = "fourier"
-    hdmm = "hdmm"
-    opt_0 = "opt-0"
-    opt_kron = "opt-kron"
-    opt_plus = "opt-plus"
-    opt_m = "opt-m"
-    residualplanner = "residualplanner"
-    residualplanner_plus = "residualplanner-plus"
-    identity = "identity"
-    workload = "workload"
-    hierarchical = "hierarchical"
-    hb = "hb"
-    wavelet = "wavelet"
-    quadtree = "quadtree"
-    greedy_h = "greedy-h"
-    datacube = "datacube"
-    l2_approximation = "l2-approximation"
-    singular_value = "singular-value"
-    rotation = "rotation"
-    low_rank = "low-rank"
-    eigen_query = "eigen-query"
-    exponential_smoothing = "exponential-smoothing"
-    fourier_thresholds = "fourier-thresholds"
-    coa = "coa"
 
 
 class Noise(StrEnum):
@@ -70,23 +40,12 @@ class Objective(StrEnum):
     max = "max"
 
 
-class SubSolver(StrEnum):
-    """How sub-workloads are solved."""
-
-    auto = "auto"
-    optimum = "optimum"
-    product = "product"
-    fourier = "fourier"
-    fixed = "fixed"
-    fast = "fast"
-
-
 Spec = Annotated[
     Path,
     typer.Argument(metavar="SPEC", show_default=False, help="The specification: a YAML file."),
 ]
 MechanismOption = Annotated[
-    Mechanism,
+    str,
     typer.Option(
         "--mechanism",
         help="auto: the least expected error among those that fit. dense: the optimum on the whole domain, "
@@ -94,8 +53,7 @@ MechanismOption = Annotated[
         "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis. hdmm: the best of "
         "opt-0 (one explicit table), opt-kron (one product), opt-plus (a union of products) and opt-m "
         "(weighted marginals). `matrixdp compare` shows them side by side, with the mechanisms of other "
-        "papers: " + ", ".join(name.value for name in list(Mechanism)[10:]) + ".",
-        show_choices=False,
+        "papers: " + ", ".join(OF_OTHERS) + ".",
         metavar="NAME",
     ),
 ]
@@ -115,16 +73,55 @@ ObjectiveOption = Annotated[
     ),
 ]
 SubSolverOption = Annotated[
-    SubSolver,
+    str | None,
     typer.Option(
         "--sub-solver",
+        metavar="NAME",
+        show_default="auto",
         help="How residual and querysmasher solve the sub-workload of a marginal: optimum (refused where it "
         "is too large), product (one product with row weights), fourier, fixed (each attribute's own "
         "optimum as basis), fast (few iterations), or auto: the optimum where it fits, else the best of the "
         "others.",
     ),
 ]
+OptionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        show_default=False,
+        help="Another option of the mechanism, such as seed=1 or gap=1e-4; may be repeated.",
+    ),
+]
 Confidence = Annotated[
     float | None,
     typer.Option("--confidence", help="Of the pointwise intervals (default: 0.95).", show_default=False),
 ]
+
+
+def mechanism_options(mechanism: str, sub_solver: str | None, pairs: list[str] | None) -> dict[str, Any]:
+    """Return the options that a mechanism is given, checked to be its own.
+
+    Examples
+    --------
+    >>> mechanism_options("opt-0", None, ["seed=1"])
+    {'seed': '1'}
+    """
+    from matrixdp.errors import SpecificationError, WorkloadError
+    from matrixdp.selection.auto import check_mechanism
+
+    given: dict[str, Any] = {} if sub_solver is None else {"sub_solver": sub_solver}
+    for pair in pairs or []:
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise SpecificationError.at(("--option",), repr(pair), "NAME=VALUE")
+        given[name.replace("-", "_")] = value
+    try:
+        check_mechanism(mechanism, given)
+    except WorkloadError as error:
+        if error.problem is None:
+            raise
+        name = str(error.problem.path[0])
+        flag = {"mechanism": "--mechanism", "sub_solver": "--sub-solver"}.get(name, f"--option {name}")
+        raise SpecificationError(replace(error.problem, path=(flag,))) from None
+    return given

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from matrixdp.cli.guard import guarded
 from matrixdp.cli.options import (
     Confidence,
-    Mechanism,
     MechanismOption,
     Noise,
     NoiseOption,
     Objective,
     ObjectiveOption,
+    OptionOption,
     Spec,
-    SubSolver,
     SubSolverOption,
+    mechanism_options,
 )
 
 if TYPE_CHECKING:
@@ -55,10 +55,11 @@ def release(
         Path | None,
         typer.Option("--strategy", metavar="STRATEGY", help="Measure a strategy that `select --save` wrote."),
     ] = None,
-    mechanism: MechanismOption = Mechanism.auto,
+    mechanism: MechanismOption = "auto",
     noise: NoiseOption = Noise.auto,
     objective: ObjectiveOption = Objective.sum,
-    sub_solver: SubSolverOption = SubSolver.auto,
+    sub_solver: SubSolverOption = None,
+    option: OptionOption = None,
     confidence: Confidence = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write the answers as CSV too.")] = False,
     max_answers: Annotated[
@@ -93,6 +94,7 @@ def release(
     from matrixdp.sources import open_source
     from matrixdp.specification import load_specification
 
+    given = mechanism_options(mechanism, sub_solver, option)
     written = load_specification(spec, require_privacy=True)
     level = 0.95 if confidence is None else confidence
     if not 0 < level < 1:
@@ -102,7 +104,7 @@ def release(
         raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
     open_source(str(path), table_name=table_name)
     with Reporter() as reporter, staged_folder(out, force=force) as folder:
-        chosen = _strategy(written, strategy, mechanism, noise, objective, sub_solver, reporter)
+        chosen = _strategy(written, strategy, mechanism, noise, objective, given, reporter)
         chosen.check_workload(written.workload)
         budget = budget_spent(written, chosen)
         if written.targets:
@@ -125,10 +127,10 @@ def release(
 def _strategy(
     written: Specification,
     saved: Path | None,
-    mechanism: Mechanism,
+    mechanism: str,
     noise: Noise,
     objective: Objective,
-    sub_solver: SubSolver,
+    options: dict[str, Any],
     reporter: Reporter,
 ) -> Strategy:
     from matrixdp.cli.inputs import reference_budget
@@ -140,11 +142,11 @@ def _strategy(
             written.workload,
             noise=noise.value,
             budget=reference_budget(written),
-            mechanism=mechanism.value,
+            mechanism=mechanism,
             objective=objective.value,
-            sub_solver=sub_solver.value,
             targets=written.targets or None,
             progress=reporter.stage,
+            **options,
         )
     strategy = Strategy.load(saved)
     if strategy.workload.domain != written.domain:

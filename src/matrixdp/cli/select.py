@@ -11,15 +11,15 @@ import typer
 
 from matrixdp.cli.guard import guarded
 from matrixdp.cli.options import (
-    Mechanism,
     MechanismOption,
     Noise,
     NoiseOption,
     Objective,
     ObjectiveOption,
+    OptionOption,
     Spec,
-    SubSolver,
     SubSolverOption,
+    mechanism_options,
 )
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ _SHOWN_GROUPS = 30
 @guarded
 def select(
     spec: Spec,
-    mechanism: MechanismOption = Mechanism.auto,
+    mechanism: MechanismOption = "auto",
     noise: NoiseOption = Noise.auto,
     objective: ObjectiveOption = Objective.sum,
-    sub_solver: SubSolverOption = SubSolver.auto,
+    sub_solver: SubSolverOption = None,
+    option: OptionOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, with every group.")] = False,
     save: Annotated[
         Path | None,
@@ -63,6 +64,7 @@ def select(
     from matrixdp.specification import load_specification
     from matrixdp.strategy import select as select_strategy
 
+    given = mechanism_options(mechanism, sub_solver, option)
     written = (
         specification_with_budget(spec)[0]
         if ignore_targets
@@ -76,11 +78,11 @@ def select(
             written.workload,
             noise=noise.value,
             budget=reference,
-            mechanism=mechanism.value,
+            mechanism=mechanism,
             objective=objective.value,
-            sub_solver=sub_solver.value,
             targets=None if ignore_targets else written.targets or None,
             progress=reporter.stage,
+            **given,
         )
         reporter.stage("analysing the error")
         budget = reference if ignore_targets else budget_spent(written, strategy)

@@ -19,17 +19,12 @@ def simulation(mechanism: str, spec: Path, public_table: Path, simulations: int)
     started = time.perf_counter()
     from matrixdp.cli.figures import peak_memory_mb
     from matrixdp.cli.inputs import specification_with_budget
-    from matrixdp.papers.dawa import simulate
+    from matrixdp.selection.table import MECHANISMS, DataDependent
 
     written, budget = specification_with_budget(spec)
-    result = simulate(
-        written.workload,
-        public_table,
-        budget,
-        mechanism=mechanism,
-        simulations=simulations,
-        out_of_domain=written.out_of_domain,
-    )
+    found = MECHANISMS[mechanism]
+    assert isinstance(found, DataDependent)
+    result = found.simulate(written.workload, public_table, budget, simulations, written.out_of_domain)
     note = (
         f"simulated {simulations} times on the public table, whose exact answers were computed: NOT PRIVATE. "
         f"RMSE +- {result.rmse_standard_error:.2g} (Monte Carlo standard error); it is no promise about "
@@ -40,7 +35,7 @@ def simulation(mechanism: str, spec: Path, public_table: Path, simulations: int)
         "weighted_rmse": result.weighted_rmse,
         "max_stddev": result.max_rmse,
         "rmse_standard_error": result.rmse_standard_error,
-        "simulations": result.simulations,
+        "simulations": simulations,
         "seconds": time.perf_counter() - started,
         "peak_memory_mb": peak_memory_mb(),
         "note": note,

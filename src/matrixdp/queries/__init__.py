@@ -1,7 +1,6 @@
 """Workloads: what is asked of a table, as query groups over a public domain."""
 
 from matrixdp.errors import EntryError
-from matrixdp.queries import families
 from matrixdp.queries.builders import dense, kway, marginals, pairwise, product
 from matrixdp.queries.crossed import Crossed
 from matrixdp.queries.disjunctions import CellSets, Disjunctions
@@ -69,7 +68,6 @@ __all__ = [
     "check_weights",
     "dense",
     "disjunction",
-    "families",
     "kway",
     "marginals",
     "pairwise",

@@ -1,7 +1,21 @@
-"""Selection: from a workload to a strategy, without the data."""
+"""Selection: from a workload to a strategy, without the data. Names are loaded when they are first used."""
 
-from matrixdp.selection.auto import select
-from matrixdp.selection.mechanisms import MECHANISMS
-from matrixdp.selection.selection import Certificate, Selection
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matrixdp.selection.auto import select
+    from matrixdp.selection.selection import Certificate, Selection
+    from matrixdp.selection.table import MECHANISMS
 
 __all__ = ["MECHANISMS", "Certificate", "Selection", "select"]
+
+_HOMES = {"MECHANISMS": "table", "Certificate": "selection", "Selection": "selection", "select": "auto"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

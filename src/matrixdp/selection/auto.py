@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
 from matrixdp.queries import DenseGroup, Group, Workload
-from matrixdp.selection.bounds import svd_bound_workload
-from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import direct_shape
-from matrixdp.selection.factor import NOISES, variance_factor
-from matrixdp.selection.mechanisms import MECHANISMS, Choice, Options
+from matrixdp.selection.factor import NOISES
 from matrixdp.selection.minimax import select_minimax
-from matrixdp.selection.selection import Certificate, Selection
+from matrixdp.selection.options import check_options, given_options
+from matrixdp.selection.selection import Selection
+from matrixdp.selection.table import mechanism_named, silent
 from matrixdp.selection.targets import targeted
+from matrixdp.selection.trials import Bound, Choice, Trials, bounded
 
-__all__ = ["select"]
+__all__ = ["check_mechanism", "select"]
 
-#: ``auto`` solves the whole table too up to this many cells that do not factor, and other mechanisms take
-#: their lower bound from it.
-MAX_COMPARED_CELLS = 1_100
+#: What ``auto`` may try.
+_CANDIDATES = ("residual", "dense", "opt-kron", "hdmm")
 #: ``auto`` tries one product over the whole table up to this many cells.
 MAX_PRODUCT_CELLS = 10_000_000
 #: Reweightings for the objective ``max``; searches under Laplace noise are dear and not certified.
 _BALANCING_STEPS = {"gaussian": 60, "laplace": 8}
 #: Less per cent of error than this is no difference.
 _EVEN = 0.005
-Progress = Callable[[str, float | None], None]
+
+
+def check_mechanism(name: str, options: Mapping[str, object]) -> None:
+    """Raise WorkloadError if there is no such mechanism, or it does not have options of these values."""
+    tried = [mechanism_named(one).options for one in (_CANDIDATES if name == "auto" else (name,))]
+    check_options(name, tried, options)
+    for kind in tried:
+        given_options(kind, options)
 
 
 def select(
@@ -38,12 +43,10 @@ def select(
     mechanism: str = "auto",
     noise: str = "gaussian",
     neighbours: str = "add_remove",
-    gap: float = DEFAULT_GAP,
-    seed: int = 0,
-    sub_solver: str = "auto",
     objective: str = "sum",
     targets: Mapping[str, float] | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[str, float | None], None] | None = None,
+    **options: object,
 ) -> Selection:
     """Choose the strategy that answers a workload with the least expected squared error.
 
@@ -60,13 +63,6 @@ def select(
     noise : {"gaussian", "laplace"}
     neighbours : str
         ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases.
-    gap : float
-        Relative gap of every explicit problem.
-    seed : int
-        Of the searches that start from random points; equal seeds give equal strategies.
-    sub_solver : str
-        How the decomposition solves sub-workloads: ``auto``, ``optimum``, ``product``, ``fourier``,
-        ``fixed`` or ``fast``.
     objective : {"sum", "max"}
         ``max`` reweights the queries around the mechanism that is best for the sum, until the largest
         variance meets its lower bound or no longer falls.
@@ -75,6 +71,8 @@ def select(
         is the budget that meets them, whatever the objective and the weights.
     progress : callable, optional
         Called with what is being done and the share done, if known.
+    **options : object
+        Of the mechanism, such as ``gap`` or ``seed``; ``auto`` takes those of the mechanisms that it tries.
 
     Returns
     -------
@@ -83,7 +81,7 @@ def select(
     Raises
     ------
     WorkloadError
-        If the mechanism is unknown, or every query is zero.
+        If the mechanism is unknown or does not have an option, or every query is zero.
     PrivacyError
         If noise or neighbours are unknown, or the mechanism does not select for the noise.
     TooLargeError
@@ -100,15 +98,13 @@ def select(
     >>> select(mdp.Workload(domain, mdp.marginals([1, 2])), noise="laplace").plan.noise
     'laplace'
     """
-    if mechanism != "auto" and mechanism not in MECHANISMS:
-        raise WorkloadError(
-            f"mechanism: found {mechanism!r}; expected one of {', '.join(['auto', *MECHANISMS])}"
-        )
+    check_mechanism(mechanism, options)
     if noise not in NOISES:
         raise PrivacyError(f"noise: found {noise!r}; expected gaussian or laplace")
-    if mechanism != "auto" and noise not in MECHANISMS[mechanism].noises:
+    noises = NOISES if mechanism == "auto" else mechanism_named(mechanism).noises
+    if noise not in noises:
         raise PrivacyError(
-            f"noise: {mechanism} selects for {MECHANISMS[mechanism].noises[0]} noise alone; found {noise}. "
+            f"noise: {mechanism} selects for {noises[0]} noise alone; found {noise}. "
             "Use mechanism auto, which serves both"
         )
     if objective not in ("sum", "max"):
@@ -118,26 +114,26 @@ def select(
     if not any(_asks_something(group) for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
-    options = Options(gap, seed, sub_solver, progress)
+    trials = Trials(asked, noise, options, progress or silent)
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with threadpool_limits(limits=1, user_api="blas"):
         if mechanism == "auto":
-            (plan, certificate), chosen, reason = _least_error(asked, noise, options)
+            (plan, certificate), chosen, reason = _least_error(trials)
         else:
-            plan, certificate = MECHANISMS[mechanism].select(asked, noise, options)
+            plan, certificate = trials.choose(mechanism)
             chosen, reason = mechanism, "asked for"
-            if mechanism == "residual" and direct_shape(asked).cells <= MAX_COMPARED_CELLS:
-                certificate = _bounded(certificate, _whole_bound(asked, noise, options))
+            if mechanism == "residual" and trials.small:
+                certificate = bounded(certificate, trials.whole_bound())
         if objective == "max":
             plan, certificate = select_minimax(
                 asked,
-                lambda weighted: MECHANISMS[chosen].select(weighted, noise, replace(options, progress=None)),
+                lambda weighted: trials.quietly(weighted).choose(chosen),
                 iterations=_BALANCING_STEPS[noise],
-                bound_of=lambda weighted: _bound_after(weighted, noise, options),
+                bound_of=lambda weighted: _bound_after(trials.quietly(weighted)),
                 progress=progress,
             )
-        else:
-            certificate = _bounded(certificate, _svd_bound(asked, noise, certificate))
+        elif certificate.lower_bound is None:
+            certificate = bounded(certificate, trials.svd_bound())
     return Selection(
         workload, plan, chosen, noise, neighbours, certificate, reason, objective, dict(targets or {})
     )
@@ -151,62 +147,31 @@ def _asks_something(group: Group) -> bool:
     return all(bool(predicates.squares(size).any()) for predicates, size in pairs)
 
 
-def _bounded(certificate: Certificate, bound: tuple[float, str] | None) -> Certificate:
-    """Return the certificate with the larger of its own lower bound and another."""
-    if bound is None or (certificate.lower_bound is not None and certificate.lower_bound >= bound[0]):
-        return certificate
-    return replace(certificate, lower_bound=bound[0], scope=bound[1])
-
-
-def _whole_bound(workload: Workload, noise: str, options: Options) -> tuple[float, str] | None:
-    """Return the dual bound of the whole table; it holds for Laplace noise too, as an L1 norm is larger."""
-    try:
-        certificate = MECHANISMS["dense"].select(workload, "gaussian", options)[1]
-    except TooLargeError:
-        return None
-    assert certificate.lower_bound is not None
-    return variance_factor(noise) * certificate.lower_bound, f"every strategy with {noise} noise"
-
-
-def _bound_after(workload: Workload, noise: str, options: Options) -> tuple[float, str] | None:
+def _bound_after(trials: Trials) -> Bound:
     """Return a lower bound for a mechanism that has none of its own."""
-    if direct_shape(workload).cells <= MAX_COMPARED_CELLS:
-        return _whole_bound(workload, noise, replace(options, progress=None))
-    bound = svd_bound_workload(workload)
-    if bound is None:
-        return None
-    return variance_factor(noise) * bound, f"every strategy with {noise} noise (the SVD bound)"
+    return trials.whole_bound() if trials.small else trials.svd_bound()
 
 
-def _svd_bound(workload: Workload, noise: str, certificate: Certificate) -> tuple[float, str] | None:
-    if certificate.lower_bound is not None:
-        return None
-    bound = svd_bound_workload(workload)
-    if bound is None:
-        return None
-    return variance_factor(noise) * bound, f"every strategy with {noise} noise (the SVD bound)"
+def _candidates(trials: Trials) -> list[str]:
+    """Return what is tried for a workload."""
+    if trials.noise == "laplace":
+        return ["residual", "hdmm"]
+    if trials.small:
+        return ["residual", "dense"]
+    shape = direct_shape(trials.workload)
+    table = trials.workload.domain.cells((*shape.factored, *shape.joint))
+    return ["residual", "opt-kron"] if table <= MAX_PRODUCT_CELLS else ["residual"]
 
 
-def _least_error(workload: Workload, noise: str, options: Options) -> tuple[Choice, str, str]:
+def _least_error(trials: Trials) -> tuple[Choice, str, str]:
     """Return the choice with the least loss among those that fit, its mechanism, and why."""
-    shape = direct_shape(workload)
-    small = shape.cells <= MAX_COMPARED_CELLS
-    table = workload.domain.cells((*shape.factored, *shape.joint))
-    if noise == "gaussian":
-        names = ["residual"]
-        if small:
-            names.append("dense")
-        elif table <= MAX_PRODUCT_CELLS:
-            names.append("opt-kron")
-    else:
-        names = ["residual", "hdmm"]
+    names = _candidates(trials)
     found: dict[str, Choice] = {}
     refusals: dict[str, TooLargeError] = {}
     for name in names:
-        if options.progress is not None:
-            options.progress(f"trying {name}", None)
+        trials.progress(f"trying {name}", None)
         try:
-            found[name] = MECHANISMS[name].select(workload, noise, options)
+            found[name] = trials.choose(name)
         except TooLargeError as error:
             refusals[name] = error
     if not found:
@@ -214,15 +179,15 @@ def _least_error(workload: Workload, noise: str, options: Options) -> tuple[Choi
     bound = None
     if "dense" in found and found["dense"][1].lower_bound is not None:
         bound = found["dense"][1].lower_bound, found["dense"][1].scope
-    elif small and noise == "laplace":
-        bound = _whole_bound(workload, noise, options)
+    elif trials.small and trials.noise == "laplace":
+        bound = trials.whole_bound()
     # as accurate as dense within rounding, the decomposition measures each marginal apart
     losses = {name: choice[1].loss for name, choice in found.items()}
     best = min(losses, key=lambda name: losses[name] * (1.0 + 2e-6 * (name == "dense")))
-    if best == "residual" and "dense" in losses and not shape.joint:
+    if best == "residual" and "dense" in losses and not direct_shape(trials.workload).joint:
         best = "dense"
     plan, certificate = found[best]
-    return (plan, _bounded(certificate, bound)), best, _reason(best, losses, refusals)
+    return (plan, bounded(certificate, bound)), best, _reason(best, losses, refusals)
 
 
 def _reason(best: str, losses: dict[str, float], refusals: dict[str, TooLargeError]) -> str:

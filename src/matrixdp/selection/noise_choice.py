@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from matrixdp.privacy import Budget
-from matrixdp.selection.mechanisms import MECHANISMS
+from matrixdp.selection.table import mechanism_named
 
 __all__ = ["noises_for"]
 
@@ -31,7 +31,7 @@ def noises_for(noise: str, budget: Budget | None, mechanism: str) -> tuple[tuple
         return ("gaussian",), "the noise of zCDP and Gaussian differential privacy"
     if budget.kind == "pure":
         return ("laplace",), "the noise of pure differential privacy"
-    if mechanism in MECHANISMS and "laplace" not in MECHANISMS[mechanism].noises:
+    if mechanism != "auto" and "laplace" not in mechanism_named(mechanism).noises:
         return ("gaussian",), f"the noise of {mechanism}"
     # an L1 norm is at least the L2 norm: Laplace noise can win only where its scale alone is smaller
     if 2.0 / budget.error_scale("laplace") >= 1.0 / budget.error_scale("gaussian"):

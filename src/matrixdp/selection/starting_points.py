@@ -1,6 +1,6 @@
-"""Repeatable starting points of searches: the one use of pseudo-random numbers outside the noise.
+"""Repeatable starting points of searches and random workloads: pseudo-random numbers outside the noise.
 
-They decide where a search over strategies starts, never what is measured of a table; noise comes from
+They decide where a search starts and what is asked, never what is measured of a table; noise comes from
 `matrixdp.noise` alone.
 """
 

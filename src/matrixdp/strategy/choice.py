@@ -9,6 +9,7 @@ from matrixdp.errors import PrivacyError, WorkloadError
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
 from matrixdp.selection import select as select_strategy
+from matrixdp.selection.auto import check_mechanism
 from matrixdp.selection.noise_choice import noises_for
 from matrixdp.selection.targets import check_targets, largest_ratio
 from matrixdp.strategy.strategy import Strategy
@@ -23,9 +24,9 @@ def select(
     mechanism: str = "auto",
     budget: Budget | None = None,
     objective: str = "sum",
-    sub_solver: str = "auto",
     targets: Mapping[str, float] | None = None,
     progress: Callable[[str, float | None], None] | None = None,
+    **options: object,
 ) -> Strategy:
     """Choose a strategy for a workload, without the data.
 
@@ -45,8 +46,6 @@ def select(
         What will be spent. Strategies do not depend on it, except by the choice of the noise.
     objective : {"sum", "max"}
         The sum of (weighted) variances, or the largest one.
-    sub_solver : {"auto", "optimum", "product", "fourier", "fixed", "fast"}
-        How the decomposition solves sub-workloads that are too large for the optimum.
     targets : mapping of str to float, optional
         The largest standard error that every query of a group may have, in records, by the name of the group
         or of its entry; ``all`` stands for every other group. What is made least is the budget that meets
@@ -54,6 +53,10 @@ def select(
         largest. Weights and the objective have no influence then.
     progress : callable, optional
         Is called with what is being done and, where it is known, the share that is done.
+    **options : object
+        Of the mechanism: ``seed=1`` for searches, ``gap``, ``sub_solver`` ("auto", "optimum", "product",
+        "fourier", "fixed" or "fast") for the decomposition, and others. ``auto`` takes those of the
+        mechanisms that it tries.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def select(
     Raises
     ------
     WorkloadError
-        If the mechanism cannot serve the workload.
+        If the mechanism is unknown, does not have an option, or cannot serve the workload.
     TooLargeError
         If it would need more cells than it can hold.
 
@@ -77,6 +80,7 @@ def select(
     """
     if not isinstance(workload, Workload):
         raise WorkloadError(f"workload: found a {type(workload).__name__}; expected a Workload")
+    check_mechanism(mechanism, options)
     noises, reason = noises_for(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
     strategies = [
@@ -87,9 +91,9 @@ def select(
                 neighbours=neighbours,
                 mechanism=mechanism,
                 objective=objective,
-                sub_solver=sub_solver,
                 targets=targets,
                 progress=progress,
+                **options,
             ),
             reason,
         )

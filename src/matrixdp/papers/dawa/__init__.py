@@ -1,7 +1,6 @@
 """Mechanisms whose error depends on the table: for comparison only, by simulation on public tables."""
 
 from matrixdp.papers.dawa.dawa import DawaRelease, dawa
-from matrixdp.papers.dawa.door import check_table
-from matrixdp.papers.dawa.simulation import MECHANISMS, Simulation, simulate
+from matrixdp.papers.dawa.simulation import DawaSimulation, simulate
 
-__all__ = ["MECHANISMS", "DawaRelease", "Simulation", "check_table", "dawa", "simulate"]
+__all__ = ["DawaRelease", "DawaSimulation", "dawa", "simulate"]

@@ -6,58 +6,40 @@ Exact answers are computed, so what comes out is not private: never give it a co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import WorkloadError
+from matrixdp.mechanisms import DataDependent, Simulation, register
 from matrixdp.papers.dawa.dawa import prepared
 from matrixdp.papers.dawa.door import random_source, read_counts
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 
-__all__ = ["DEFAULT_SIMULATIONS", "MECHANISMS", "Simulation", "simulate"]
+__all__ = ["DEFAULT_SIMULATIONS", "DawaSimulation", "simulate"]
 
 Array = NDArray[np.float64]
 
 DEFAULT_SIMULATIONS = 20
 
-#: What can be simulated, and its paper.
-MECHANISMS: Mapping[str, str] = MappingProxyType(
-    {"dawa": "Li et al. 2014: a private partition into buckets, then GreedyH"}
-)
-
 
 @dataclass(frozen=True)
-class Simulation:
-    """The error of a mechanism on one public table. NOT PRIVATE: it was computed from exact answers.
+class DawaSimulation(Simulation):
+    """The error of DAWA on one public table. NOT PRIVATE: it was computed from exact answers.
 
     Attributes
     ----------
-    mechanism : str
     simulations : int
         How often it was run.
-    rmse, weighted_rmse : float
-        Root of the mean over queries and simulations of the (weighted) squared error, bias included.
-    rmse_standard_error : float
-        Monte Carlo standard error of ``rmse``.
-    max_rmse : float
-        The largest root mean squared error of a query over the simulations. A largest of noisy figures, it is
-        too high rather than too low on average.
     buckets : float
         How many buckets were measured, on average.
     """
 
-    mechanism: str
     simulations: int
-    rmse: float
-    weighted_rmse: float
-    rmse_standard_error: float
-    max_rmse: float
     buckets: float
 
 
@@ -66,14 +48,13 @@ def simulate(
     public_table: object,
     budget: Budget,
     *,
-    mechanism: str = "dawa",
     simulations: int = DEFAULT_SIMULATIONS,
     seed: int = 0,
     table_name: str | None = None,
     out_of_domain: OutOfDomain | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Simulation:
-    """Run a data-dependent mechanism many times on a PUBLIC table, and return its error.
+) -> DawaSimulation:
+    """Run DAWA many times on a PUBLIC table, and return its error.
 
     The exact answers are computed and compared with: the result is not private. NEVER GIVE IT A CONFIDENTIAL
     TABLE. What it says about other tables is no promise.
@@ -86,8 +67,6 @@ def simulate(
         Whatever `matrixdp.sources.open_source` takes.
     budget : Budget
         Of each run.
-    mechanism : str
-        One of `MECHANISMS`.
     simulations : int
         At least 2.
     seed : int
@@ -101,13 +80,12 @@ def simulate(
 
     Returns
     -------
-    Simulation
+    DawaSimulation
 
     Raises
     ------
     WorkloadError
-        If the mechanism is unknown, there are less than two simulations, or the workload is not about exactly
-        one attribute.
+        If there are less than two simulations, or the workload is not about exactly one attribute.
     TooLargeError
         If the attribute has too many values.
     PrivacyError
@@ -123,8 +101,6 @@ def simulate(
     >>> result.simulations, 0 < result.rmse < 5
     (20, True)
     """
-    if mechanism not in MECHANISMS:
-        raise WorkloadError(f"mechanism: found {mechanism!r}; expected one of {', '.join(MECHANISMS)}")
     if isinstance(simulations, bool) or not isinstance(simulations, int) or simulations < 2:
         raise WorkloadError(f"simulations: found {simulations!r}; expected a whole number of at least 2")
     ready = prepared(workload, budget)
@@ -147,12 +123,23 @@ def simulate(
     squares /= simulations
     rmse = math.sqrt(float(squares.mean()))
     spread = float(np.std(means, ddof=1)) / math.sqrt(simulations)
-    return Simulation(
-        mechanism,
-        simulations,
+    return DawaSimulation(
         rmse,
         math.sqrt(float((weights * squares).mean())),
         spread / (2.0 * rmse) if rmse > 0 else 0.0,
         math.sqrt(float(squares.max())),
+        simulations,
         buckets / simulations,
     )
+
+
+register(
+    DataDependent(
+        "dawa",
+        "Li et al. 2014: a private partition into buckets, then GreedyH",
+        ("laplace",),
+        lambda workload, table, budget, simulations, rule: simulate(
+            workload, table, budget, simulations=simulations, out_of_domain=rule
+        ),
+    )
+)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from matrixdp.selection.baselines.greedy_h import greedy_rows
+from matrixdp.mechanisms import greedy_rows
 
 __all__ = ["WeightedTree", "greedy_tree"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.selection.baselines.embedded_fourier import (
+from matrixdp.papers.embedded_fourier import (
     embedded_thresholds,
     select_embedded_fourier,
     weighted_characters,

@@ -9,11 +9,20 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
+from matrixdp.mechanisms import (
+    Choice,
+    Factor,
+    Mechanism,
+    Options,
+    Spectrum,
+    column_norms,
+    explicit_product,
+    factor_of,
+    generator,
+    register,
+    spectrum_of,
+)
 from matrixdp.queries import Workload
-from matrixdp.selection.baselines.explicit import Spectrum, explicit_product, factor_of, spectrum_of
-from matrixdp.selection.baselines.products import Choice
-from matrixdp.selection.factor import Factor, column_norms
-from matrixdp.selection.starting_points import generator
 
 __all__ = ["MAX_CELLS", "low_rank_factor", "project_columns", "select_low_rank"]
 
@@ -192,3 +201,14 @@ def select_low_rank(workload: Workload, noise: str) -> Choice:
     """
     scope = "no bound: the decomposition is not convex"
     return explicit_product(workload, noise, "low-rank", low_rank_factor, MAX_CELLS, scope)
+
+
+register(
+    Mechanism(
+        "low-rank",
+        "Yuan et al. 2012: the low-rank mechanism",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_low_rank(task.workload, task.noise),
+    )
+)

@@ -7,7 +7,8 @@ import pytest
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.queries import Workload, families, random_queries
+from matrixdp.papers import families, random_queries
+from matrixdp.queries import Workload
 from matrixdp.specification import entry_from_spec
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 10, "max": 14}, "pay": {"edges": [0, 1, 5, 9]}})

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.papers.datacube import select_datacube
 from matrixdp.plan import Block, Part, Pooled
-from matrixdp.selection.baselines.datacube import select_datacube
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)

@@ -6,10 +6,17 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from matrixdp.mechanisms import (
+    Choice,
+    Factor,
+    Mechanism,
+    Options,
+    explicit_product,
+    factor_of,
+    register,
+    spectrum_of,
+)
 from matrixdp.queries import Workload
-from matrixdp.selection.baselines.explicit import explicit_product, factor_of, spectrum_of
-from matrixdp.selection.baselines.products import Choice
-from matrixdp.selection.factor import Factor
 
 __all__ = ["MAX_CELLS", "newton_factor", "select_coa"]
 
@@ -141,3 +148,14 @@ def select_coa(workload: Workload, noise: str) -> Choice:
     """
     scope = "no bound: the method has none"
     return explicit_product(workload, noise, "coa", newton_factor, MAX_CELLS, scope)
+
+
+register(
+    Mechanism(
+        "coa",
+        "Yuan et al. 2016: the optimum by Newton steps",
+        ("gaussian",),
+        Options,
+        lambda task: select_coa(task.workload, task.noise),
+    )
+)

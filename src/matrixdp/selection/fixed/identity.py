@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from matrixdp.queries import Workload
-from matrixdp.selection.baselines.products import Choice, product_of
 from matrixdp.selection.direct import check_table
+from matrixdp.selection.fixed.products import Choice, product_of
 from matrixdp.selection.hdmm.terms import product_terms
+from matrixdp.selection.options import Options
+from matrixdp.selection.table import Mechanism, register
 
 __all__ = ["select_identity"]
 
@@ -46,3 +48,14 @@ def select_identity(workload: Workload, noise: str) -> Choice:
     terms = product_terms(workload.domain, workload.groups)
     check_table(workload, terms.attributes, "identity")
     return product_of(workload, noise, terms, [None] * len(terms.sizes))
+
+
+register(
+    Mechanism(
+        "identity",
+        "Dwork et al. 2006: noise on every cell",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_identity(task.workload, task.noise),
+    )
+)

@@ -6,11 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.mechanisms import (
+    MAX_AXIS_CELLS,
+    Choice,
+    Mechanism,
+    Options,
+    check_table,
+    product_of,
+    product_terms,
+    register,
+)
 from matrixdp.queries import Identity, Prefix, Suffix, Workload
-from matrixdp.selection.baselines.products import Choice, product_of
-from matrixdp.selection.direct import check_table
-from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
-from matrixdp.selection.hdmm.terms import product_terms
 
 __all__ = ["characters", "embedded_thresholds", "select_embedded_fourier", "weighted_characters"]
 
@@ -176,3 +182,14 @@ def select_embedded_fourier(workload: Workload, noise: str) -> Choice:
         else:
             chosen.append(weighted_characters(predicates.gram(size)))
     return product_of(workload, noise, terms, chosen, _SCOPE)
+
+
+register(
+    Mechanism(
+        "fourier-thresholds",
+        "Weighted Fourier Factorizations: thresholds as half circles, for one product",
+        ("gaussian",),
+        Options,
+        lambda task: select_embedded_fourier(task.workload, task.noise),
+    )
+)

@@ -11,14 +11,16 @@ from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.queries import Workload
-from matrixdp.selection.baselines.products import NO_BOUND, Choice, numeric_product
 from matrixdp.selection.direct import joint_gram
 from matrixdp.selection.factor import column_norms, variance_factor
+from matrixdp.selection.fixed.products import NO_BOUND, Choice, numeric_product
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
 from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes
 from matrixdp.selection.hdmm.terms import AxisStrategy
+from matrixdp.selection.options import Options
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
+from matrixdp.selection.table import Mechanism, register
 
 __all__ = [
     "best_branching",
@@ -274,3 +276,32 @@ def select_quadtree(workload: Workload, noise: str) -> Choice:
     loss = float(np.trace(gram)) if inverse is None else float(np.vdot(inverse, gram @ inverse))
     plan = Direct(workload.domain, (part,), noise)
     return plan, Certificate(variance_factor(noise) * loss, None, NO_BOUND)
+
+
+register(
+    Mechanism(
+        "hierarchical",
+        "Hay et al. 2010: binary trees (H2)",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_hierarchical(task.workload, task.noise),
+    )
+)
+register(
+    Mechanism(
+        "hb",
+        "Qardaji et al. 2013: trees of the best branching",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_hb(task.workload, task.noise),
+    )
+)
+register(
+    Mechanism(
+        "quadtree",
+        "Cormode et al. 2012: a quadtree over two attributes",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_quadtree(task.workload, task.noise),
+    )
+)

@@ -14,9 +14,9 @@ from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.queries import Workload
-from matrixdp.selection.baselines.products import Choice
 from matrixdp.selection.direct import check_table, direct_shape, joint_gram
 from matrixdp.selection.factor import Factor, column_norms, variance_factor
+from matrixdp.selection.fixed.products import Choice
 from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate

@@ -11,9 +11,7 @@ from typing import Literal
 
 from matrixdp.domain import Domain
 from matrixdp.errors import WorkloadError
-from matrixdp.queries.builders import kway, product
-from matrixdp.queries.entries import CombinationsEntry, ProductEntry
-from matrixdp.queries.random_queries import (
+from matrixdp.papers.random_queries import (
     chosen_names,
     random_predicates,
     w_discrete,
@@ -21,6 +19,8 @@ from matrixdp.queries.random_queries import (
     w_range,
     w_related,
 )
+from matrixdp.queries import kway, product
+from matrixdp.queries.entries import CombinationsEntry, ProductEntry
 
 __all__ = [
     "all_marginals",

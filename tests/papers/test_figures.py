@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.selection.baselines.answers import select_workload, uniform_marginals, unreconstructed_error
-from matrixdp.selection.baselines.coa import newton_factor, select_coa
-from matrixdp.selection.baselines.datacube import asked_marginals, cube_of, greedy_cover, select_datacube
-from matrixdp.selection.baselines.eigen_query import select_eigen_query
-from matrixdp.selection.baselines.greedy_h import select_greedy_h
-from matrixdp.selection.baselines.identity import select_identity
-from matrixdp.selection.baselines.low_rank import select_low_rank
-from matrixdp.selection.baselines.matrix_mechanism import select_l2_approximation, select_singular_value
-from matrixdp.selection.baselines.smoothing import select_smoothing
-from matrixdp.selection.baselines.trees import select_hb, select_hierarchical
-from matrixdp.selection.baselines.wavelet import select_wavelet
+from matrixdp.papers.coa import newton_factor, select_coa
+from matrixdp.papers.datacube import asked_marginals, cube_of, greedy_cover, select_datacube
+from matrixdp.papers.eigen_query import select_eigen_query
+from matrixdp.papers.exponential_smoothing import select_smoothing
+from matrixdp.papers.low_rank import select_low_rank
+from matrixdp.papers.matrix_mechanism import select_l2_approximation, select_singular_value
+from matrixdp.selection.fixed.greedy_h import select_greedy_h
+from matrixdp.selection.fixed.identity import select_identity
+from matrixdp.selection.fixed.trees import select_hb, select_hierarchical
+from matrixdp.selection.fixed.wavelet import select_wavelet
+from matrixdp.selection.fixed.workload import select_workload, uniform_marginals, unreconstructed_error
 
 MU = {"laplace": 1.0, "gaussian": 0.236704}  # epsilon = 1; (epsilon, delta) = (1, 1e-6)
 FIXED = (select_identity, select_hierarchical, select_wavelet, select_hb, select_greedy_h)

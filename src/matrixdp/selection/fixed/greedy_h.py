@@ -9,7 +9,9 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.queries import Workload
-from matrixdp.selection.baselines.products import Choice, axis_gram, numeric_product
+from matrixdp.selection.fixed.products import Choice, axis_gram, numeric_product
+from matrixdp.selection.options import Options
+from matrixdp.selection.table import Mechanism, register
 
 __all__ = ["greedy_rows", "select_greedy_h"]
 
@@ -138,3 +140,14 @@ def select_greedy_h(workload: Workload, noise: str) -> Choice:
     return numeric_product(
         workload, noise, "greedy-h", lambda terms, axis: greedy_rows(axis_gram(terms, axis))
     )
+
+
+register(
+    Mechanism(
+        "greedy-h",
+        "Li et al. 2014: binary trees with greedy weights",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_greedy_h(task.workload, task.noise),
+    )
+)

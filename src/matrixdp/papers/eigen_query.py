@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.mechanisms import (
+    Choice,
+    Factor,
+    Mechanism,
+    Options,
+    best_factor,
+    explicit_product,
+    register,
+    spectrum_of,
+)
 from matrixdp.queries import Workload
-from matrixdp.selection.baselines.explicit import best_factor, explicit_product, spectrum_of
-from matrixdp.selection.baselines.products import Choice
-from matrixdp.selection.factor import Factor
 
 __all__ = ["MAX_CELLS", "design_weights", "eigen_factor", "select_eigen_query"]
 
@@ -126,3 +133,14 @@ def select_eigen_query(workload: Workload, noise: str) -> Choice:
     """
     scope = "no bound: optimal among weighted eigenvectors alone"
     return explicit_product(workload, noise, "eigen-query", eigen_factor, MAX_CELLS, scope)
+
+
+register(
+    Mechanism(
+        "eigen-query",
+        "Li and Miklau 2012: weighted eigenvectors (the adaptive mechanism)",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_eigen_query(task.workload, task.noise),
+    )
+)

@@ -6,18 +6,21 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from matrixdp.queries import Workload
-from matrixdp.selection.baselines.explicit import (
+from matrixdp.mechanisms import (
+    Choice,
+    Factor,
+    Mechanism,
+    Options,
     best_factor,
     explicit_product,
     factor_of,
+    register,
     roots_of,
+    rotated,
+    solve_gram,
     spectrum_of,
 )
-from matrixdp.selection.baselines.products import Choice
-from matrixdp.selection.convex import solve_gram
-from matrixdp.selection.factor import Factor
-from matrixdp.selection.hdmm.rotation import rotated
+from matrixdp.queries import Workload
 
 __all__ = [
     "l2_factor",
@@ -208,3 +211,32 @@ def select_rotation(workload: Workload, noise: str) -> Choice:
     True
     """
     return explicit_product(workload, noise, "rotation", rotation_factor, MAX_ROTATED_CELLS, _NO_BOUND)
+
+
+register(
+    Mechanism(
+        "l2-approximation",
+        "Li et al. 2010, section 5.2: the matrix mechanism in the L2 norm",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_l2_approximation(task.workload, task.noise),
+    )
+)
+register(
+    Mechanism(
+        "singular-value",
+        "Li et al. 2015, section 5: the singular value bound approximation",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_singular_value(task.workload, task.noise),
+    )
+)
+register(
+    Mechanism(
+        "rotation",
+        "Li et al. 2015, section 5: the L2 approximation rotated for the L1 norm",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_rotation(task.workload, task.noise),
+    )
+)

@@ -12,11 +12,17 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.mechanisms import (
+    MAX_COUNTED_CELLS,
+    MAX_MARGINAL_CELLS,
+    Certificate,
+    Mechanism,
+    Options,
+    register,
+    variance_factor,
+)
 from matrixdp.plan import Block, Part, Plan, Pooled
 from matrixdp.queries import DenseGroup, Identity, Predicates, Stacked, Total, Workload
-from matrixdp.selection.factor import variance_factor
-from matrixdp.selection.hdmm.opt_marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS
-from matrixdp.selection.selection import Certificate
 
 __all__ = [
     "MAX_ASKED_MARGINALS",
@@ -317,3 +323,14 @@ def _plan(workload: Workload, chosen: list[Members], noise: str) -> Plan:
         blocks = tuple(Block((name,), IdentityMatrix(workload.domain[name].size)) for name in names)
         parts.append(Part(names, blocks, float(variance)))
     return Pooled(workload.domain, tuple(parts), noise)
+
+
+register(
+    Mechanism(
+        "datacube",
+        "Ding et al. 2011: marginals by greedy covering",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_datacube(task.workload, task.noise),
+    )
+)

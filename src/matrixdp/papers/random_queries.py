@@ -13,13 +13,11 @@ import numpy as np
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.mechanisms import generator
+from matrixdp.queries import MAX_EXPLICIT_ENTRIES, cells, dense
 from matrixdp.queries.arguments import attribute_names
-from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
-from matrixdp.queries.builders import dense
 from matrixdp.queries.explicit_entries import DenseEntry
-from matrixdp.queries.merged_builders import cells
 from matrixdp.queries.merged_entries import CellsEntry
-from matrixdp.queries.seeded import generator
 
 __all__ = ["chosen_names", "random_predicates", "w_discrete", "w_marginal", "w_range", "w_related"]
 

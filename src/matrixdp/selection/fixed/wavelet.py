@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.queries import Workload
-from matrixdp.selection.baselines.products import Choice, numeric_product
+from matrixdp.selection.fixed.products import Choice, numeric_product
+from matrixdp.selection.options import Options
+from matrixdp.selection.table import Mechanism, register
 
 __all__ = ["haar_rows", "select_wavelet"]
 
@@ -79,3 +81,14 @@ def select_wavelet(workload: Workload, noise: str) -> Choice:
     10.11
     """
     return numeric_product(workload, noise, "wavelet", lambda terms, axis: haar_rows(terms.sizes[axis]))
+
+
+register(
+    Mechanism(
+        "wavelet",
+        "Xiao et al. 2010: the Haar wavelet (Privelet)",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_wavelet(task.workload, task.noise),
+    )
+)

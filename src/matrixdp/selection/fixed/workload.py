@@ -11,15 +11,17 @@ from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
-from matrixdp.selection.baselines.products import Choice, product_of
 from matrixdp.selection.direct import check_table, joint_gram
 from matrixdp.selection.factor import column_norms, variance_factor
+from matrixdp.selection.fixed.products import Choice, product_of
 from matrixdp.selection.hdmm.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes, marginal_spectrum
 from matrixdp.selection.hdmm.marginal_weights import marginal_loss
 from matrixdp.selection.hdmm.opt_marginals import marginals_plan
 from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
+from matrixdp.selection.options import Options
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
+from matrixdp.selection.table import Mechanism, register
 
 __all__ = [
     "MAX_QUERY_ENTRIES",
@@ -258,3 +260,14 @@ def unreconstructed_error(workload: Workload, noise: str) -> float:
 
 def _column_sums(rows: Array, power: int) -> Array:
     return np.asarray((np.abs(rows) ** power).sum(axis=0))
+
+
+register(
+    Mechanism(
+        "workload",
+        "Dwork et al. 2006: noise on every query",
+        ("gaussian", "laplace"),
+        Options,
+        lambda task: select_workload(task.workload, task.noise),
+    )
+)

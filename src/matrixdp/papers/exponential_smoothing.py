@@ -6,10 +6,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from matrixdp.mechanisms import Choice, Factor, Mechanism, Options, explicit_product, factor_of, register
 from matrixdp.queries import Workload
-from matrixdp.selection.baselines.explicit import explicit_product, factor_of
-from matrixdp.selection.baselines.products import Choice
-from matrixdp.selection.factor import Factor
 
 __all__ = ["MAX_CELLS", "select_smoothing", "smoothed_factor"]
 
@@ -139,3 +137,14 @@ def select_smoothing(workload: Workload, noise: str) -> Choice:
     """
     scope = "no bound: the method has none"
     return explicit_product(workload, noise, "exponential-smoothing", smoothed_factor, MAX_CELLS, scope)
+
+
+register(
+    Mechanism(
+        "exponential-smoothing",
+        "Yuan et al. 2015: exponential smoothing",
+        ("gaussian",),
+        Options,
+        lambda task: select_smoothing(task.workload, task.noise),
+    )
+)

@@ -1,0 +1,71 @@
+"""What a file with a mechanism is written with: the class, the one way to add it, and building blocks.
+
+A mechanism turns a task (a workload, a kind of noise, options) into a plan and its certificate::
+
+    from matrixdp.mechanisms import Mechanism, Options, Task, register
+
+    def select(task):
+        ...
+        return plan, Certificate(loss, None, "no bound: the method has none")
+
+    register(Mechanism("my-mechanism", "Who and when", ("gaussian",), Options, select))
+
+A package that is installed with an entry point in the group ``matrixdp.mechanisms``, named ``my-mechanism``,
+whose value is the module, is found by `matrixdp.select`, the command line and ``matrixdp compare``.
+"""
+
+from matrixdp.selection.convex import solve_gram
+from matrixdp.selection.direct import check_table
+from matrixdp.selection.explicit import (
+    Spectrum,
+    best_factor,
+    explicit_product,
+    factor_of,
+    roots_of,
+    spectrum_of,
+)
+from matrixdp.selection.factor import Factor, column_norms, variance_factor
+from matrixdp.selection.fixed.greedy_h import greedy_rows
+from matrixdp.selection.fixed.products import axis_gram, numeric_product, product_of
+from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
+from matrixdp.selection.hdmm.opt_marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS
+from matrixdp.selection.hdmm.rotation import rotated
+from matrixdp.selection.hdmm.terms import product_terms
+from matrixdp.selection.options import Options, option
+from matrixdp.selection.selection import Certificate
+from matrixdp.selection.starting_points import generator
+from matrixdp.selection.table import DataDependent, Mechanism, Simulation, Task, register
+from matrixdp.selection.trials import Choice
+
+__all__ = [
+    "MAX_AXIS_CELLS",
+    "MAX_COUNTED_CELLS",
+    "MAX_MARGINAL_CELLS",
+    "Certificate",
+    "Choice",
+    "DataDependent",
+    "Factor",
+    "Mechanism",
+    "Options",
+    "Simulation",
+    "Spectrum",
+    "Task",
+    "axis_gram",
+    "best_factor",
+    "check_table",
+    "column_norms",
+    "explicit_product",
+    "factor_of",
+    "generator",
+    "greedy_rows",
+    "numeric_product",
+    "option",
+    "product_of",
+    "product_terms",
+    "register",
+    "roots_of",
+    "rotated",
+    "solve_gram",
+    "spectrum_of",
+    "variance_factor",
+]

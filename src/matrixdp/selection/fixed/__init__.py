@@ -1,0 +1,1 @@
+"""Strategies that are fixed by a rule, such as cells, trees and wavelets: what mechanisms are compared to."""
