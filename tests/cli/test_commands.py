@@ -3,6 +3,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +118,26 @@ def test_mechanisms_are_those_of_selection():
     for name, mechanism in MECHANISMS.items():
         assert f"`{name}`" in written or f"`--mechanism {name}`" in written
         assert name in told or isinstance(mechanism, DataDependent)
+
+
+def test_the_options_of_mechanisms_are_those_of_the_documentation():
+    written = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
+    table = written[written.index("### Options of mechanisms") :].split("###", 2)[1]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line
+    ]
+    told = {
+        (name.strip("`"), mechanism.strip("`"), text)
+        for name, text, owners in rows[2:]
+        for mechanism in owners.split(", ")
+    }
+    listed = {
+        (option.name, name, str(option.metadata["description"]).split(";")[0])
+        for name, mechanism in MECHANISMS.items()
+        if not isinstance(mechanism, DataDependent)
+        for option in fields(mechanism.options)
+    }
+    assert told == listed
 
 
 def test_a_saved_strategy_is_released(home: Path, tmp_path: Path):
