@@ -131,11 +131,6 @@ def test_covariances_agree_with_variances(release: mdp.Release):
     np.testing.assert_allclose(np.sqrt(np.diag(variances)), stddev, rtol=1e-9)
     whole = release.covariance(total, 0, total, 0)
     assert np.sum(variances) == pytest.approx(whole)
-    for wrong in (2, -1, True):
-        with pytest.raises(WorkloadError, match="query"):
-            release.covariance(sexes, wrong, total, 0)
-    with pytest.raises(WorkloadError, match="groups"):
-        release.covariance(mdp.marginals(1), 0, total, 0)
 
 
 def test_a_workload_over_another_domain_is_refused(release: mdp.Release):
@@ -178,3 +173,42 @@ def test_the_statement_names_the_budget(release: mdp.Release):
     assert release.private
     assert release.statement.mu <= 100
     assert "100-GDP" in release.statement.text
+
+
+@pytest.mark.parametrize("asked", ["release", "strategy"])
+@pytest.mark.parametrize(
+    ("entry", "query", "says"),
+    [
+        (mdp.marginals([["sex"]]), 2, "found query 2; expected 0 to 1 of sex"),
+        (mdp.marginals([["sex"]]), -1, "found query -1"),
+        (mdp.marginals([["sex"]]), True, "found query True"),
+        (mdp.marginals([["sex"]]), "0", "found query '0'"),
+        (mdp.marginals([["sex"]]), 0.5, "found query 0.5"),
+        (mdp.marginals(1), 0, "found an entry of 3 groups"),
+        ("sex", 0, "found a str; expected what marginals"),
+        (None, 0, "found a NoneType"),
+        ({"marginal": 0}, 0, "marginal"),
+        (mdp.marginals([["size"]]), 0, "size"),
+    ],
+)
+def test_covariances_of_what_is_no_query_are_refused(
+    strategy: mdp.Strategy, release: mdp.Release, asked: str, entry, query, says: str
+):
+    total = mdp.marginals(0)
+    budget = () if asked == "release" else (mdp.Budget(mu=1),)
+    covariance = {"release": release, "strategy": strategy}[asked].covariance
+    for arguments in ((entry, query, total, 0), (total, 0, entry, query)):
+        with pytest.raises((WorkloadError, SpecificationError), match=says):
+            covariance(*arguments, *budget)
+
+
+def test_a_strategy_and_its_release_have_the_same_covariances(strategy: mdp.Strategy, release: mdp.Release):
+    sexes, total = {"marginals": [["sex"]]}, mdp.marginals(0)
+    promised = strategy.covariance(sexes, np.int64(1), total, 0, mdp.Budget(mu=100))
+    assert release.covariance(sexes, 1, total, 0) == pytest.approx(promised, rel=1e-4)
+    with pytest.raises(UnsupportedQueryError):
+        strategy.covariance(mdp.marginals([["sex", "income"]]), 0, total, 0, mdp.Budget(mu=1))
+    with pytest.raises(mdp.PrivacyError, match="budget"):
+        strategy.covariance(sexes, 0, total, 0, 1.0)
+    with pytest.raises(WorkloadError, match="found a str"):
+        release.answer("sex")

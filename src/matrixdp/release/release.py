@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,10 @@ from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
 from matrixdp.measure import Measurement
 from matrixdp.plan import Analysis
 from matrixdp.privacy import PrivacyStatement, statement
-from matrixdp.queries import Entry, Group, Workload
+from matrixdp.queries import Group, Workload
 from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.intervals import Intervals
-from matrixdp.specification import entry_from_spec
+from matrixdp.release.questions import Question, covariance, groups_of
 
 __all__ = ["MAX_TABLE_ROWS", "Release"]
 
@@ -123,9 +123,7 @@ class Release:
         """
         return self._table(self.workload.groups)
 
-    def answer(
-        self, entry: Entry | Mapping[str, Any], *, base_path: str | os.PathLike[str] = "."
-    ) -> pa.Table:
+    def answer(self, entry: Question, *, base_path: str | os.PathLike[str] = ".") -> pa.Table:
         """Return the answers to new queries, free of further budget.
 
         Parameters
@@ -150,30 +148,9 @@ class Release:
         TooLargeError
             If there are more than `MAX_TABLE_ROWS` queries.
         """
-        return self._table(self.groups(entry, base_path))
+        return self._table(groups_of(entry, self.domain, base_path))
 
-    def groups(
-        self, entry: Entry | Mapping[str, Any], base_path: str | os.PathLike[str] = "."
-    ) -> list[Group]:
-        """Return the query groups that an entry stands for.
-
-        Parameters
-        ----------
-        entry : Entry or mapping
-            As in `answer`.
-        base_path : path
-            As in `answer`.
-        """
-        made = entry_from_spec(entry, base_path, "query") if isinstance(entry, Mapping) else entry
-        return made.expand(self.domain)
-
-    def covariance(
-        self,
-        left: Entry | Mapping[str, Any],
-        left_query: int,
-        right: Entry | Mapping[str, Any],
-        right_query: int,
-    ) -> float:
+    def covariance(self, left: Question, left_query: int, right: Question, right_query: int) -> float:
         """Return the covariance of the estimates of two queries.
 
         Parameters
@@ -199,19 +176,7 @@ class Release:
         >>> abs(measured.reconstruct().covariance(codes, 0, codes, 1)) < 1e-9
         True
         """
-        first, second = self._query(left, left_query), self._query(right, right_query)
-        return self.analysis.covariance(*first, *second)
-
-    def _query(self, entry: Entry | Mapping[str, Any], query: int) -> tuple[Group, int]:
-        groups = self.groups(entry)
-        if len(groups) != 1:
-            raise WorkloadError(f"covariance: found an entry of {len(groups)} groups; expected one group")
-        if isinstance(query, bool) or not 0 <= int(query) < groups[0].queries:
-            raise WorkloadError(
-                f"covariance: found query {query}; expected 0 to {groups[0].queries - 1} of {groups[0].name}"
-            )
-        self.analysis.variances(groups[0])
-        return groups[0], int(query)
+        return covariance(self.analysis, self.domain, (left, left_query), (right, right_query))
 
     def batches(
         self,

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from threadpoolctl import threadpool_limits
 
@@ -15,8 +15,9 @@ from matrixdp.errors import PrivacyError, WorkloadError
 from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, measure
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.privacy.numbers import Number
-from matrixdp.queries import ProductGroup, Workload
+from matrixdp.queries import Workload
 from matrixdp.release import Release
+from matrixdp.release.questions import Question, covariance
 from matrixdp.selection import Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
 from matrixdp.sources import open_source
@@ -176,13 +177,15 @@ class Strategy:
         form = LeastBudget(kind, delta, "replace" if replaced else "add_remove")
         return form.least(self.noise, largest_ratio(self.target_errors(targets)) ** 2)
 
-    def covariance(self, left: Any, left_query: int, right: Any, right_query: int, budget: Budget) -> float:
+    def covariance(
+        self, left: Question, left_query: int, right: Question, right_query: int, budget: Budget
+    ) -> float:
         """Return the covariance of the estimates of two queries, in squared records.
 
         Parameters
         ----------
-        left, right : Entry
-            Entries that stand for one group each.
+        left, right : Entry or mapping
+            Entries that stand for one group each, as in `Release.answer`.
         left_query, right_query : int
             The place of the query in its group, from 0, row-major.
         budget : Budget
@@ -192,10 +195,14 @@ class Strategy:
         ------
         UnsupportedQueryError
             If the strategy does not determine a query.
+        WorkloadError
+            If an entry stands for several groups, or has no such query.
+        PrivacyError
+            If the strategy's noise cannot honour the budget.
         """
-        analysis, domain = self.selection.analysis, self.workload.domain
-        first, second = left.expand(domain)[0], right.expand(domain)[0]
-        return analysis.covariance(first, left_query, second, right_query) / self._cost(budget)
+        cost = self._cost(budget)
+        asked = (left, left_query), (right, right_query)
+        return covariance(self.selection.analysis, self.workload.domain, *asked) / cost
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the strategy to a file; see `load`.
@@ -241,10 +248,7 @@ class Strategy:
         if workload.domain != self.workload.domain:
             raise WorkloadError("workload: found another domain than that of the strategy")
         for group in workload:
-            if isinstance(group, ProductGroup):
-                self.selection.analysis.check_support(group)
-            else:
-                self.selection.analysis.variances(group)
+            self.selection.analysis.check_support(group)
 
     def check_budget(self, budget: Budget) -> None:
         """Check that the strategy's noise can honour a budget; no data are needed.
