@@ -31,12 +31,14 @@ def test_other_failures_end_with_1_and_quote_nothing(
 ):
     monkeypatch.delenv("MATRIXDP_DEBUG", raising=False)
     assert ending(ValueError("a secret")) == 1
+    assert ending(type("PanicException", (BaseException,), {})("a secret")) == 1
     assert ending(MemoryError("a secret")) == 1
     assert ending(OSError(28, "No space left on device", "/out")) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "secret" not in printed.err
     assert "ValueError" in printed.err
+    assert "PanicException" in printed.err
     assert "/out: No space left on device" in printed.err
     monkeypatch.setenv("MATRIXDP_DEBUG", "1")
 
@@ -49,7 +51,7 @@ def test_other_failures_end_with_1_and_quote_nothing(
 
 
 def test_interrupts_and_exits_pass():
-    for error in (KeyboardInterrupt(), typer.Abort(), typer.Exit(0)):
+    for error in (KeyboardInterrupt(), SystemExit(3), typer.Abort(), typer.Exit(0)):
 
         @guarded
         def command(error: BaseException = error) -> None:

@@ -1,5 +1,6 @@
 from datetime import date, datetime
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -68,6 +69,19 @@ def test_what_python_writes_is_read(number):
 def test_no_value_raises(value):
     for attribute in (ROOMS, AGE, OPEN):
         encode_value(attribute, value)
+
+
+class Unwilling(float):
+    def __float__(self):
+        raise RuntimeError("a secret")
+
+
+@pytest.mark.parametrize(
+    "value", [Fraction(10**400), Unwilling(), Decimal("1e400"), np.datetime64("2020-01-31")]
+)
+def test_a_value_that_python_cannot_read_is_out_of_domain(value):
+    for attribute in (ROOMS, AGE, OPEN):
+        assert encode_value(attribute, value) is None
 
 
 def test_an_integer_of_too_many_digits_is_out_of_domain():

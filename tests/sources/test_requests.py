@@ -153,6 +153,22 @@ def test_an_engines_error_leaves_nothing_behind():
     assert caught.value.__context__ is None
 
 
+class Panic(BaseException):
+    """As an engine written in Rust raises it."""
+
+
+def test_a_panic_is_held_and_an_interrupt_is_not():
+    def act(error):
+        raise error
+
+    with pytest.raises(SourceError, match=r"could not read the table \(Panic;") as caught:
+        guarded(lambda: act(Panic(SECRET)), "read the table")
+    assert SECRET not in everything(caught.value)
+    for error in (KeyboardInterrupt, SystemExit, GeneratorExit):
+        with pytest.raises(error):
+            guarded(lambda error=error: act(error()), "read the table")
+
+
 @pytest.mark.parametrize("kind", ["lazy", "relation", "database", "narwhals"])
 def test_an_engine_that_fails_on_a_value_does_not_tell_it(kind, tmp_path):
     columns = {"sex": ["male", "male"], "age": ["1", SECRET]}

@@ -52,7 +52,7 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             # Whoever read our output has seen enough; nothing more can be said to them.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
-        except (typer.Exit, typer.Abort, KeyboardInterrupt):
+        except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit):
             raise
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
@@ -61,7 +61,7 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
         except MemoryError:
             _say("out of memory; ask for less, or on a machine with more")
             raise typer.Exit(1) from None
-        except Exception as error:
+        except BaseException as error:
             if os.environ.get(_DEBUG):
                 raise
             _say(

@@ -16,19 +16,23 @@ A value that has no text or number, or whose text or number the attribute does n
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from enum import Enum
 from functools import cached_property
 from typing import final
 
 from matrixdp.domain.canonical import float_of_text
 
-__all__ = ["NUMBERS", "NUMERAL", "WHITESPACE", "Kind", "Listed", "Rule", "Steps", "Whole"]
+__all__ = ["DAYS", "NUMBERS", "NUMERAL", "WHITESPACE", "Kind", "Listed", "Rule", "Steps", "Whole"]
 
 WHITESPACE = " \t\n\r\x0b\x0c"
 """What may stand around a numeral."""
 
 NUMERAL = r"^[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?0{0,4}1?[0-9]{1,2})?$"
 """The numerals that are read as numbers, as a regular expression that every engine reads alike."""
+
+DAYS = (date.min, date.max)
+"""The first and the last day that has a text; engines write those beyond it each in its own way, or not."""
 
 _BOOLEANS = {"true": True, "false": False}
 

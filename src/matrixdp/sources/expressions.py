@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import narwhals as nw
 
-from matrixdp.domain.rules import NUMERAL, WHITESPACE, Kind, Listed, Rule, Whole
+from matrixdp.domain.rules import DAYS, NUMERAL, WHITESPACE, Kind, Listed, Rule, Whole
 
 __all__ = ["code", "frame_kind", "total", "value"]
 
@@ -45,7 +45,7 @@ def value(rule: Rule, column: nw.Expr, kind: Kind) -> nw.Expr:
         if kind is Kind.FLOAT:
             return column.cast(nw.Float64())
         if kind is Kind.DATE:
-            return column.dt.to_string("%Y-%m-%d")
+            return nw.when(column.is_between(*DAYS)).then(column).dt.to_string("%Y-%m-%d")
         return column.cast(nw.String()) if kind is Kind.TEXT else column
     if kind is Kind.TEXT:
         text = column.cast(nw.String()).str.strip_chars(WHITESPACE)

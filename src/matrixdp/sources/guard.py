@@ -41,9 +41,9 @@ def guarded(action: Callable[[], Result], doing: str) -> Result:
     failure: str
     try:
         return action()
-    except MatrixDPError:
+    except (MatrixDPError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except Exception as error:  # noqa: BLE001  engines raise errors of any type
+    except BaseException as error:  # noqa: BLE001  a panic of an engine is no Exception
         failure = type(error).__name__
     # Raised outside the handler, so that the engine's error is not even the context of this one.
     raise SourceError(f"could not {doing} ({failure}; what it says may quote the data and is withheld)")

@@ -7,7 +7,7 @@ whatever the value.
 
 import math
 
-from matrixdp.domain.rules import NUMERAL, WHITESPACE, Kind, Listed, Rule, Whole
+from matrixdp.domain.rules import DAYS, NUMERAL, WHITESPACE, Kind, Listed, Rule, Whole
 
 __all__ = ["code_expression", "column_kind", "identifier", "literal", "value_expression"]
 
@@ -52,6 +52,9 @@ def value_expression(rule: Rule, column: str, kind: Kind) -> str:
     """Return the expression from a raw value, in a quoted column, to its text or number, or NULL."""
     if kind is Kind.FLOAT:
         return f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
+    if kind is Kind.DATE:
+        first, last = (f"DATE '{day.isoformat()}'" for day in DAYS)
+        return f"CASE WHEN {column} BETWEEN {first} AND {last} THEN CAST({column} AS VARCHAR) END"
     if isinstance(rule, Listed):
         return f"CAST({column} AS VARCHAR)"
     if kind is Kind.TEXT:

@@ -16,5 +16,15 @@ all that is needed.
 
 from matrixdp.testing.dense import dense_error, dense_gram, dense_measurement, dense_queries
 from matrixdp.testing.predicates import check_predicates
+from matrixdp.testing.sources import HOSTILE_DOMAIN, HOSTILE_VALUES, check_source
 
-__all__ = ["check_predicates", "dense_error", "dense_gram", "dense_measurement", "dense_queries"]
+__all__ = [
+    "HOSTILE_DOMAIN",
+    "HOSTILE_VALUES",
+    "check_predicates",
+    "check_source",
+    "dense_error",
+    "dense_gram",
+    "dense_measurement",
+    "dense_queries",
+]

@@ -1,0 +1,173 @@
+"""What every source must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from matrixdp.domain import Domain, OutOfDomain, encode_value
+from matrixdp.domain.rules import Kind
+from matrixdp.errors import DomainError, MatrixDPError, SourceError, TooLargeError
+from matrixdp.sources import Source
+from matrixdp.testing.agreement import require
+
+__all__ = ["HOSTILE_DOMAIN", "HOSTILE_VALUES", "check_source"]
+
+arrow: Any = pa
+"""PyArrow, whose own types are incomplete."""
+
+HOSTILE_DOMAIN = Domain(
+    {
+        "category": [
+            "3", "true", "false", "0.5", "-1", "0", "x", " x", "it's", "", "6e-07", "True", "1e16", "3.0",
+            "10000000000000000", "9007199254740993", "9223372036854775807", "-9223372036854775808",
+            "2020-01-31", "0001-01-01", "9999-12-31", "nan", "inf", "NULL", "None", "é", "e\u0301", "٣",
+        ],
+        "whole": {"min": -1, "max": 4},
+        "large whole": {"min": 2**53 - 3, "max": 2**53 - 1},
+        "code": 3,
+        "open bins": {"edges": [-1, 0, 0.5, 3]},
+        'closed "bins"': {"min": 0, "max": 4, "bins": 2},
+        "odd bins": {"edges": [-1e30, 0.1, 0.2, 0.3, 3.0000000000000004, 1e30]},
+    }
+)  # fmt: skip
+"""Attributes of every kind, whose values lie where encoders go wrong."""
+
+HOSTILE_VALUES: dict[Kind, tuple[object, ...]] = {
+    Kind.TEXT: (
+        None, "3", " 3", "3.0", "+3", "3e0", "30E-1", "3.", ".5", "0.5", "-1", "-0", "4", "4.0000", "true",
+        "True", "TRUE", "x", "X", " x", "x ", "it's", "", " ", "abc", "nan", "NaN", "inf", "-inf", "infinity",
+        "0x1", "1_0", "1 0", "1,0", "٣", "\u00a03", "3\n", "\t3\r", "3\x0b", "3\x0c", "1e400", "1e-400",
+        "1e99", "1e199", "1e200", "1e-199", "1" * 41, "9" * 40, "9" * 5000, "+", "-", ".", "e1", "1e", "--1",
+        "+-1", "NULL", "null", "None", "1e05", "1e00000005", "0.1", "0.30000000000000004", "6e-07",
+        "3.00000000000000044", "9007199254740991", "9007199254740993", "10000000000000000", "1d", "1f",
+        "0b1", "½", "²", "x\x00", "2020-01-31", "0.0", "-0.0", "é", "e\u0301", "\ufeff3", "\u200b3",
+    ),
+    Kind.INTEGER: (
+        None, *range(-2, 6), 10**16, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 1 - 2**63, -(2**63),
+    ),
+    Kind.FLOAT: (
+        None, float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 0.5, 3.0, 4.0, -1.0, 1e16, 2e16, 1e300,
+        -1e300, 6e-7, 5e-324, 0.1, 0.2, 0.1 + 0.2, 3.0000000000000004, 2.0**53 - 1, 2.0**53,
+        2.0**63, -(2.0**63),
+    ),
+    Kind.BOOLEAN: (None, True, False),
+    Kind.DATE: (None, date(2020, 1, 31), date.min, date.max, date(1969, 12, 31)),
+}  # fmt: skip
+"""Values of every kind that encoders read differently unless they follow one rule."""
+
+_TYPES = {
+    Kind.TEXT: arrow.string(),
+    Kind.INTEGER: arrow.int64(),
+    Kind.FLOAT: arrow.float64(),
+    Kind.BOOLEAN: arrow.bool_(),
+    Kind.DATE: arrow.date32(),
+}
+_SECRET = "Waldemar-4711"  # noqa: S105
+_DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
+
+
+def check_source(
+    open_table: Callable[[Any], Source], kinds: Collection[Kind] = tuple(HOSTILE_VALUES)
+) -> None:
+    """Check that an engine reads, counts and refuses as every engine does.
+
+    Parameters
+    ----------
+    open_table : callable
+        Takes a `pyarrow.Table`, makes the engine's own table of it, and returns the source of that.
+    kinds : collection of Kind
+        What columns of the engine can hold; files of text hold nothing else.
+
+    Raises
+    ------
+    AssertionError
+        Names the value that is read wrongly, or what else is broken.
+
+    Examples
+    --------
+    >>> from matrixdp.sources import open_source
+    >>> check_source(open_source)
+    """
+    for kind in kinds:
+        values = HOSTILE_VALUES[kind]
+        for name in HOSTILE_DOMAIN.names:
+            if kind is not Kind.DATE or name == "category":
+                _check_codes(open_table, kind, name, values)
+    _check_counts(open_table)
+    _check_refusals(open_table)
+
+
+def _check_codes(
+    open_table: Callable[[Any], Source], kind: Kind, name: str, values: Sequence[object]
+) -> None:
+    """Check the code of each value: a second column tells the records apart."""
+    attribute = HOSTILE_DOMAIN[name]
+    domain = Domain({"record": len(values), name: attribute})
+    records = [str(i) for i in range(len(values))] if kind is Kind.TEXT else list(range(len(values)))
+    source = open_table(arrow.table({"record": records, name: arrow.array(values, type=_TYPES[kind])}))
+    ((_, counts),) = source.marginals(domain, [("record", name)], OutOfDomain())
+    expected = [encode_value(attribute, value) for value in values]
+    for value, row, code in zip(values, counts, expected, strict=True):
+        read = [int(found) for found in np.flatnonzero(row)]
+        require(
+            read == ([] if code is None else [code]) and row.sum() == len(read),
+            f"{name}: the {kind.value} {value!r} has the code {code}, and is read as {read}",
+        )
+
+
+def _check_counts(open_table: Callable[[Any], Source]) -> None:
+    """Check marginals in any order of axes, empty ones, and what becomes of values out of domain."""
+    columns = {"note": ["x"] * 5, "age": list("1120x"), "sex": ["male", "male", "f", None, "female"]}
+    table = arrow.table(columns)
+    source = open_table(table)
+    for rule, cells in (
+        (OutOfDomain(), [(1, 1)] * 2),
+        (OutOfDomain({"sex": 0}), [(1, 1), (1, 1), (0, 2), (0, 0)]),
+        (OutOfDomain({"sex": 0, "age": 3}), [(1, 1), (1, 1), (0, 2), (0, 0), (0, 3)]),
+    ):
+        expected = np.zeros((2, 4), dtype=np.int64)
+        for cell in cells:
+            expected[cell] += 1
+        marginals = {
+            (): expected.sum(),
+            ("age",): expected.sum(0),
+            ("sex", "age"): expected,
+            ("age", "sex"): expected.T,
+        }
+        for _ in range(2):
+            found = dict(source.marginals(_DOMAIN, list(marginals), rule))
+            require(set(found) == set(marginals), "a marginal is missing, or one too many")
+            for subset, counts in found.items():
+                right = counts.dtype == np.int64 and np.array_equal(counts, marginals[subset])
+                require(right, f"the marginal on {subset} is {counts!r}; expected {marginals[subset]!r}")
+        require(not list(source.marginals(_DOMAIN, [], rule)), "marginals that nobody asked for")
+    ((_, none),) = open_table(table.slice(0, 0)).marginals(_DOMAIN, [("sex",)], OutOfDomain())
+    require(none.tolist() == [0, 0], "an empty table has every cell of the domain, each with no record")
+
+
+def _check_refusals(open_table: Callable[[Any], Source]) -> None:
+    """Check that what is impossible is said by the call itself, and that it tells nothing of the records."""
+    table = arrow.table({"sex": ["male", _SECRET], "age": ["1", _SECRET]})
+    other = table.rename_columns(["sex", "aeg"])
+    wide = Domain({"sex": 2**30, "age": 3})
+    rule = OutOfDomain()
+    for what, failure, given, domain, subset, wanted in (
+        ("a missing column", SourceError, other, _DOMAIN, (), rule),
+        ("an unknown attribute", DomainError, table, _DOMAIN, ("aeg",), rule),
+        ("an attribute twice", DomainError, table, _DOMAIN, ("age", "age"), rule),
+        ("a code that there is not", DomainError, table, _DOMAIN, (), OutOfDomain({"sex": 2})),
+        ("a marginal that is too large", TooLargeError, table, wide, ("sex", "age"), rule),
+    ):
+        try:
+            open_table(given).marginals(domain, [subset], wanted)
+        except MatrixDPError as error:
+            found = type(error).__name__
+            require(isinstance(error, failure), f"{what}: a {found}; expected {failure.__name__}")
+            require(_SECRET not in str(error), f"{what}: the message quotes the table")
+        else:
+            raise AssertionError(f"{what} is not refused by the call")
