@@ -67,6 +67,19 @@ def test_an_array_comes_back(saved: Path):
     np.testing.assert_array_equal(read(saved, (2, 3)), np.arange(6.0).reshape(2, 3))
 
 
+def test_numpy_reads_archives_without_pickle(saved: Path):
+    with np.load(saved, allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["arrays/0"], np.arange(6.0).reshape(2, 3))
+
+
+@pytest.mark.parametrize(("version", "says"), [(2, "newer matrixdp"), (4, "make it anew")])
+def test_other_versions_are_refused(tmp_path: Path, version: int, says: str):
+    with ArchiveWriter(tmp_path / "x.mdp") as archive:
+        archive.close({"format": KIND, "format_version": 3})
+    with pytest.raises(StorageError, match=f"version 3; this matrixdp reads version {version}: .*{says}"):
+        ArchiveReader(tmp_path / "x.mdp", KIND, version)
+
+
 def test_every_changed_byte_of_an_array_is_found(saved: Path):
     """The checksum of the zip file's own is made right, so that ours alone can tell."""
     with zipfile.ZipFile(saved) as archive:

@@ -138,7 +138,7 @@ def test_shared_matrices_are_saved_once(tmp_path: Path):
     domain = Domain({f"a{i}": {"min": 0, "max": 7} for i in range(6)})
     selection = select(Workload(domain, kway([1, 2, 3], "prefix")))
     save_selection(tmp_path / "s.mdp", selection)
-    with ArchiveReader(tmp_path / "s.mdp", STRATEGY_FORMAT, 2) as archive:
+    with ArchiveReader(tmp_path / "s.mdp", STRATEGY_FORMAT, 3) as archive:
         assert len(archive.header["plan"]["parts"]) == 1 + 6 + 15 + 20
         assert len(archive.header["plan"]["matrices"]) < 10
         assert len(set(archive.header["plan"]["vectors"]["weights"].values())) == 1
@@ -240,7 +240,8 @@ def wrong_weights(header, members):
     ("change", "says"),
     [
         (set_in("format", "something"), "something else"),
-        (set_in("format_version", 3), "newer"),
+        (set_in("format_version", 4), "newer"),
+        (set_in("format_version", 2), "make it anew"),
         (set_in("format_version", "1"), "not a number"),
         (drop("plan"), "missing"),
         (drop("certificate", "loss"), "missing"),

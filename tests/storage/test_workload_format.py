@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from matrixdp.domain import Domain
+from matrixdp.errors import StorageError
 from matrixdp.papers import families
 from matrixdp.queries import Workload, cells, dense, disjunction, kway, product
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
@@ -61,3 +62,24 @@ def test_numbers_are_kept_out_of_the_header(tmp_path: Path) -> None:
     text = json.dumps(header)
     assert text.count("$array") >= 7
     assert "0.333" not in text
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"dense": "secret.npy", "attributes": ["sex"]},
+        {"marginals": [["sex"]], "weights": "secret.npy"},
+        {"product": {"sex": {"matrix": "secret.npy"}}},
+        {"product": {"sex": ["total", {"permuted": {"matrix": "secret.npy"}, "order": [1, 0]}]}},
+        {"kway": 1, "attributes": ["sex"], "predicates": {"categorical": {"matrix": "secret.npy"}}},
+        {"any": {"sex": {"matrix": "secret.npy"}, "dense": "identity"}},
+    ],
+)
+def test_a_saved_workload_cannot_name_files(entry: dict[str, object], tmp_path: Path, monkeypatch) -> None:
+    np.save(tmp_path / "secret.npy", np.eye(2))
+    monkeypatch.chdir(tmp_path)
+    with ArchiveWriter("w.mdp") as archive:
+        header = write_workload(Workload(DOMAIN, kway(1, "total")), archive) | {"entries": [entry]}
+        archive.close({"format": "workload", "format_version": 1, "workload": header})
+    with ArchiveReader("w.mdp", "workload", 1) as archive, pytest.raises(StorageError, match="names a file"):
+        read_workload(archive.header["workload"], archive)

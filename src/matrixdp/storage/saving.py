@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 STRATEGY_FORMAT = "matrixdp strategy"
 MEASUREMENT_FORMAT = "matrixdp measurement"
-_VERSION = 2
+_VERSION = 3
 _POWERS = 1000
 
 

@@ -81,6 +81,8 @@ def _with_arrays(entry: Any, archive: ArchiveReader) -> Any:
     def read(value: Any) -> Any:
         if isinstance(value, Mapping) and set(value) == {_REFERENCE}:
             return archive.array(value[_REFERENCE])
+        if isinstance(value, str):
+            raise archive.damaged("its workload names a file in the place of an array")
         return value
 
     return _each_array(entry, read) if isinstance(entry, Mapping) else entry
