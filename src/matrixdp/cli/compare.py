@@ -28,46 +28,52 @@ class Noises(StrEnum):
     both = "both"
 
 
+Mechanisms = Annotated[
+    str | None,
+    typer.Option(
+        "--mechanisms", metavar="A,B,...", help="Only these, separated by commas.", show_default="all"
+    ),
+]
+NoisesOption = Annotated[
+    Noises,
+    typer.Option(
+        "--noise",
+        help="auto: Laplace for pure differential privacy (epsilon alone), both for epsilon with delta, "
+        "Gaussian for rho and mu.",
+    ),
+]
+TimeLimit = Annotated[
+    float, typer.Option("--time-limit", min=1.0, metavar="SECONDS", help="For each mechanism.")
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option("--picture", metavar="FILE", help="Draw the errors: PNG, SVG or PDF by its ending."),
+]
+PublicTable = Annotated[
+    Path | None,
+    typer.Option(
+        "--public-table",
+        metavar="FILE",
+        help="Simulate mechanisms whose error depends on the data (dawa) on this table. Its EXACT "
+        "ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
+        show_default=False,
+    ),
+]
+Simulations = Annotated[
+    int,
+    typer.Option("--simulations", min=2, max=100_000, metavar="N", help="How often, with --public-table."),
+]
+
+
 @guarded
 def compare(
     spec: Spec,
-    mechanisms: Annotated[
-        str | None,
-        typer.Option(
-            "--mechanisms", metavar="A,B,...", help="Only these, separated by commas.", show_default="all"
-        ),
-    ] = None,
-    noise: Annotated[
-        Noises,
-        typer.Option(
-            "--noise",
-            help="auto: Laplace for pure differential privacy (epsilon alone), both for epsilon with delta, "
-            "Gaussian for rho and mu.",
-        ),
-    ] = Noises.auto,
-    time_limit: Annotated[
-        float, typer.Option("--time-limit", min=1.0, metavar="SECONDS", help="For each mechanism.")
-    ] = 120.0,
-    picture: Annotated[
-        Path | None,
-        typer.Option("--picture", metavar="FILE", help="Draw the errors: PNG, SVG or PDF by its ending."),
-    ] = None,
-    public_table: Annotated[
-        Path | None,
-        typer.Option(
-            "--public-table",
-            metavar="FILE",
-            help="Simulate mechanisms whose error depends on the data (dawa) on this table. Its EXACT "
-            "ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
-            show_default=False,
-        ),
-    ] = None,
-    simulations: Annotated[
-        int,
-        typer.Option(
-            "--simulations", min=2, max=100_000, metavar="N", help="How often, with --public-table."
-        ),
-    ] = 20,
+    mechanisms: Mechanisms = None,
+    noise: NoisesOption = Noises.auto,
+    time_limit: TimeLimit = 120.0,
+    picture: Picture = None,
+    public_table: PublicTable = None,
+    simulations: Simulations = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare the expected error of mechanisms on a workload, without touching the data.
@@ -80,22 +86,17 @@ def compare(
     from matrixdp.cli.inputs import specification_with_budget
     from matrixdp.cli.progress import Reporter
     from matrixdp.errors import SpecificationError
+    from matrixdp.sources import open_source
 
     written, budget = specification_with_budget(spec)
     names = _mechanisms(mechanisms)
     if picture is not None:
         _check_picture(picture)
     if public_table is not None:
-        from matrixdp.sources import open_source
-
         open_source(str(public_table))
+    kinds = _noises(noise, budget)
     with Reporter() as reporter:
-
-        def report(done: int, total: int, name: str) -> None:
-            reporter.stage(f"{name}, {done + 1} of {total}", done / total)
-
-        kinds = _noises(noise, budget)
-        rows = compare_mechanisms(spec, names, kinds, time_limit, report, public_table, simulations)
+        rows = compare_mechanisms(spec, names, kinds, time_limit, reporter.stage, public_table, simulations)
     if picture is not None:
         from matrixdp.cli.pictures import draw_comparison
 

@@ -21,30 +21,12 @@ _FIGURES = ("rmse", "weighted_rmse", "max_stddev", "lower_bound_rmse", "seconds"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one mechanism with one kind of noise.
+    """What came of one mechanism with one kind of noise; figures are None where it does not apply.
 
-    Attributes
-    ----------
-    mechanism, noise : str
-    rmse, weighted_rmse, max_stddev : float or None
-        In records at the specification's budget; None where it does not apply.
-    lower_bound_rmse : float or None
-        The weighted RMSE below which it is proved that no strategy with this noise comes: the largest bound
-        that any mechanism proved for it.
-    ratio_to_best, ratio_to_lower_bound : float or None
-        Of the weighted RMSE, to the least of all rows whose error is promised, and to the largest lower bound
-        for the same noise; the bounds say nothing about errors that depend on the table.
-    seconds, peak_memory_mb : float or None
-        Of selection (or of all simulations), in a process of its own, the start of Python included in memory
-        but not in time.
-    note : str
-        Why it does not apply; empty where it does, but for a simulation, which it describes.
-    data_dependent : bool
-        Whether the error depends on the table, so that it was simulated on a public one.
-    simulations : int or None
-        How many runs the figures come from.
-    rmse_standard_error : float or None
-        Monte Carlo standard error of ``rmse``.
+    Errors are in records at the specification's budget. ``lower_bound_rmse`` is the weighted RMSE below which
+    it is proved that no strategy with this noise comes; ``ratio_to_best`` is to the least weighted RMSE of
+    the rows whose error is promised; seconds and memory are those of a process of its own, the start of
+    Python included in memory but not in time; ``note`` says why it does not apply, or what was simulated.
     """
 
     mechanism: str
@@ -83,32 +65,19 @@ def compare_mechanisms(
     mechanisms: Sequence[str],
     noises: Sequence[str],
     time_limit: float,
-    report: Callable[[int, int, str], None] | None = None,
-    public_table: Path | None = None,
-    simulations: int = 20,
+    report: Callable[[str, float | None], None],
+    public_table: Path | None,
+    simulations: int,
 ) -> list[Outcome]:
     """Select with every mechanism and noise, and return what came of each, best first.
 
-    Parameters
-    ----------
-    spec : Path
-        The specification, with a budget.
-    mechanisms : sequence of str
-    noises : sequence of str
-    time_limit : float
-        Seconds for each selection.
-    report : callable, optional
-        Called with how many are done, of how many, and which is next.
-    public_table : Path, optional
-        What mechanisms whose error depends on the table are simulated on. Its exact answers are computed.
-    simulations : int
-        How often.
+    Of a public table, on which mechanisms whose error depends on the table are simulated, exact answers are
+    computed.
     """
     found = []
     pairs = [(mechanism, noise) for noise in noises for mechanism in mechanisms]
     for number, (mechanism, noise) in enumerate(pairs):
-        if report is not None:
-            report(number, len(pairs), f"{mechanism} ({noise})")
+        report(f"{mechanism} ({noise}), {number + 1} of {len(pairs)}", number / len(pairs))
         listed = MECHANISMS[mechanism] if mechanism != "auto" else None
         if isinstance(listed, DataDependent):
             found.append(_simulated(spec, listed, noise, time_limit, public_table, simulations))
@@ -164,10 +133,6 @@ def _reason(text: str, status: int) -> str:
 def ratios(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return outcomes with their ratios, sorted by error; what does not apply comes last.
 
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-
     Examples
     --------
     >>> worse = Outcome("a", "gaussian", weighted_rmse=3.0)
@@ -175,21 +140,17 @@ def ratios(outcomes: Sequence[Outcome]) -> list[Outcome]:
     >>> [(row.mechanism, row.ratio_to_best) for row in rows]
     [('b', 1.0), ('a', 1.5)]
     """
-    known = [
-        row.weighted_rmse for row in outcomes if row.weighted_rmse is not None and not row.data_dependent
-    ]
-    known = known or [row.weighted_rmse for row in outcomes if row.weighted_rmse is not None]
+    # those whose error is promised come before those that were simulated
+    known = [(row.data_dependent, row.weighted_rmse) for row in outcomes if row.weighted_rmse is not None]
     bounds: dict[str, float] = {}
     for row in outcomes:
-        if row.lower_bound_rmse is not None:
-            bounds[row.noise] = max(bounds.get(row.noise, 0.0), row.lower_bound_rmse)
+        bounds[row.noise] = max(bounds.get(row.noise, 0.0), row.lower_bound_rmse or 0.0)
     completed = []
     for row in outcomes:
-        figures = asdict(row)
-        if row.weighted_rmse is not None:
-            figures["ratio_to_best"] = row.weighted_rmse / min(known)
-            if bounds.get(row.noise, 0.0) > 0.0 and not row.data_dependent:
-                figures["lower_bound_rmse"] = bounds[row.noise]
-                figures["ratio_to_lower_bound"] = row.weighted_rmse / bounds[row.noise]
-        completed.append(Outcome(**figures))
+        error, bound = row.weighted_rmse, bounds[row.noise]
+        if error is not None:
+            row = replace(row, ratio_to_best=error / min(known)[1])
+            if bound > 0.0 and not row.data_dependent:
+                row = replace(row, lower_bound_rmse=bound, ratio_to_lower_bound=error / bound)
+        completed.append(row)
     return sorted(completed, key=lambda row: (row.weighted_rmse is None, row.weighted_rmse or 0.0))
