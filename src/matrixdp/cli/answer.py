@@ -17,25 +17,30 @@ __all__ = ["answer"]
 _SHOWN = 50
 
 
+_Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
+]
+_Query = Annotated[
+    str,
+    typer.Argument(
+        metavar="QUERY",
+        show_default=False,
+        help="A workload entry as YAML, inline or in a file: 'product: {age: {ranges: [[0, 17]]}}'.",
+    ),
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with every answer.")]
+_Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, with every answer.")]
+_All = Annotated[bool, typer.Option("--all", help="Show every answer, however many.")]
+
+
 @guarded
 def answer(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
-    ],
-    query: Annotated[
-        str,
-        typer.Argument(
-            metavar="QUERY",
-            show_default=False,
-            help="A workload entry as YAML, inline or in a file: 'product: {age: {ranges: [[0, 17]]}}'.",
-        ),
-    ],
+    folder: _Folder,
+    query: _Query,
     confidence: Confidence = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object, with every answer.")
-    ] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with every answer.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Show every answer, however many.")] = False,
+    as_json: _Json = False,
+    as_csv: _Csv = False,
+    every: _All = False,
 ) -> None:
     """Answer a new query from a release, without the data.
 
@@ -99,12 +104,8 @@ def _print_csv(answers: Any, private: bool) -> None:
 
     if not private:
         typer.echo(NOT_PRIVATE, err=True)
-    plain = pa.schema(
-        [
-            (field.name, pa.utf8() if pa.types.is_dictionary(field.type) else field.type)
-            for field in answers.schema
-        ]
-    )
+    texts = {field.name: pa.utf8() for field in answers.schema if pa.types.is_dictionary(field.type)}
+    plain = pa.schema([(field.name, texts.get(field.name, field.type)) for field in answers.schema])
     sink = pa.BufferOutputStream()
     pacsv.write_csv(answers.cast(plain), sink)
     typer.echo(sink.getvalue().to_pybytes().decode(), nl=False)

@@ -24,11 +24,6 @@ _DEBUG = "MATRIXDP_DEBUG"
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
     """Return a command that ends with status 2 on wrong input and 1 on any other failure.
 
-    Parameters
-    ----------
-    command : callable
-        The command.
-
     Examples
     --------
     >>> @guarded
@@ -43,35 +38,30 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        status = 1
         try:
             return command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit):
+            raise
         except MatrixDPError as error:
-            _say(str(error))
-            raise typer.Exit(2) from None
+            status, says = 2, str(error)
         except BrokenPipeError:
             # Whoever read our output has seen enough; nothing more can be said to them.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(1) from None
-        except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit):
-            raise
+            raise typer.Exit(status) from None
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
-            _say(f"{where}{error.strerror or type(error).__name__}")
-            raise typer.Exit(1) from None
+            says = f"{where}{error.strerror or type(error).__name__}"
         except MemoryError:
-            _say("out of memory; ask for less, or on a machine with more")
-            raise typer.Exit(1) from None
+            says = "out of memory; ask for less, or on a machine with more"
         except BaseException as error:
             if os.environ.get(_DEBUG):
                 raise
-            _say(
+            says = (
                 f"unexpected {type(error).__name__} (what it says may quote the data and is withheld; set "
                 f"{_DEBUG}=1 to see it)"
             )
-            raise typer.Exit(1) from None
+        typer.echo(f"Error: {says}", err=True)
+        raise typer.Exit(status)
 
     return run
-
-
-def _say(text: str) -> None:
-    typer.echo(f"Error: {text}", err=True)

@@ -45,12 +45,7 @@ class Reporter:
         with self._lock:
             if self._closed:
                 return
-            columns = (
-                SpinnerColumn(),
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TimeElapsedColumn(),
-            )
+            columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
             self._shown = Progress(*columns, console=console, transient=True)
             self._task = self._shown.add_task(self._label, total=None)
             self._shown.start()

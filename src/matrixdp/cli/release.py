@@ -35,48 +35,54 @@ _SHOWN = 8
 _SMALL = 100_000
 
 
+_Out = Annotated[
+    Path,
+    typer.Option("--out", metavar="DIR", show_default=False, help="Where the release goes: a new folder."),
+]
+_Data = Annotated[
+    str | None,
+    typer.Option("--data", help="The table, in place of the specification's: CSV, Parquet or DuckDB."),
+]
+_Table = Annotated[
+    str | None, typer.Option("--table", help="The table of a DuckDB database given by --data.")
+]
+_Saved = Annotated[
+    Path | None,
+    typer.Option("--strategy", metavar="STRATEGY", help="Measure a strategy that `select --save` wrote."),
+]
+_Csv = Annotated[bool, typer.Option("--csv", help="Write the answers as CSV too.")]
+_MaxAnswers = Annotated[
+    int, typer.Option("--max-answers", min=0, help="Above so many queries write the measurement alone.")
+]
+_Force = Annotated[bool, typer.Option("--force", help="Replace an earlier release in that folder.")]
+_Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed-not-private",
+        min=0,
+        metavar="N",
+        help="Draw the noise from a seed, to repeat a demonstration. THE RESULT IS NOT PRIVATE.",
+    ),
+]
+
+
 @guarded
 def release(
     spec: Spec,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="DIR", show_default=False, help="Where the release goes: a new folder."
-        ),
-    ],
-    data: Annotated[
-        str | None,
-        typer.Option("--data", help="The table, in place of the specification's: CSV, Parquet or DuckDB."),
-    ] = None,
-    table: Annotated[
-        str | None, typer.Option("--table", help="The table of a DuckDB database given by --data.")
-    ] = None,
-    strategy: Annotated[
-        Path | None,
-        typer.Option("--strategy", metavar="STRATEGY", help="Measure a strategy that `select --save` wrote."),
-    ] = None,
+    out: _Out,
+    data: _Data = None,
+    table: _Table = None,
+    strategy: _Saved = None,
     mechanism: MechanismOption = "auto",
     noise: NoiseOption = Noise.auto,
     objective: ObjectiveOption = Objective.sum,
     sub_solver: SubSolverOption = None,
     option: OptionOption = None,
     confidence: Confidence = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Write the answers as CSV too.")] = False,
-    max_answers: Annotated[
-        int, typer.Option("--max-answers", min=0, help="Above so many queries write the measurement alone.")
-    ] = _MAX_ANSWERS,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier release in that folder.")
-    ] = False,
-    seed_not_private: Annotated[
-        int | None,
-        typer.Option(
-            "--seed-not-private",
-            min=0,
-            metavar="N",
-            help="Draw the noise from a seed, to repeat a demonstration. THE RESULT IS NOT PRIVATE.",
-        ),
-    ] = None,
+    csv: _Csv = False,
+    max_answers: _MaxAnswers = _MAX_ANSWERS,
+    force: _Force = False,
+    seed_not_private: _Seed = None,
 ) -> None:
     """Measure a table once and write the answer to every query.
 
@@ -155,37 +161,35 @@ def _strategy(
 
 
 def _show(result: Release, out: Path, seconds: float, max_answers: int) -> None:
+    import pyarrow as pa
+    from rich.text import Text
+
     from matrixdp.cli.figures import peak_memory_mb
-    from matrixdp.cli.tables import NOT_PRIVATE, console, figure, print_answers, print_facts, print_paragraph
+    from matrixdp.cli.tables import NOT_PRIVATE, console, figure, print_answers, print_facts
     from matrixdp.release.columns import AnswerColumns
 
     screen = console()
     if not result.private:
-        print_paragraph(screen, NOT_PRIVATE, "")
+        screen.print(f"{NOT_PRIVATE}\n", style="bold")
     queries = result.workload.queries
     small = [group for group in result.workload if group.queries <= _SMALL]
     few = small[:: -(-len(small) // _SHOWN)] if small else []
     if few and queries <= max_answers:
-        import pyarrow as pa
-
         # one answer of each of some groups, so that more than one kind is seen
         columns = AnswerColumns(result.domain, few)
         batches = [batch.slice(batch.num_rows // 2, 1) for batch in result.batches(few, columns)]
-        print_answers(
-            screen, pa.Table.from_batches(batches, schema=columns.schema), result.confidence, _SHOWN
-        )
+        shown = pa.Table.from_batches(batches, schema=columns.schema)
+        print_answers(screen, shown, result.confidence, _SHOWN)
         screen.print(f"A few of {queries:,} answers.")
-    print_paragraph(screen, "Privacy", result.statement.text)
-    files = sorted(path.name for path in out.iterdir())
-    print_facts(
-        screen,
-        [
-            ("folder", str(out)),
-            ("files", ", ".join(files)),
-            ("more answers", f"matrixdp answer {out} QUERY, free of further budget"),
-            ("time, memory", f"{figure(seconds)} s, {figure(peak_memory_mb())} MB"),
-        ],
-    )
+    screen.print("Privacy", style="bold")
+    screen.print(Text(result.statement.text))
+    facts = {
+        "folder": str(out),
+        "files": ", ".join(sorted(path.name for path in out.iterdir())),
+        "more answers": f"matrixdp answer {out} QUERY, free of further budget",
+        "time, memory": f"{figure(seconds)} s, {figure(peak_memory_mb())} MB",
+    }
+    print_facts(screen, facts.items())
     if queries > max_answers:
         screen.print(
             f"{queries:,} answers are more than --max-answers {max_answers:,}, so only the measurement was "

@@ -12,15 +12,7 @@ from rich.text import Text
 
 from matrixdp.cli.figures import Row
 
-__all__ = [
-    "NOT_PRIVATE",
-    "console",
-    "figure",
-    "print_answers",
-    "print_errors",
-    "print_facts",
-    "print_paragraph",
-]
+__all__ = ["NOT_PRIVATE", "console", "figure", "print_answers", "print_errors", "print_facts"]
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
 _FIGURES = ("estimate", "stddev", "lower", "upper")
@@ -33,11 +25,6 @@ def console() -> Console:
 
 def figure(value: float | None) -> str:
     """Return a figure with four significant digits.
-
-    Parameters
-    ----------
-    value : float or None
-        The figure.
 
     Examples
     --------
@@ -52,15 +39,7 @@ def figure(value: float | None) -> str:
 
 
 def print_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values in two columns.
-
-    Parameters
-    ----------
-    screen : Console
-        Where to.
-    facts : iterable of pairs of str
-        Names and values.
-    """
+    """Print names and values in two columns."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -70,82 +49,36 @@ def print_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:
 
 
 def print_errors(screen: Console, rows: Sequence[Row]) -> None:
-    """Print a table of errors.
-
-    Parameters
-    ----------
-    screen : Console
-        Where to.
-    rows : sequence of Row
-        The lines.
-    """
+    """Print a table of errors."""
     several = any(row.groups != 1 for row in rows)
+    aimed = any(row.target is not None for row in rows)
     table = Table(header_style="bold")
     table.add_column("asked" if several else "group", overflow="fold")
-    if several:
-        table.add_column("groups", justify="right")
-    table.add_column("queries", justify="right")
-    table.add_column("RMSE", justify="right")
-    table.add_column("largest stddev", justify="right")
-    aimed = any(row.target is not None for row in rows)
-    if aimed:
-        table.add_column("target", justify="right")
+    counts = ["groups", "queries"] if several else ["queries"]
+    for name in (*counts, "RMSE", "largest stddev", *(["target"] if aimed else [])):
+        table.add_column(name, justify="right")
     for row in rows:
         groups = [f"{row.groups:,}"] if several else []
-        target = ["-" if row.target is None else figure(row.target)] if aimed else []
+        target = [figure(row.target)] if aimed else []
         errors = [figure(row.rmse), figure(row.max_stddev)]
         table.add_row(Text(row.name), *groups, f"{row.queries:,}", *errors, *target)
     screen.print(table)
 
 
 def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
-    """Print the first rows of a table of answers, and say how many there are.
-
-    Parameters
-    ----------
-    screen : Console
-        Where to.
-    answers : pyarrow.Table
-        From a release.
-    confidence : float
-        Of the intervals.
-    limit : int
-        The most rows to print.
-    """
+    """Print the first rows of a table of answers, and say how many there are."""
     shown: Any = answers.slice(0, limit)
     texts = [name for name in answers.schema.names if name not in (*_FIGURES, "group")]
     table = Table(header_style="bold")
-    table.add_column("group", overflow="fold")
-    table.add_column("records with", overflow="fold")
-    table.add_column("estimate", justify="right", no_wrap=True)
-    table.add_column("stddev", justify="right", no_wrap=True)
-    table.add_column(f"{100 * confidence:g} % interval", justify="right", no_wrap=True)
+    for name in ("group", "records with"):
+        table.add_column(name, overflow="fold")
+    for name in ("estimate", "stddev", f"{100 * confidence:g} % interval"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in shown.to_pylist():
         asked = ((row[name] if name == "query" else f"{name} {row[name]}") for name in texts if row[name])
-        interval = f"{row['lower']:,.1f} to {row['upper']:,.1f}"
-        table.add_row(
-            Text(row["group"]),
-            Text(", ".join(asked) or "(all)"),
-            f"{row['estimate']:,.1f}",
-            figure(row["stddev"]),
-            interval,
-        )
+        estimate, low, high = (f"{row[name]:,.1f}" for name in ("estimate", "lower", "upper"))
+        words = Text(row["group"]), Text(", ".join(asked) or "(all)")
+        table.add_row(*words, estimate, figure(row["stddev"]), f"{low} to {high}")
     screen.print(table)
     if shown.num_rows < answers.num_rows:
         screen.print(Text(f"{shown.num_rows:,} of {answers.num_rows:,} answers shown."))
-
-
-def print_paragraph(screen: Console, title: str, text: str, style: str = "") -> None:
-    """Print a titled paragraph.
-
-    Parameters
-    ----------
-    screen : Console
-        Where to.
-    title, text : str
-        What to print.
-    style : str
-        How the text looks.
-    """
-    screen.print(Text(title, style="bold"))
-    screen.print(Text(text, style=style))

@@ -24,22 +24,6 @@ LARGEST_INTEGER = 2**53 - 1
 def canonical_text(value: object) -> str:
     """Return the text by which a category is compared with data.
 
-    Parameters
-    ----------
-    value : object
-        A string, boolean, integer or float.
-
-    Returns
-    -------
-    str
-        The string as it stands; ``true`` or ``false``; decimal digits for integers and integral floats;
-        Python's shortest form for other floats.
-
-    Raises
-    ------
-    DomainError
-        For None, NaN, infinities and values of other types.
-
     Examples
     --------
     >>> [canonical_text(value) for value in ("a", True, 3, 3.0, 0.5)]
@@ -87,19 +71,7 @@ def number_text(number: float) -> str:
 
 
 def whole_number(value: object, what: str) -> int:
-    """Return a public value as an int.
-
-    Parameters
-    ----------
-    value : object
-        The value.
-    what : str
-        What it is, for the message.
-
-    Raises
-    ------
-    DomainError
-        If it is not an integer between -(2^53 - 1) and 2^53 - 1; booleans are not integers here.
+    """Return a public value that is an integer within +-(2^53 - 1) as an int; booleans are not integers here.
 
     Examples
     --------
@@ -117,19 +89,7 @@ def whole_number(value: object, what: str) -> int:
 
 
 def finite_number(value: object, what: str) -> float:
-    """Return a public value as a finite float.
-
-    Parameters
-    ----------
-    value : object
-        The value.
-    what : str
-        What it is, for the message.
-
-    Raises
-    ------
-    DomainError
-        If it is not a finite number; booleans are not numbers here.
+    """Return a public value that is a finite number as a float; booleans are not numbers here.
 
     Examples
     --------
@@ -148,11 +108,6 @@ def finite_number(value: object, what: str) -> float:
 
 def describe_value(value: object) -> str:
     """Return a short text of a value that a user wrote, as a specification would write it.
-
-    Parameters
-    ----------
-    value : object
-        The value.
 
     Examples
     --------

@@ -89,12 +89,6 @@ class OutOfDomain:
         return dict(self.codes).get(name)
 
     def check(self, domain: Domain) -> None:
-        """Check that the rule fits a domain.
-
-        Raises
-        ------
-        DomainError
-            If the domain has no such attribute, or the attribute no such code.
-        """
+        """Check that the rule fits a domain."""
         for name, code in self.codes:
             domain[name].label(code)

@@ -27,24 +27,12 @@ def encode(
     encoders: Domain,
     columns: Sequence[str] | None = None,
 ) -> duckdb.DuckDBPyRelation:
-    """Return the codes of the records that are in the domain, as a relation that is not yet computed.
+    """Return the codes of the records in the domain as a relation that is not yet computed.
 
-    Parameters
-    ----------
-    relation : DuckDBPyRelation
-        The raw table.
-    request : Request
-        The marginals that are asked for.
-    encoders : Domain
-        The attributes that say how each column is read, in the order of the domain: its own ones, or `Coded`
-        for columns that hold codes already.
-    columns : sequence of str, optional
-        The table's names of the relation's columns, where those differ.
-
-    Returns
-    -------
-    DuckDBPyRelation
-        One column ``c0``, ``c1``, ... an attribute that is in some subset, in the order of the domain.
+    It has one column ``c0``, ``c1``, ... an attribute that is in some subset, in the order of the domain.
+    The encoders are the attributes that say how each column is read: the domain's own ones, or `Coded` for
+    columns that hold codes already. The columns are the table's names of those of the relation, where these
+    differ.
     """
     names = list(relation.columns if columns is None else columns)
     request.check_columns(names)
@@ -71,22 +59,7 @@ def count(
     read: Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation],
     reading: str = "read the table",
 ) -> Iterator[Marginal]:
-    """Count the marginals of a request in a database of our own.
-
-    Parameters
-    ----------
-    request : Request
-        The marginals that are asked for.
-    read : callable
-        Returns, in the database that it is given, the relation of codes that `encode` describes.
-    reading : str
-        What that does, for its errors.
-
-    Yields
-    ------
-    tuple of (tuple of str, numpy.ndarray)
-        Each subset with its counts.
-    """
+    """Count the marginals of a request in a database of our own, where `read` makes what `encode` returns."""
     # In memory; it may spill to the temporary folder, and downloads nothing.
     connection = duckdb.connect(
         config={"temp_directory": tempfile.gettempdir(), "autoinstall_known_extensions": False}

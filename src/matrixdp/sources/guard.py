@@ -18,18 +18,6 @@ Result = TypeVar("Result")
 def guarded(action: Callable[[], Result], doing: str) -> Result:
     """Return what an action returns, or raise an error that says nothing about the data.
 
-    Parameters
-    ----------
-    action : callable
-        What is done.
-    doing : str
-        The end of "could not ...".
-
-    Raises
-    ------
-    SourceError
-        If the action fails in any way; errors of this package pass through.
-
     Examples
     --------
     >>> try:

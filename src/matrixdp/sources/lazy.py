@@ -93,21 +93,6 @@ def unions(
 ) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
     """Gather marginals into fewer, larger ones.
 
-    Parameters
-    ----------
-    domain : Domain
-        The domain.
-    subsets : sequence of tuple of str
-        The marginals.
-    cells : int
-        The most cells of a larger one, unless it is a single marginal that has more.
-
-    Returns
-    -------
-    list of (tuple of str, list of tuple of str)
-        The attributes of each larger one, and the marginals that are summed from it; every one of `subsets`
-        is in one of the lists.
-
     Examples
     --------
     >>> unions(Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("c",), ("b", "a"), ()], 12)

@@ -31,28 +31,7 @@ _BATCH = 2**16
 
 
 def read_texts(files: Sequence[str], wanted: Sequence[str]) -> tuple[list[list[str]], Any]:
-    """Return the headers of CSV files and their records as a stream.
-
-    Parameters
-    ----------
-    files : sequence of str
-        The files; those that end in ``.gz`` are unpacked.
-    wanted : sequence of str
-        The columns to read, which also tell the delimiter of each file.
-
-    Returns
-    -------
-    headers : list of list of str
-        The names of the columns of each file.
-    records : pyarrow.RecordBatchReader
-        The wanted columns as texts, named ``a0``, ``a1``, ...; a column that a file lacks is null. Records
-        are read with the stream, which can be done once.
-
-    Raises
-    ------
-    SourceError
-        If a file is empty.
-    """
+    """Return the headers of CSV files and their records as a stream."""
     found = [_header(file, wanted) for file in files]
     schema = arrow.schema([(f"a{index}", arrow.large_string()) for index in range(len(wanted))])
     batches = (
