@@ -117,8 +117,8 @@ class WalkedRaises:
         setattr(builtins, MARK, self.walked.add)
 
     def _whole(self) -> bool:
-        option = self.config.option
-        narrowed = option.keyword or option.markexpr or option.deselect or option.lf or option.collectonly
+        names = ("keyword", "markexpr", "deselect", "lf", "collectonly")
+        narrowed = any(getattr(self.config.option, name, None) for name in names)
         return self.config.args_source is pytest.Config.ArgsSource.TESTPATHS and not narrowed
 
     @pytest.hookimpl(optionalhook=True)

@@ -1,0 +1,61 @@
+"""Run the faults of named.toml, each in a copy of the tree: ``python tests/mutations/named.py [PART OF A NAME]``."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+COPIED = ("src", "tests", "docs", "examples", "README.md", "pyproject.toml")
+
+
+def mutants() -> list[dict[str, str | list[str]]]:
+    """Return the table."""
+    return tomllib.loads((HERE / "named.toml").read_text())["mutant"]
+
+
+def copy_of_the_tree(folder: str) -> Path:
+    """Copy what the tests need."""
+    for name in COPIED:
+        source, target = ROOT / name, Path(folder) / name
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, target)
+    return Path(folder)
+
+
+def survives(mutant: dict[str, str | list[str]]) -> bool:
+    """Return whether the tests of a mutant pass all the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copy_of_the_tree(folder)
+        path = tree / "src" / "matrixdp" / mutant["file"]
+        text = path.read_text()
+        if text.count(mutant["old"]) != 1:
+            raise SystemExit(f"{mutant['name']}: {mutant['file']} has its text {text.count(mutant['old'])} times")
+        path.write_text(text.replace(mutant["old"], mutant["new"]))
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant["tests"]]
+        environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
+        if done.returncode not in (0, 1):
+            raise SystemExit(f"{mutant['name']}: its tests did not run\n{done.stdout}{done.stderr}")
+        return done.returncode == 0
+
+
+def main(wanted: list[str]) -> int:
+    """Say of each mutant whether it was killed; return how many survived."""
+    survivors = 0
+    for mutant in mutants():
+        if all(part in mutant["name"] for part in wanted):
+            alive = survives(mutant)
+            survivors += alive
+            print("SURVIVED" if alive else "killed  ", mutant["name"], flush=True)
+    return survivors
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
