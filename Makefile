@@ -2,11 +2,12 @@
 # make test: lint, types, the whole test suite.
 # make check: lint, types, and the tests that are not slow.
 # make versions: the tests of `check` with the lowest and the newest versions, on each Python from 3.11 on.
+# make mutants, make mutation: whether tests find named faults, and a sample of small changes.
 # make lock: constraints.txt anew, with today's newest versions.
 # All need nothing but Python 3.11 or newer (name another one by PYTHON=...).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types pytest versions lock benchmarks clean
+.PHONY: help demo test check lint types pytest versions mutants mutation lock benchmarks clean
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
@@ -19,7 +20,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CONSTRAINTS ?= --constraint constraints.txt
 
 help:
-	@sed -n '1,6s/^# //p' Makefile
+	@sed -n '1,7s/^# //p' Makefile
 
 $(BIN)/python:
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; fi
@@ -58,6 +59,14 @@ check: lint types
 
 versions:
 	.ci/versions
+
+# Does a test find each named fault? And how many of a sample of small changes?
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python tests/mutations/named.py
+
+mutation: $(VENV)/.installed-dev
+	$(PIP) install --quiet --group mutation
+	nice $(BIN)/python tests/mutations/sample.py
 
 # What pip would choose today, as names and versions only.
 lock: $(VENV)/.installed-dev

@@ -1,4 +1,4 @@
-"""Run the faults of named.toml, each in a copy of the tree: ``python tests/mutations/named.py [PART OF A NAME]``."""
+"""Run the faults of named.toml, each in a copy of the tree, or those whose names hold the words given."""
 
 import os
 import shutil
@@ -35,8 +35,9 @@ def survives(mutant: dict[str, str | list[str]]) -> bool:
         tree = copy_of_the_tree(folder)
         path = tree / "src" / "matrixdp" / mutant["file"]
         text = path.read_text()
-        if text.count(mutant["old"]) != 1:
-            raise SystemExit(f"{mutant['name']}: {mutant['file']} has its text {text.count(mutant['old'])} times")
+        occurs = text.count(mutant["old"])
+        if occurs != 1:
+            raise SystemExit(f"{mutant['name']}: {mutant['file']} has its text {occurs} times")
         path.write_text(text.replace(mutant["old"], mutant["new"]))
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant["tests"]]
         environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
