@@ -30,18 +30,10 @@ if TYPE_CHECKING:
         UnsupportedQueryError,
         WorkloadError,
     )
+    from matrixdp.language import cells, dense, disjunction, kway, marginals, pairwise, product
     from matrixdp.papers import families
     from matrixdp.privacy import Budget
-    from matrixdp.queries import (
-        Workload,
-        cells,
-        dense,
-        disjunction,
-        kway,
-        marginals,
-        pairwise,
-        product,
-    )
+    from matrixdp.queries import Workload
     from matrixdp.release import Release, load_release, save_release
     from matrixdp.specification import Specification, load_specification
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
@@ -101,16 +93,8 @@ _ROOMS = {
     "privacy": ("Budget",),
     "release": ("Release", "load_release", "save_release"),
     "specification": ("Specification", "load_specification"),
-    "queries": (
-        "Workload",
-        "cells",
-        "dense",
-        "disjunction",
-        "kway",
-        "marginals",
-        "pairwise",
-        "product",
-    ),
+    "language": ("cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
+    "queries": ("Workload",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Self, final
+from typing import Self, TypeVar, final
 
 __all__ = [
     "DomainError",
@@ -42,12 +42,14 @@ __all__ = [
     "WorkloadError",
     "did_you_mean",
     "format_place",
+    "placed",
     "within",
 ]
 
 Path = tuple[str | int, ...]
 """Keys of mappings and positions in lists, from the outside in."""
 
+E = TypeVar("E", bound="MatrixDPError")
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 
 
@@ -204,6 +206,18 @@ class StorageError(MatrixDPError):
     """A saved strategy or release that cannot be written or read back."""
 
 
+def placed(error: E, *steps: str | int) -> E:
+    """Return an error as it is told from outside, where what it is about stands under these steps.
+
+    What is wrong with a file has the file as its place.
+    """
+    if isinstance(error, StorageError):
+        return error
+    if error.problem is None:
+        return type(error)(f"{format_place(steps)}: {error}")
+    return type(error)(error.problem.within(*steps))
+
+
 @contextmanager
 def within(*steps: str | int) -> Iterator[None]:
     """Let errors raised inside tell their place as seen from outside.
@@ -224,6 +238,4 @@ def within(*steps: str | int) -> Iterator[None]:
     try:
         yield
     except MatrixDPError as error:
-        if error.problem is None:
-            raise type(error)(f"{format_place(steps)}: {error}") from None
-        raise type(error)(error.problem.within(*steps)) from None
+        raise placed(error, *steps) from None

@@ -7,7 +7,8 @@ from matrixdp.cli.progress import Reporter
 from matrixdp.cli.tables import figure
 from matrixdp.domain import Domain
 from matrixdp.errors import PrivacyError, TooLargeError
-from matrixdp.queries import Workload, kway, marginals, pairwise, product
+from matrixdp.language import kway, marginals, pairwise, product
+from matrixdp.queries import Workload
 
 
 def ending(error: BaseException) -> int:

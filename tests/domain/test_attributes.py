@@ -82,7 +82,7 @@ def test_ranges_of_values(spec, low, high, codes):
     [
         ({"min": 18, "max": 90}, 18, 91, "18 to 90; found 91"),
         ({"min": 18, "max": 90}, 20, 19, "must not end before it starts"),
-        ({"min": 18, "max": 90}, 20.5, 30, "must be an integer"),
+        ({"min": 18, "max": 90}, 20.5, 30, "a: found 20.5; expected an integer"),
         (["a", "b"], "b", "a", "in the listed order"),
         (["female", "male"], "femal", "male", "did you mean 'female'"),
         ({"edges": [0, 10, 25]}, 0, 12, "near it: 10 and 25"),
@@ -99,36 +99,39 @@ def test_ranges_that_are_not_in_the_domain(spec, low, high, message):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ([], "no categories"),
-        (["x", "y", "x"], "'x' twice"),
-        ([3, "3"], "'3' twice"),
-        ([None], "must be a string"),
-        ([math.nan], "finite"),
-        (["a\0"], "null character"),
+        ([], "a: found an empty list; expected at least 1 category"),
+        (["x", "y", "x"], r"a\[2\]: found 'x' a second time; expected each category once"),
+        ([3, "3"], r"a\[1\]: found '3' a second time"),
+        ([None], r"a\[0\]: found nothing \(null\); expected text, a finite number, true or false"),
+        ([math.nan], r"a\[0\]: found nan; expected text, a finite number"),
+        (["a\0"], r"a\[0\]: found a null character"),
         ({"a", "b"}, "not a set"),
-        ("female", "found 'female'"),
-        (None, "a list of categories"),
-        (True, "a list of categories"),
-        (0, "at least 1"),
-        (-4, "at least 1"),
-        (2.5, "integer"),
-        (object(), "found object"),
-        ({"min": 0}, "with min"),
-        ({}, "with nothing"),
-        ({"min": 5, "max": 3}, "below its minimum"),
-        ({"min": 0.5, "max": 3}, "must be an integer"),
-        ({"min": True, "max": 3}, "must be an integer"),
-        ({"min": 0, "max": 2**53}, "2\\^53"),
-        ({"min": 0, "max": 1, "bins": 0}, "at least 1 bin"),
-        ({"min": 1, "max": 1, "bins": 2}, "above the minimum"),
-        ({"min": 0, "max": math.inf, "bins": 2}, "finite"),
+        ("female", "a: found 'female'; expected a list of categories, {min, max}"),
+        (None, "a: found nothing .*; expected a list of categories"),
+        (True, "a: found true; expected a list of categories"),
+        (0, "a: found 0; expected an integer of at least 1"),
+        (-4, "a: found -4; expected an integer of at least 1"),
+        (2.5, "a: found 2.5; expected an integer"),
+        (object(), "a: found a value of type object"),
+        ({"min": 0}, "a.max: found nothing; expected a value"),
+        ({}, "a: found an empty mapping"),
+        ({"mim": 0, "max": 3}, "a.mim: found the unknown key 'mim'; .*did you mean 'min'"),
+        ({"edges": [0, 1], "min": 0}, "a.min: found the unknown key 'min'; expected one of edges, closed"),
+        ({"low": 0, 3: 1}, "a: found a mapping with the keys low, 3"),
+        ({"min": 5, "max": 3}, "a.max: found 3; expected a number of at least 5, the min"),
+        ({"min": 0.5, "max": 3}, "a.min: found 0.5; expected an integer"),
+        ({"min": True, "max": 3}, "a.min: found true; expected an integer"),
+        ({"min": 0, "max": 2**53}, "a.max: found .*2\\^53"),
+        ({"min": 0, "max": 1, "bins": 0}, "a.bins: found 0; expected an integer of at least 1"),
+        ({"min": 1, "max": 1, "bins": 2}, "a.max: found 1; expected a number above 1, the min"),
+        ({"min": 0, "max": math.inf, "bins": 2}, "a.max: found inf; expected a finite number"),
         ({"min": 1, "max": 1 + 2**-52, "bins": 9}, "overlap"),
-        ({"edges": [0]}, "two edges"),
-        ({"edges": [0, 2, 1]}, "found 1 after 2"),
-        ({"edges": [0, 1, 1]}, "found 1 after 1"),
-        ({"edges": [0, math.nan]}, "finite"),
-        ({"edges": 7}, "list of numbers"),
-        ({"edges": [0, 1], "closed": "yes"}, "true or false"),
+        ({"edges": [0]}, r"a.edges: found \[0\]; expected at least 2 edges"),
+        ({"edges": [0, 2, 1]}, r"a.edges\[2\]: found 1; expected a number above 2"),
+        ({"edges": [0, 1, 1]}, r"a.edges\[2\]: found 1; expected a number above 1"),
+        ({"edges": [0, math.nan]}, r"a.edges\[1\]: found nan; expected a finite number"),
+        ({"edges": 7}, "a.edges: found 7; expected a list of numbers"),
+        ({"edges": [0, 1], "closed": "yes"}, "a.closed: found 'yes'; expected true or false"),
         (range(0), "non-empty range"),
         (range(0, 10, 2), "step 1"),
     ],
@@ -149,6 +152,17 @@ def test_an_attribute_passes_through_under_its_own_name():
     assert attribute_from_spec("age", age) is age
     with pytest.raises(DomainError, match="named 'age'"):
         attribute_from_spec("sex", age)
+
+
+def test_attributes_check_what_they_are_made_of():
+    for make, message in (
+        (lambda: Categorical("a", "xy"), "a: found 'xy'; expected a list of categories"),
+        (lambda: Integers("a", 3, 0), "a.max: found 0"),
+        (lambda: Bins("a", (0.0,)), "a.edges: found .*at least 2 edges"),
+        (lambda: Bins("a", (0.0, 1.0), "yes"), "a.closed: found 'yes'"),
+    ):
+        with pytest.raises(DomainError, match=message):
+            make()
 
 
 def test_numpy_values_are_numbers():

@@ -81,7 +81,7 @@ def test_out_of_domain_rules():
         ({"income": {"other": 5}}, "no bin edge"),
         ({"income": {"other": 1e4}}, "last edge"),
         ({"sex": "keep"}, "found 'keep'"),
-        ({"sex": {"others": "male"}}, "other: value"),
+        ({"sex": {"others": "male"}}, "did you mean 'other'"),
         ({"sex": ["male"]}, "other: value"),
     ],
 )

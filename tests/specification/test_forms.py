@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from matrixdp.errors import SpecificationError
+from matrixdp.language.entry import ENTRIES
 from matrixdp.queries import Permuted, Stacked, Workload
 from matrixdp.specification import json_schema, load_specification
 
@@ -125,15 +126,20 @@ def test_wrong_forms_name_the_place(name: str) -> None:
     assert expected in str(caught.value).partition("; expected ")[2]
 
 
-def test_the_schema_knows_the_new_forms() -> None:
+def test_the_schema_knows_every_form() -> None:
     definitions = json_schema()["$defs"]
-    assert {"AnyModel", "CellsModel"} <= set(definitions)
-    for model in ("AnyModel", "CellsModel", "DenseModel"):
-        assert "by" in definitions[model]["properties"]
-    forms = definitions["ProductModel"]["properties"]["product"]["additionalProperties"]["anyOf"]
-    keys = {key for form in forms for key in form.get("properties", {})}
+    assert {form.__name__ for form in ENTRIES.values()} <= set(definitions)
+    for form in ("DisjunctionEntry", "CellsEntry", "DenseEntry"):
+        assert "by" in definitions[form]["properties"]
+    sets = definitions["ProductEntry"]["properties"]["product"]["additionalProperties"]
+    assert sets == {"$ref": "#/$defs/PredicateSets"}
+    one, several = definitions["PredicateSets"]["anyOf"]
+    assert several == {"type": "array", "minItems": 1, "items": one}
+    assert one == {"$ref": "#/$defs/PredicateSet"}
+    names, *mappings = definitions["PredicateSet"]["anyOf"]
+    assert names == {"enum": ["identity", "total", "prefix", "suffix", "range", "circular"]}
+    keys = {key for form in mappings for key in definitions[form["$ref"].split("/")[-1]]["properties"]}
     assert keys == {"width", "ranges", "sets", "matrix", "permuted", "seed", "order"}
-    assert any(form.get("type") == "array" for form in forms)
 
 
 # The Census workload. Queries by table, as the paper's table of SF1 products gives them.

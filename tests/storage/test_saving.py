@@ -10,10 +10,11 @@ import pytest
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import StorageError
+from matrixdp.language import dense, kway, marginals, pairwise, product
 from matrixdp.measure import Measurement, measure
 from matrixdp.plan import Direct
 from matrixdp.privacy import Budget
-from matrixdp.queries import Workload, dense, kway, marginals, pairwise, product
+from matrixdp.queries import Workload
 from matrixdp.selection import Selection, select
 from matrixdp.sources import open_source
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter

@@ -8,8 +8,9 @@ import pytest
 
 from matrixdp.domain import Domain
 from matrixdp.errors import StorageError
+from matrixdp.language import cells, dense, disjunction, kway, product
 from matrixdp.papers import families
-from matrixdp.queries import Workload, cells, dense, disjunction, kway, product
+from matrixdp.queries import Workload
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 from matrixdp.storage.workload_format import read_workload, write_workload
 

@@ -120,8 +120,8 @@ def compare(
 
 
 def _mechanisms(given: str | None) -> list[str]:
-    from matrixdp.domain.suggestions import unknown_name
     from matrixdp.errors import SpecificationError
+    from matrixdp.forms import unknown_name
     from matrixdp.selection.table import MECHANISMS
 
     if given is None:

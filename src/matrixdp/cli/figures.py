@@ -111,13 +111,10 @@ def by_entry(workload: Workload, rows: list[Row]) -> list[Row]:
         One for each of its groups.
     """
     joined: list[Row] = []
-    position = 0
-    for number, entry in enumerate(workload.entries):
-        count = len(entry.expand(workload.domain))
+    for number, (entry, places) in enumerate(zip(workload.entries, workload.places, strict=True)):
         pieces: dict[int, list[Row]] = {}
-        for row in rows[position : position + count]:
+        for row in rows[places.start : places.stop]:
             pieces.setdefault(len(row.attributes), []).append(row)
-        position += count
         for ways, members in pieces.items():
             queries = sum(row.queries for row in members)
             total = math.fsum(row.rmse**2 * row.queries for row in members)

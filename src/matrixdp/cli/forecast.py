@@ -75,7 +75,7 @@ def measured_marginals(workload: Workload) -> set[tuple[str, ...]]:
 
     Examples
     --------
-    >>> from matrixdp.queries import marginals
+    >>> from matrixdp.language import marginals
     >>> workload = Workload(Domain({"sex": 2, "age": 100}), marginals([["sex", "age"]]))
     >>> sorted(measured_marginals(workload))
     [(), ('age',), ('sex',), ('sex', 'age')]
@@ -114,7 +114,7 @@ def forecast(
 
     Examples
     --------
-    >>> from matrixdp.queries import marginals
+    >>> from matrixdp.language import marginals
     >>> plan = forecast(Workload(Domain({"sex": 2, "age": 100}), marginals([1, 2])), 50_000_000)
     >>> plan.queries, plan.marginals, plan.counted_cells, plan.largest_marginal
     (302, 4, 303, 200)

@@ -15,8 +15,8 @@ from typing import ClassVar, Self, final
 from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.canonical import canonical_text, finite_number, number_text, whole_number
 from matrixdp.domain.rules import NUMBERS, Kind, Listed, Steps, Whole
-from matrixdp.domain.suggestions import closest
-from matrixdp.errors import DomainError
+from matrixdp.errors import DomainError, within
+from matrixdp.forms import closest, describe_value
 
 __all__ = ["Attribute", "Bins", "Categorical", "Coded", "Integers"]
 
@@ -53,18 +53,19 @@ class Categorical(Attribute):
     def __post_init__(self) -> None:
         self._check_name()
         if isinstance(self.categories, str):
-            raise DomainError(f"attribute {self.name!r} needs a list of categories; found one string")
-        categories = tuple(canonical_text(category) for category in self.categories)
-        if not categories:
-            raise DomainError(f"attribute {self.name!r} has no categories; list at least one")
-        seen: set[str] = set()
-        for category in categories:
-            if category in seen:
-                raise DomainError(f"attribute {self.name!r} names the category {category!r} twice")
-            if "\x00" in category:
-                raise DomainError(f"attribute {self.name!r} has a category that holds a null character")
-            seen.add(category)
-        self._set(categories=categories, size=len(categories))
+            raise DomainError.at((self.name,), describe_value(self.categories), "a list of categories")
+        seen: dict[str, None] = {}
+        for position, category in enumerate(self.categories):
+            with within(self.name, position):
+                text = canonical_text(category)
+                if text in seen:
+                    raise DomainError.at((), f"{text!r} a second time", "each category once")
+                if "\x00" in text:
+                    raise DomainError.at((), "a null character", "text without one")
+            seen[text] = None
+        if not seen:
+            raise DomainError.at((self.name,), "an empty list", "at least 1 category")
+        self._set(categories=tuple(seen), size=len(seen))
 
     @cached_property
     def _rules(self) -> Mapping[Kind, Listed]:
@@ -122,7 +123,7 @@ class _Whole(Attribute):
     def code_of(self, value: object) -> int:
         """Return the code of an integer."""
         first, last = self._whole.first, self._whole.last
-        number = whole_number(value, f"a value of attribute {self.name!r}")
+        number = whole_number(value, (self.name,))
         if not first <= number <= last:
             raise DomainError(f"attribute {self.name!r} has the values {first} to {last}; found {number}")
         return number - first
@@ -169,12 +170,11 @@ class Integers(_Whole):
 
     def __post_init__(self) -> None:
         self._check_name()
-        minimum = whole_number(self.minimum, f"the minimum of attribute {self.name!r}")
-        maximum = whole_number(self.maximum, f"the maximum of attribute {self.name!r}")
+        minimum = whole_number(self.minimum, (self.name, "min"))
+        maximum = whole_number(self.maximum, (self.name, "max"))
         if maximum < minimum:
-            raise DomainError(
-                f"attribute {self.name!r} has the maximum {maximum}, below its minimum {minimum}"
-            )
+            expected = f"a number of at least {minimum}, the min"
+            raise DomainError.at((self.name, "max"), str(maximum), expected)
         self._set(minimum=minimum, maximum=maximum, size=maximum - minimum + 1)
         self._set(_whole=Whole(minimum, maximum))
 
@@ -212,9 +212,9 @@ class Coded(_Whole):
 
     def __post_init__(self) -> None:
         self._check_name()
-        size = whole_number(self.size, f"the size of attribute {self.name!r}")
+        size = whole_number(self.size, (self.name,))
         if size < 1:
-            raise DomainError(f"the size of attribute {self.name!r} must be at least 1; found {size}")
+            raise DomainError.at((self.name,), str(size), "an integer of at least 1")
         self._set(size=size, _whole=Whole(0, size - 1))
 
     def to_spec(self) -> int:
@@ -259,17 +259,16 @@ class Bins(Attribute):
 
     def __post_init__(self) -> None:
         self._check_name()
-        edges = tuple(finite_number(edge, f"an edge of attribute {self.name!r}") for edge in self.edges)
+        name = self.name
+        edges = tuple(finite_number(edge, (name, "edges", place)) for place, edge in enumerate(self.edges))
         if len(edges) < 2:
-            raise DomainError(f"attribute {self.name!r} needs at least two edges; found {len(edges)}")
-        for before, after in pairwise(edges):
+            raise DomainError.at((name, "edges"), describe_value(list(edges)), "at least 2 edges")
+        for place, (before, after) in enumerate(pairwise(edges)):
             if not before < after:
-                raise DomainError(
-                    f"the edges of attribute {self.name!r} must increase, else its bins overlap; "
-                    f"found {number_text(after)} after {number_text(before)}"
-                )
+                expected = f"a number above {number_text(before)}, the edge before it; bins must not overlap"
+                raise DomainError.at((name, "edges", place + 1), number_text(after), expected)
         if not isinstance(self.closed, bool):
-            raise DomainError(f"`closed` of attribute {self.name!r} must be true or false")
+            raise DomainError.at((name, "closed"), describe_value(self.closed), "true or false")
         self._set(edges=edges, size=len(edges) - 1, _steps=Steps(edges, self.closed))
 
     def rule(self, kind: Kind) -> Steps | None:
@@ -295,16 +294,13 @@ class Bins(Attribute):
             If the maximum is not above the minimum, or there is no bin, or the bins are too narrow to tell
             their edges apart.
         """
-        low = finite_number(minimum, f"the minimum of attribute {name!r}")
-        high = finite_number(maximum, f"the maximum of attribute {name!r}")
-        count = whole_number(bins, f"the number of bins of attribute {name!r}")
+        low, high = finite_number(minimum, (name, "min")), finite_number(maximum, (name, "max"))
+        count = whole_number(bins, (name, "bins"))
         if count < 1:
-            raise DomainError(f"attribute {name!r} must have at least 1 bin; found {count}")
+            raise DomainError.at((name, "bins"), str(count), "an integer of at least 1")
         if not low < high:
-            raise DomainError(
-                f"attribute {name!r} has bins from {number_text(low)} to {number_text(high)}; "
-                "the maximum must be above the minimum"
-            )
+            expected = f"a number above {number_text(low)}, the min"
+            raise DomainError.at((name, "max"), number_text(high), expected)
         # Exact steps: an edge that is an integer comes out as that integer. The decimal text of an
         # end is what was meant, so that steps of 0.1 from 0 land on 0.3 and not beside it.
         start, stop = Fraction(repr(low)), Fraction(repr(high))
@@ -355,10 +351,10 @@ class Bins(Attribute):
         return {"edges": [_plain(edge) for edge in self.edges], "closed": True}
 
     def _text(self, value: object) -> str:
-        return number_text(finite_number(value, f"an edge of attribute {self.name!r}"))
+        return number_text(finite_number(value, (self.name,)))
 
     def _edge(self, value: object) -> int:
-        number = finite_number(value, f"an edge of attribute {self.name!r}")
+        number = finite_number(value, (self.name,))
         position = bisect_left(self.edges, number)
         if position <= self.size and self.edges[position] == number:
             return position

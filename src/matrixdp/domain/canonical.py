@@ -2,20 +2,13 @@
 
 import math
 import numbers
-from collections.abc import Mapping
 
 import numpy as np
 
-from matrixdp.errors import DomainError
+from matrixdp.errors import DomainError, Path
+from matrixdp.forms import describe_value
 
-__all__ = [
-    "canonical_text",
-    "describe_value",
-    "finite_number",
-    "float_of_text",
-    "number_text",
-    "whole_number",
-]
+__all__ = ["canonical_text", "finite_number", "float_of_text", "number_text", "whole_number"]
 
 LARGEST_INTEGER = 2**53 - 1
 """Integers up to here are told apart by floating point, so that every engine reads them alike."""
@@ -39,8 +32,7 @@ def canonical_text(value: object) -> str:
         number = float(value)
         if math.isfinite(number):
             return str(int(number)) if number == math.floor(number) else repr(number)
-        raise DomainError("a category must be finite; found NaN or an infinity")
-    raise DomainError(f"a category must be a string, a boolean or a number, not {type(value).__name__}")
+    raise DomainError.at((), describe_value(value), "text, a finite number, true or false")
 
 
 def float_of_text(text: str) -> float | None:
@@ -70,12 +62,12 @@ def number_text(number: float) -> str:
     return str(int(number)) if number == math.floor(number) and abs(number) < 1e16 else repr(number)
 
 
-def whole_number(value: object, what: str) -> int:
+def whole_number(value: object, path: Path) -> int:
     """Return a public value that is an integer within +-(2^53 - 1) as an int; booleans are not integers here.
 
     Examples
     --------
-    >>> whole_number(40.0, "the size")
+    >>> whole_number(40.0, ("age",))
     40
     """
     whole: int | None = None
@@ -85,15 +77,15 @@ def whole_number(value: object, what: str) -> int:
         whole = int(float(value))
     if whole is not None and abs(whole) <= LARGEST_INTEGER:
         return whole
-    raise DomainError(f"{what} must be an integer between -(2^53 - 1) and 2^53 - 1; found {value!r}")
+    raise DomainError.at(path, describe_value(value), "an integer between -(2^53 - 1) and 2^53 - 1")
 
 
-def finite_number(value: object, what: str) -> float:
+def finite_number(value: object, path: Path) -> float:
     """Return a public value that is a finite number as a float; booleans are not numbers here.
 
     Examples
     --------
-    >>> finite_number(3, "an edge")
+    >>> finite_number(3, ("age", "min"))
     3.0
     """
     if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
@@ -103,32 +95,4 @@ def finite_number(value: object, what: str) -> float:
             number = math.inf
         if math.isfinite(number):
             return number + 0.0  # the negative zero becomes the positive one
-    raise DomainError(f"{what} must be a finite number; found {value!r}")
-
-
-def describe_value(value: object) -> str:
-    """Return a short text of a value that a user wrote, as a specification would write it.
-
-    Examples
-    --------
-    >>> [describe_value(value) for value in (None, True, 0.5, "age", [0, 200], {"min": 0})]
-    ['nothing (null)', 'true', '0.5', "'age'", '[0, 200]', 'a mapping with the keys min']
-    """
-    if value is None:
-        return "nothing (null)"
-    if isinstance(value, bool | np.bool_):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return repr(value) if len(value) <= 60 else f"{value[:60]!r}..."
-    if isinstance(value, int | float | np.integer | np.floating):
-        text = format(value)
-        return text if len(text) <= 40 else f"{text[:40]}..."
-    if isinstance(value, Mapping):
-        keys = ", ".join(str(key) for key in list(value)[:8])
-        return f"a mapping with the keys {keys}" if value else "an empty mapping"
-    if isinstance(value, list | tuple):
-        if not value:
-            return "an empty list"
-        short = len(value) <= 4 and not any(isinstance(item, list | tuple | Mapping) for item in value)
-        return f"[{', '.join(map(describe_value, value))}]" if short else f"a list of {len(value)}"
-    return f"a value of type {type(value).__name__}"
+    raise DomainError.at(path, describe_value(value), "a finite number")

@@ -8,8 +8,8 @@ from typing import Self, final
 
 from matrixdp.domain.attributes import Attribute
 from matrixdp.domain.parsing import attribute_from_spec
-from matrixdp.domain.suggestions import closest
 from matrixdp.errors import DomainError
+from matrixdp.forms import closest
 
 __all__ = ["Domain"]
 

@@ -5,9 +5,22 @@ from dataclasses import dataclass
 from typing import Self, final
 
 from matrixdp.domain.domain import Domain
-from matrixdp.errors import DomainError
+from matrixdp.errors import DomainError, within
+from matrixdp.forms import Record, Schema, describe_value, key, record, scalar, unknown_name
 
 __all__ = ["OutOfDomain"]
+
+
+_EXPECTED = "drop, or {other: value}"
+
+
+@final
+@record
+class OtherForm(Record):
+    """The value in whose place values out of domain are counted."""
+
+    error = DomainError
+    other: object = key(scalar("text, a number, true or false"))
 
 
 @final
@@ -62,21 +75,32 @@ class OutOfDomain:
         DomainError
             If it is neither, or names an attribute or a value that the domain does not have.
         """
-        forms = "'drop', or a mapping of attributes to 'drop' or {other: value}"
         if spec is None or spec == "drop":
             return cls()
         if not isinstance(spec, Mapping):
-            raise DomainError(f"out_of_domain must be {forms}; found {spec!r}")
+            raise DomainError.at((), describe_value(spec), f"drop, or for each attribute {_EXPECTED}")
         codes: dict[str, int] = {}
         for name, rule in spec.items():
-            attribute = domain[name]
-            if isinstance(rule, Mapping) and set(rule) == {"other"}:
-                codes[name] = attribute.code_of(rule["other"])
-            elif rule != "drop":
-                raise DomainError(
-                    f"out_of_domain of {name!r} must be 'drop' or {{other: value}}; found {rule!r}"
-                )
+            if name not in domain:
+                raise DomainError(unknown_name((name,), name, "an attribute of the domain", domain.names))
+            if rule == "drop":
+                continue
+            if not isinstance(rule, Mapping):
+                raise DomainError.at((name,), describe_value(rule), _EXPECTED)
+            with within(name):
+                value = OtherForm.read(rule).other
+            try:
+                codes[name] = domain[name].code_of(value)
+            except DomainError as error:
+                expected = f"a value of {name!r} ({error})"
+                raise DomainError.at((name, "other"), describe_value(value), expected) from None
         return cls(codes)
+
+    @staticmethod
+    def schema(definitions: Schema) -> Schema:
+        """Return the JSON Schema of what `from_spec` reads."""
+        rule = {"anyOf": [{"const": "drop"}, OtherForm.schema(definitions)]}
+        return {"anyOf": [{"const": "drop"}, {"type": "object", "additionalProperties": rule}]}
 
     def to_spec(self, domain: Domain) -> object:
         """Return what a specification says about the rule; the inverse of `from_spec`."""

@@ -1,13 +1,93 @@
 """Attributes from what a specification or a few lines of Python say about them."""
 
+from __future__ import annotations
+
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import final
 
 from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Integers
-from matrixdp.errors import DomainError
+from matrixdp.domain.canonical import finite_number, whole_number
+from matrixdp.errors import DomainError, within
+from matrixdp.forms import (
+    Accepted,
+    ListOf,
+    Record,
+    Schema,
+    describe_value,
+    flag,
+    key,
+    nearest,
+    record,
+    scalar,
+)
 
-__all__ = ["attribute_from_spec"]
+__all__ = ["attribute_from_spec", "attribute_schema"]
 
-FORMS = "a list of categories, {min, max}, {min, max, bins}, {edges: [...]}, or a number of codes"
+EXPECTED = "a list of categories, {min, max}, {min, max, bins}, {edges: [...]} or a size"
+_INTEGER = Accepted("an integer", lambda written: whole_number(written, ()), {"type": "integer"})
+_COUNT = Accepted("an integer", lambda written: whole_number(written, ()), {"type": "integer", "minimum": 1})
+_NUMBER = Accepted("a number", lambda written: finite_number(written, ()), {"type": "number"})
+
+
+class _AttributeForm(Record):
+    """An attribute that is written as a mapping."""
+
+    error = DomainError
+
+    @abstractmethod
+    def named(self, name: str) -> Attribute:
+        """Return the attribute of a name."""
+
+
+@final
+@record
+class EdgesForm(_AttributeForm):
+    """Half-open bins between edges."""
+
+    edges: tuple[float, ...] = key(ListOf(_NUMBER, "a list of numbers", least=2, count="at least 2 edges"))
+    closed: bool = key(flag(), default=False)
+
+    def named(self, name: str) -> Bins:
+        """Return the bins."""
+        return Bins(name, self.edges, self.closed)
+
+
+@final
+@record
+class EqualBinsForm(_AttributeForm):
+    """Equal half-open bins, the last one closed."""
+
+    min: float = key(_NUMBER)
+    max: float = key(_NUMBER)
+    bins: int = key(_COUNT)
+
+    def named(self, name: str) -> Bins:
+        """Return the bins."""
+        return Bins.equal(name, self.min, self.max, self.bins)
+
+
+@final
+@record
+class IntegersForm(_AttributeForm):
+    """Consecutive integers, both ends included."""
+
+    min: int = key(_INTEGER)
+    max: int = key(_INTEGER)
+
+    def named(self, name: str) -> Integers:
+        """Return the integers."""
+        return Integers(name, self.min, self.max)
+
+
+_FORMS: Mapping[str, type[_AttributeForm]] = {
+    "edges": EdgesForm,
+    "bins": EqualBinsForm,
+    "min": IntegersForm,
+    "max": IntegersForm,
+}
+"""The forms by the keys that tell them, the most telling first."""
 
 
 def attribute_from_spec(name: str, spec: object) -> Attribute:
@@ -21,11 +101,6 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
         A list of categories; ``{min, max}`` or a Python range for integers, ends inclusive;
         ``{edges: [...]}`` for half-open bins; ``{min, max, bins}`` for equal ones, the last one closed; an
         integer for the number of codes; or an `Attribute` of the same name.
-
-    Returns
-    -------
-    Attribute
-        The attribute.
 
     Raises
     ------
@@ -44,32 +119,33 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
             raise DomainError(f"attribute {name!r} is described by an attribute named {spec.name!r}")
         return spec
     if isinstance(spec, Mapping):
-        return _from_mapping(name, spec)
+        with within(name):
+            form = _form_of(spec).read(spec)
+        return form.named(name)
     if isinstance(spec, range):
         if spec.step != 1 or len(spec) == 0:
-            raise DomainError(f"attribute {name!r} needs a non-empty range of step 1; found {spec!r}")
+            raise DomainError.at((name,), repr(spec), "a non-empty range of step 1")
         return Integers(name, spec.start, spec.stop - 1)
-    if isinstance(spec, str | bytes) or spec is None or isinstance(spec, bool):
-        raise DomainError(f"attribute {name!r} must be {FORMS}; found {spec!r}")
     if isinstance(spec, set | frozenset):
-        raise DomainError(f"attribute {name!r} needs its categories in an order: a list, not a set")
-    if isinstance(spec, Iterable):
+        raise DomainError.at((name,), "a set", "its categories in an order: a list, not a set")
+    if isinstance(spec, Iterable) and not isinstance(spec, str | bytes):
         return Categorical(name, tuple(spec))
-    if hasattr(spec, "__index__") or isinstance(spec, float):
+    if isinstance(spec, Real) and not isinstance(spec, bool):
         return Coded(name, spec)  # type: ignore[arg-type]  # checked by Coded
-    raise DomainError(f"attribute {name!r} must be {FORMS}; found {type(spec).__name__}")
+    raise DomainError.at((name,), describe_value(spec), EXPECTED)
 
 
-def _from_mapping(name: str, spec: Mapping[object, object]) -> Attribute:
-    keys = set(spec)
-    if keys == {"min", "max"}:
-        return Integers(name, spec["min"], spec["max"])  # type: ignore[arg-type]  # checked by Integers
-    if keys == {"min", "max", "bins"}:
-        return Bins.equal(name, spec["min"], spec["max"], spec["bins"])
-    if keys in ({"edges"}, {"edges", "closed"}):
-        edges = spec["edges"]
-        if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
-            raise DomainError(f"the edges of attribute {name!r} must be a list of numbers; found {edges!r}")
-        return Bins(name, tuple(edges), spec.get("closed", False))  # type: ignore[arg-type]  # checked by Bins
-    found = ", ".join(str(key) for key in spec) or "nothing"
-    raise DomainError(f"attribute {name!r} must be {FORMS}; found a mapping with {found}")
+def attribute_schema(definitions: Schema) -> Schema:
+    """Return the JSON Schema of what describes an attribute."""
+    categories = {"type": "array", "minItems": 1, "items": scalar("").schema(definitions)}
+    forms = [form.schema(definitions) for form in dict.fromkeys(_FORMS.values())]
+    return {"anyOf": [categories, {"type": "integer", "minimum": 1}, *forms]}
+
+
+def _form_of(spec: Mapping[object, object]) -> type[_AttributeForm]:
+    """Return the form that a mapping has, or was meant to have."""
+    meant = {next(iter(nearest(str(name), _FORMS)), name) if name not in _FORMS else name for name in spec}
+    for name, form in _FORMS.items():
+        if name in meant:
+            return form
+    raise DomainError.at((), describe_value(spec), EXPECTED)

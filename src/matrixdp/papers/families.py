@@ -11,6 +11,7 @@ from typing import Literal
 
 from matrixdp.domain import Domain
 from matrixdp.errors import WorkloadError
+from matrixdp.language import KwayEntry, ProductEntry, kway, product
 from matrixdp.papers.random_queries import (
     chosen_names,
     random_predicates,
@@ -19,8 +20,6 @@ from matrixdp.papers.random_queries import (
     w_range,
     w_related,
 )
-from matrixdp.queries import kway, product
-from matrixdp.queries.entries import CombinationsEntry, ProductEntry
 
 __all__ = [
     "all_marginals",
@@ -155,7 +154,7 @@ def small_products(
     numeric: Literal["identity", "prefix", "range"] = "identity",
     max_cells: int = 5000,
     attributes: Iterable[str] | None = None,
-) -> CombinationsEntry:
+) -> KwayEntry:
     """Return every marginal, prefix-marginal or range-marginal of at most so many cells.
 
     Parameters
@@ -171,7 +170,7 @@ def small_products(
 
     Returns
     -------
-    CombinationsEntry
+    KwayEntry
         One entry that stands for many groups, the total among them.
 
     Raises

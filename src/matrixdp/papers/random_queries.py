@@ -12,12 +12,10 @@ from itertools import combinations
 import numpy as np
 
 from matrixdp.domain import Domain
-from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.errors import DomainError, TooLargeError, WorkloadError
+from matrixdp.language import CellsEntry, DenseEntry, cells, dense
 from matrixdp.mechanisms import generator
-from matrixdp.queries import MAX_EXPLICIT_ENTRIES, cells, dense
-from matrixdp.queries.arguments import attribute_names
-from matrixdp.queries.explicit_entries import DenseEntry
-from matrixdp.queries.merged_entries import CellsEntry
+from matrixdp.queries import MAX_EXPLICIT_ENTRIES
 
 __all__ = ["chosen_names", "random_predicates", "w_discrete", "w_marginal", "w_range", "w_related"]
 
@@ -275,12 +273,13 @@ def chosen_names(domain: Domain, attributes: Iterable[str] | None) -> tuple[str,
     >>> chosen_names(Domain({"sex": ["female", "male"], "age": 3}), None)
     ('sex', 'age')
     """
-    names = attribute_names(None if attributes is None else tuple(attributes), ("attributes",))
-    if names is None:
+    if attributes is None:
         return domain.names
-    for name in names:
-        if name not in domain:
-            raise WorkloadError(f"attributes: found {name!r}; expected an attribute of the domain")
+    names = tuple(attributes)
+    try:
+        domain.sort(names)
+    except DomainError as error:
+        raise WorkloadError(f"attributes: {error}") from None
     return names
 
 

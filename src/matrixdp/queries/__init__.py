@@ -1,7 +1,5 @@
 """Workloads: what is asked of a table, as query groups over a public domain."""
 
-from matrixdp.errors import EntryError
-from matrixdp.queries.builders import dense, kway, marginals, pairwise, product
 from matrixdp.queries.crossed import Crossed
 from matrixdp.queries.disjunctions import CellSets, Disjunctions
 from matrixdp.queries.groups import (
@@ -16,7 +14,6 @@ from matrixdp.queries.groups import (
     check_weights,
     renamed,
 )
-from matrixdp.queries.merged_builders import cells, disjunction
 from matrixdp.queries.permuted import Permuted
 from matrixdp.queries.predicates import (
     AllRanges,
@@ -45,7 +42,6 @@ __all__ = [
     "DenseGroup",
     "Disjunctions",
     "Entry",
-    "EntryError",
     "Group",
     "Identity",
     "Indicators",
@@ -64,13 +60,6 @@ __all__ = [
     "Total",
     "Width",
     "Workload",
-    "cells",
     "check_weights",
-    "dense",
-    "disjunction",
-    "kway",
-    "marginals",
-    "pairwise",
-    "product",
     "renamed",
 ]

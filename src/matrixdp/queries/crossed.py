@@ -5,22 +5,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import EntryError, TooLargeError
+from matrixdp.domain import Domain
+from matrixdp.errors import TooLargeError
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
-from matrixdp.queries.entry_options import Options, domain_order, find_attribute
-from matrixdp.queries.groups import DenseGroup, Rows
-from matrixdp.queries.predicate_form import PredicateForm
+from matrixdp.queries.groups import Rows
 from matrixdp.queries.predicate_set import Array, Predicates
 from matrixdp.queries.predicates import Total
 
-__all__ = ["Crossed", "merged_group"]
+__all__ = ["Crossed"]
 
 
 @dataclass(frozen=True)
@@ -110,64 +108,3 @@ class Crossed(Rows):
             total = isinstance(predicates, Total)
             others.append([""] if total else [f" and {name} {t}" for t in predicates.describe(domain[name])])
         return ["".join(parts) for parts in product(texts, *others)]
-
-
-def merged_group(
-    domain: Domain,
-    attributes: Sequence[Attribute],
-    content: Rows,
-    text: str,
-    by: Mapping[str, PredicateForm],
-    options: Options,
-    inner: tuple[Sequence[int], Sequence[int]],
-) -> DenseGroup:
-    """Return the group of explicit queries over merged attributes, within predicates of others.
-
-    Parameters
-    ----------
-    domain : Domain
-        The attributes.
-    attributes : sequence of Attribute
-        The merged attributes, in domain order.
-    content : Rows
-        The queries over their cells.
-    text : str
-        What the queries are called where the user gave no name.
-    by : mapping of str to PredicateForm
-        The sets of other attributes, in the order that the user wrote.
-    options : Options
-        The weight, weights and name.
-    inner : pair of sequences of int
-        The shape of the queries of `content` as the user wrote them, and the axes in which they stand.
-
-    Raises
-    ------
-    EntryError
-        If an attribute is unknown or merged already, or a set does not fit it.
-    TooLargeError
-        If the queries over the cells are too many numbers.
-    """
-    merged = {attribute.name for attribute in attributes}
-    others = [find_attribute(domain, name, ("by", name)) for name in by]
-    for name in by:
-        if name in merged:
-            raise EntryError.at(("by", name), "an attribute of the queries themselves", "other attributes")
-    sets = [form.on(a, ("by", a.name)) for a, form in zip(others, by.values(), strict=True)]
-    order = domain_order(domain, tuple(by))
-    together = sorted([*attributes, *others], key=lambda attribute: domain.index(attribute.name))
-    sizes = tuple(attribute.size for attribute in together)
-    texts = [text, *(by[others[position].name].text for position in order)]
-    if others:
-        places = tuple(place for place, attribute in enumerate(together) if attribute.name in merged)
-        content = Crossed(content, places, tuple(sets[position] for position in order), sizes)
-    shape, axes = inner
-    counts = [*shape, *(p.count(a.size) for p, a in zip(sets, others, strict=True))]
-    weights = options.weights_for(counts, [*axes, *(len(shape) + position for position in order)])
-    return DenseGroup(
-        options.group_name(together, texts, single=True),
-        tuple(attribute.name for attribute in together),
-        content,
-        sizes,
-        options.weight,
-        weights,
-    )

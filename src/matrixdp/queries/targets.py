@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from numbers import Real
 
-from matrixdp.domain.canonical import describe_value
-from matrixdp.domain.suggestions import unknown_name
 from matrixdp.errors import EntryError
+from matrixdp.forms import describe_value, unknown_name
 from matrixdp.queries.workload import Workload
 
 __all__ = ["EVERY_GROUP", "group_targets"]
@@ -40,16 +39,12 @@ def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[floa
     (['total', 'sex', 'age'], [None, None, 3.0])
     """
     places: dict[str, list[int]] = {}
-    position = 0
-    for entry in workload.entries:
-        count = len(entry.expand(workload.domain))
-        own = range(position, position + count)
-        name = entry.to_spec().get("name")
-        if isinstance(name, str) and count > 1:
+    for entry, own in zip(workload.entries, workload.places, strict=True):
+        name = getattr(entry, "name", None)
+        if name is not None and len(own) > 1:
             places.setdefault(name, []).extend(own)
         for place in own:
             places.setdefault(workload.groups[place].name, []).append(place)
-        position += count
     found: list[float | None] = [None] * len(workload)
     if not isinstance(targets, Mapping):
         raise EntryError.at(("targets",), describe_value(targets), "{group: standard error, ...}")

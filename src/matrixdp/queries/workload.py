@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from matrixdp.domain import Domain
-from matrixdp.errors import WorkloadError
+from matrixdp.errors import WorkloadError, within
 from matrixdp.queries.groups import Group
 
 __all__ = ["Entry", "Workload"]
@@ -47,6 +47,13 @@ class Workload:
     *entries : Entry
         ``marginals``, ``kway``, ``product``, ``pairwise``, ``dense``, ``disjunction`` or ``cells`` entries.
 
+    Attributes
+    ----------
+    groups : tuple of Group
+        The groups of all entries.
+    places : tuple of range
+        For each entry the places of its groups.
+
     Raises
     ------
     WorkloadError
@@ -54,7 +61,7 @@ class Workload:
 
     Examples
     --------
-    >>> from matrixdp.queries import marginals, product
+    >>> from matrixdp.language import marginals, product
     >>> domain = Domain({"sex": ["female", "male"], "age": range(115)})
     >>> workload = Workload(domain, marginals(2), product(sex="identity", age="prefix"))
     >>> [group.name for group in workload], workload.queries
@@ -64,21 +71,27 @@ class Workload:
     domain: Domain
     entries: tuple[Entry, ...]
     groups: tuple[Group, ...]
+    places: tuple[range, ...]
 
     def __init__(self, domain: Domain, *entries: Entry) -> None:
-        for entry in entries:
+        groups: list[Group] = []
+        places: list[range] = []
+        for position, entry in enumerate(entries):
             if not hasattr(entry, "expand"):
                 listed = "; write Workload(domain, *entries)" if isinstance(entry, list | tuple) else ""
                 raise WorkloadError(
                     f"workload: found a {type(entry).__name__}; expected what marginals, kway, product or "
                     f"another builder returns{listed}"
                 )
-        groups = tuple(group for entry in entries for group in entry.expand(domain))
+            with within("workload", position):
+                groups += entry.expand(domain)
+            places.append(range(places[-1].stop if places else 0, len(groups)))
         if not groups:
             raise WorkloadError("workload: found no queries; expected at least one entry that asks something")
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "entries", entries)
-        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "groups", tuple(groups))
+        object.__setattr__(self, "places", tuple(places))
 
     @property
     def queries(self) -> int:

@@ -50,7 +50,8 @@ class AnswerColumns:
 
     Examples
     --------
-    >>> from matrixdp.queries import Workload, marginals
+    >>> from matrixdp.language import marginals
+    >>> from matrixdp.queries import Workload
     >>> workload = Workload(Domain({"sex": ["female", "male"], "code": 3}), marginals([0, 1]))
     >>> columns = AnswerColumns(workload.domain, workload.groups)
     >>> columns.schema.names

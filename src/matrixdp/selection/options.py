@@ -51,7 +51,7 @@ def check_options(owner: str, kinds: Iterable[type[Options]], given: Mapping[str
     Traceback (most recent call last):
     matrixdp.errors.WorkloadError: seed: found an option that identity does not have; expected none
     """
-    from matrixdp.domain.suggestions import nearest
+    from matrixdp.forms import nearest
 
     known = list(dict.fromkeys(f.name for kind in kinds for f in fields(kind)))
     for name in given:

@@ -231,7 +231,7 @@ def mechanism_named(name: str) -> Mechanism[Any]:
         If there is none, or it does not select without the data.
     """
     if name not in MECHANISMS:
-        from matrixdp.domain.suggestions import unknown_name
+        from matrixdp.forms import unknown_name
 
         known = ["auto", *MECHANISMS]
         raise WorkloadError(unknown_name(("mechanism",), name, "a mechanism", known))

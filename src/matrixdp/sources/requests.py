@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Categorical, Domain, OutOfDomain
 from matrixdp.domain.rules import Kind, Rule
-from matrixdp.domain.suggestions import closest
 from matrixdp.errors import SourceError, TooLargeError
+from matrixdp.forms import closest
 
 __all__ = ["MOST_CELLS", "Request", "strides"]
 

@@ -1,7 +1,7 @@
 """Specification files: a domain, a workload and a budget as YAML, and one clear error if any is wrong."""
 
 from matrixdp.specification.load import Specification, entry_from_spec, json_schema, load_specification
-from matrixdp.specification.models import DEFAULT_MAX_RECORDS
+from matrixdp.specification.written import DEFAULT_MAX_RECORDS
 from matrixdp.specification.yaml_text import Document, parse_yaml
 
 __all__ = [

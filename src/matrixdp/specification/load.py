@@ -9,25 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
-from pydantic import ValidationError
-
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.domain.canonical import describe_value
-from matrixdp.errors import EntryError, SpecificationError, TooLargeError, WorkloadError, within
+from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, within
 from matrixdp.errors import Path as Place
+from matrixdp.forms import Given
+from matrixdp.language import read_entry
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries.targets import group_targets
 from matrixdp.queries.workload import Entry, Workload
-from matrixdp.specification.models import SpecificationModel
-from matrixdp.specification.parts import (
-    budget_from,
-    domain_from,
-    entry_from,
-    least_budget_from,
-    out_of_domain_from,
-    plain,
-)
-from matrixdp.specification.translation import first_problem
+from matrixdp.specification.written import WrittenSpecification
 from matrixdp.specification.yaml_text import Document, parse_yaml
 
 __all__ = ["Specification", "entry_from_spec", "json_schema", "load_specification"]
@@ -122,19 +112,16 @@ def load_specification(
     >>> specification.workload.queries, specification.budget
     (347, Budget(rho=0.5, neighbours='add_remove'))
     """
-    if isinstance(source, Mapping):
-        base = Path.cwd() if base_path is None else Path(base_path).resolve()
-        with _refused({}):
-            return _specification(plain(source), None, base, require_privacy)
-    if isinstance(source, str) and "\n" in source:
-        document = parse_yaml(source)
-        base = Path.cwd() if base_path is None else Path(base_path).resolve()
-        with _refused(document.lines):
-            return _specification(document.value, None, base, require_privacy)
-    path = Path(source).expanduser().resolve()
-    document = _read(path)
+    path, document = None, Document(source, {})
+    base = Path.cwd() if base_path is None else Path(base_path).resolve()
+    if not isinstance(source, Mapping):
+        if isinstance(source, str) and "\n" in source:
+            document = parse_yaml(source)
+        else:
+            path = Path(source).expanduser().resolve()
+            document, base = _read(path), path.parent
     with _refused(document.lines):
-        return _specification(document.value, path, path.parent, require_privacy)
+        return _specification(document.value, path, base, require_privacy)
 
 
 def entry_from_spec(
@@ -169,7 +156,7 @@ def entry_from_spec(
     {'kway': [2], 'predicates': 'prefix'}
     """
     with _refused({}), within(place):
-        return entry_from(plain(written), Path(base_path).resolve())
+        return read_entry(written, files_under(Path(base_path).resolve()))
 
 
 def json_schema() -> dict[str, Any]:
@@ -180,9 +167,10 @@ def json_schema() -> dict[str, Any]:
     >>> sorted(json_schema()["required"])
     ['domain', 'workload']
     """
-    schema = SpecificationModel.model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return schema
+    definitions: dict[str, Any] = {}
+    WrittenSpecification.schema(definitions)
+    top = definitions.pop(WrittenSpecification.__name__)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": definitions}
 
 
 def _read(path: Path) -> Document:
@@ -199,12 +187,17 @@ def _read(path: Path) -> Document:
     return parse_yaml(text)
 
 
+def files_under(base: Path) -> Given:
+    """Return how paths of NumPy files are read: relative to a folder."""
+    return lambda written: base / written if isinstance(written, str) else written
+
+
 @contextmanager
 def _refused(lines: Mapping[Place, int]) -> Iterator[None]:
     """Turn errors inside parts into errors of the specification, with the line where it is known."""
     try:
         yield
-    except EntryError as error:
+    except MatrixDPError as error:
         problem = error.problem
         if problem is None:
             raise
@@ -212,76 +205,41 @@ def _refused(lines: Mapping[Place, int]) -> Iterator[None]:
         while path not in lines and path:
             path = path[:-1]
         position = f"line {lines[path]}" if path in lines else None
-        place = problem.path or ("the specification",)
-        raise SpecificationError(replace(problem, path=place, position=position)) from None
+        kind = TooLargeError if isinstance(error, TooLargeError) else SpecificationError
+        raise kind(replace(problem, path=problem.path or ("the specification",), position=position)) from None
 
 
 def _specification(value: object, path: Path | None, base: Path, require_privacy: bool) -> Specification:
-    if not isinstance(value, Mapping):
-        raise EntryError.at((), describe_value(value), "a mapping with the keys domain, workload and privacy")
-    try:
-        model = SpecificationModel.model_validate(value)
-    except ValidationError as error:
-        raise first_problem(error) from None
-    domain = domain_from(value["domain"])
-    rule = out_of_domain_from(domain, value.get("out_of_domain", "drop"))
-    entries = [_entry(written, position, base) for position, written in enumerate(value["workload"])]
-    workload = _workload(domain, entries)
-    privacy = value.get("privacy")
+    written = WrittenSpecification.read(value, files_under(base))
+    with within("out_of_domain"):
+        rule = OutOfDomain.from_spec(written.domain, written.out_of_domain)
+    workload = Workload(written.domain, *written.workload)
+    privacy, targets = written.privacy, dict(written.targets or {})
     if privacy is None and require_privacy:
-        raise EntryError.at(("privacy",), "nothing", _BUDGETS)
-    targets, least = _targets(workload, value.get("targets"), privacy)
-    budget = None if privacy is None or privacy.get("least") is not None else budget_from(privacy)
-    document: dict[str, object] = {key: value[key] for key in ("data", "table") if value.get(key) is not None}
-    document["domain"] = domain.to_spec()
-    document["workload"] = [entry.to_spec() for entry in entries]
+        raise SpecificationError.at(("privacy",), "nothing", _BUDGETS)
+    if targets:
+        group_targets(workload, targets)
+    budget = None if privacy is None else privacy.budget()
+    spec = written.to_spec()
+    document: dict[str, object] = {
+        name: spec[name] for name in ("data", "table", "domain", "workload") if name in spec
+    }
     if privacy is not None:
-        document["privacy"] = dict(privacy) if budget is None else budget.as_dict()
+        document["privacy"] = privacy.to_spec() if budget is None else budget.as_dict()
     if targets:
         document["targets"] = targets
-    document["out_of_domain"] = rule.to_spec(domain)
-    document["max_records"] = model.max_records
+    document["out_of_domain"] = rule.to_spec(written.domain)
+    document["max_records"] = written.max_records
     return Specification(
         path=path,
-        data=None if model.data is None else base / Path(model.data).expanduser(),
-        table=model.table,
-        domain=domain,
+        data=None if written.data is None else base / Path(written.data).expanduser(),
+        table=written.table,
+        domain=written.domain,
         workload=workload,
         budget=budget,
         targets=targets,
-        least=least,
+        least=privacy.least_budget() if privacy is not None and targets else None,
         out_of_domain=rule,
-        max_records=model.max_records,
+        max_records=written.max_records,
         document=document,
     )
-
-
-def _targets(
-    workload: Workload, written: Mapping[str, float] | None, privacy: Mapping[str, object] | None
-) -> tuple[dict[str, float], LeastBudget | None]:
-    """Return the targets and which budget is made least for them."""
-    if written is None:
-        if privacy is not None and privacy.get("least") is not None:
-            raise EntryError.at(
-                ("privacy", "least"), "no targets", "it beside targets: {group: standard error}"
-            )
-        return {}, None
-    group_targets(workload, written)
-    if privacy is None:
-        raise EntryError.at(("privacy",), "nothing", "{least: rho} beside targets, or a budget not to exceed")
-    return {name: float(target) for name, target in written.items()}, least_budget_from(privacy)
-
-
-def _workload(domain: Domain, entries: list[Entry]) -> Workload:
-    try:
-        return Workload(domain, *entries)
-    except (WorkloadError, TooLargeError):
-        for position, entry in enumerate(entries):
-            with within("workload", position):
-                entry.expand(domain)
-        raise
-
-
-def _entry(written: object, position: int, base: Path) -> Entry:
-    with within("workload", position):
-        return entry_from(written, base)

@@ -20,8 +20,8 @@ from yaml.reader import Reader
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
-from matrixdp.domain.canonical import describe_value
 from matrixdp.errors import Path, Problem, SpecificationError
+from matrixdp.forms import describe_value
 
 __all__ = ["Document", "parse_yaml"]
 

@@ -62,7 +62,7 @@ def save_selection(path: str | os.PathLike[str], selection: Selection) -> None:
     >>> import tempfile
     >>> from matrixdp.domain import Domain
     >>> from matrixdp.selection import select
-    >>> from matrixdp.queries import marginals
+    >>> from matrixdp.language import marginals
     >>> selection = select(Workload(Domain({"sex": ["female", "male"], "code": 3}), marginals([1, 2])))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_selection(f"{folder}/strategy.mdp", selection)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, StorageError
+from matrixdp.language import Entry, read_entry
 from matrixdp.privacy import Authorization, Budget
 from matrixdp.queries import Workload
-from matrixdp.specification import entry_from_spec
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
 __all__ = [
@@ -23,69 +24,30 @@ __all__ = [
 ]
 
 _REFERENCE = "$array"
-_FORMS = {"matrix", "permuted"}
 
 
 def write_workload(workload: Workload, archive: ArchiveWriter) -> dict[str, object]:
     """Add a workload's arrays to an archive and return the rest for its header.
 
-    Parameters
-    ----------
-    workload : Workload
-        The workload.
-    archive : ArchiveWriter
-        Where the arrays go.
+    Raises
+    ------
+    StorageError
+        If an entry has no form in the language.
     """
+
+    def kept(array: NDArray[np.float64]) -> object:
+        return {_REFERENCE: archive.add(array)}
+
+    entries = []
+    for position, entry in enumerate(workload.entries):
+        if not isinstance(entry, Entry):
+            found = f"a {type(entry).__name__}"
+            raise StorageError.at(("workload", position), found, "an entry of the query language")
+        entries.append(entry.to_spec(kept))
     return {
         "domain": [[name, form] for name, form in workload.domain.to_spec().items()],
-        "entries": [_without_arrays(entry.to_spec(), archive) for entry in workload.entries],
+        "entries": entries,
     }
-
-
-def _each_array(entry: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return an entry with what stands where it may hold an array changed.
-
-    Names of attributes are no keys: an attribute may be called ``matrix`` or ``weights``.
-    """
-    result: dict[str, Any] = {}
-    for key, value in entry.items():
-        if key in ("dense", "weights"):
-            result[key] = change(value)
-        elif key in ("product", "any", "by") and isinstance(value, Mapping):
-            result[key] = {name: _each_matrix(form, change) for name, form in value.items()}
-        elif key == "predicates" and isinstance(value, Mapping) and not _FORMS & set(value):
-            result[key] = {kind: _each_matrix(form, change) for kind, form in value.items()}
-        elif key == "predicates":
-            result[key] = _each_matrix(value, change)
-        else:
-            result[key] = value
-    return result
-
-
-def _each_matrix(form: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a predicate set with its matrices changed."""
-    if isinstance(form, list):
-        return [_each_matrix(item, change) for item in form]
-    if isinstance(form, Mapping) and "matrix" in form:
-        return {**form, "matrix": change(form["matrix"])}
-    if isinstance(form, Mapping) and "permuted" in form:
-        return {**form, "permuted": _each_matrix(form["permuted"], change)}
-    return form
-
-
-def _without_arrays(entry: Mapping[str, Any], archive: ArchiveWriter) -> dict[str, Any]:
-    return _each_array(entry, lambda array: {_REFERENCE: archive.add(np.asarray(array, dtype=np.float64))})
-
-
-def _with_arrays(entry: Any, archive: ArchiveReader) -> Any:
-    def read(value: Any) -> Any:
-        if isinstance(value, Mapping) and set(value) == {_REFERENCE}:
-            return archive.array(value[_REFERENCE])
-        if isinstance(value, str):
-            raise archive.damaged("its workload names a file in the place of an array")
-        return value
-
-    return _each_array(entry, read) if isinstance(entry, Mapping) else entry
 
 
 def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload:
@@ -103,10 +65,17 @@ def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload
     StorageError
         If it is damaged.
     """
+
+    def given(written: object) -> object:
+        if isinstance(written, Mapping) and set(written) == {_REFERENCE}:
+            return archive.array(written[_REFERENCE])
+        if isinstance(written, str):
+            raise archive.damaged("its workload names a file in the place of an array")
+        return written
+
     try:
         domain = Domain(dict(header["domain"]))
-        entries = [entry_from_spec(_with_arrays(entry, archive)) for entry in header["entries"]]
-        return Workload(domain, *entries)
+        return Workload(domain, *(read_entry(entry, given) for entry in header["entries"]))
     except StorageError:
         raise
     except MatrixDPError as error:

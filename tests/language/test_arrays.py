@@ -5,9 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.queries import EntryError, arrays
-from matrixdp.queries.arrays import given_array, load_array, real_array
+from matrixdp.errors import EntryError, TooLargeError, WorkloadError
+from matrixdp.forms import FormError
+from matrixdp.language import product
+from matrixdp.language.arrays import ArrayForm, load_array
+from matrixdp.queries import arrays
+from matrixdp.queries.arrays import real_array
 
 
 def test_load_array(tmp_path: Path) -> None:
@@ -40,7 +43,7 @@ def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TooLargeError, match="9 entries; the limit is 8"):
         load_array(tmp_path / "a.npy")
     with pytest.raises(TooLargeError):
-        given_array(np.eye(3), ("dense",), "a matrix")
+        ArrayForm("a matrix").read(np.eye(3))
 
 
 @pytest.mark.parametrize(
@@ -57,10 +60,12 @@ def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_given_array_refused(value: object, found: str) -> None:
-    with pytest.raises(EntryError, match=found) as caught:
-        given_array(value, ("product", "age", "matrix"), "a matrix", axes=2)
-    assert caught.value.problem.path == ("product", "age", "matrix")
+    with pytest.raises(FormError, match=found) as caught:
+        ArrayForm("a matrix", axes=2).read(value)
     assert "a matrix" in caught.value.problem.expected
+    with pytest.raises(EntryError, match=found) as placed:
+        product(age={"matrix": value})
+    assert placed.value.problem.path == ("product", "age", "matrix")
 
 
 def test_real_array_copies() -> None:

@@ -12,22 +12,9 @@ import pytest
 from hypothesis import given, settings
 
 from matrixdp.domain import Domain
-from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.queries import (
-    DenseGroup,
-    EntryError,
-    Identity,
-    Prefix,
-    ProductGroup,
-    Ranges,
-    Sets,
-    Workload,
-    dense,
-    kway,
-    marginals,
-    pairwise,
-    product,
-)
+from matrixdp.errors import EntryError, TooLargeError, WorkloadError
+from matrixdp.language import dense, kway, marginals, pairwise, product
+from matrixdp.queries import DenseGroup, Identity, Prefix, ProductGroup, Ranges, Sets, Workload
 from matrixdp.specification import entry_from_spec
 
 DOMAIN = Domain(
@@ -356,7 +343,7 @@ BAD_FITS = [
 
 @pytest.mark.parametrize(("entry", "message"), BAD_FITS)
 def test_misfits_refused(entry: object, message: str) -> None:
-    with pytest.raises(EntryError, match=f"^{message}"):
+    with pytest.raises(EntryError, match=rf"^workload\[0\]\.{message}"):
         Workload(DOMAIN, entry)  # type: ignore[arg-type]
 
 
@@ -387,8 +374,8 @@ def test_workload() -> None:
 
 
 def test_describe_value_is_short() -> None:
-    from matrixdp.domain.canonical import describe_value
     from matrixdp.errors import format_place
+    from matrixdp.forms import describe_value
 
     assert describe_value("a" * 100).endswith("...")
     assert describe_value([[1], 2]) == "a list of 2"

@@ -1,4 +1,4 @@
-"""The Python face of workloads: one function for each kind of entry, with the keys of a specification."""
+"""The Python face of workloads: one function for each form of entry, with the keys of a specification."""
 
 from __future__ import annotations
 
@@ -6,33 +6,17 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from matrixdp.domain.canonical import describe_value
-from matrixdp.domain.suggestions import nearest
 from matrixdp.errors import EntryError
-from matrixdp.queries.arguments import (
-    attribute_names,
-    cell_limit,
-    entry_options,
-    number_of_attributes,
-    predicate_forms,
-    predicates_by_kind,
-    sequence_of,
-    which_marginals,
-)
-from matrixdp.queries.arrays import given_array
-from matrixdp.queries.entries import CombinationsEntry, ProductEntry
-from matrixdp.queries.explicit_entries import DenseEntry, PairwiseEntry
-from matrixdp.queries.predicate_form import PredicateForm
+from matrixdp.language.combinations import KwayEntry, MarginalsEntry
+from matrixdp.language.merged import CellsEntry, DisjunctionEntry
+from matrixdp.language.products import DenseEntry, PairwiseEntry, ProductEntry
 
-__all__ = ["dense", "kway", "marginals", "pairwise", "product"]
+__all__ = ["cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"]
 
 Source = ArrayLike | str | os.PathLike[str]
 """An array, nested lists, or the path of a NumPy file."""
-
-_PAIRWISE = ("affine", "abs")
 
 
 def marginals(
@@ -42,7 +26,7 @@ def marginals(
     weight: float = 1.0,
     weights: Source | None = None,
     name: str | None = None,
-) -> CombinationsEntry:
+) -> MarginalsEntry:
     """Return an entry that asks for marginals: every cell of a combination of attributes.
 
     Parameters
@@ -63,7 +47,7 @@ def marginals(
 
     Returns
     -------
-    CombinationsEntry
+    MarginalsEntry
         The entry, for `Workload`.
 
     Raises
@@ -80,22 +64,8 @@ def marginals(
     >>> [group.name for group in marginals(2, max_cells=100).expand(domain)]
     ['sex, code']
     """
-    numbers, listed = which_marginals(which)
-    if listed and attributes is not None:
-        raise EntryError.at(
-            ("attributes",),
-            "attributes with listed marginals",
-            "`attributes` with numbers of attributes alone",
-        )
-    return CombinationsEntry(
-        "marginals",
-        numbers,
-        listed,
-        PredicateForm("identity"),
-        attribute_names(attributes, ("attributes",)),
-        cell_limit(max_cells),
-        entry_options(weight, weights, name),
-    )
+    given = {"marginals": which, "attributes": attributes, "max_cells": max_cells}
+    return MarginalsEntry.read(given | _options(weight, weights, name))
 
 
 def kway(
@@ -106,7 +76,7 @@ def kway(
     weight: float = 1.0,
     weights: Source | None = None,
     name: str | None = None,
-) -> CombinationsEntry:
+) -> KwayEntry:
     """Return an entry that asks for products of predicate sets on every `k` attributes.
 
     Parameters
@@ -129,7 +99,7 @@ def kway(
 
     Returns
     -------
-    CombinationsEntry
+    KwayEntry
         The entry, for `Workload`.
 
     Raises
@@ -147,24 +117,8 @@ def kway(
     sex, code: identity x prefix
     age, code: prefix x prefix
     """
-    single = isinstance(k, int | np.integer)
-    numbers = tuple(
-        number_of_attributes(item, ("kway",) if single else ("kway", position))
-        for position, item in enumerate(
-            [k] if single else sequence_of(k, ("kway",), "a number of attributes, or a list")
-        )
-    )
-    if not numbers:
-        raise EntryError.at(("kway",), "an empty list", "at least one number of attributes")
-    return CombinationsEntry(
-        "kway",
-        numbers,
-        (),
-        predicates_by_kind(predicates),
-        attribute_names(attributes, ("attributes",)),
-        cell_limit(max_cells),
-        entry_options(weight, weights, name),
-    )
+    given = {"kway": k, "predicates": predicates, "attributes": attributes, "max_cells": max_cells}
+    return KwayEntry.read(given | _options(weight, weights, name))
 
 
 def product(
@@ -215,8 +169,8 @@ def product(
     >>> group.name, group.queries
     ('sex, age: identity x ranges', 4)
     """
-    forms = predicate_forms({} if attributes is None else attributes, ("product",), predicates)
-    return ProductEntry(forms, entry_options(weight, weights, name))
+    given = {"product": _by_attribute("product", attributes, predicates)}
+    return ProductEntry.read(given | _options(weight, weights, name))
 
 
 def pairwise(
@@ -258,12 +212,8 @@ def pairwise(
     >>> [(group.name, group.queries) for group in pairwise("affine").expand(domain)]
     [('age, hours: affine', 214)]
     """
-    if not isinstance(kind, str) or kind not in _PAIRWISE:
-        close = nearest(kind, _PAIRWISE) if isinstance(kind, str) else ()
-        raise EntryError.at(("pairwise",), describe_value(kind), "affine or abs", close)
-    return PairwiseEntry(
-        kind, attribute_names(attributes, ("attributes",)), entry_options(weight, weights, name)
-    )
+    given = {"pairwise": kind, "attributes": attributes}
+    return PairwiseEntry.read(given | _options(weight, weights, name))
 
 
 def dense(
@@ -311,8 +261,117 @@ def dense(
     >>> group.attributes, group.rows()
     (('sex', 'smokes'), array([[ 1.,  0.,  0., -1.]]))
     """
-    names = attribute_names(attributes, ("attributes",))
-    if not names:
-        raise EntryError.at(("attributes",), describe_value(attributes), "a list of at least one attribute")
-    array = given_array(matrix, ("dense",), "a finite matrix with a row for each query", axes=2)
-    return DenseEntry(array, names, predicate_forms(by or {}, ("by",)), entry_options(weight, weights, name))
+    given = {"dense": matrix, "attributes": attributes, "by": by or {}}
+    return DenseEntry.read(given | _options(weight, weights, name))
+
+
+def disjunction(
+    attributes: Mapping[str, object] | None = None,
+    /,
+    *,
+    by: Mapping[str, object] | None = None,
+    weight: float = 1.0,
+    weights: Source | None = None,
+    name: str | None = None,
+    **predicates: object,
+) -> DisjunctionEntry:
+    """Return an entry that asks every combination of one predicate from each attribute's set, joined by OR.
+
+    Parameters
+    ----------
+    attributes : mapping of str to predicate set, optional
+        For attributes whose names are not Python names, or are `by`, `weight`, `weights` or `name`.
+    by : mapping of str to predicate set, optional
+        Predicate sets of other attributes: each disjunction is asked within every combination of them.
+    weight : float
+        Multiplies the variance of the queries in the objective.
+    weights : array or path, optional
+        One weight for each query, row-major in the order of the attributes as written, those of `by` last.
+    name : str, optional
+        What the group is called.
+    **predicates : predicate set
+        By attribute, as for `product`; at least two attributes.
+
+    Returns
+    -------
+    DisjunctionEntry
+        The entry, for `Workload`.
+
+    Raises
+    ------
+    EntryError
+        If an argument is none of these, an attribute is given twice, or there are fewer than two.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Domain
+    >>> domain = Domain({"sex": ["female", "male"], "age": range(115)})
+    >>> [group] = disjunction(age={"ranges": [[0, 17], [65, 114]]}, sex={"sets": [["female"]]}).expand(domain)
+    >>> group.queries, group.content.describe(domain, group.attributes)[0]
+    (2, 'sex female or age 0-17')
+    """
+    given = {"any": _by_attribute("any", attributes, predicates), "by": by or {}}
+    return DisjunctionEntry.read(given | _options(weight, weights, name))
+
+
+def cells(
+    queries: Iterable[Iterable[Mapping[str, object]] | Mapping[str, object]],
+    by: Mapping[str, object] | None = None,
+    weight: float = 1.0,
+    weights: Source | None = None,
+    name: str | None = None,
+) -> CellsEntry:
+    """Return an entry of predicates over merged attributes, each a union of boxes of cells.
+
+    Parameters
+    ----------
+    queries : list of (list of) mapping
+        For each query one box or a list of boxes: a mapping of attributes to the value, the list of values,
+        or the range ``{"range": [first, last]}``, that a record must have; attributes that a box does not
+        name may have any. A record counts if it is in at least one of the boxes.
+    by : mapping of str to predicate set, optional
+        Predicate sets of other attributes: each query is asked within every combination of them.
+    weight : float
+        Multiplies the variance of the queries in the objective.
+    weights : array or path, optional
+        One weight for each query, row-major: the queries, then the attributes of `by` as written.
+    name : str, optional
+        What the group is called.
+
+    Returns
+    -------
+    CellsEntry
+        The entry, for `Workload`.
+
+    Raises
+    ------
+    EntryError
+        If an argument is none of these.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Domain
+    >>> domain = Domain({"sex": ["female", "male"], "smokes": ["no", "yes"]})
+    >>> boxes = [{"sex": "female", "smokes": "no"}, {"sex": "male", "smokes": "yes"}]
+    >>> [group] = cells([boxes]).expand(domain)
+    >>> group.rows()
+    array([[1., 0., 0., 1.]])
+    """
+    given = {"cells": queries, "by": by or {}}
+    return CellsEntry.read(given | _options(weight, weights, name))
+
+
+def _options(weight: object, weights: object, name: object) -> dict[str, object]:
+    return {"weight": weight, "weights": weights, "name": name}
+
+
+def _by_attribute(under: str, attributes: object, more: Mapping[str, object]) -> object:
+    """Return the predicate sets given as a mapping and by keywords together."""
+    if attributes is None:
+        return more
+    if not isinstance(attributes, Mapping):
+        return attributes
+    for name in more:
+        if name in attributes:
+            raise EntryError.at((under, name), "the attribute a second time", "each attribute once")
+    return {**attributes, **more}

@@ -10,21 +10,16 @@ import pytest
 from hypothesis import given, settings
 
 from matrixdp.domain import Domain
-from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.errors import EntryError, TooLargeError, WorkloadError
+from matrixdp.language import cells, dense, disjunction, merged, product
 from matrixdp.queries import (
     Disjunctions,
     Entry,
-    EntryError,
     Group,
     Identity,
     Matrix,
     Workload,
-    cells,
-    dense,
-    disjunction,
     disjunctions,
-    merged_entries,
-    product,
 )
 from matrixdp.queries import crossed as crossed_module
 from matrixdp.specification import entry_from_spec
@@ -228,7 +223,7 @@ def test_what_is_wrong_is_named(build, message: str) -> None:
 
 
 def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (disjunctions, merged_entries, crossed_module):
+    for module in (disjunctions, merged, crossed_module):
         monkeypatch.setattr(module, "MAX_EXPLICIT_ENTRIES", 60)
     for entry in (
         disjunction(age="prefix", pay="suffix"),

@@ -1,11 +1,14 @@
-"""Helpful endings for messages about names that do not exist."""
+"""The words of messages: values as a user wrote them, and names that may have been meant."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from numbers import Real
+
+import numpy as np
 
 from matrixdp.errors import Path, Problem, did_you_mean
 
-__all__ = ["closest", "nearest", "unknown_name"]
+__all__ = ["closest", "describe_value", "nearest", "unknown_name"]
 
 
 def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
@@ -36,6 +39,34 @@ def closest(name: str, candidates: Iterable[str]) -> str:
     """
     names = list(candidates)
     return did_you_mean(nearest(name, names)) or _listing(names)
+
+
+def describe_value(value: object) -> str:
+    """Return a short text of a value that a user wrote, as a specification would write it.
+
+    Examples
+    --------
+    >>> [describe_value(value) for value in (None, True, 0.5, "age", [0, 200], {"min": 0})]
+    ['nothing (null)', 'true', '0.5', "'age'", '[0, 200]', 'a mapping with the keys min']
+    """
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 60 else f"{value[:60]!r}..."
+    if isinstance(value, Real):
+        text = format(value)
+        return text if len(text) <= 40 else f"{text[:40]}..."
+    if isinstance(value, Mapping):
+        keys = ", ".join(str(key) for key in list(value)[:8])
+        return f"a mapping with the keys {keys}" if value else "an empty mapping"
+    if isinstance(value, list | tuple):
+        if not value:
+            return "an empty list"
+        short = len(value) <= 4 and not any(isinstance(item, list | tuple | Mapping) for item in value)
+        return f"[{', '.join(map(describe_value, value))}]" if short else f"a list of {len(value)}"
+    return f"a value of type {type(value).__name__}"
 
 
 def unknown_name(

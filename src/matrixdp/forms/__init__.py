@@ -1,0 +1,34 @@
+"""Forms: each way to write a value down reads it, writes it back, and describes itself as JSON Schema."""
+
+from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_given, as_lists
+from matrixdp.forms.record import Record, RecordForm, key, record
+from matrixdp.forms.values import LISTS, Accepted, ListOf, MappingOf, OneOf, flag, number, scalar, text, whole
+from matrixdp.forms.wording import closest, describe_value, nearest, unknown_name
+
+__all__ = [
+    "LISTS",
+    "Accepted",
+    "Form",
+    "FormError",
+    "Given",
+    "Kept",
+    "ListOf",
+    "MappingOf",
+    "OneOf",
+    "Record",
+    "RecordForm",
+    "Schema",
+    "as_given",
+    "as_lists",
+    "closest",
+    "describe_value",
+    "flag",
+    "key",
+    "nearest",
+    "number",
+    "record",
+    "scalar",
+    "text",
+    "unknown_name",
+    "whole",
+]

@@ -1,0 +1,222 @@
+"""Forms of scalars, lists and mappings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Generic, TypeVar, final
+
+import numpy as np
+
+from matrixdp.errors import MatrixDPError, placed
+from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_given, as_lists
+from matrixdp.forms.wording import describe_value, nearest
+
+__all__ = ["LISTS", "Accepted", "ListOf", "MappingOf", "OneOf", "flag", "number", "scalar", "text", "whole"]
+
+T = TypeVar("T")
+V = TypeVar("V", bound=str | int | float)
+
+LISTS = (list, tuple, range, np.ndarray)
+"""What counts as a list."""
+
+
+@final
+@dataclass(frozen=True)
+class Accepted(Form[V]):
+    """A scalar that a function accepts; it returns None for any other."""
+
+    expected: str
+    accept: Callable[[object], V | None]
+    described: Schema = field(default_factory=dict)
+
+    def read(self, written: object, given: Given = as_given) -> V:  # noqa: ARG002 - no array
+        """Return what the function makes of it."""
+        value = self.accept(written)
+        if value is None:
+            raise FormError.at((), describe_value(written), self.expected)
+        return value
+
+    def schema(self, definitions: Schema) -> Schema:  # noqa: ARG002 - refers to nothing
+        """Return the description."""
+        return dict(self.described)
+
+
+def whole(expected: str, least: int | None = None) -> Accepted[int]:
+    """Return the form of an integer, of at least `least`; truth values are none."""
+
+    def accept(written: object) -> int | None:
+        if isinstance(written, bool) or not isinstance(written, Integral):
+            return None
+        value = int(written)
+        return value if least is None or value >= least else None
+
+    return Accepted(expected, accept, {"type": "integer"} | ({} if least is None else {"minimum": least}))
+
+
+def number(expected: str, above: float = -math.inf) -> Accepted[float]:
+    """Return the form of a finite number above another; truth values are none."""
+
+    def accept(written: object) -> float | None:
+        if isinstance(written, bool) or not isinstance(written, Real):
+            return None
+        try:
+            value = float(written)
+        except OverflowError:
+            return None
+        return value if math.isfinite(value) and value > above else None
+
+    bound = {"exclusiveMinimum": above} if math.isfinite(above) else {}
+    return Accepted(expected, accept, {"type": "number"} | bound)
+
+
+def text(expected: str) -> Accepted[str]:
+    """Return the form of text that is not empty."""
+
+    def accept(written: object) -> str | None:
+        return str(written) if isinstance(written, str) and written.strip() else None
+
+    return Accepted(expected, accept, {"type": "string", "minLength": 1})
+
+
+def scalar(expected: str) -> Accepted[str | bool | int | float]:
+    """Return the form of one value as YAML has it: text, a number, true or false."""
+
+    def accept(written: object) -> str | bool | int | float | None:
+        value = written.item() if isinstance(written, np.generic) else written
+        return value if isinstance(value, str | bool | int | float) else None
+
+    return Accepted(expected, accept, {"type": ["string", "number", "boolean"]})
+
+
+def flag() -> Accepted[bool]:
+    """Return the form of true or false."""
+    accept = lambda written: bool(written) if isinstance(written, bool | np.bool_) else None  # noqa: E731
+    return Accepted("true or false", accept, {"type": "boolean"})
+
+
+@final
+@dataclass(frozen=True)
+class OneOf(Form[str]):
+    """One of several words."""
+
+    words: tuple[str, ...]
+
+    def read(self, written: object, given: Given = as_given) -> str:  # noqa: ARG002 - no array
+        """Return the word."""
+        if isinstance(written, str) and written in self.words:
+            return str(written)
+        expected = f"{', '.join(self.words[:-1])} or {self.words[-1]}"
+        close = nearest(written, self.words) if isinstance(written, str) else ()
+        raise FormError.at((), describe_value(written), expected, close)
+
+    def schema(self, definitions: Schema) -> Schema:  # noqa: ARG002 - refers to nothing
+        """Return the words."""
+        return {"enum": list(self.words)}
+
+
+@final
+@dataclass(frozen=True)
+class ListOf(Form[tuple[T, ...]], Generic[T]):
+    """A list, tuple, range or array of items of one form.
+
+    Parameters
+    ----------
+    item : Form
+    expected : str
+        What is expected in place of what is no list.
+    least, most : int, optional
+        How many items there may be.
+    count : str, optional
+        What is expected in place of a list of another length; `expected` where it is left out.
+    once : str, optional
+        What is expected in place of an item that stands a second time; where it is left out, it may.
+    """
+
+    item: Form[T]
+    expected: str
+    least: int = 0
+    most: int | None = None
+    count: str | None = None
+    once: str | None = None
+
+    def read(self, written: object, given: Given = as_given) -> tuple[T, ...]:
+        """Return the items."""
+        if not isinstance(written, LISTS):
+            raise FormError.at((), describe_value(written), self.expected)
+        values: list[T] = []
+        seen: set[object] = set()
+        try:
+            for item in written:
+                value = self.item.read(item, given)
+                if self.once is not None and value in seen:
+                    raise FormError.at((), f"{describe_value(item)} a second time", self.once)
+                if self.once is not None:
+                    seen.add(value)
+                values.append(value)
+        except MatrixDPError as error:
+            raise placed(error, len(values)) from None
+        if not self.least <= len(values) <= (math.inf if self.most is None else self.most):
+            raise FormError.at((), describe_value(list(written)), self.count or self.expected)
+        return tuple(values)
+
+    def write(self, value: tuple[T, ...], kept: Kept = as_lists) -> list[object]:
+        """Return the items as a list."""
+        return [self.item.write(item, kept) for item in value]
+
+    def schema(self, definitions: Schema) -> Schema:
+        """Return an array of the items."""
+        schema: Schema = {"type": "array", "items": self.item.schema(definitions)}
+        bounds = {
+            "minItems": self.least or None,
+            "maxItems": self.most,
+            "uniqueItems": bool(self.once) or None,
+        }
+        return schema | {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+@final
+@dataclass(frozen=True)
+class MappingOf(Form[Mapping[str, T]], Generic[T]):
+    """A mapping from names to values of one form.
+
+    Parameters
+    ----------
+    item : Form
+    expected : str
+        What is expected in place of what is no mapping, or has too few keys.
+    named : str
+        What a key should be.
+    least : int
+        How many keys there must be.
+    """
+
+    item: Form[T]
+    expected: str
+    named: str = "the name of an attribute"
+    least: int = 0
+
+    def read(self, written: object, given: Given = as_given) -> Mapping[str, T]:
+        """Return the values by name."""
+        if not isinstance(written, Mapping) or len(written) < self.least:
+            raise FormError.at((), describe_value(written), self.expected)
+        values: dict[str, T] = {}
+        for name, item in written.items():
+            if not isinstance(name, str):
+                raise FormError.at((), f"the key {describe_value(name)}", self.named)
+            try:
+                values[name] = self.item.read(item, given)
+            except MatrixDPError as error:
+                raise placed(error, name) from None
+        return values
+
+    def write(self, value: Mapping[str, T], kept: Kept = as_lists) -> dict[str, object]:
+        """Return the values by name."""
+        return {name: self.item.write(item, kept) for name, item in value.items()}
+
+    def schema(self, definitions: Schema) -> Schema:
+        """Return an object with any keys."""
+        schema: Schema = {"type": "object", "additionalProperties": self.item.schema(definitions)}
+        return schema | ({"minProperties": self.least} if self.least else {})

@@ -1,0 +1,42 @@
+"""The query language: every form of workload entry and predicate set, read, checked, written and expanded."""
+
+from matrixdp.errors import EntryError
+from matrixdp.language.builders import cells, dense, disjunction, kway, marginals, pairwise, product
+from matrixdp.language.combinations import KwayEntry, MarginalsEntry
+from matrixdp.language.entry import Entry, entry_form, entry_schema, read_entry
+from matrixdp.language.merged import CellsEntry, DisjunctionEntry
+from matrixdp.language.predicates import (
+    NAMED_PREDICATES,
+    PREDICATES,
+    KeyedPredicates,
+    PredicateForm,
+    keyed_predicates,
+)
+from matrixdp.language.products import DenseEntry, PairwiseEntry, ProductEntry
+
+__all__ = [
+    "NAMED_PREDICATES",
+    "PREDICATES",
+    "CellsEntry",
+    "DenseEntry",
+    "DisjunctionEntry",
+    "Entry",
+    "EntryError",
+    "KeyedPredicates",
+    "KwayEntry",
+    "MarginalsEntry",
+    "PairwiseEntry",
+    "PredicateForm",
+    "ProductEntry",
+    "cells",
+    "dense",
+    "disjunction",
+    "entry_form",
+    "entry_schema",
+    "keyed_predicates",
+    "kway",
+    "marginals",
+    "pairwise",
+    "product",
+    "read_entry",
+]

@@ -1,0 +1,266 @@
+"""Entries that stand for every combination of so many attributes: marginals and k-way products."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral
+from typing import final
+
+from matrixdp.domain import Attribute, Domain
+from matrixdp.errors import EntryError, TooLargeError, within
+from matrixdp.forms import (
+    LISTS,
+    Form,
+    FormError,
+    Given,
+    Kept,
+    ListOf,
+    Record,
+    Schema,
+    as_given,
+    as_lists,
+    describe_value,
+    key,
+    nearest,
+    record,
+    whole,
+)
+from matrixdp.language.entry import (
+    MAX_GROUPS,
+    NAMES,
+    Entry,
+    entry_form,
+    find_attribute,
+    narrowed,
+)
+from matrixdp.language.predicates import PREDICATES, NamedPredicates, PredicateForm
+from matrixdp.queries.groups import Group, ProductGroup
+from matrixdp.queries.predicate_set import Predicates
+
+__all__ = ["KwayEntry", "MarginalsEntry", "PredicatesByKind"]
+
+Chosen = tuple[tuple[Attribute, ...], Sequence[int]]
+"""Attributes in the order that the user wrote, and their positions sorted by domain order."""
+Ways = tuple[int, ...] | tuple[tuple[str, ...], ...]
+
+_NUMBER = whole("a number of attributes, an integer of at least 0", least=0)
+
+
+@final
+@dataclass(frozen=True)
+class _WaysForm(Form[Ways]):
+    """How many attributes to combine: a number, a list of numbers, or the combinations themselves."""
+
+    expected: str
+    empty: str
+    listed: bool = False
+
+    def read(self, written: object, given: Given = as_given) -> Ways:
+        """Return the numbers, or the combinations."""
+        if isinstance(written, Integral):
+            return (_NUMBER.read(written),)
+        items = list(written) if isinstance(written, LISTS) else []
+        if self.listed and any(isinstance(item, str) for item in items):
+            raise FormError.at((), describe_value(items), "a list of lists: [[first, second], ...]")
+        if self.listed and items and isinstance(items[0], list | tuple):
+            return ListOf(NAMES, self.expected).read(items, given)
+        return ListOf(_NUMBER, self.expected, least=1, count=self.empty).read(written, given)
+
+    def write(self, value: Ways, kept: Kept = as_lists) -> list[object]:  # noqa: ARG002 - no array
+        """Return a list."""
+        return [item if isinstance(item, int) else list(item) for item in value]
+
+    def schema(self, definitions: Schema) -> Schema:
+        """Return a number, or a list."""
+        one = _NUMBER.schema(definitions)
+        forms = [one, {"type": "array", "items": one, "minItems": 1}]
+        if self.listed:
+            forms.append({"type": "array", "items": NAMES.schema(definitions), "minItems": 1})
+        return {"anyOf": forms}
+
+
+IDENTITY = NamedPredicates("identity")
+
+
+@final
+@record
+class PredicatesByKind(Record):
+    """One predicate set for categorical attributes and one for numeric ones."""
+
+    categorical: PredicateForm = key(PREDICATES, default=IDENTITY, always=True)
+    numeric: PredicateForm = key(PREDICATES, default=IDENTITY, always=True)
+
+
+@final
+class _ByKind(Form[PredicateForm | PredicatesByKind]):
+    """One predicate set for all attributes, or one for each kind of attribute."""
+
+    def read(self, written: object, given: Given = as_given) -> PredicateForm | PredicatesByKind:
+        """Return the set, or the sets by kind."""
+        kinds = list(PredicatesByKind.keys())
+        if isinstance(written, PredicatesByKind):
+            return written
+        if not isinstance(written, Mapping):
+            return PREDICATES.read(written, given)
+        expected = " or ".join(kinds)
+        if not written:
+            raise FormError.at((), "an empty mapping", f"predicate sets for {', '.join(kinds)} or both")
+        wrong = [name for name in written if name not in kinds]
+        if len(wrong) < len(written):
+            if wrong:
+                raise FormError.at((), f"the key {describe_value(wrong[0])}", expected)
+            return PredicatesByKind.read(written, given)
+        close = nearest(str(wrong[0]), kinds)
+        if close:
+            raise FormError.at((), f"the key {str(wrong[0])!r}", expected, close)
+        return PREDICATES.read(written, given)
+
+    def write(self, value: PredicateForm | PredicatesByKind, kept: Kept = as_lists) -> object:
+        """Return the set, or the mapping of both."""
+        return value.to_spec(kept)
+
+    def schema(self, definitions: Schema) -> Schema:
+        """Return a set, or a mapping."""
+        by_kind = PredicatesByKind.schema(definitions)
+        definitions["PredicatesByKind"]["minProperties"] = 1
+        return {"anyOf": [PREDICATES.schema(definitions), by_kind]}
+
+
+@record
+class _Combinations(Entry):
+    """What entries of combinations of attributes share; their first key says which they combine."""
+
+    attributes: tuple[str, ...] | None = key(NAMES, default=None)
+    max_cells: int | None = key(whole("an integer of at least 1", least=1), default=None)
+
+    @abstractmethod
+    def predicates_of(self, attribute: Attribute) -> tuple[PredicateForm, tuple[str, ...]]:
+        """Return the predicate set of an attribute, and its place in the entry."""
+
+    def groups(self, chosen: list[Chosen], named: bool) -> list[Group]:
+        """Return the group of each combination; `named` to call it by its predicate sets too."""
+        self.check_single(len(chosen))
+        sets: dict[str, tuple[Predicates, str]] = {}
+        groups: list[Group] = []
+        for attributes, order in chosen:
+            for attribute in attributes:
+                if attribute.name not in sets:
+                    form, place = self.predicates_of(attribute)
+                    with within(*place):
+                        sets[attribute.name] = form.on(attribute), form.text
+            ordered = tuple(attributes[position] for position in order)
+            texts = [sets[a.name][1] for a in ordered] if named else []
+            counts = [] if self.weights is None else [sets[a.name][0].count(a.size) for a in attributes]
+            groups.append(
+                ProductGroup(
+                    self.group_name(ordered, texts, len(chosen) == 1),
+                    tuple(a.name for a in ordered),
+                    tuple(sets[a.name][0] for a in ordered),
+                    tuple(a.size for a in ordered),
+                    self.weight,
+                    self.weights_for(counts, order),
+                )
+            )
+        return groups
+
+    def combined(self, domain: Domain, numbers: tuple[int, ...]) -> list[Chosen]:
+        """Return every combination of so many attributes that is not too large."""
+        attributes, main = narrowed(domain, self.attributes), self.main_key()
+        for position, many in enumerate(numbers):
+            if many > len(attributes):
+                path = (main,) if len(numbers) == 1 else (main, position)
+                expected = f"at most {len(attributes)}, the number of attributes to combine"
+                raise EntryError.at(path, f"{many} attributes at a time", expected)
+        asked = sum(math.comb(len(attributes), many) for many in numbers)
+        if asked > MAX_GROUPS:
+            found = f"{asked} combinations of {len(attributes)} attributes"
+            raise TooLargeError.at((main,), found, f"at most {MAX_GROUPS}; narrow them with `attributes`")
+        kept: list[Chosen] = [
+            (chosen, range(many))
+            for many in numbers
+            for chosen in combinations(attributes, many)
+            if self._fits(chosen)
+        ]
+        smallest = sorted(attribute.size for attribute in attributes)[: min(numbers)]
+        return self._some(kept, math.prod(smallest))
+
+    def _fits(self, chosen: Iterable[Attribute]) -> bool:
+        return self.max_cells is None or math.prod(a.size for a in chosen) <= self.max_cells
+
+    def _some(self, chosen: list[Chosen], smallest: int) -> list[Chosen]:
+        if not chosen:
+            found = f"{self.max_cells}, which leaves nothing"
+            raise EntryError.at(("max_cells",), found, f"at least {smallest}, the smallest asked for")
+        return chosen
+
+
+@final
+@entry_form
+@record
+class MarginalsEntry(_Combinations):
+    """Every cell of combinations of attributes."""
+
+    which: Ways = key(
+        _WaysForm(
+            "a number of attributes, a list of numbers, or a list of lists of attributes",
+            "a number of attributes, a list of numbers, or a list of lists of attributes",
+            listed=True,
+        ),
+        name="marginals",
+    )
+
+    def check(self) -> None:
+        """Check that listed combinations are not narrowed."""
+        super().check()
+        if self.attributes is not None and not isinstance(self.which[0], int):
+            expected = "`attributes` with numbers of attributes alone"
+            raise EntryError.at(("attributes",), "attributes with listed marginals", expected)
+
+    def expand(self, domain: Domain) -> list[Group]:
+        """Return one group for each combination."""
+        numbers = tuple(item for item in self.which if isinstance(item, int))
+        chosen = self.combined(domain, numbers) if numbers else self._listed(domain)
+        return self.groups(chosen, named=False)
+
+    def predicates_of(self, attribute: Attribute) -> tuple[PredicateForm, tuple[str, ...]]:  # noqa: ARG002
+        """Return the identity."""
+        return IDENTITY, ()
+
+    def _listed(self, domain: Domain) -> list[Chosen]:
+        found: list[Chosen] = []
+        for row, names in enumerate(self.which):
+            attributes: list[Attribute] = []
+            for place, name in enumerate(names if isinstance(names, tuple) else ()):
+                with within("marginals", row, place):
+                    attributes.append(find_attribute(domain, name))
+            order = sorted(range(len(attributes)), key=lambda i: domain.index(attributes[i].name))
+            found.append((tuple(attributes), order))
+        kept = [item for item in found if self._fits(item[0])]
+        return self._some(kept, min(math.prod(a.size for a in attributes) for attributes, _ in found))
+
+
+@final
+@entry_form
+@record
+class KwayEntry(_Combinations):
+    """Products of predicate sets on every so many attributes."""
+
+    numbers: tuple[int, ...] = key(
+        _WaysForm("a number of attributes, or a list", "at least one number of attributes"), name="kway"
+    )
+    predicates: PredicateForm | PredicatesByKind = key(_ByKind(), default=IDENTITY, always=True)
+
+    def expand(self, domain: Domain) -> list[Group]:
+        """Return one group for each combination."""
+        return self.groups(self.combined(domain, self.numbers), named=True)
+
+    def predicates_of(self, attribute: Attribute) -> tuple[PredicateForm, tuple[str, ...]]:
+        """Return the set for all attributes, or that for the attribute's kind."""
+        if isinstance(self.predicates, PredicateForm):
+            return self.predicates, ("predicates",)
+        kind = "numeric" if attribute.numeric else "categorical"
+        return getattr(self.predicates, kind), ("predicates", kind)

@@ -1,0 +1,256 @@
+"""Entries of a workload: what all of them share, and reading one of any form."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, final
+
+import numpy as np
+
+from matrixdp.domain import Attribute, Domain
+from matrixdp.errors import EntryError, Problem, within
+from matrixdp.forms import (
+    Given,
+    ListOf,
+    MappingOf,
+    Record,
+    Schema,
+    as_given,
+    describe_value,
+    key,
+    nearest,
+    number,
+    record,
+    text,
+    unknown_name,
+)
+from matrixdp.language.arrays import ArrayForm
+from matrixdp.language.predicates import PREDICATES, PredicateForm
+from matrixdp.queries.arrays import Array
+from matrixdp.queries.groups import Group
+from matrixdp.queries.predicate_set import Predicates
+
+__all__ = [
+    "ENTRIES",
+    "MAX_GROUPS",
+    "NAMES",
+    "PREDICATES_BY_ATTRIBUTE",
+    "AttributeSets",
+    "Entry",
+    "entry_form",
+    "entry_schema",
+    "find_attribute",
+    "narrowed",
+    "read_entry",
+]
+
+#: An entry stands for at most this many groups.
+MAX_GROUPS = 1_000_000
+
+ENTRIES: dict[str, type[Entry]] = {}
+"""The forms of entries, by the key that tells them."""
+
+E = TypeVar("E", bound="type[Entry]")
+
+NAMES = ListOf(text("the name of an attribute"), "a list of attributes", once="each attribute once")
+PREDICATES_BY_ATTRIBUTE = MappingOf(PREDICATES, "a mapping of attributes to predicate sets")
+
+
+@record
+class Entry(Record, ABC):
+    """An entry of a workload, which a domain turns into query groups."""
+
+    error = EntryError
+
+    weight: float = key(number("a finite number above 0", above=0), default=1.0)
+    weights: Array | None = key(ArrayForm("a finite number above 0 for each query"), default=None)
+    name: str | None = key(text("text that is not empty"), default=None)
+
+    @abstractmethod
+    def expand(self, domain: Domain) -> list[Group]:
+        """Return the query groups, in the order that the user wrote and within it in domain order.
+
+        Raises
+        ------
+        EntryError
+            If an attribute is unknown, or something does not fit its attribute.
+        TooLargeError
+            If there are too many groups, or explicit queries are too many numbers.
+        """
+
+    def check(self) -> None:
+        """Check that the weights are numbers above 0 that neither overflow nor vanish."""
+        if self.weights is None:
+            return
+        if not (self.weights > 0).all():
+            expected = "numbers above 0, one for each query"
+            raise EntryError.at(("weights",), "a weight that is 0 or negative", expected)
+        with np.errstate(over="ignore", under="ignore"):
+            joint = self.weights * self.weight
+        if not (np.isfinite(joint).all() and (joint > 0).all()):
+            found = "a weight that overflows or vanishes with `weight`"
+            raise EntryError.at(("weights",), found, "numbers within range")
+
+    @classmethod
+    def unknown_key(cls, name: object) -> Problem:
+        """Return the problem of a key that the entry does not have."""
+        if isinstance(name, str) and name in ENTRIES:
+            found = f"the key {name!r} beside {cls.main_key()!r}"
+            return Problem((name,), found, "one kind an entry; make them two entries")
+        return super().unknown_key(name)
+
+    def group_name(self, attributes: Sequence[Attribute], predicates: Sequence[str], single: bool) -> str:
+        """Return what a group is called: the user's name if there is one, else what it asks.
+
+        Parameters
+        ----------
+        attributes : sequence of Attribute
+            The group's attributes.
+        predicates : sequence of str
+            What its predicate sets are called; empty to leave them out.
+        single : bool
+            Whether the entry stands for one group.
+        """
+        names = ", ".join(attribute.name for attribute in attributes) or "total"
+        if self.name is not None:
+            return self.name if single else f"{self.name}: {names}"
+        return f"{names}: {' x '.join(predicates)}" if predicates and attributes else names
+
+    def weights_for(self, counts: Sequence[int], order: Sequence[int]) -> Array | None:
+        """Return the weights of the queries of the only group, row-major in domain order.
+
+        Parameters
+        ----------
+        counts : sequence of int
+            The number of predicates on each attribute, in the order that the user wrote.
+        order : sequence of int
+            The positions of the attributes in that order, sorted by domain order.
+        """
+        if self.weights is None:
+            return None
+        queries = math.prod(counts)
+        if self.weights.size != queries:
+            expected = f"{queries}, one for each query of the group"
+            raise EntryError.at(("weights",), f"{self.weights.size} weights", expected)
+        return self.weights.reshape(tuple(counts)).transpose(tuple(order)).ravel()
+
+    def check_single(self, groups: int) -> None:
+        """Check that weights for each query are for one group alone."""
+        if self.weights is not None and groups != 1:
+            found = f"weights for an entry that stands for {groups} groups"
+            expected = "`weights` with one group alone; `weight` holds for all groups of an entry"
+            raise EntryError.at(("weights",), found, expected)
+
+
+def entry_form(form: E) -> E:
+    """Add a form of entry to the language, by its first key; a decorator of records."""
+    ENTRIES[form.main_key()] = form
+    return form
+
+
+def read_entry(written: object, given: Given = as_given) -> Entry:
+    """Return the entry that a mapping describes.
+
+    Parameters
+    ----------
+    written : object
+        What was written.
+    given : callable
+        From what stands where an array may stand to a path, lists or the array.
+
+    Raises
+    ------
+    EntryError
+        If it is not an entry, or a part of it is wrong; with the path inside of it.
+    TooLargeError
+        If a matrix is larger than explicit queries may be.
+
+    Examples
+    --------
+    >>> read_entry({"product": {"age": "prefix"}, "weight": 2}).to_spec()
+    {'product': {'age': 'prefix'}, 'weight': 2.0}
+    """
+    keys = list(written) if isinstance(written, Mapping) else []
+    for name in keys:
+        if name in ENTRIES:
+            return ENTRIES[name].read(written, given)
+    close = next(filter(None, (nearest(str(name), ENTRIES) for name in keys)), ())
+    expected = f"an entry with one of the keys {', '.join(ENTRIES)}"
+    raise EntryError.at((), describe_value(written), expected, close)
+
+
+def entry_schema(definitions: Schema) -> Schema:
+    """Return the JSON Schema of entries."""
+    return {"anyOf": [form.schema(definitions) for form in ENTRIES.values()]}
+
+
+def find_attribute(domain: Domain, name: str) -> Attribute:
+    """Return an attribute of the domain.
+
+    Raises
+    ------
+    EntryError
+        If there is no attribute of that name.
+    """
+    if name not in domain:
+        raise EntryError(unknown_name((), name, "an attribute of the domain", domain.names))
+    return domain[name]
+
+
+def narrowed(domain: Domain, names: tuple[str, ...] | None) -> tuple[Attribute, ...]:
+    """Return the attributes to combine, in domain order: those under ``attributes``, else all."""
+    if names is None:
+        return domain.attributes
+    for position, name in enumerate(names):
+        with within("attributes", position):
+            find_attribute(domain, name)
+    return tuple(domain[name] for name in domain.sort(names))
+
+
+@final
+@dataclass(frozen=True)
+class AttributeSets:
+    """Predicate sets put on the attributes of a domain, in the order that the user wrote.
+
+    Attributes
+    ----------
+    attributes, predicates, texts
+        The attributes, their sets, and what the sets are called.
+    order : list of int
+        The positions of the attributes, sorted by domain order.
+    """
+
+    attributes: list[Attribute]
+    predicates: list[Predicates]
+    texts: list[str]
+    order: list[int]
+
+    @classmethod
+    def on(cls, domain: Domain, forms: Mapping[str, PredicateForm], under: str) -> AttributeSets:
+        """Return the sets on their attributes; `under` is the key that they stand under."""
+        attributes: list[Attribute] = []
+        predicates: list[Predicates] = []
+        for name, form in forms.items():
+            with within(under, name):
+                attributes.append(find_attribute(domain, name))
+                predicates.append(form.on(attributes[-1]))
+        order = sorted(range(len(forms)), key=lambda place: domain.index(attributes[place].name))
+        return cls(attributes, predicates, [form.text for form in forms.values()], order)
+
+    @property
+    def counts(self) -> list[int]:
+        """The number of predicates on each attribute."""
+        return [p.count(a.size) for p, a in zip(self.predicates, self.attributes, strict=True)]
+
+    @property
+    def in_order(self) -> AttributeSets:
+        """The same in domain order."""
+        return AttributeSets(
+            [self.attributes[place] for place in self.order],
+            [self.predicates[place] for place in self.order],
+            [self.texts[place] for place in self.order],
+            list(range(len(self.order))),
+        )

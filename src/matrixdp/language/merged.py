@@ -1,0 +1,217 @@
+"""Entries whose predicates reach over several attributes: disjunctions, and sets of cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from matrixdp.domain import Attribute, Domain
+from matrixdp.errors import DomainError, EntryError, TooLargeError, WorkloadError, within
+from matrixdp.forms import (
+    LISTS,
+    Form,
+    FormError,
+    Given,
+    Kept,
+    ListOf,
+    MappingOf,
+    Schema,
+    as_given,
+    as_lists,
+    describe_value,
+    key,
+    record,
+    scalar,
+)
+from matrixdp.language.entry import PREDICATES_BY_ATTRIBUTE, AttributeSets, entry_form, find_attribute
+from matrixdp.language.predicates import PredicateForm
+from matrixdp.language.products import MergedEntry
+from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES, Array
+from matrixdp.queries.disjunctions import CellSets, Disjunctions
+from matrixdp.queries.groups import Group
+
+__all__ = ["CellsEntry", "DisjunctionEntry", "Span"]
+
+
+@final
+@entry_form
+@record
+class DisjunctionEntry(MergedEntry):
+    """Every combination of one predicate of each attribute's set, joined by OR."""
+
+    predicates: Mapping[str, PredicateForm] = key(PREDICATES_BY_ATTRIBUTE, name="any")
+
+    def check(self) -> None:
+        """Check that there is something to join."""
+        super().check()
+        count = len(self.predicates)
+        if count < 2:
+            expected = "at least two to join by OR; `product` asks about one"
+            raise EntryError.at(("any",), f"{count} attribute{'s' * (not count)}", expected)
+
+    def expand(self, domain: Domain) -> list[Group]:
+        """Return the one group."""
+        sets = AttributeSets.on(domain, self.predicates, "any")
+        counts, order, sets = sets.counts, sets.order, sets.in_order
+        sizes = tuple(attribute.size for attribute in sets.attributes)
+        try:
+            content = Disjunctions(tuple(sets.predicates), sizes)
+        except WorkloadError:
+            found = "a predicate with entries other than 0 and 1"
+            raise EntryError.at(("any",), found, "sets of values, joined by OR") from None
+        text = " or ".join(sets.texts)
+        return [self.merged_group(domain, sets.attributes, content, text, counts, order)]
+
+
+@final
+@dataclass(frozen=True)
+class Span:
+    """A range of values, as the user wrote its ends."""
+
+    low: object
+    high: object
+
+
+Condition = tuple[object, ...] | Span
+"""The values of an attribute that a box allows, as the user wrote them: listed, or a range."""
+Boxes = tuple[Mapping[str, Condition], ...]
+
+_VALUE = scalar("one value of the attribute, a list of values, or {range: [first, last]}")
+
+
+@final
+class _ConditionForm(Form[Condition]):
+    """One value, a list of values, or a range."""
+
+    def read(self, written: object, given: Given = as_given) -> Condition:  # noqa: ARG002 - no array
+        """Return the values, or the range."""
+        if isinstance(written, Span):
+            return written
+        if isinstance(written, Mapping):
+            ends = written.get("range")
+            if set(written) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
+                raise FormError.at((), describe_value(written), _VALUE.expected)
+            return Span(*(_VALUE.read(end) for end in ends))
+        values = tuple(_VALUE.read(v) for v in (written if isinstance(written, LISTS) else [written]))
+        if not values:
+            raise FormError.at((), "an empty list", _VALUE.expected)
+        return values
+
+    def write(self, value: Condition, kept: Kept = as_lists) -> object:  # noqa: ARG002 - no array
+        """Return the values as a list, or the range as a mapping."""
+        return {"range": [value.low, value.high]} if isinstance(value, Span) else list(value)
+
+    def schema(self, definitions: Schema) -> Schema:
+        """Return a value, a list, or a range."""
+        one = _VALUE.schema(definitions)
+        values = {"type": "array", "items": one, "minItems": 1}
+        ends = {"type": "array", "items": one, "minItems": 2, "maxItems": 2}
+        span = {"type": "object", "properties": {"range": ends}, "required": ["range"]}
+        return {"anyOf": [one, values, span | {"additionalProperties": False}]}
+
+
+_BOX = MappingOf(_ConditionForm(), "a mapping of attributes to values, {sex: female}", least=1)
+_BOXES = ListOf(_BOX, "a box, or a list of boxes", least=1, count="at least one box")
+
+
+@final
+class _QueryForm(Form[Boxes]):
+    """A box, or a list of boxes."""
+
+    def read(self, written: object, given: Given = as_given) -> Boxes:
+        """Return the boxes."""
+        return _BOXES.read([written] if isinstance(written, Mapping) else written, given)
+
+    def write(self, value: Boxes, kept: Kept = as_lists) -> list[object]:
+        """Return the list of boxes."""
+        return _BOXES.write(value, kept)
+
+    def schema(self, definitions: Schema) -> Schema:
+        """Return a box, or a list."""
+        return {"anyOf": [_BOX.schema(definitions), _BOXES.schema(definitions)]}
+
+
+@final
+@entry_form
+@record
+class CellsEntry(MergedEntry):
+    """Predicates over merged attributes, each a box of cells or a union of boxes."""
+
+    queries: tuple[Boxes, ...] = key(
+        ListOf(_QueryForm(), "a list of queries, each a list of boxes", least=1, count="at least one query"),
+        name="cells",
+    )
+
+    def expand(self, domain: Domain) -> list[Group]:
+        """Return the one group over the merged attributes."""
+        attributes = self._attributes(domain)
+        sizes = tuple(attribute.size for attribute in attributes)
+        cells = math.prod(sizes)
+        if len(self.queries) * cells > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"cells: {len(self.queries)} queries over {cells} cells; the limit is {MAX_EXPLICIT_ENTRIES} "
+                "entries. Use fewer queries or attributes"
+            )
+        rows = np.zeros((len(self.queries), *sizes))
+        texts = []
+        for row, boxes in enumerate(self.queries):
+            found = []
+            for place, box in enumerate(boxes):
+                with within("cells", row, place):
+                    allowed, text = _inside(attributes, box)
+                rows[row] = np.maximum(rows[row], allowed)
+                found.append(text)
+            texts.append(" or ".join(found))
+        content = CellSets(rows.reshape(len(rows), cells), tuple(texts))
+        return [self.merged_group(domain, attributes, content, "cells", [len(rows)], [0])]
+
+    def _attributes(self, domain: Domain) -> list[Attribute]:
+        """Return the attributes that a box names, in domain order."""
+        named: dict[str, Attribute] = {}
+        for row, boxes in enumerate(self.queries):
+            for place, box in enumerate(boxes):
+                for name in box:
+                    with within("cells", row, place, name):
+                        named[name] = find_attribute(domain, name)
+        return [named[name] for name in domain.sort(named)]
+
+
+def _inside(attributes: list[Attribute], box: Mapping[str, Condition]) -> tuple[Array, str]:
+    """Return which cells are in a box, as entries 0 and 1, and what it asks as text."""
+    allowed: Array = np.ones(())
+    parts = []
+    for attribute in attributes:
+        own = np.ones(attribute.size)
+        if attribute.name in box:
+            with within(attribute.name):
+                own, text = _allowed(attribute, box[attribute.name])
+            parts.append(f"{attribute.name} {text}")
+        allowed = np.asarray(np.multiply.outer(allowed, own))
+    return allowed, " and ".join(parts)
+
+
+def _allowed(attribute: Attribute, condition: Condition) -> tuple[Array, str]:
+    """Return the values that a condition allows, as entries 0 and 1, and as text."""
+    found = np.zeros(attribute.size)
+    if isinstance(condition, Span):
+        ends = [condition.low, condition.high]
+        try:
+            first, last = attribute.code_range(*ends)
+        except DomainError as error:
+            expected = f"a range of {attribute.name!r} ({error})"
+            raise EntryError.at(("range",), describe_value(ends), expected) from None
+        found[first : last + 1] = 1.0
+        return found, attribute.range_label(first, last)
+    codes = []
+    for value in condition:
+        try:
+            codes.append(attribute.code_of(value))
+        except DomainError as error:
+            expected = f"a value of {attribute.name!r} ({error})"
+            raise EntryError.at((), describe_value(value), expected) from None
+    found[codes] = 1.0
+    return found, " | ".join(attribute.label(code) for code in codes)

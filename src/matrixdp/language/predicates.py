@@ -1,0 +1,385 @@
+"""Predicate sets as a user writes them; a form knows nothing of an attribute until it is put on one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, TypeVar, final
+
+from matrixdp.domain import Attribute, Bins, Categorical
+from matrixdp.errors import DomainError, EntryError, placed, within
+from matrixdp.forms import (
+    Form,
+    FormError,
+    Given,
+    Kept,
+    ListOf,
+    Record,
+    Schema,
+    as_given,
+    as_lists,
+    describe_value,
+    key,
+    nearest,
+    record,
+    scalar,
+    whole,
+)
+from matrixdp.language.arrays import ArrayForm
+from matrixdp.queries.arrays import Array
+from matrixdp.queries.permuted import Permuted, seeded_order
+from matrixdp.queries.predicates import (
+    AllRanges,
+    Circular,
+    Identity,
+    Matrix,
+    Predicates,
+    Prefix,
+    Ranges,
+    Sets,
+    Suffix,
+    Total,
+    Width,
+)
+from matrixdp.queries.stacked import Stacked
+
+__all__ = [
+    "KEYED_PREDICATES",
+    "NAMED_PREDICATES",
+    "PREDICATES",
+    "KeyedPredicates",
+    "NamedPredicates",
+    "PredicateForm",
+    "StackedPredicates",
+    "keyed_predicates",
+]
+
+NAMED_PREDICATES: dict[str, Predicates] = {
+    "identity": Identity(),
+    "total": Total(),
+    "prefix": Prefix(),
+    "suffix": Suffix(),
+    "range": AllRanges(),
+    "circular": Circular(),
+}
+"""The predicate sets that need nothing but their name."""
+
+KEYED_PREDICATES: dict[str, type[KeyedPredicates]] = {}
+"""The predicate sets that are mappings, by the key that tells them."""
+
+K = TypeVar("K", bound="type[KeyedPredicates]")
+
+
+class PredicateForm(ABC):
+    """A predicate set as written, checked as far as it can be without its attribute."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """What the set is called in the names of groups."""
+
+    @abstractmethod
+    def on(self, attribute: Attribute) -> Predicates:
+        """Return the predicates over the codes of an attribute.
+
+        Raises
+        ------
+        EntryError
+            If a value is not in the attribute's domain, or the set does not fit its size. The path is inside.
+        """
+
+    @abstractmethod
+    def to_spec(self, kept: Kept = as_lists) -> object:
+        """Return the form as a specification has it, arrays as lists or as `kept` writes them."""
+
+
+@final
+@dataclass(frozen=True)
+class NamedPredicates(PredicateForm):
+    """A set that needs nothing but its name."""
+
+    name: str
+
+    @property
+    def text(self) -> str:
+        """The name."""
+        return self.name
+
+    def on(self, attribute: Attribute) -> Predicates:  # noqa: ARG002 - fits every attribute
+        """Return the set."""
+        return NAMED_PREDICATES[self.name]
+
+    def to_spec(self, kept: Kept = as_lists) -> str:  # noqa: ARG002 - no array
+        """Return the name."""
+        return self.name
+
+
+@final
+@dataclass(frozen=True)
+class StackedPredicates(PredicateForm):
+    """Several sets, one after the other."""
+
+    forms: tuple[PredicateForm, ...]
+
+    @property
+    def text(self) -> str:
+        """What the sets are called."""
+        return " + ".join(form.text for form in self.forms)
+
+    def on(self, attribute: Attribute) -> Predicates:
+        """Return the sets, stacked."""
+        sets = []
+        for position, form in enumerate(self.forms):
+            with within(position):
+                sets.append(form.on(attribute))
+        return Stacked(tuple(sets))
+
+    def to_spec(self, kept: Kept = as_lists) -> list[object]:
+        """Return the list of the sets."""
+        return [form.to_spec(kept) for form in self.forms]
+
+
+class KeyedPredicates(Record, PredicateForm):
+    """A set that is written as a mapping, told from others by its first key; see `keyed_predicates`."""
+
+    sample: ClassVar[str]
+    """How it is written, for messages."""
+
+    @property
+    def text(self) -> str:
+        """The first key."""
+        return self.main_key()
+
+
+def keyed_predicates(form: K) -> K:
+    """Add a form of predicate sets to the language, by its first key; a decorator of records."""
+    KEYED_PREDICATES[form.main_key()] = form
+    return form
+
+
+@final
+class _Predicates(Form[PredicateForm]):
+    """The form of a predicate set: a name, a mapping, or a list of these."""
+
+    @staticmethod
+    def forms() -> str:
+        """Return the forms but for lists, in words."""
+        return ", ".join([*NAMED_PREDICATES, *(form.sample for form in KEYED_PREDICATES.values())])
+
+    def read(self, written: object, given: Given = as_given) -> PredicateForm:
+        """Return the form of what was written, or a form as it is."""
+        if isinstance(written, PredicateForm):
+            return written
+        if isinstance(written, str) and written in NAMED_PREDICATES:
+            return NamedPredicates(written)
+        if isinstance(written, list | tuple) and written:
+            return self._stack(written, given)
+        keys = list(written) if isinstance(written, Mapping) else []
+        known = [name for name in keys if name in KEYED_PREDICATES]
+        if len(known) == 1:
+            return KEYED_PREDICATES[known[0]].read(written, given)
+        close: tuple[str, ...] = ()
+        if isinstance(written, str):
+            close = nearest(written, (*NAMED_PREDICATES, *KEYED_PREDICATES))
+        elif keys and not known:
+            close = nearest(str(keys[0]), KEYED_PREDICATES)
+        raise FormError.at((), describe_value(written), f"{self.forms()} or a list of these", close)
+
+    def write(self, value: PredicateForm, kept: Kept = as_lists) -> object:
+        """Return the form as it is written."""
+        return value.to_spec(kept)
+
+    def schema(self, definitions: Schema) -> Schema:
+        """Return a reference to the sets."""
+        one, several = {"$ref": "#/$defs/PredicateSet"}, {"$ref": "#/$defs/PredicateSets"}
+        if "PredicateSet" not in definitions:
+            forms = definitions["PredicateSet"] = {"anyOf": [{"enum": list(NAMED_PREDICATES)}]}
+            definitions["PredicateSets"] = {"anyOf": [one, {"type": "array", "minItems": 1, "items": one}]}
+            forms["anyOf"] += [form.schema(definitions) for form in KEYED_PREDICATES.values()]
+        return several
+
+    def _stack(self, written: list[object] | tuple[object, ...], given: Given) -> StackedPredicates:
+        forms: list[PredicateForm] = []
+        try:
+            for item in written:
+                if isinstance(item, list | tuple):
+                    raise FormError.at((), describe_value(item), self.forms())
+                forms.append(self.read(item, given))
+        except (FormError, EntryError) as error:
+            raise placed(error, len(forms)) from None
+        return StackedPredicates(tuple(forms))
+
+
+PREDICATES = _Predicates()
+"""The form of predicate sets."""
+
+_VALUE = scalar("one value of the attribute")
+
+
+@final
+@keyed_predicates
+@record
+class WidthForm(KeyedPredicates):
+    """All ranges of so many values."""
+
+    sample = "{width: k}"
+    width: int = key(whole("an integer of at least 1, the number of values", least=1))
+
+    @property
+    def text(self) -> str:
+        """The width."""
+        return f"width {self.width}"
+
+    def on(self, attribute: Attribute) -> Predicates:
+        """Return the ranges."""
+        if self.width > attribute.size:
+            raise EntryError.at(
+                ("width",), str(self.width), f"at most {attribute.size}, the attribute's size"
+            )
+        return Width(self.width)
+
+
+@final
+@keyed_predicates
+@record
+class RangesForm(KeyedPredicates):
+    """Listed ranges, by their ends."""
+
+    sample = "{ranges: [[first, last], ...]}"
+    ranges: tuple[tuple[object, object], ...] = key(
+        ListOf(
+            ListOf(_VALUE, "a range [first, last]", 2, 2, "a range [first, last] of two values"),
+            "a list of at least one range [first, last]",
+            least=1,
+        )
+    )
+
+    def on(self, attribute: Attribute) -> Predicates:
+        """Return the ranges of codes."""
+        intervals: list[tuple[int, int]] = []
+        try:
+            for low, high in self.ranges:
+                intervals.append(attribute.code_range(low, high))
+        except DomainError as error:
+            found = describe_value(list(self.ranges[len(intervals)]))
+            path = ("ranges", len(intervals))
+            raise EntryError.at(path, found, f"{_range_of(attribute)} ({error})") from None
+        return Ranges(tuple(intervals))
+
+
+@final
+@keyed_predicates
+@record
+class SetsForm(KeyedPredicates):
+    """Listed sets of values."""
+
+    sample = "{sets: [[value, ...], ...]}"
+    sets: tuple[tuple[object, ...], ...] = key(
+        ListOf(ListOf(_VALUE, "a set [value, ...]"), "a list of at least one set [value, ...]", least=1)
+    )
+
+    def on(self, attribute: Attribute) -> Predicates:
+        """Return the sets of codes."""
+        sets: list[tuple[int, ...]] = []
+        try:
+            for values in self.sets:
+                sets.append(_codes_of(values, attribute))  # noqa: PERF401 - the error tells which
+        except EntryError as error:
+            raise placed(error, "sets", len(sets)) from None
+        return Sets(tuple(sets))
+
+
+@final
+@keyed_predicates
+@record
+class MatrixForm(KeyedPredicates):
+    """The rows of a real matrix with a column for each value."""
+
+    sample = "{matrix: file.npy}"
+    matrix: Array = key(ArrayForm("a finite matrix with a row for each query", axes=2))
+
+    @cached_property
+    def _rows(self) -> Matrix:
+        return Matrix(self.matrix)
+
+    def on(self, attribute: Attribute) -> Predicates:
+        """Return the rows."""
+        columns = self.matrix.shape[1]
+        if columns != attribute.size:
+            expected = f"{attribute.size}, one for each value of the attribute"
+            raise EntryError.at(("matrix",), f"a matrix of {columns} columns", expected)
+        return self._rows
+
+
+@final
+@keyed_predicates
+@record
+class PermutedForm(KeyedPredicates):
+    """A set over the values in another order: that of a seed, or one listed."""
+
+    sample = "{permuted: set, seed: 1}"
+    permuted: PredicateForm = key(PREDICATES)
+    seed: int | None = key(whole("an integer"), default=None)
+    order: tuple[object, ...] | None = key(ListOf(_VALUE, "a list of all values"), default=None)
+
+    @property
+    def text(self) -> str:
+        """What the set is called, and that it is permuted."""
+        return f"permuted {self.permuted.text}"
+
+    def check(self) -> None:
+        """Check that there is one order."""
+        if (self.seed is None) == (self.order is None):
+            found = "permuted with neither seed nor order" if self.seed is None else "both seed and order"
+            expected = "{permuted: set, seed: 1} or {permuted: set, order: [value, ...]}, each value once"
+            raise FormError.at((), found, expected)
+
+    def on(self, attribute: Attribute) -> Predicates:
+        """Return the set over the permuted codes."""
+        with within("order"):
+            order = self._order(attribute)
+        with within("permuted"):
+            return Permuted(self.permuted.on(attribute), order)
+
+    def _order(self, attribute: Attribute) -> tuple[int, ...]:
+        if self.order is None:
+            return seeded_order(attribute.size, int(self.seed or 0))
+        codes = _codes_of(self.order, attribute)
+        if len(codes) != attribute.size:
+            raise EntryError.at((), f"{len(codes)} values", f"each of the {attribute.size} values once")
+        return codes
+
+
+def _codes_of(values: tuple[object, ...], attribute: Attribute) -> tuple[int, ...]:
+    codes: dict[int, None] = {}
+    for place, value in enumerate(values):
+        try:
+            code = attribute.code_of(value)
+        except DomainError as error:
+            expected = f"{_value_of(attribute)} ({error})"
+            raise EntryError.at((place,), describe_value(value), expected) from None
+        if code in codes:
+            raise EntryError.at((place,), f"{describe_value(value)} again", "each value once in a set")
+        codes[code] = None
+    return tuple(codes)
+
+
+def _range_of(attribute: Attribute) -> str:
+    if isinstance(attribute, Categorical):
+        return f"two categories of {attribute.name!r}, in the listed order"
+    if isinstance(attribute, Bins):
+        return f"two edges a < b of the bins of {attribute.name!r}, for the range [a, b)"
+    return (
+        f"two integers first <= last from {attribute.value(0)} to {attribute.value(attribute.size - 1)}, "
+        f"the values of {attribute.name!r}"
+    )
+
+
+def _value_of(attribute: Attribute) -> str:
+    if isinstance(attribute, Categorical):
+        return f"a category of {attribute.name!r}"
+    if isinstance(attribute, Bins):
+        return f"the lower edge of a bin of {attribute.name!r}"
+    return f"a value of {attribute.name!r}"

@@ -1,0 +1,199 @@
+"""The keys of a specification file, and the form of what stands under each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import final
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain.parsing import attribute_schema
+from matrixdp.errors import EntryError, PrivacyError, SpecificationError
+from matrixdp.forms import (
+    Accepted,
+    Form,
+    FormError,
+    Given,
+    Kept,
+    ListOf,
+    MappingOf,
+    OneOf,
+    Record,
+    RecordForm,
+    Schema,
+    as_given,
+    as_lists,
+    describe_value,
+    key,
+    number,
+    record,
+    text,
+    whole,
+)
+from matrixdp.language import Entry, entry_schema, read_entry
+from matrixdp.privacy import Budget, LeastBudget
+from matrixdp.privacy.least import BUDGET_KINDS
+
+__all__ = ["DEFAULT_MAX_RECORDS", "PrivacyPart", "WrittenSpecification"]
+
+DEFAULT_MAX_RECORDS = 2**33
+"""The number of records that a table may have, where a specification does not say."""
+
+
+@final
+class _DomainForm(Form[Domain]):
+    """The attributes, in order: a name and its values for each."""
+
+    def read(self, written: object, given: Given = as_given) -> Domain:  # noqa: ARG002 - no array
+        """Return the domain."""
+        if isinstance(written, Domain):
+            return written
+        if not isinstance(written, Mapping):
+            raise FormError.at((), describe_value(written), "a mapping")
+        if not written:
+            raise FormError.at((), "an empty mapping", "at least 1 attribute")
+        for name in written:
+            if not isinstance(name, str):
+                raise FormError.at((), f"the key {describe_value(name)}", "text as a key")
+        return Domain(written)
+
+    def write(self, value: Domain, kept: Kept = as_lists) -> object:  # noqa: ARG002 - no array
+        """Return the attributes by name."""
+        return value.to_spec()
+
+    def schema(self, definitions: Schema) -> Schema:
+        """Return an object with any names."""
+        return {"type": "object", "minProperties": 1, "additionalProperties": attribute_schema(definitions)}
+
+
+@final
+class _EntryForm(Form[Entry]):
+    """An entry of the workload."""
+
+    def read(self, written: object, given: Given = as_given) -> Entry:
+        """Return the entry."""
+        return written if isinstance(written, Entry) else read_entry(written, given)
+
+    def write(self, value: Entry, kept: Kept = as_lists) -> object:
+        """Return the entry as a mapping."""
+        return value.to_spec(kept)
+
+    def schema(self, definitions: Schema) -> Schema:
+        """Return any entry."""
+        return entry_schema(definitions)
+
+
+@final
+class _RuleForm(Form[object]):
+    """What happens to values that are out of domain; the domain reads it."""
+
+    def read(self, written: object, given: Given = as_given) -> object:  # noqa: ARG002 - no array
+        """Return what was written."""
+        return written
+
+    def schema(self, definitions: Schema) -> Schema:
+        """Return that of the rule."""
+        return OutOfDomain.schema(definitions)
+
+
+def _number(written: object) -> int | float | None:
+    return written if isinstance(written, int | float) and not isinstance(written, bool) else None
+
+
+_TEXT = text("text that is not empty")
+_PARAMETER = Accepted("a number", _number, {"type": "number"})
+
+
+@final
+@record
+class PrivacyPart(Record):
+    """The budget: one of rho, mu, or epsilon with delta; or, with targets, which of them is made least."""
+
+    least: str | None = key(OneOf(BUDGET_KINDS), default=None)
+    rho: float | None = key(_PARAMETER, default=None)
+    mu: float | None = key(_PARAMETER, default=None)
+    epsilon: float | None = key(_PARAMETER, default=None)
+    delta: float | None = key(_PARAMETER, default=None)
+    neighbours: str = key(OneOf(("add_remove", "replace")), default="add_remove")
+
+    def check(self) -> None:
+        """Check that there is one definition, with parameters in range."""
+        for name in BUDGET_KINDS if self.least is not None else ():
+            if getattr(self, name) is not None:
+                found = f"{name} beside least"
+                raise FormError.at((name,), found, "one of them: least, or a budget not to exceed")
+        try:
+            self.least_budget()
+        except PrivacyError as error:
+            if error.problem is None:
+                raise
+            raise FormError(replace(error.problem, path=error.problem.path[1:])) from None
+
+    def budget(self) -> Budget | None:
+        """Return the budget; None if it says which parameter is made least."""
+        if self.least is not None:
+            return None
+        return Budget(
+            rho=self.rho,
+            mu=self.mu,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighbours=self.neighbours,  # type: ignore[arg-type]  # one of the two by its form
+        )
+
+    def least_budget(self) -> LeastBudget:
+        """Return which budget is made least beside targets: the one named, or one within the budget."""
+        budget = self.budget()
+        if budget is not None:
+            return LeastBudget.within(budget)
+        return LeastBudget(str(self.least), self.delta, self.neighbours)  # type: ignore[arg-type]
+
+
+@final
+@record
+class WrittenSpecification(Record):
+    """A whole specification file."""
+
+    error = SpecificationError
+    expected = "a mapping with the keys domain, workload and privacy"
+
+    data: str | None = key(_TEXT, default=None, about="CSV, Parquet (a glob too) or a DuckDB database")
+    table: str | None = key(_TEXT, default=None, about="the table of a DuckDB database")
+    domain: Domain = key(
+        _DomainForm(),
+        missing="the attributes: a name and its values for each",
+        about="the attributes, in order",
+    )
+    workload: tuple[Entry, ...] = key(
+        ListOf(_EntryForm(), "a list", least=1, count="at least 1 entry that asks something"),
+        missing="a list of entries that ask something",
+        about="what is asked",
+    )
+    privacy: PrivacyPart | None = key(RecordForm(PrivacyPart), default=None, about="what may be spent")
+    targets: Mapping[str, float] | None = key(
+        MappingOf(
+            number("a finite number above 0, in records", above=0),
+            "{group: standard error, ...}",
+            named="the name of a group",
+            least=1,
+        ),
+        default=None,
+        about="the largest standard error of query groups",
+    )
+    out_of_domain: object = key(
+        _RuleForm(), default="drop", about="what happens to values that are out of domain"
+    )
+    max_records: int = key(
+        whole("an integer of at least 1", least=1),
+        default=DEFAULT_MAX_RECORDS,
+        about="a public bound on the number of records",
+    )
+
+    def check(self) -> None:
+        """Check that what is made least has something to meet."""
+        if self.targets is None and self.privacy is not None and self.privacy.least is not None:
+            expected = "it beside targets: {group: standard error}"
+            raise EntryError.at(("privacy", "least"), "no targets", expected)
+        if self.targets is not None and self.privacy is None:
+            expected = "{least: rho} beside targets, or a budget not to exceed"
+            raise EntryError.at(("privacy",), "nothing", expected)
