@@ -139,6 +139,7 @@ def test_small_products_leave_out_the_large() -> None:
         (lambda: families.w_related(DOMAIN, 3, 0), "ratio: found 0"),
         (lambda: families.w_range(DOMAIN, True), "queries: found True"),
         (lambda: families.w_range(DOMAIN, 3, ["agee"]), "attributes: found 'agee'"),
+        (lambda: families.w_range(DOMAIN, 3, ["sex", "sex"]), "attributes: found 'sex' a second time"),
         (lambda: families.w_marginal(DOMAIN, 32), "queries: found 32; expected a number from 1 to 31"),
         (lambda: families.w_marginal(DOMAIN, 3, ways=4), "ways: found 4"),
         (lambda: families.all_marginals(DOMAIN, "suffix"), "numeric: found 'suffix'"),

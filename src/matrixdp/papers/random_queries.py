@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from matrixdp.domain import Domain
-from matrixdp.errors import DomainError, TooLargeError, WorkloadError
+from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.language import CellsEntry, DenseEntry, cells, dense
 from matrixdp.mechanisms import generator
 from matrixdp.queries import MAX_EXPLICIT_ENTRIES
@@ -276,10 +276,11 @@ def chosen_names(domain: Domain, attributes: Iterable[str] | None) -> tuple[str,
     if attributes is None:
         return domain.names
     names = tuple(attributes)
-    try:
-        domain.sort(names)
-    except DomainError as error:
-        raise WorkloadError(f"attributes: {error}") from None
+    for name in names:
+        if name not in domain:
+            raise WorkloadError.at(("attributes",), repr(name), "an attribute of the domain")
+        if names.count(name) > 1:
+            raise WorkloadError.at(("attributes",), f"{name!r} a second time", "each attribute once")
     return names
 
 
