@@ -84,3 +84,18 @@ def test_a_saved_workload_cannot_name_files(entry: dict[str, object], tmp_path: 
         archive.close({"format": "workload", "format_version": 1, "workload": header})
     with ArchiveReader("w.mdp", "workload", 1) as archive, pytest.raises(StorageError, match="names a file"):
         read_workload(archive.header["workload"], archive)
+
+
+def test_entries_without_a_form_are_not_saved(tmp_path: Path) -> None:
+    class Stranger:
+        def expand(self, domain: Domain) -> list:
+            return kway(1, "total").expand(domain)
+
+        def to_spec(self) -> dict:
+            return {}
+
+    with (
+        ArchiveWriter(tmp_path / "w.mdp") as archive,
+        pytest.raises(StorageError, match=r"workload\[0\]: found a Stranger; expected an entry of the query"),
+    ):
+        write_workload(Workload(DOMAIN, Stranger()), archive)
