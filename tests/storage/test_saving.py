@@ -219,12 +219,13 @@ def drop(*path):
 
 def singular(header, members):
     form = next(m for m in header["plan"]["matrices"] if m["kind"] == "integer")
-    with_array(header, members, form["entries"], np.ones((form["size"], form["size"]), dtype=np.int32))
+    entries = np.load(io.BytesIO(members[form["entries"]]), allow_pickle=False)
+    with_array(header, members, form["entries"], np.ones_like(entries))
 
 
 def not_integers(header, members):
     form = next(m for m in header["plan"]["matrices"] if m["kind"] == "integer")
-    with_array(header, members, form["entries"], np.eye(form["size"]))
+    with_array(header, members, form["entries"], np.eye(4))
 
 
 def halved(header, members):
@@ -250,11 +251,18 @@ def wrong_weights(header, members):
         (set_in("neighbours", "anyone"), "unknown"),
         (set_in("plan", "parts", 0, "variance", -1.0), "refused"),
         (set_in("plan", "parts", 0, "variance", None), "form"),
-        (set_in("plan", "parts", 0, "attributes", [0, 1, 2]), "refused"),
-        (set_in("plan", "parts", 0, "attributes", [99]), "form"),
-        (set_in("plan", "parts", 0, "attributes", [-1]), "attribute"),
+        (set_in("plan", "parts", 1, "blocks", [[[99], 0]]), "form"),
+        (set_in("plan", "parts", 1, "blocks", [[[0, 1], 0]]), "does not fit the attributes sex, age"),
+        (set_in("plan", "parts", 1, "blocks", [[[-1], 0]]), "attribute"),
+        (set_in("plan", "parts", 1, "blocks", [[[True], 0]]), "attribute"),
+        (set_in("plan", "parts", 1, "blocks", [[[0], -1]]), "matrix that there is not"),
+        (set_in("plan", "parts", 1, "blocks", [[[0], 99]]), "form"),
+        (set_in("plan", "parts", 1, "blocks", [[[0, 0], 0]]), "named twice"),
+        (set_in("plan", "parts", 1, "multipliers", "arrays/0.npy"), "multipliers are not integers"),
         (set_in("plan", "matrices", 0, "kind", "unheard"), "unknown kind"),
-        (set_in("plan", "matrices", 0, "size", 0), "size"),
+        (set_in("plan", "matrices", 0, {"kind": "identity", "size": 0}), "size"),
+        (set_in("plan", "matrices", 0, {"kind": "centered", "size": True}), "size"),
+        (set_in("plan", "matrices", 0, {"kind": "identity", "size": 99}), "does not fit"),
         (set_in("plan", "parts", []), "refused"),
         (set_in("plan", "kind", "unheard"), "no kind of plan"),
         (set_in("plan", "kind", "direct"), "form"),

@@ -35,7 +35,6 @@ class Direct(Plan, kind="direct"):
             raise NumericalError("a direct plan has one part")
 
     def analysed(self, noise: Sequence[float]) -> TableAnalysis:
-        """Return estimates and errors if the part is measured with a given noise variance."""
         [part], [variance] = self.parts, noise
         return TableAnalysis(self.domain, part, variance)
 
@@ -49,7 +48,6 @@ class TableAnalysis(PieceAnalysis):
         super().__init__(domain, (part,), (variance,), whole)
 
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
-        """Yield the one part, if it has the attributes."""
         measured = self.parts[0].attributes
         missing = [name for name in attributes if name not in measured]
         if missing:
@@ -60,14 +58,12 @@ class TableAnalysis(PieceAnalysis):
         yield measured, 0
 
     def asked(self, group: Group) -> tuple[str, ...]:
-        """Return the attributes that a group asks about; totals of unmeasured attributes need nothing."""
         if isinstance(group, DenseGroup):
             return group.attributes
         measured = self.parts[0].attributes
         return tuple(n for n, p in group.sets.items() if n in measured or not isinstance(p, Total))
 
     def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
-        """Return the sums of the table's estimate over the other attributes."""
         [(measured, place)] = self.pieces(attributes)
         others = tuple(axis for axis, name in enumerate(measured) if name not in attributes)
         assert place is not None

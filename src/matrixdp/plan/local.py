@@ -34,7 +34,6 @@ class Local(Plan, kind="local"):
     words: ClassVar[str] = "one part for each union of queries"
 
     def analysed(self, noise: Sequence[float]) -> _AverageAnalysis:
-        """Return estimates and errors if the parts are measured with given noise variances."""
         return _AverageAnalysis(
             [TableAnalysis(self.domain, part, own) for part, own in zip(self.parts, noise, strict=True)]
         )
@@ -63,36 +62,33 @@ class _AverageAnalysis(Analysis):
         return found
 
     def estimates(self, values: Sequence[Array]) -> Estimates:
-        """Return the estimates that follow from the noisy answers of each part, flat."""
         held = [table.estimates([own]) for table, own in zip(self.tables, values, strict=True)]
         return _AverageEstimates(self, held)
 
     def check_support(self, group: Group) -> None:
-        """Raise UnsupportedQueryError if no table determines all queries of a group."""
         self._each(lambda table: table.check_support(group))
+
+    def _precisions(self, group: Group) -> tuple[list[Array | None], Array, Array]:
+        """Return each table's precisions relative to the largest, their sum, and the least variances."""
+        found = self._each(lambda table: table.variances(group))
+        least = np.min([values for values in found if values is not None], axis=0)
+        # a query that is zero has no variance: every table estimates it as 0
+        ratios = [None if v is None else np.divide(least, v, out=np.ones_like(v), where=v > 0) for v in found]
+        return ratios, np.sum([ratio for ratio in ratios if ratio is not None], axis=0), least
 
     def shares(self, group: Group) -> list[Array | None]:
         """Return for each table the share that its estimates have in the answers, shape (queries,).
 
         Inverse variances over their sum: the unbiased average with the least variance. They sum to 1.
         """
-        found = self._each(lambda table: table.variances(group))
-        least = np.min([values for values in found if values is not None], axis=0)
-        # a query that is zero has no variance: every table estimates it as 0
-        ratios = [None if v is None else np.divide(least, v, out=np.ones_like(v), where=v > 0) for v in found]
-        total = np.sum([ratio for ratio in ratios if ratio is not None], axis=0)
+        ratios, total, _ = self._precisions(group)
         return [None if ratio is None else ratio / total for ratio in ratios]
 
     def variances(self, group: Group) -> Array:
-        """Return the variance of every query of a group, flat, row-major."""
-        known = [values for values in self._each(lambda table: table.variances(group)) if values is not None]
-        # a query that is zero for one table is zero
-        least = np.min(known, axis=0)
-        inverse = sum(np.divide(least, v, out=np.ones_like(v), where=v > 0) for v in known)
-        return np.asarray(least / inverse)
+        _, total, least = self._precisions(group)
+        return np.asarray(least / total)
 
     def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
-        """Return the covariance of query i of one group and query j of another."""
         total = 0.0
         for table, own, other in zip(self.tables, self.shares(left), self.shares(right), strict=True):
             if own is not None and other is not None:
@@ -100,7 +96,6 @@ class _AverageAnalysis(Analysis):
         return total
 
     def noise_terms(self, group: Group, most: int) -> Array | None:
-        """Return how much every noise variable adds to the variances, shape (queries, variables)."""
         terms: list[Array] = []
         for table, share in zip(self.tables, self.shares(group), strict=True):
             if share is not None:
@@ -111,7 +106,6 @@ class _AverageAnalysis(Analysis):
         return np.concatenate(terms, axis=1)
 
     def key(self, group: Group) -> Hashable:
-        """Return a value equal for groups with equal variances."""
         return tuple(self._each(lambda table: table.key(group)))
 
 
@@ -121,14 +115,12 @@ class _AverageEstimates(Estimates):
         self._held = tuple(held)
 
     def marginal(self, attributes: tuple[str, ...]) -> Array:
-        """Return the estimate of a marginal, which some table must determine."""
         domain = self._analysis.tables[0].domain
         sizes = tuple(domain[name].size for name in attributes)
         cells = ProductGroup("marginal", attributes, tuple(Identity() for _ in attributes), sizes)
         return self.answers(cells).reshape(sizes)
 
     def answers(self, group: Group) -> Array:
-        """Return the estimates of a group's queries, flat, row-major."""
         total = np.zeros(group.queries)
         for held, share in zip(self._held, self._analysis.shares(group), strict=True):
             if share is not None:

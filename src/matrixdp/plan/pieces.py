@@ -79,7 +79,6 @@ class PieceAnalysis(Analysis):
         return group.attributes
 
     def estimates(self, values: Sequence[Array]) -> Estimates:
-        """Return the estimates that follow from the noisy answers of each part, flat."""
         return _PieceEstimates(self, values)
 
     def _part_variances(self, place: int, sets: Mapping[str, Predicates]) -> Array:
@@ -104,7 +103,6 @@ class PieceAnalysis(Analysis):
     # ---- support -------------------------------------------------------------------------------
 
     def check_support(self, group: Group) -> None:
-        """Raise UnsupportedQueryError if a query of a group is not determined."""
         if isinstance(group, DenseGroup):
             for _ in self._row_pieces(group):
                 pass
@@ -164,7 +162,6 @@ class PieceAnalysis(Analysis):
     # ---- groups --------------------------------------------------------------------------------
 
     def variances(self, group: Group) -> Array:
-        """Return the variance of every query of a group, flat, row-major."""
         if group.queries > MAX_VARIANCES:
             raise TooLargeError(f"{group.name}: {group.queries} variances would be formed at once")
         if isinstance(group, DenseGroup):
@@ -230,7 +227,6 @@ class PieceAnalysis(Analysis):
         return tensor.reshape(len(rows), -1)
 
     def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
-        """Return the covariance of query i of one group and query j of another."""
         attributes = self.domain.sort(dict.fromkeys((*self.asked(left), *self.asked(right))))
         if self.domain.cells(attributes) > MAX_VARIANCES:
             raise TooLargeError(f"covariance: a table of {', '.join(attributes)} has too many cells")
@@ -248,7 +244,6 @@ class PieceAnalysis(Analysis):
         return total
 
     def noise_terms(self, group: Group, most: int) -> Array | None:
-        """Return how much every noise variable adds to the variances, shape (queries, variables)."""
         asked = self.asked(group)
         rows = self._asked_rows(group, group.rows())
         found = [np.zeros((len(rows), 0))]
@@ -265,7 +260,6 @@ class PieceAnalysis(Analysis):
     # ---- equal groups and repeated queries -----------------------------------------------------
 
     def key(self, group: Group) -> Hashable:
-        """Return a value equal for groups with equal variances."""
         asked = self.asked(group)
         parts = tuple(
             None if place is None else self._part_key(place, group.attributes)
@@ -346,11 +340,9 @@ class _PieceEstimates(Estimates):
         return self._residuals[place]
 
     def marginal(self, attributes: tuple[str, ...]) -> Array:
-        """Return the estimate of a marginal, in the shape of the attributes' sizes."""
         return self._analysis.marginal(attributes, self._residual)
 
     def answers(self, group: Group) -> Array:
-        """Return the estimates of a group's queries, flat, row-major."""
         self._analysis.check_support(group)
         attributes = self._analysis.asked(group)
         tensor = self.marginal(attributes)

@@ -90,7 +90,6 @@ class _PooledAnalysis(SplitAnalysis):
         super().__init__(plan.domain, parts, [part.variance for part in parts], weights)
 
     def estimates(self, values: Sequence[Array]) -> Estimates:
-        """Return the estimates from marginals, flat: their residuals are averaged first."""
         totals: list[Array | float] = [0.0] * len(self.parts)
         for place, (part, flat) in enumerate(zip(self.measured, values, strict=True)):
             for kept, residual in _residuals(part.estimate(flat, self.domain), part.attributes):

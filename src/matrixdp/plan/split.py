@@ -58,7 +58,6 @@ class Split(Plan, kind="split"):
                 raise NumericalError(f"the weights of attribute {name!r} do not fit it, or do not sum to 1")
 
     def analysed(self, noise: Sequence[float]) -> SplitAnalysis:
-        """Return estimates and errors if the parts are measured with given noise variances."""
         return SplitAnalysis(self.domain, self.parts, noise, self.weights)
 
 
@@ -66,13 +65,11 @@ class SplitAnalysis(PieceAnalysis):
     """Estimates and errors of queries that split over the subsets of their attributes."""
 
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
-        """Yield every subset, with the place of its part if it was measured."""
         for size in range(len(attributes) + 1):
             for kept in combinations(attributes, size):
                 yield kept, self.places.get(kept)
 
     def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
-        """Return the sum of the residuals of all subsets, spread by the weights."""
         estimate = self._spread(attributes, len(attributes), attributes, residual)
         if estimate is None:
             return np.zeros([self.domain[name].size for name in attributes])
