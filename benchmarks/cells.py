@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import matrixdp as mdp
+from matrixdp.noise import noise_named
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.fixed.workload import unreconstructed_error
 from matrixdp.selection.residual.planner import select_residual_planner_plus
@@ -125,9 +126,9 @@ def select_cell(make: Callable[[], mdp.Workload], mechanism: str, noise: str, li
         started, used = time.perf_counter(), time.process_time()
         bound, chosen = None, mechanism
         if mechanism == AS_ASKED:
-            loss = unreconstructed_error(workload, noise)
+            loss = unreconstructed_error(workload, noise_named(noise))
         elif mechanism == PREFIX_BASIS:
-            loss = select_residual_planner_plus(workload, _prefix_bases(workload))[1].loss
+            loss = select_residual_planner_plus(workload, noise_named(noise), _prefix_bases(workload))[1].loss
         else:
             selection = mdp.select(workload, noise=noise, mechanism=mechanism).selection
             chosen, bound = selection.mechanism, selection.certificate.lower_bound

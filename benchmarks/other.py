@@ -15,9 +15,9 @@ from cells import select_cell, warm_up
 from harness import emit
 from workloads import OTHER, SWEEPS, Make
 
+from matrixdp.noise import NOISES
 from matrixdp.selection import MECHANISMS
 from matrixdp.selection.bounds import svd_bound_workload
-from matrixdp.selection.factor import NOISES, variance_factor
 
 #: Seconds of processor time for each selection.
 LIMITS = {"workloads": 10.0, "sweeps": 5.0}
@@ -31,7 +31,7 @@ def compared(make: Make, noise: str, limit: float) -> dict[str, Any]:
     queries = workload.queries
     cells: dict[str, dict[str, Any]] = {}
     for name, mechanism in MECHANISMS.items():
-        if noise in mechanism.noises and name not in LEFT_OUT:
+        if NOISES[noise].norm in getattr(mechanism, "norms", ()) and name not in LEFT_OUT:
             cells[name] = select_cell(make, name, noise, limit)
     for cell in cells.values():
         if "loss" in cell:
@@ -39,7 +39,7 @@ def compared(make: Make, noise: str, limit: float) -> dict[str, Any]:
     bounds = [cell["bound"] for cell in cells.values() if cell.get("bound") is not None]
     svd = svd_bound_workload(workload)
     if svd is not None:
-        bounds.append(variance_factor(noise) * svd)
+        bounds.append(NOISES[noise].variance_factor * svd)
     bound = math.sqrt(max(bounds) / queries) if bounds else None
     best = min((cell["rmse"] for cell in cells.values() if "rmse" in cell), default=None)
     for cell in cells.values():

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from harness import emit
 
-from matrixdp.noise import SystemSource, rounded_gaussian, rounded_laplace
+from matrixdp.noise import GAUSSIAN, LAPLACE, SystemSource
 
 SAMPLES = 4_000_000
 
@@ -32,13 +32,13 @@ def main() -> None:
     emit(
         {
             "samples": SAMPLES,
-            "exact": _rate(lambda: rounded_gaussian(scale, SAMPLES, source=source)),
+            "exact": _rate(lambda: GAUSSIAN.draw_rounded(scale, SAMPLES, source=source)),
             "exact_with_offsets": _rate(
-                lambda: rounded_gaussian(
+                lambda: GAUSSIAN.draw_rounded(
                     scale, SAMPLES, offsets=offsets, exact_offset=lambda _: Fraction(1, 4), source=source
                 )
             ),
-            "laplace": _rate(lambda: rounded_laplace(scale, SAMPLES, source=source)),
+            "laplace": _rate(lambda: LAPLACE.draw_rounded(scale, SAMPLES, source=source)),
             "numpy_normal": _rate(lambda: generator.standard_normal(SAMPLES)),
         }
     )

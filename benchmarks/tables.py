@@ -15,9 +15,9 @@ from cells import SPECIAL, select_cell, warm_up
 from harness import emit
 from published import BOUND, TABLES, Row, Table
 
+from matrixdp.noise import noise_named
 from matrixdp.selection import MECHANISMS
 from matrixdp.selection.bounds import svd_bound_workload
-from matrixdp.selection.factor import variance_factor
 
 __all__ = ["excess"]
 
@@ -46,13 +46,13 @@ def _mechanisms(table: Table) -> list[str]:
     return [
         name
         for name in dict.fromkeys([*asked, *table.more])
-        if name in (*SPECIAL, "auto") or table.noise in MECHANISMS[name].noises
+        if name in (*SPECIAL, "auto") or noise_named(table.noise).norm in MECHANISMS[name].norms
     ]
 
 
 def _row(table: Table, row: Row) -> dict[str, Any]:
     workload = row.make()
-    scale = table.budget.error_scale(table.noise)
+    scale = noise_named(table.noise).error_scale(table.budget)
 
     def figure(loss: float) -> float:
         return loss / scale / 2 if table.total else math.sqrt(loss / scale / workload.queries)
@@ -66,7 +66,7 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
             cell["released"] = None if cell["rounded"] is None else figure(cell["rounded"])
         cells[mechanism] = cell
     bound = svd_bound_workload(workload)
-    bounds = [] if bound is None else [figure(variance_factor(table.noise) * bound)]
+    bounds = [] if bound is None else [figure(noise_named(table.noise).variance_factor * bound)]
     svd = bounds[0] if bounds else None
     bounds += [figure(cell["bound"]) for cell in cells.values() if cell.get("bound") is not None]
     columns: list[dict[str, Any]] = []

@@ -8,7 +8,7 @@ A mechanism turns a task (a workload, a kind of noise, options) into a plan and 
         ...
         return plan, Certificate(loss, None, "no bound: the method has none")
 
-    register(Mechanism("my-mechanism", "Who and when", ("gaussian",), Options, select))
+    register(Mechanism("my-mechanism", "Who and when", (2,), Options, select))
 
 A package that is installed with an entry point in the group ``matrixdp.mechanisms``, named ``my-mechanism``,
 whose value is the module, is found by `matrixdp.select`, the command line and ``matrixdp compare``.
@@ -24,7 +24,7 @@ from matrixdp.selection.explicit import (
     roots_of,
     spectrum_of,
 )
-from matrixdp.selection.factor import Factor, column_norms, variance_factor
+from matrixdp.selection.factor import Factor
 from matrixdp.selection.fixed.greedy_h import greedy_rows
 from matrixdp.selection.fixed.products import axis_gram, numeric_product, product_of
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
@@ -53,7 +53,6 @@ __all__ = [
     "axis_gram",
     "best_factor",
     "check_table",
-    "column_norms",
     "explicit_product",
     "factor_of",
     "generator",
@@ -67,5 +66,4 @@ __all__ = [
     "rotated",
     "solve_gram",
     "spectrum_of",
-    "variance_factor",
 ]

@@ -20,8 +20,8 @@ ORDER = {
     "exact": 3,
     "queries": 4,
     "language": 5,
-    "noise": 6,
-    "privacy": 7,
+    "privacy": 6,
+    "noise": 7,
     "specification": 8,
     "plan": 9,
     "selection": 10,
@@ -138,7 +138,7 @@ CHECK = "testing/sources.py"
 
 
 #: What a module needs to draw noise.
-DRAWING = {"RandomSource", "SeededSource", "SystemSource", "rounded_gaussian", "rounded_laplace"}
+DRAWING = {"RandomSource", "SeededSource", "SystemSource"}
 
 
 def test_only_the_measurement_draws_noise():
@@ -146,7 +146,60 @@ def test_only_the_measurement_draws_noise():
     # those beside the door know the type of a source of bits, and pass it on
     assert users == {"measure/measurement.py", SIDE_DOOR, "papers/dawa/dawa.py"}
     names = imported_names(PACKAGE / "papers" / "dawa" / "dawa.py", "matrixdp.noise")
-    assert names == {"RandomSource"}
+    assert names & DRAWING == {"RandomSource"}
+    for path in FILES:
+        if room(path) != "noise":
+            assert not imports(path) & {"matrixdp.noise.drawing", "matrixdp.noise.source"}, place(path)
+    drawing = {
+        place(path)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "draw_rounded"
+    }
+    assert drawing == {"measure/measurement.py", SIDE_DOOR}
+
+
+#: Where a noise is still the text that a user or a file wrote.
+NOISE_IS_TEXT = {"noise/names.py", "strategy/choice.py", "cli/compare.py", "cli/pictures.py"}
+
+
+def _compares_noises(node: ast.AST) -> bool:
+    """Whether a node compares something called noise, or one of the noises by name, with anything."""
+    if not isinstance(node, ast.Compare):
+        return False
+    for operand in (node.left, *node.comparators):
+        named = operand.id if isinstance(operand, ast.Name) else getattr(operand, "attr", "")
+        text = operand.value if isinstance(operand, ast.Constant) else ""
+        if named in ("GAUSSIAN", "LAPLACE") or text in ("gaussian", "laplace"):
+            return True
+        if named == "noise" and not any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+            return True
+    return False
+
+
+def test_nobody_asks_which_noise_it_is():
+    found = {
+        place(path)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if _compares_noises(node)
+    }
+    assert found == NOISE_IS_TEXT
+    assert _compares_noises(ast.parse('noise == "gaussian"', mode="eval").body)
+    assert _compares_noises(ast.parse("self.noise in (one, two)", mode="eval").body)
+
+
+def test_no_noise_is_taken_for_granted():
+    """Nothing below the public face has a noise as a default."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.Lambda):
+                continue
+            given = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+            names = {d.id for d in given if isinstance(d, ast.Name)}
+            texts = {d.value for d in given if isinstance(d, ast.Constant)}
+            assert not names & {"GAUSSIAN", "LAPLACE"}, place(path)
+            assert not texts & {"gaussian", "laplace"}, place(path)
 
 
 #: What papers may import besides their own room: faces, and nothing behind them.
@@ -163,7 +216,7 @@ PUBLIC = {
 }
 #: What is not: DAWA reads a table of its own.
 BEHIND = {
-    "papers/dawa/dawa.py": {"matrixdp.privacy.numbers"},
+    "papers/dawa/dawa.py": {"matrixdp.measure", "matrixdp.privacy.numbers"},
     "papers/dawa/door.py": {"matrixdp.measure.calibration", "matrixdp.sources"},
 }
 

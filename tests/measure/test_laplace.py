@@ -12,6 +12,7 @@ from matrixdp.errors import PrivacyError, StorageError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
 from matrixdp.measure.measurement import measure
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.plan import Block, Direct, Local, Part, Pooled
 from matrixdp.privacy import Budget
 from matrixdp.sources import open_source
@@ -23,7 +24,7 @@ TALL = IntegerMatrix(np.vstack([40 * np.eye(4, dtype=np.int64), [[10, 20, 30, 40
 WORKLOAD = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.marginals([0, 1]))
 
 
-def plan(kind, noise="laplace"):
+def plan(kind, noise=LAPLACE):
     both = (Block(("a",), IdentityMatrix(4)), Block(("b",), IdentityMatrix(3)))
     one = Part(("a",), (Block(("a",), IdentityMatrix(4)),), 8.0)
     whole = Part(("a", "b"), (Block(("a",), TALL), Block(("b",), IdentityMatrix(3))), 2.0 * (2 * 80) ** 2)
@@ -39,20 +40,20 @@ def plan(kind, noise="laplace"):
 def test_the_exact_cost_is_just_below_the_budget(kind, epsilon):
     found = plan(kind)
     assert found.cost == pytest.approx(1.0)
-    scales, cost = calibrate(found, epsilon, 2**33)
-    assert 0.9999999 * epsilon < cost <= epsilon
+    scales, cost = calibrate(found, Cost(epsilon, LAPLACE), 2**33)
+    assert 0.9999999 * epsilon < cost.value <= epsilon
     exact = sum(
         Fraction(part.sensitivity) / scale.exact for part, scale in zip(found.parts, scales, strict=True)
     )
-    assert exact <= cost < exact * (1 + Fraction(1, 10**12))
+    assert exact <= cost.value < exact * (1 + Fraction(1, 10**12))
 
 
 def test_noise_of_another_kind_is_refused():
     found = plan("direct")
     with pytest.raises(PrivacyError, match="in a plan for laplace"):
-        plan_cost(found, (NoiseScale(Fraction(5000), 0, "gaussian"),))
+        plan_cost(found, (NoiseScale(Fraction(5000), 0, GAUSSIAN),))
     with pytest.raises(PrivacyError, match="use Laplace noise"):
-        measure(plan("direct", "gaussian"), open_source(TABLE), Budget(epsilon=1))
+        measure(plan("direct", GAUSSIAN), open_source(TABLE), Budget(epsilon=1))
 
 
 def test_laplace_noise_serves_budgets_in_every_definition():
@@ -62,7 +63,7 @@ def test_laplace_noise_serves_budgets_in_every_definition():
         (Budget(epsilon=2, delta=1e-6), 2.0),
     ):
         measured = measure(plan("direct"), open_source(TABLE), budget)
-        assert float(measured.authorization.cost) == pytest.approx(epsilon)
+        assert float(measured.authorization.cost.value) == pytest.approx(epsilon)
         assert measured.scales[0].variance == pytest.approx(2 * 80**2 / epsilon**2, rel=1e-6)
 
 
@@ -101,7 +102,7 @@ def test_measurements_are_saved_whole(kind, tmp_path):
     measured = measure(plan(kind), open_source(TABLE), Budget(epsilon=1))
     save_measurement(tmp_path / "m.mdp", measured, WORKLOAD)
     again, _ = load_measurement(tmp_path / "m.mdp")
-    assert again.plan.noise == "laplace"
+    assert again.plan.noise == LAPLACE
     assert again.plan.kind == kind
     assert again.authorization == measured.authorization
     for left, right in zip(again.values, measured.values, strict=True):

@@ -1,5 +1,7 @@
 """The one door: order of events, exactness, and that estimates vary as stated."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import IntegerMatrix
 from matrixdp.measure.measurement import maximal_marginals, measure
+from matrixdp.noise import GAUSSIAN, Cost
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.privacy import Budget
 from matrixdp.selection import select
@@ -38,22 +41,22 @@ class _Forgetful:
 @pytest.mark.parametrize("budget", [Budget(epsilon=1), Budget(mu=10**7)])
 def test_a_budget_that_cannot_be_honoured_never_reaches_the_data(budget):
     with pytest.raises(PrivacyError):
-        measure(select(WORKLOAD).plan, _Untouchable(), budget)
+        measure(select(WORKLOAD, noise=GAUSSIAN).plan, _Untouchable(), budget)
 
 
 def test_a_source_that_forgets_a_marginal():
     with pytest.raises(NumericalError, match="every marginal"):
-        measure(select(WORKLOAD).plan, _Forgetful(), Budget(mu=1))
+        measure(select(WORKLOAD, noise=GAUSSIAN).plan, _Forgetful(), Budget(mu=1))
 
 
 def test_cost_and_labels():
-    plan = select(WORKLOAD).plan
+    plan = select(WORKLOAD, noise=GAUSSIAN).plan
     seeded = measure(plan, open_source(TABLE), Budget(rho=0.5), seed_not_private=1)
     real = measure(plan, open_source(TABLE), Budget(rho=0.5))
     assert not seeded.private
     assert real.private
-    assert 0 < real.authorization.cost <= Budget(rho=0.5).gaussian_cost() == 1
-    assert float(real.authorization.cost) > 1 - 1e-9
+    assert real.authorization.cost <= GAUSSIAN.cost(Budget(rho=0.5)) == Cost(Fraction(1), GAUSSIAN)
+    assert float(real.authorization.cost.value) > 1 - 1e-9
     assert real.plan is plan
     for part, values, scale in zip(plan.parts, real.values, real.scales, strict=True):
         assert scale.variance > 0
@@ -62,7 +65,7 @@ def test_cost_and_labels():
 
 
 def test_a_table_above_the_public_bound_gives_the_same():
-    plan = select(WORKLOAD, mechanism="residual").plan
+    plan = select(WORKLOAD, mechanism="residual", noise=GAUSSIAN).plan
     ends = [
         measure(plan, open_source(TABLE), Budget(mu=1), max_records=bound, seed_not_private=5)
         for bound in (100, 2**33)
@@ -83,7 +86,7 @@ class _Counted:
 def test_a_table_above_the_public_bound_that_needs_a_second_limb_is_measured_exactly(counts):
     domain = mdp.Domain({"a": 2})
     block = Block(("a",), IntegerMatrix(np.array([[5, -5], [3, 2]])))
-    plan = Direct(domain, (Part(("a",), (block,), 1e6),), "gaussian")
+    plan = Direct(domain, (Part(("a",), (block,), 1e6),), GAUSSIAN)
     source = _Counted(np.array(counts))
     small, large = (
         measure(plan, source, Budget(mu=0.005), max_records=bound, seed_not_private=1)
@@ -93,7 +96,7 @@ def test_a_table_above_the_public_bound_that_needs_a_second_limb_is_measured_exa
 
 
 def test_two_measurements_differ():
-    plan = select(WORKLOAD).plan
+    plan = select(WORKLOAD, noise=GAUSSIAN).plan
     first, second = (measure(plan, open_source(TABLE), Budget(mu=1)) for _ in range(2))
     assert not np.array_equal(first.values[0], second.values[0])
 
@@ -115,7 +118,7 @@ def test_estimates_vary_as_stated(mechanism):
 
     The same test must reject noise whose scale is 5 % larger or smaller than stated.
     """
-    selection = select(WORKLOAD, mechanism=mechanism)
+    selection = select(WORKLOAD, mechanism=mechanism, noise=GAUSSIAN)
     source = open_source(TABLE)
     counts = np.zeros(DOMAIN.shape)
     np.add.at(counts, (TABLE["a"], TABLE["b"], np.searchsorted(["x", "y", "z"], TABLE["c"])), 1)

@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from matrixdp.errors import PrivacyError
+from matrixdp.noise import GAUSSIAN
 from matrixdp.noise.decisions import LazyTail, exceeds, round_exactly
+
+NORMAL = GAUSSIAN.distribution
+
+
+def rounded(tail, negative, scale, offset):
+    return round_exactly(tail, negative, scale, offset, NORMAL.upper_tail, NORMAL.guess)
 
 
 class Recorded:
@@ -46,7 +53,7 @@ class Constant(Recorded):
 def test_agrees_with_the_inverse_in_floating_point(value, negative, scale, offset):
     z = norm.isf((value + 0.5) / 2**64)
     expected = float(offset) + (-1 if negative else 1) * float(scale) * z
-    result = round_exactly(LazyTail(value, 64, Recorded([2**63] * 3)), negative, scale, offset)
+    result = rounded(LazyTail(value, 64, Recorded([2**63] * 3)), negative, scale, offset)
     assert abs(result - expected) <= 0.5 + 1e-6 * float(scale)
 
 
@@ -54,7 +61,7 @@ def test_a_near_tie_takes_further_bits_and_follows_them():
     # V begins with the first 64 bits of Q(1/2): whether |Z| > 1/2 depends on the bits after them.
     from flint import arb, ctx
 
-    from matrixdp.noise.decisions import upper_tail
+    from matrixdp.noise.gaussian_filter import upper_tail
 
     with ctx.workprec(512):
         bits = int((upper_tail(Fraction(1, 2)) * arb(2) ** 192).floor().unique_fmpz())
@@ -62,35 +69,35 @@ def test_a_near_tie_takes_further_bits_and_follows_them():
     for word, expected in ((second - 1, 1), (second + 1, 0)):
         source = Recorded([word])
         tail = LazyTail(first, 64, source)
-        assert round_exactly(tail, False, Fraction(1), Fraction(0)) == expected
+        assert rounded(tail, False, Fraction(1), Fraction(0)) == expected
         assert source.taken == 1
     third = bits & (2**64 - 1)
     for word, expected in ((third - 1, -1), (third + 1, 0)):
         source = Recorded([second, word])
-        assert round_exactly(LazyTail(first, 64, source), True, Fraction(1), Fraction(0)) == expected
+        assert rounded(LazyTail(first, 64, source), True, Fraction(1), Fraction(0)) == expected
         assert source.taken == 2
 
 
 def test_the_far_tail_is_drawn_as_far_as_needed():
     source = Recorded([0, 1, 2**63])
-    result = round_exactly(LazyTail(0, 64, source), False, Fraction(1000), Fraction(0))
+    result = rounded(LazyTail(0, 64, source), False, Fraction(1000), Fraction(0))
     assert source.taken == 3
     assert abs(result / 1000 - norm.isf(1.5 * 2.0**-192)) < 0.001
 
 
 def test_an_offset_of_one_half_splits_at_zero():
     tail = LazyTail(2**63 - 1, 64, Recorded([]))
-    assert round_exactly(tail, False, Fraction(1), Fraction(1, 2)) == 1
-    assert round_exactly(tail, True, Fraction(1), Fraction(1, 2)) == 0
+    assert rounded(tail, False, Fraction(1), Fraction(1, 2)) == 1
+    assert rounded(tail, True, Fraction(1), Fraction(1, 2)) == 0
 
 
 def test_points_below_zero_are_always_exceeded():
-    assert exceeds(LazyTail(2**62, 64, Recorded([])), Fraction(-1))
-    assert exceeds(LazyTail(2**62, 64, Recorded([])), Fraction(0))
+    assert exceeds(LazyTail(2**62, 64, Recorded([])), Fraction(-1), NORMAL.upper_tail)
+    assert exceeds(LazyTail(2**62, 64, Recorded([])), Fraction(0), NORMAL.upper_tail)
 
 
 def test_a_source_of_constant_bits_is_refused():
     with pytest.raises(PrivacyError, match="random bits"):
-        round_exactly(LazyTail(0, 64, Constant(0)), False, Fraction(1), Fraction(0))
+        rounded(LazyTail(0, 64, Constant(0)), False, Fraction(1), Fraction(0))
     with pytest.raises(PrivacyError, match="out of range"):
-        round_exactly(LazyTail(0, 64, Constant(1 << 64)), False, Fraction(1), Fraction(0))
+        rounded(LazyTail(0, 64, Constant(1 << 64)), False, Fraction(1), Fraction(0))

@@ -7,8 +7,15 @@ from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matrixdp.noise.decisions import upper_tail
-from matrixdp.noise.filter import CELLS_PER_UNIT, EPSILON, LARGEST_STEP, LAST_CELL, approximate, table
+from matrixdp.noise.gaussian_filter import (
+    CELLS_PER_UNIT,
+    EPSILON,
+    LARGEST_STEP,
+    LAST_CELL,
+    approximate,
+    table,
+    upper_tail,
+)
 
 
 def _within(lower: int, magnitude: float) -> bool:

@@ -6,6 +6,7 @@ a correct sampler fails any one of them with a probability below 1e-9 over the c
 
 import time
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -14,11 +15,11 @@ from flint import arb, ctx
 from scipy import stats
 
 from matrixdp.errors import PrivacyError
-from matrixdp.noise import SeededSource, SystemSource, drawing, rounded_gaussian
-from matrixdp.noise import gaussian as module
-from matrixdp.noise.decisions import upper_tail
+from matrixdp.noise import GAUSSIAN, SeededSource, SystemSource, drawing
+from matrixdp.noise.gaussian_filter import upper_tail
 
 FALSE_ALARM = 1e-10
+draw = partial(drawing.draw, GAUSSIAN.distribution)
 
 
 def probabilities(scale: Fraction, offset: Fraction, low: int, high: int) -> np.ndarray:
@@ -41,7 +42,7 @@ def chi_square(samples: np.ndarray, scale: Fraction, offset: Fraction = Fraction
     ("scale", "seed"), [(Fraction(1), 1), (Fraction(7, 3), 2), (Fraction(5), 3), (Fraction(40), 4)]
 )
 def test_the_distribution_is_exact_and_a_wrong_scale_is_seen(scale, seed):
-    samples = rounded_gaussian(scale, 400_000, source=SeededSource(seed))
+    samples = GAUSSIAN.draw_rounded(scale, 400_000, source=SeededSource(seed))
     assert chi_square(samples, scale) > FALSE_ALARM
     assert chi_square(samples, scale * Fraction(103, 100)) < FALSE_ALARM
     assert chi_square(samples, scale * Fraction(98, 100)) < FALSE_ALARM
@@ -50,7 +51,7 @@ def test_the_distribution_is_exact_and_a_wrong_scale_is_seen(scale, seed):
 @pytest.mark.parametrize("offset", [Fraction(1, 3), Fraction(1, 2), Fraction(99, 100)])
 def test_the_distribution_is_shifted_by_the_offset(offset):
     scale, size = Fraction(3), 400_000
-    samples = rounded_gaussian(
+    samples = GAUSSIAN.draw_rounded(
         scale,
         size,
         offsets=np.full(size, float(offset)),
@@ -64,7 +65,7 @@ def test_the_distribution_is_shifted_by_the_offset(offset):
 def test_the_distribution_is_exact_at_the_scale_of_releases():
     scale, width = Fraction(6000), 250
     reach = int(4 * scale)
-    samples = rounded_gaussian(scale, 1_000_000, source=SeededSource(5))
+    samples = GAUSSIAN.draw_rounded(scale, 1_000_000, source=SeededSource(5))
     edges = range(-reach, reach + 1, width)
     for factor, right in ((1, True), (Fraction(101, 100), False), (Fraction(99, 100), False)):
         with ctx.workprec(200):
@@ -77,14 +78,16 @@ def test_the_distribution_is_exact_at_the_scale_of_releases():
 
 
 def test_the_slow_path_has_the_same_distribution():
-    samples = module._draw(Fraction(2), 10_000, None, None, SeededSource(12), filtered=False)
+    samples = drawing.draw(
+        GAUSSIAN.distribution, Fraction(2), 10_000, None, None, SeededSource(12), filtered=False
+    )
     assert chi_square(samples, Fraction(2)) > FALSE_ALARM
     assert chi_square(samples, Fraction(5, 2)) < FALSE_ALARM
 
 
 def test_the_first_four_moments():
     size, scale = 2_000_000, Fraction(5000)
-    z = rounded_gaussian(scale, size, source=SeededSource(13)) / 5000
+    z = GAUSSIAN.draw_rounded(scale, size, source=SeededSource(13)) / 5000
     # Moments of a standard normal variable and the variances of their estimates; 6.5 standard
     # deviations is a false alarm rate of 8e-11 each.
     for power, mean, variance in ((1, 0, 1), (2, 1 + 1 / 12 / 5000**2, 2), (3, 0, 15), (4, 3, 96)):
@@ -94,14 +97,14 @@ def test_the_first_four_moments():
 def test_the_variance_includes_the_rounding():
     size = 4_000_000
     for scale in (1, 2):
-        samples = rounded_gaussian(Fraction(scale), size, source=SeededSource(14)).astype(float)
+        samples = GAUSSIAN.draw_rounded(Fraction(scale), size, source=SeededSource(14)).astype(float)
         variance = scale**2 + 1 / 12
         error = 6.5 * variance * np.sqrt(2 / size)
         assert abs(np.mean(samples**2) - variance) < error < 1 / 24
 
 
 def test_neighbouring_samples_are_uncorrelated():
-    samples = rounded_gaussian(Fraction(100), 1_000_000, source=SeededSource(15)) / 100
+    samples = GAUSSIAN.draw_rounded(Fraction(100), 1_000_000, source=SeededSource(15)) / 100
     for lag in (1, 2, 64):
         assert abs(np.mean(samples[lag:] * samples[:-lag])) < 6.5 / 1000
 
@@ -117,8 +120,8 @@ def test_both_paths_give_the_same_samples_from_the_same_bits(scale):
     size = 3000
     offsets, exact = _offsets(size, 1)
     for arguments in ((None, None), (offsets, exact.__getitem__)):
-        fast = module._draw(scale, size, *arguments, SeededSource(21))
-        slow = module._draw(scale, size, *arguments, SeededSource(21), filtered=False)
+        fast = draw(scale, size, *arguments, SeededSource(21))
+        slow = draw(scale, size, *arguments, SeededSource(21), filtered=False)
         assert np.array_equal(fast, slow)
 
 
@@ -132,17 +135,21 @@ def test_a_wider_filter_gives_the_same_samples(epsilon):
         asked.append(place)
         return exact[place]
 
-    plain = module._draw(scale, size, offsets, exact_offset, SeededSource(22))
+    plain = draw(scale, size, offsets, exact_offset, SeededSource(22))
     assert len(asked) < 5
-    wide = module._draw(scale, size, offsets, exact_offset, SeededSource(22), epsilon=epsilon)
+    wide = drawing.draw(
+        GAUSSIAN.distribution, scale, size, offsets, exact_offset, SeededSource(22), epsilon=epsilon
+    )
     assert np.array_equal(plain, wide)
     assert len(asked) > 50
 
 
 def test_the_filter_cannot_be_narrowed():
     assert np.array_equal(
-        module._draw(Fraction(5000), 1000, None, None, SeededSource(23), epsilon=Fraction(-1)),
-        module._draw(Fraction(5000), 1000, None, None, SeededSource(23)),
+        drawing.draw(
+            GAUSSIAN.distribution, Fraction(5000), 1000, None, None, SeededSource(23), epsilon=Fraction(-1)
+        ),
+        draw(Fraction(5000), 1000, None, None, SeededSource(23)),
     )
 
 
@@ -150,10 +157,12 @@ def test_the_filter_cannot_be_narrowed():
 def test_chunks_do_not_matter(chunk):
     size = 2500
     offsets, exact = _offsets(size, 3)
-    whole = rounded_gaussian(
+    whole = GAUSSIAN.draw_rounded(
         Fraction(4097), size, offsets=offsets, exact_offset=exact.__getitem__, source=SeededSource(24)
     )
-    parts = module._draw(Fraction(4097), size, offsets, exact.__getitem__, SeededSource(24), chunk=chunk)
+    parts = drawing.draw(
+        GAUSSIAN.distribution, Fraction(4097), size, offsets, exact.__getitem__, SeededSource(24), chunk=chunk
+    )
     assert np.array_equal(whole, parts)
 
 
@@ -174,8 +183,10 @@ class Words:
 
 def test_extreme_words_are_rounded_like_all_others():
     words = [0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**40, 2**63 + 2**40]
-    fast = module._draw(Fraction(5000), len(words), None, None, Words(words))
-    slow = module._draw(Fraction(5000), len(words), None, None, Words(words), filtered=False)
+    fast = draw(Fraction(5000), len(words), None, None, Words(words))
+    slow = drawing.draw(
+        GAUSSIAN.distribution, Fraction(5000), len(words), None, None, Words(words), filtered=False
+    )
     assert np.array_equal(fast, slow)
     assert fast[2] == fast[5] == 0
     assert fast[6] == -fast[7] > 5 * 5000
@@ -189,19 +200,21 @@ def test_a_word_at_a_rounding_boundary_is_left_to_the_slow_path(monkeypatch):
     calls = []
     original = drawing.round_exactly
     monkeypatch.setattr(drawing, "round_exactly", lambda *a, **b: calls.append(a) or original(*a, **b))
-    near = module._draw(scale, 3, None, None, Words([word, word + 2**40, word - 2**40]))
+    near = drawing.draw(
+        GAUSSIAN.distribution, scale, 3, None, None, Words([word, word + 2**40, word - 2**40])
+    )
     assert len(calls) == 1
     assert near[1:].tolist() == [500, 501]
 
 
 def test_no_samples_are_an_empty_array():
-    assert rounded_gaussian(Fraction(5), 0, source=SystemSource()).shape == (0,)
+    assert GAUSSIAN.draw_rounded(Fraction(5), 0, source=SystemSource()).shape == (0,)
 
 
 def test_an_integer_is_an_exact_scale():
     assert np.array_equal(
-        rounded_gaussian(5, 10, source=SeededSource(1)),
-        rounded_gaussian(Fraction(5), 10, source=SeededSource(1)),
+        GAUSSIAN.draw_rounded(5, 10, source=SeededSource(1)),
+        GAUSSIAN.draw_rounded(Fraction(5), 10, source=SeededSource(1)),
     )
 
 
@@ -228,13 +241,13 @@ def test_an_integer_is_an_exact_scale():
 )
 def test_a_bad_scale_gives_no_output(scale):
     with pytest.raises(PrivacyError, match="noise scale"):
-        rounded_gaussian(scale, 3, source=SeededSource(1))
+        GAUSSIAN.draw_rounded(scale, 3, source=SeededSource(1))
 
 
 @pytest.mark.parametrize("size", [-1, 1.5, None, "3", True])
 def test_a_bad_size_gives_no_output(size):
     with pytest.raises(PrivacyError, match="size"):
-        rounded_gaussian(Fraction(5), size, source=SeededSource(1))
+        GAUSSIAN.draw_rounded(Fraction(5), size, source=SeededSource(1))
 
 
 @pytest.mark.parametrize(
@@ -251,22 +264,30 @@ def test_a_bad_size_gives_no_output(size):
 )
 def test_bad_offsets_give_no_output(offsets):
     with pytest.raises(PrivacyError, match="offsets"):
-        rounded_gaussian(
+        GAUSSIAN.draw_rounded(
             Fraction(5), 3, offsets=offsets, exact_offset=lambda _place: Fraction(0), source=SeededSource(1)
         )
 
 
 def test_offsets_come_with_their_exact_values():
     with pytest.raises(PrivacyError, match="both or neither"):
-        rounded_gaussian(Fraction(5), 3, offsets=np.zeros(3), source=SeededSource(1))
+        GAUSSIAN.draw_rounded(Fraction(5), 3, offsets=np.zeros(3), source=SeededSource(1))
     with pytest.raises(PrivacyError, match="both or neither"):
-        rounded_gaussian(Fraction(5), 3, exact_offset=lambda _place: Fraction(0), source=SeededSource(1))
+        GAUSSIAN.draw_rounded(Fraction(5), 3, exact_offset=lambda _place: Fraction(0), source=SeededSource(1))
 
 
 @pytest.mark.parametrize("exact", [Fraction(1, 3), Fraction(-1), Fraction(1), 0.25, None])
 def test_exact_offsets_agree_with_their_rounded_values(exact):
     with pytest.raises(PrivacyError, match="exact_offset"):
-        module._draw(Fraction(5), 3, np.full(3, 0.25), lambda _place: exact, SeededSource(1), filtered=False)
+        drawing.draw(
+            GAUSSIAN.distribution,
+            Fraction(5),
+            3,
+            np.full(3, 0.25),
+            lambda _place: exact,
+            SeededSource(1),
+            filtered=False,
+        )
 
 
 @pytest.mark.parametrize("words", [np.zeros(2, dtype=np.uint64), np.zeros(3, dtype=np.int64), None])
@@ -281,15 +302,15 @@ def test_a_source_that_misbehaves_gives_no_output(words):
             return 0
 
     with pytest.raises(PrivacyError, match="random source"):
-        rounded_gaussian(Fraction(5), 3, source=Broken())
+        GAUSSIAN.draw_rounded(Fraction(5), 3, source=Broken())
 
 
 def test_a_million_samples_a_second():
     source, size = SystemSource(), 1_000_000
-    rounded_gaussian(Fraction(5000), 1000, source=source)
+    GAUSSIAN.draw_rounded(Fraction(5000), 1000, source=source)
     seconds = []
     for _ in range(3):
         start = time.perf_counter()
-        rounded_gaussian(Fraction(5000), size, source=source)
+        GAUSSIAN.draw_rounded(Fraction(5000), size, source=source)
         seconds.append(time.perf_counter() - start)
     assert min(seconds) < 1.0

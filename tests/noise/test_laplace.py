@@ -5,6 +5,7 @@ a correct sampler fails any one of them with a probability below 1e-9 over the c
 """
 
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -13,11 +14,11 @@ from flint import arb, ctx, fmpq
 from scipy import stats
 
 from matrixdp.errors import PrivacyError
-from matrixdp.noise import SeededSource, SystemSource, drawing, rounded_laplace
-from matrixdp.noise import laplace as module
-from matrixdp.noise.laplace import CELLS, EPSILON, LEAST_WORD, approximate, logarithm_table
+from matrixdp.noise import LAPLACE, SeededSource, SystemSource, drawing
+from matrixdp.noise.laplace_filter import CELLS, EPSILON, LEAST_WORD, approximate, logarithm_table
 
 FALSE_ALARM = 1e-10
+draw = partial(drawing.draw, LAPLACE.distribution)
 UNIT = Fraction(1, 2**53)
 
 
@@ -90,14 +91,14 @@ def test_small_words_are_not_claimed():
 
 @pytest.mark.parametrize(("scale", "seed"), [(Fraction(1), 1), (Fraction(7, 3), 2), (Fraction(40), 4)])
 def test_the_distribution_is_exact_and_a_wrong_scale_is_seen(scale, seed):
-    samples = rounded_laplace(scale, 400_000, source=SeededSource(seed))
+    samples = LAPLACE.draw_rounded(scale, 400_000, source=SeededSource(seed))
     assert chi_square(samples, scale) > FALSE_ALARM
     assert chi_square(samples, scale * Fraction(103, 100)) < FALSE_ALARM
     assert chi_square(samples, scale * Fraction(97, 100)) < FALSE_ALARM
 
 
 def test_the_distribution_is_exact_at_the_scale_of_releases():
-    samples = rounded_laplace(Fraction(6000), 1_000_000, source=SeededSource(5))
+    samples = LAPLACE.draw_rounded(Fraction(6000), 1_000_000, source=SeededSource(5))
     assert chi_square(samples, Fraction(6000), width=400) > FALSE_ALARM
     assert chi_square(samples, Fraction(6090), width=400) < FALSE_ALARM
 
@@ -105,7 +106,7 @@ def test_the_distribution_is_exact_at_the_scale_of_releases():
 @pytest.mark.parametrize("offset", [Fraction(1, 3), Fraction(1, 2), Fraction(99, 100)])
 def test_the_distribution_is_shifted_by_the_offset(offset):
     size = 400_000
-    samples = rounded_laplace(
+    samples = LAPLACE.draw_rounded(
         Fraction(3),
         size,
         offsets=np.full(size, float(offset)),
@@ -117,14 +118,16 @@ def test_the_distribution_is_shifted_by_the_offset(offset):
 
 
 def test_the_slow_path_has_the_same_distribution():
-    samples = module._draw(Fraction(2), 10_000, None, None, SeededSource(12), filtered=False)
+    samples = drawing.draw(
+        LAPLACE.distribution, Fraction(2), 10_000, None, None, SeededSource(12), filtered=False
+    )
     assert chi_square(samples, Fraction(2)) > FALSE_ALARM
     assert chi_square(samples, Fraction(5, 2)) < FALSE_ALARM
 
 
 def test_moments():
     size, scale = 2_000_000, 5000
-    z = rounded_laplace(Fraction(scale), size, source=SeededSource(13)) / scale
+    z = LAPLACE.draw_rounded(Fraction(scale), size, source=SeededSource(13)) / scale
     # E|L| = 1, E L^2 = 2, E L^4 = 24, E L^8 = 40320; 6.5 standard deviations is a false alarm rate of 8e-11
     for found, mean, variance in (
         (np.mean(z), 0, 2),
@@ -142,10 +145,18 @@ def test_both_paths_give_the_same_samples_from_the_same_bits(scale):
     exact = [Fraction(int(n), 10**12) for n in numerators]
     offsets = np.array([float(f) for f in exact])
     for arguments in ((None, None), (offsets, exact.__getitem__)):
-        fast = module._draw(scale, size, *arguments, SeededSource(21))
-        slow = module._draw(scale, size, *arguments, SeededSource(21), filtered=False)
+        fast = draw(scale, size, *arguments, SeededSource(21))
+        slow = draw(scale, size, *arguments, SeededSource(21), filtered=False)
         assert np.array_equal(fast, slow)
-        wide = module._draw(scale, size, *arguments, SeededSource(21), epsilon=Fraction(1, 2**30), chunk=100)
+        wide = drawing.draw(
+            LAPLACE.distribution,
+            scale,
+            size,
+            *arguments,
+            SeededSource(21),
+            epsilon=Fraction(1, 2**30),
+            chunk=100,
+        )
         assert np.array_equal(fast[:50], wide[:50]) or scale == 1 << 20
 
 
@@ -166,8 +177,10 @@ class Words:
 
 def test_extreme_words_are_rounded_like_all_others():
     words = [0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**40, 2**63 + 2**40]
-    fast = module._draw(Fraction(5000), len(words), None, None, Words(words))
-    slow = module._draw(Fraction(5000), len(words), None, None, Words(words), filtered=False)
+    fast = draw(Fraction(5000), len(words), None, None, Words(words))
+    slow = drawing.draw(
+        LAPLACE.distribution, Fraction(5000), len(words), None, None, Words(words), filtered=False
+    )
     assert np.array_equal(fast, slow)
     assert fast[2] == fast[5] == 0
     assert fast[6] == -fast[7] == round(5000 * 23 * np.log(2))
@@ -180,7 +193,9 @@ def test_a_word_at_a_rounding_boundary_is_left_to_the_slow_path(monkeypatch):
     calls = []
     original = drawing.round_exactly
     monkeypatch.setattr(drawing, "round_exactly", lambda *a, **b: calls.append(a) or original(*a, **b))
-    near = module._draw(Fraction(5000), 3, None, None, Words([word, word + 2**40, word - 2**40]))
+    near = drawing.draw(
+        LAPLACE.distribution, Fraction(5000), 3, None, None, Words([word, word + 2**40, word - 2**40])
+    )
     assert len(calls) == 1
     assert near[1:].tolist() == [500, 501]
 
@@ -188,16 +203,22 @@ def test_a_word_at_a_rounding_boundary_is_left_to_the_slow_path(monkeypatch):
 @pytest.mark.parametrize("scale", [0, -1, Fraction(1, 2), Fraction(2**20 + 1), 5.0, True, None, float("nan")])
 def test_a_bad_scale_gives_no_output(scale):
     with pytest.raises(PrivacyError, match="noise scale"):
-        rounded_laplace(scale, 3, source=SeededSource(1))
+        LAPLACE.draw_rounded(scale, 3, source=SeededSource(1))
 
 
 def test_offsets_and_sizes_are_checked():
-    assert rounded_laplace(Fraction(5), 0, source=SystemSource()).shape == (0,)
+    assert LAPLACE.draw_rounded(Fraction(5), 0, source=SystemSource()).shape == (0,)
     with pytest.raises(PrivacyError, match="size"):
-        rounded_laplace(Fraction(5), -1, source=SeededSource(1))
+        LAPLACE.draw_rounded(Fraction(5), -1, source=SeededSource(1))
     with pytest.raises(PrivacyError, match="both or neither"):
-        rounded_laplace(Fraction(5), 3, offsets=np.zeros(3), source=SeededSource(1))
+        LAPLACE.draw_rounded(Fraction(5), 3, offsets=np.zeros(3), source=SeededSource(1))
     with pytest.raises(PrivacyError, match="exact_offset"):
-        module._draw(
-            Fraction(5), 3, np.full(3, 0.25), lambda _place: Fraction(1, 3), SeededSource(1), filtered=False
+        drawing.draw(
+            LAPLACE.distribution,
+            Fraction(5),
+            3,
+            np.full(3, 0.25),
+            lambda _place: Fraction(1, 3),
+            SeededSource(1),
+            filtered=False,
         )

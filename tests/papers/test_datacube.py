@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers.datacube import select_datacube
 from matrixdp.plan import Block, Part, Pooled
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
@@ -21,7 +22,7 @@ ALL_CPS = mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5]))
 
 
 def rmse(loss, workload, noise):
-    return math.sqrt(loss / workload.queries / (MU_SQUARED if noise == "gaussian" else 1.0))
+    return math.sqrt(loss / workload.queries / (MU_SQUARED if noise == GAUSSIAN else 1.0))
 
 
 def largest_variance(domain, asked, measured, noise):
@@ -34,7 +35,7 @@ def largest_variance(domain, asked, measured, noise):
         )
         for target in asked
     )
-    return summed * len(measured) ** (2 if noise == "laplace" else 1)
+    return summed * len(measured) ** (2 if noise == LAPLACE else 1)
 
 
 @pytest.mark.parametrize(
@@ -44,20 +45,20 @@ def largest_variance(domain, asked, measured, noise):
 def test_other_workloads_are_refused(entry):
     workload = mdp.Workload(mdp.Domain({"a": 3, "b": 2}), entry, mdp.marginals(1))
     with pytest.raises(WorkloadError, match="datacube"):
-        select_datacube(workload, "laplace")
+        select_datacube(workload, LAPLACE)
 
 
 def test_too_many_marginals_are_refused():
     many = mdp.Domain({f"a{i}": 2 for i in range(13)})
     with pytest.raises(TooLargeError, match="datacube"):
-        select_datacube(mdp.Workload(many, mdp.marginals(list(range(14)))), "laplace")
+        select_datacube(mdp.Workload(many, mdp.marginals(list(range(14)))), LAPLACE)
 
 
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(2, 60), min_size=1, max_size=3),
     st.integers(1, 255),
-    st.sampled_from(["gaussian", "laplace"]),
+    st.sampled_from([GAUSSIAN, LAPLACE]),
 )
 def test_the_largest_variance_is_within_the_bound_of_the_paper(sizes, which, noise):
     names = "abc"[: len(sizes)]
@@ -72,7 +73,7 @@ def test_the_largest_variance_is_within_the_bound_of_the_paper(sizes, which, noi
         for measured in combinations(asked, count)
         if all(any(set(target) <= set(source) for source in measured) for target in asked)
     )
-    power = 2 if noise == "laplace" else 1
+    power = 2 if noise == LAPLACE else 1
     assert found <= least * (math.log(len(asked)) + 1) ** power * (1 + 1e-12)
 
 
@@ -81,12 +82,12 @@ def test_a_large_table_is_not_summed_and_a_small_one_is():
     domain = mdp.Domain({"a": 2, "b": 2, "c": 90})
     asked = [("a",), ("a", "b"), ("a", "b", "c")]
     workload = mdp.Workload(domain, mdp.marginals(asked))
-    for noise, expected in (("laplace", asked[1:]), ("gaussian", asked)):
+    for noise, expected in ((LAPLACE, asked[1:]), (GAUSSIAN, asked)):
         plan, _ = select_datacube(workload, noise)
         assert sorted(part.attributes for part in plan.parts) == expected
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 def test_the_loss_is_that_of_the_dense_pseudo_inverse(noise):
     domain = mdp.Domain({"a": 4, "b": 2, "c": 3})
     workload = mdp.Workload(domain, mdp.marginals([0, 1, 2]), mdp.marginals([["b"]], weight=3.0))
@@ -100,7 +101,7 @@ def test_the_loss_is_that_of_the_dense_pseudo_inverse(noise):
 
 
 @pytest.mark.parametrize(
-    ("noise", "published", "ours"), [("laplace", 18.49, 15.2292), ("gaussian", 19.53, 16.0847)]
+    ("noise", "published", "ours"), [(LAPLACE, 18.49, 15.2292), (GAUSSIAN, 19.53, 16.0847)]
 )
 def test_all_marginals_of_cps(noise, published, ours):
     plan, certificate = select_datacube(ALL_CPS, noise)
@@ -108,15 +109,15 @@ def test_all_marginals_of_cps(noise, published, ours):
     assert ours < published
     measured = [part.attributes for part in plan.parts]
     asked = [group.attributes for group in ALL_CPS]
-    assert largest_variance(CPS, asked, measured, noise) == (512 if noise == "laplace" else 32)
+    assert largest_variance(CPS, asked, measured, noise) == (512 if noise == LAPLACE else 32)
 
 
-@pytest.mark.parametrize(("noise", "published"), [("laplace", 18.49), ("gaussian", 19.53)])
+@pytest.mark.parametrize(("noise", "published"), [(LAPLACE, 18.49), (GAUSSIAN, 19.53)])
 def test_what_the_published_figure_of_cps_is_that_of(noise, published):
     """The printed figures belong to eight marginals that sum up to 28 cells; others sum only 8."""
     numeric = [(), ("income",), ("age",), ("income", "age")]
     chosen = [kept + rest for kept in numeric for rest in ((), ("marital", "race", "sex"))]
-    variance = 2.0 * 64 if noise == "laplace" else 8.0
+    variance = 2.0 * 64 if noise == LAPLACE else 8.0
     parts = tuple(
         Part(names, tuple(Block((n,), IdentityMatrix(CPS[n].size)) for n in names), variance)
         for names in chosen
@@ -126,7 +127,7 @@ def test_what_the_published_figure_of_cps_is_that_of(noise, published):
     assert round(rmse(loss, ALL_CPS, noise), 2) == published
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 def test_the_order_of_attributes_changes_nothing(noise):
     sizes = {"a": 3, "b": 50, "c": 2, "d": 7}
     found = set()

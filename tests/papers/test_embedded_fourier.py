@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.noise import GAUSSIAN
 from matrixdp.papers.embedded_fourier import (
     embedded_thresholds,
     select_embedded_fourier,
@@ -39,5 +40,5 @@ def test_unions_are_refused():
     domain = mdp.Domain({"a": range(4), "b": range(4)})
     with pytest.raises(mdp.WorkloadError, match="fourier-thresholds: the workload is not one product"):
         select_embedded_fourier(
-            mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="prefix")), "gaussian"
+            mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="prefix")), GAUSSIAN
         )

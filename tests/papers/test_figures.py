@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers.coa import newton_factor, select_coa
 from matrixdp.papers.datacube import asked_marginals, cube_of, greedy_cover, select_datacube
 from matrixdp.papers.eigen_query import select_eigen_query
@@ -16,20 +17,20 @@ from matrixdp.selection.fixed.trees import select_hb, select_hierarchical
 from matrixdp.selection.fixed.wavelet import select_wavelet
 from matrixdp.selection.fixed.workload import select_workload, uniform_marginals, unreconstructed_error
 
-MU = {"laplace": 1.0, "gaussian": 0.236704}  # epsilon = 1; (epsilon, delta) = (1, 1e-6)
+MU = {LAPLACE: 1.0, GAUSSIAN: 0.236704}  # epsilon = 1; (epsilon, delta) = (1, 1e-6)
 FIXED = (select_identity, select_hierarchical, select_wavelet, select_hb, select_greedy_h)
 #: McKenna et al. 2018, journal version, Tables 4 and 5.
 PRINTED = {
-    ("laplace", "range", 64): (6.63, 11.28, 10.11, 6.63, 6.34),
-    ("laplace", "range", 256): (13.11, 16.27, 14.87, 8.90, 9.72),
-    ("laplace", "range", 1024): (26.15, 21.83, 20.26, 12.82, 14.70),
-    ("laplace", "prefix", 64): (8.06, 9.42, 9.37, 8.06, 6.04),
-    ("laplace", "prefix", 256): (16.03, 13.16, 13.09, 8.97, 9.13),
-    ("laplace", "prefix", 1024): (32.02, 17.29, 17.20, 12.87, 14.32),
-    ("gaussian", "range", 64): (19.82, 12.74, 11.42, 19.82, 14.64),
-    ("gaussian", "range", 256): (39.18, 16.20, 14.81, 18.80, 23.34),
-    ("gaussian", "prefix", 64): (24.08, 10.64, 10.58, 24.08, 14.04),
-    ("gaussian", "prefix", 256): (47.89, 13.11, 13.03, 18.95, 22.11),
+    (LAPLACE, "range", 64): (6.63, 11.28, 10.11, 6.63, 6.34),
+    (LAPLACE, "range", 256): (13.11, 16.27, 14.87, 8.90, 9.72),
+    (LAPLACE, "range", 1024): (26.15, 21.83, 20.26, 12.82, 14.70),
+    (LAPLACE, "prefix", 64): (8.06, 9.42, 9.37, 8.06, 6.04),
+    (LAPLACE, "prefix", 256): (16.03, 13.16, 13.09, 8.97, 9.13),
+    (LAPLACE, "prefix", 1024): (32.02, 17.29, 17.20, 12.87, 14.32),
+    (GAUSSIAN, "range", 64): (19.82, 12.74, 11.42, 19.82, 14.64),
+    (GAUSSIAN, "range", 256): (39.18, 16.20, 14.81, 18.80, 23.34),
+    (GAUSSIAN, "prefix", 64): (24.08, 10.64, 10.58, 24.08, 14.04),
+    (GAUSSIAN, "prefix", 256): (47.89, 13.11, 13.03, 18.95, 22.11),
 }
 COA = {("range", 64): 9.73, ("range", 256): 12.26, ("prefix", 64): 8.87, ("prefix", 256): 10.70}
 CPS = mdp.Domain({"income": range(100), "age": range(50), "marital": 7, "race": 4, "sex": 2})
@@ -60,13 +61,13 @@ def test_fixed_strategies_have_the_printed_digits(case):
 @pytest.mark.parametrize("case", COA, ids=str)
 def test_coa_is_no_worse_than_printed(case):
     workload = one_attribute(*case)
-    assert rmse(select_coa(workload, "gaussian")[1].loss, workload, "gaussian") < COA[case] + 0.005
+    assert rmse(select_coa(workload, GAUSSIAN)[1].loss, workload, GAUSSIAN) < COA[case] + 0.005
 
 
 @pytest.mark.parametrize("kind", ["range", "prefix"])
 def test_searches_in_the_l2_norm_come_near_the_optimum(kind):
     workload = one_attribute(kind, 32)
-    optimum = select_l2_approximation(workload, "gaussian")[1]
+    optimum = select_l2_approximation(workload, GAUSSIAN)[1]
     assert optimum.loss < optimum.lower_bound * (1 + 1e-5)
     for select, ratio in (
         (select_coa, 1.001),
@@ -75,24 +76,24 @@ def test_searches_in_the_l2_norm_come_near_the_optimum(kind):
         (select_singular_value, 1.2),
         (select_eigen_query, 1.5),
     ):
-        loss = select(workload, "gaussian")[1].loss
+        loss = select(workload, GAUSSIAN)[1].loss
         assert optimum.lower_bound * (1 - 1e-9) <= loss <= optimum.lower_bound * ratio, select
 
 
 def test_low_rank_beats_noise_on_cells_and_trees_in_the_l1_norm():
     workload = one_attribute("range", 32)
-    loss = select_low_rank(workload, "laplace")[1].loss
+    loss = select_low_rank(workload, LAPLACE)[1].loss
     for select in FIXED:
-        assert loss < select(workload, "laplace")[1].loss
+        assert loss < select(workload, LAPLACE)[1].loss
 
 
 def test_coa_serves_singular_gram_matrices():
     gram = np.kron(np.tri(6).T @ np.tri(6), np.ones((2, 2)))
-    assert newton_factor(gram).loss < 1.1 * newton_factor(np.tri(6).T @ np.tri(6)).loss
+    assert newton_factor(gram, GAUSSIAN).loss < 1.1 * newton_factor(np.tri(6).T @ np.tri(6), GAUSSIAN).loss
 
 
 def test_noise_on_the_queries_themselves():
-    for noise, printed in (("laplace", 45.25), ("gaussian", 23.90)):
+    for noise, printed in ((LAPLACE, 45.25), (GAUSSIAN, 23.90)):
         assert abs(rmse(unreconstructed_error(ALL_MARGINALS, noise), ALL_MARGINALS, noise) - printed) < 0.005
         assert select_workload(ALL_MARGINALS, noise)[1].loss < unreconstructed_error(ALL_MARGINALS, noise)
 
@@ -109,18 +110,18 @@ def test_noise_on_prefix_marginals():
         for mask in range(8)
     ]
     workload = mdp.Workload(CPS, *entries)
-    for noise, printed in (("laplace", 56568.54), ("gaussian", 844.94)):
+    for noise, printed in ((LAPLACE, 56568.54), (GAUSSIAN, 844.94)):
         found = rmse(unreconstructed_error(workload, noise), workload, noise)
         assert abs(found / printed - 1) < 1e-5
-    assert abs(rmse(select_identity(workload, "laplace")[1].loss, workload, "laplace") - 98.06) < 0.005
-    assert abs(rmse(select_identity(workload, "gaussian")[1].loss, workload, "gaussian") - 292.93) < 0.01
+    assert abs(rmse(select_identity(workload, LAPLACE)[1].loss, workload, LAPLACE) - 98.06) < 0.005
+    assert abs(rmse(select_identity(workload, GAUSSIAN)[1].loss, workload, GAUSSIAN) - 292.93) < 0.01
 
 
 def test_datacube_is_no_worse_than_printed_and_its_printed_covering_is_found():
     cube = cube_of(ALL_MARGINALS, asked_marginals(ALL_MARGINALS))
     covering = [cube.candidates[place] for place in greedy_cover(cube, 32)]
     assert len(covering) == 8
-    for noise, printed in (("laplace", 18.49), ("gaussian", 19.53)):
+    for noise, printed in ((LAPLACE, 18.49), (GAUSSIAN, 19.53)):
         loss = uniform_marginals(ALL_MARGINALS, noise, covering, "")[1].loss
         assert abs(rmse(loss, ALL_MARGINALS, noise) - printed) < 0.005
         assert rmse(select_datacube(ALL_MARGINALS, noise)[1].loss, ALL_MARGINALS, noise) < printed

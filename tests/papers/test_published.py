@@ -3,6 +3,7 @@
 import pytest
 
 import matrixdp as mdp
+from matrixdp.noise import GAUSSIAN
 from matrixdp.selection import select
 
 HYBRID = {"categorical": "identity", "numeric": "prefix"}
@@ -28,7 +29,7 @@ def _mix(size, count):
 
 
 def _before_rounding(workload, mechanism):
-    selection = select(workload, mechanism=mechanism)
+    selection = select(workload, mechanism=mechanism, noise=GAUSSIAN)
     before = (selection.certificate.loss / workload.queries) ** 0.5
     after = (selection.total_squared_error / workload.queries) ** 0.5
     assert before <= after * (1 + 1e-9)
@@ -98,7 +99,9 @@ def test_the_mix_with_optimized_weights():
 
 @pytest.mark.parametrize("mechanism", ["auto", "residual", "querysmasher", "fourier"])
 def test_pure_marginals_are_equal_and_certified(mechanism):
-    selection = select(mdp.Workload(_equal(10, 40), mdp.marginals([1, 2])), mechanism=mechanism)
+    selection = select(
+        mdp.Workload(_equal(10, 40), mdp.marginals([1, 2])), mechanism=mechanism, noise=GAUSSIAN
+    )
     assert (selection.total_squared_error / 78400) ** 0.5 == pytest.approx(23.4766, rel=1e-5)
     if mechanism != "fourier":
         assert selection.certificate.gap < 1e-9
@@ -107,6 +110,6 @@ def test_pure_marginals_are_equal_and_certified(mechanism):
 def test_a_billion_queries_cost_three_sub_problems():
     workload = mdp.Workload(_equal(50, 40), mdp.kway([1, 2], "range"))
     assert workload.queries == 40 * 1275 + 780 * 1275**2
-    selection = select(workload, mechanism="residual")
+    selection = select(workload, mechanism="residual", noise=GAUSSIAN)
     assert len(selection.plan.parts) == 821
     assert len({block.matrix.digest() for part in selection.plan.parts for block in part.blocks}) == 1

@@ -6,6 +6,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix
+from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Block, Direct, Part, Split
 from matrixdp.selection import select
 
@@ -15,7 +16,7 @@ WORKLOAD = mdp.Workload(DOMAIN, mdp.kway([1, 2], "prefix"), mdp.pairwise("affine
 
 @pytest.mark.parametrize("mechanism", ["dense", "residual", "fourier"])
 def test_covariances_agree_with_variances(mechanism):
-    analysis = select(WORKLOAD, mechanism=mechanism).analysis
+    analysis = select(WORKLOAD, mechanism=mechanism, noise=GAUSSIAN).analysis
     for group in (WORKLOAD.groups[0], WORKLOAD.groups[4], WORKLOAD.groups[-1]):
         variances = analysis.variances(group)
         last = group.queries - 1
@@ -34,7 +35,7 @@ def test_covariances_agree_with_variances(mechanism):
 
 
 def test_product_groups_equal_their_explicit_rows():
-    analysis = select(WORKLOAD, mechanism="residual").analysis
+    analysis = select(WORKLOAD, mechanism="residual", noise=GAUSSIAN).analysis
     product = mdp.Workload(DOMAIN, mdp.kway(2, "prefix")).groups[0]
     explicit = mdp.Workload(DOMAIN, mdp.dense(product.rows(), list(product.attributes))).groups[0]
     np.testing.assert_allclose(analysis.variances(product), analysis.variances(explicit), rtol=1e-9)
@@ -42,7 +43,7 @@ def test_product_groups_equal_their_explicit_rows():
 
 def test_large_identities_need_no_matrix_of_their_size():
     domain = mdp.Domain({"zip": [str(i) for i in range(60_000)], "sex": ["f", "m"]})
-    selection = select(mdp.Workload(domain, mdp.marginals([0, 1, 2])))
+    selection = select(mdp.Workload(domain, mdp.marginals([0, 1, 2])), noise=GAUSSIAN)
     assert selection.certificate.gap < 1e-9
     assert selection.total_squared_error == pytest.approx(selection.certificate.loss, rel=1e-9)
 
@@ -52,14 +53,16 @@ def test_multiplied_rows():
     multipliers = np.random.default_rng(0).integers(1, 9, (5, 4))
     part = Part(("a", "b"), blocks, 200.0, multipliers)
     assert part.squared_sensitivity == int((multipliers**2).max())
-    analysis = Direct(DOMAIN, (part,), "gaussian").analysis
+    analysis = Direct(DOMAIN, (part,), GAUSSIAN).analysis
     group = mdp.Workload(DOMAIN, mdp.marginals([["a", "b"]])).groups[0]
     np.testing.assert_allclose(analysis.variances(group), (200.0 / multipliers**2).ravel())
     assert analysis.covariance(group, 3, group, 3) == pytest.approx(200.0 / multipliers.ravel()[3] ** 2)
 
 
 def test_a_missing_attribute_is_named():
-    analysis = select(mdp.Workload(DOMAIN, mdp.product(a="prefix")), mechanism="dense").analysis
+    analysis = select(
+        mdp.Workload(DOMAIN, mdp.product(a="prefix")), mechanism="dense", noise=GAUSSIAN
+    ).analysis
     group = mdp.Workload(DOMAIN, mdp.marginals([["c"]])).groups[0]
     with pytest.raises(UnsupportedQueryError, match="'c' was not measured"):
         analysis.variances(group)
@@ -75,7 +78,7 @@ def test_parts_that_measure_nothing_cannot_be_made():
     with pytest.raises(PrivacyError, match="nothing is measured"):
         Part(("a",), (Block(("a",), CenteredMatrix(1)),), 1.0)
     with pytest.raises(PrivacyError, match="measures nothing"):
-        Direct(DOMAIN, (), "gaussian")
+        Direct(DOMAIN, (), GAUSSIAN)
     with pytest.raises(PrivacyError, match="multiplier below 1"):
         Part(("a",), (Block(("a",), IdentityMatrix(5)),), 1.0, np.zeros(5, dtype=np.int64))
 
@@ -85,4 +88,4 @@ def test_parts_must_cover_their_marginal():
         Part(("a", "b"), (Block(("a",), IdentityMatrix(5)),), 1.0)
     part = Part(("a",), (Block(("a",), IdentityMatrix(5)),), 2.0)
     with pytest.raises(NumericalError, match="one part for each marginal"):
-        Split(DOMAIN, (part, part), "gaussian", {})
+        Split(DOMAIN, (part, part), GAUSSIAN, {})

@@ -9,6 +9,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Block, Direct, Local, Part, Pooled, Split, residual_weights
 from matrixdp.testing import dense_measurement, dense_queries
 
@@ -26,7 +27,7 @@ def identity(attributes, variance):
 
 def at_unit_cost(kind, parts, noise, **own):
     """A plan of parts whose variances have the given proportions."""
-    total = math.fsum(part.share(noise) for part in parts) ** (1 if noise == "gaussian" else 2)
+    total = math.fsum(noise.share(part, part.variance) for part in parts) ** (1 if noise == GAUSSIAN else 2)
     return kind(DOMAIN, tuple(replace(part, variance=part.variance * total) for part in parts), noise, **own)
 
 
@@ -85,7 +86,7 @@ def estimator(plan, workload):
 
 @pytest.mark.parametrize("kind", ["direct", "split", "pooled", "local"])
 def test_answers_are_unbiased_and_have_the_stated_covariances(kind):
-    plan, workload = plans("gaussian")[kind], WORKLOADS[kind]
+    plan, workload = plans(GAUSSIAN)[kind], WORKLOADS[kind]
     measured = np.vstack([dense_measurement(part, DOMAIN) for part in plan.parts])
     queries = np.vstack([dense_queries(group, DOMAIN) for group in workload])
     linear = estimator(plan, workload)
@@ -107,7 +108,7 @@ def test_answers_are_unbiased_and_have_the_stated_covariances(kind):
 
 
 def test_pooled_plans_are_global_least_squares():
-    plan, workload = plans("laplace")["pooled"], WORKLOADS["pooled"]
+    plan, workload = plans(LAPLACE)["pooled"], WORKLOADS["pooled"]
     measured = np.vstack([dense_measurement(part, DOMAIN) for part in plan.parts])
     noise = np.concatenate([np.full(math.prod(part.shape), part.variance) for part in plan.parts])
     scaled = measured / np.sqrt(noise)[:, None]
@@ -121,11 +122,11 @@ def test_pooled_plans_are_global_least_squares():
 
 @pytest.mark.parametrize("kind", ["direct", "split", "pooled", "local"])
 def test_costs_are_those_of_the_dense_matrices(kind):
-    rows = [dense_measurement(part, DOMAIN) for part in plans("gaussian")[kind].parts]
-    for part, dense in zip(plans("gaussian")[kind].parts, rows, strict=True):
+    rows = [dense_measurement(part, DOMAIN) for part in plans(GAUSSIAN)[kind].parts]
+    for part, dense in zip(plans(GAUSSIAN)[kind].parts, rows, strict=True):
         assert part.squared_sensitivity == int(np.rint((dense**2).sum(axis=0).max()))
         assert part.sensitivity == int(np.rint(np.abs(dense).sum(axis=0).max()))
-    gaussian, laplace = plans("gaussian")[kind], plans("laplace")[kind]
+    gaussian, laplace = plans(GAUSSIAN)[kind], plans(LAPLACE)[kind]
     assert gaussian.cost == pytest.approx(sum(p.squared_sensitivity / p.variance for p in gaussian.parts))
     scales = [math.sqrt(p.variance / 2) for p in laplace.parts]
     epsilon = sum(p.sensitivity / b for p, b in zip(laplace.parts, scales, strict=True))
@@ -136,7 +137,7 @@ def test_costs_are_those_of_the_dense_matrices(kind):
 
 def test_marginals_of_local_and_pooled_plans():
     for kind in ("pooled", "local"):
-        plan = plans("gaussian")[kind]
+        plan = plans(GAUSSIAN)[kind]
         truth = RNG.integers(0, 9, SIZES)
         values = [dense_measurement(part, DOMAIN) @ truth.ravel() for part in plan.parts]
         estimates = plan.analysis.estimates(values)
@@ -146,7 +147,7 @@ def test_marginals_of_local_and_pooled_plans():
 
 @pytest.mark.parametrize("kind", ["pooled", "local"])
 def test_what_no_part_determines_is_refused(kind):
-    plan = plans("gaussian")[kind]
+    plan = plans(GAUSSIAN)[kind]
     [group] = mdp.marginals([["a", "c"]]).expand(DOMAIN)
     analysis = plan.analysis
     estimates = analysis.estimates([np.zeros(part.rows) for part in plan.parts])
@@ -157,14 +158,14 @@ def test_what_no_part_determines_is_refused(kind):
 
 def test_zero_queries_have_no_variance_under_local_plans():
     [group] = mdp.dense(np.zeros((1, 3)), ["a"]).expand(DOMAIN)
-    analysis = plans("gaussian")["local"].analysis
+    analysis = plans(GAUSSIAN)["local"].analysis
     assert analysis.variances(group).tolist() == [0.0]
 
 
 def test_attributes_of_one_value_can_be_pooled():
     domain = mdp.Domain({"a": 3, "one": ["only"]})
     blocks = (Block(("a",), IdentityMatrix(3)), Block(("one",), IdentityMatrix(1)))
-    plan = Pooled(domain, (Part(("a", "one"), blocks, 1.0),), "gaussian")
+    plan = Pooled(domain, (Part(("a", "one"), blocks, 1.0),), GAUSSIAN)
     workload = mdp.Workload(domain, mdp.marginals([0, 1, 2]))
     assert plan.analysis.variances(workload.groups[0]) == pytest.approx([3.0])
     answers = plan.analysis.estimates([np.array([1.0, 2.0, 4.0])]).answers(workload.groups[-1])
@@ -174,20 +175,20 @@ def test_attributes_of_one_value_can_be_pooled():
 def test_plans_that_make_no_sense_are_refused():
     one = identity(("a",), 9.0)
     with pytest.raises(NumericalError, match="one part"):
-        Direct(DOMAIN, (one, one), "gaussian")
+        Direct(DOMAIN, (one, one), GAUSSIAN)
     with pytest.raises(NumericalError, match="one part for each marginal"):
-        Pooled(DOMAIN, (one, one), "gaussian")
+        Pooled(DOMAIN, (one, one), GAUSSIAN)
     with pytest.raises(NumericalError, match="identities"):
-        Pooled(DOMAIN, (Part(("b",), (Block(("b",), TALL),), 90.0),), "gaussian")
+        Pooled(DOMAIN, (Part(("b",), (Block(("b",), TALL),), 90.0),), GAUSSIAN)
     with pytest.raises(PrivacyError, match="noise"):
         Direct(DOMAIN, (one,), "uniform")
-    for noise, variance in (("gaussian", 0.999), ("laplace", 1.999)):
+    for noise, variance in ((GAUSSIAN, 0.999), (LAPLACE, 1.999)):
         with pytest.raises(PrivacyError, match="a plan that costs 1"):
             Direct(DOMAIN, (identity(("a",), variance),), noise)
     weights = {name: residual_weights(DOMAIN[name].size) for name in DOMAIN.names}
     for wrong in (np.ones(3), np.full(4, 0.25)):
         with pytest.raises(NumericalError, match="weights of attribute 'a'"):
-            Split(DOMAIN, (one,), "gaussian", weights | {"a": wrong})
+            Split(DOMAIN, (one,), GAUSSIAN, weights | {"a": wrong})
 
 
 def test_two_kinds_of_plans_have_two_names():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matrixdp as mdp
+from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import pieces as module
 from matrixdp.plan.pieces import MAX_VARIANCES
 from matrixdp.plan.repeats import representatives
@@ -25,7 +26,7 @@ SETS = ["identity", "total", "prefix", "range", "circular", ["identity", "total"
 def test_sums_and_maxima_are_those_of_all_queries(chosen, mechanism):
     asked = mdp.product(dict(zip("abc", (SETS[i] for i in chosen), strict=True)), weight=2.0)
     workload = mdp.Workload(DOMAIN, asked, mdp.marginals([1, 2]))
-    plan = select(workload, mechanism=mechanism, noise="gaussian").plan
+    plan = select(workload, mechanism=mechanism, noise=GAUSSIAN).plan
     group = workload.groups[0]
     analysis = plan.analysis
     values = analysis.variances(group)
@@ -45,7 +46,7 @@ def test_sums_and_maxima_are_those_of_all_queries(chosen, mechanism):
 
 def test_group_errors_do_not_depend_on_where_repeats_are_looked_for(monkeypatch):
     workload = mdp.Workload(DOMAIN, mdp.product(a="range", b="range", c=["identity", "total"], weight=3.0))
-    plan = select(workload, mechanism="residual").plan
+    plan = select(workload, mechanism="residual", noise=GAUSSIAN).plan
     plain = plan.analysis.group(workload.groups[0])
     monkeypatch.setattr(module, "COMPRESSED_QUERIES", 10)
     seen = []
@@ -64,12 +65,12 @@ def test_hundreds_of_millions_of_queries_have_errors():
     ranges = mdp.product(a="range", b="range", c=["identity", "total"], d=["identity", "total"])
     workload = mdp.Workload(domain, ranges)
     assert workload.queries > MAX_VARIANCES
-    selection = select(workload, mechanism="opt-kron", noise="gaussian")
+    selection = select(workload, mechanism="opt-kron", noise=GAUSSIAN)
     assert selection.total_squared_error == pytest.approx(selection.certificate.loss, rel=5e-3)
 
 
 def test_unsupported_queries_are_still_refused(monkeypatch):
-    plan = select(mdp.Workload(DOMAIN, mdp.marginals(1)), mechanism="residual").plan
+    plan = select(mdp.Workload(DOMAIN, mdp.marginals(1)), mechanism="residual", noise=GAUSSIAN).plan
     monkeypatch.setattr(module, "COMPRESSED_QUERIES", 1)
     asked = mdp.Workload(DOMAIN, mdp.product(a="range", b="range"))
     with pytest.raises(mdp.UnsupportedQueryError):

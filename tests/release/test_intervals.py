@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.noise.combinations import combination_quantiles, largest_quantile
 from matrixdp.release.intervals import Intervals
 
@@ -16,7 +17,7 @@ WORKLOAD = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.margi
 def test_multipliers_are_those_of_the_linear_map(mechanism):
     strategy = mdp.select(WORKLOAD, noise="laplace", mechanism=mechanism)
     plan = strategy.selection.plan
-    intervals = Intervals(plan.analysis, "laplace", 0.95)
+    intervals = Intervals(plan.analysis, LAPLACE, 0.95)
     counts = [int(np.prod(part.shape)) for part in plan.parts]
     for group in WORKLOAD:
         columns = []
@@ -36,18 +37,18 @@ def test_multipliers_are_those_of_the_linear_map(mechanism):
 def test_large_groups_and_weighted_marginals_get_the_bound():
     workload = mdp.Workload(DOMAIN, mdp.product(a="range", b="range", c="range"))
     strategy = mdp.select(workload, noise="laplace", mechanism="opt-kron")
-    intervals = Intervals(strategy.selection.analysis, "laplace", 0.9)
+    intervals = Intervals(strategy.selection.analysis, LAPLACE, 0.9)
     assert intervals.multipliers(workload.groups[0]) == largest_quantile(0.9)
     assert intervals.bounded
     pooled = mdp.select(WORKLOAD, noise="laplace", mechanism="opt-m")
-    assert Intervals(pooled.selection.analysis, "laplace", 0.9).multipliers(
+    assert Intervals(pooled.selection.analysis, LAPLACE, 0.9).multipliers(
         WORKLOAD.groups[0]
     ) == largest_quantile(0.9)
 
 
 def test_gaussian_intervals_are_as_ever():
     strategy = mdp.select(WORKLOAD)
-    intervals = Intervals(strategy.selection.analysis, "gaussian", 0.95)
+    intervals = Intervals(strategy.selection.analysis, GAUSSIAN, 0.95)
     assert intervals.multipliers(WORKLOAD.groups[0]) == pytest.approx(1.959964, abs=1e-6)
     assert intervals.description == "pointwise: each holds the true answer with this confidence, taken alone"
 

@@ -5,6 +5,7 @@ import math
 import pytest
 
 import matrixdp as mdp
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import AllRanges, Prefix
 from matrixdp.selection import select
 from matrixdp.selection.bounds import svd_bound_gram, svd_bound_workload
@@ -54,7 +55,7 @@ def test_marginals_agree_with_the_dense_spectrum():
     )  # roots of zero eigenvalues
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 def test_nothing_is_below_the_bound(noise):
     domain = mdp.Domain({"a": 5, "b": 4, "c": 3})
     for entries in (
@@ -64,7 +65,7 @@ def test_nothing_is_below_the_bound(noise):
         [mdp.pairwise("affine"), mdp.marginals(1)],
     ):
         workload = mdp.Workload(domain, *entries)
-        bound = svd_bound_workload(workload) * (2 if noise == "laplace" else 1)
+        bound = svd_bound_workload(workload) * (2 if noise == LAPLACE else 1)
         selection = select(workload, noise=noise)
         assert selection.certificate.loss >= bound * (1 - 1e-9)
         assert selection.certificate.lower_bound >= bound * (1 - 1e-9)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from matrixdp.errors import NumericalError
+from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget
 from matrixdp.queries import AllRanges, Prefix, Width
 from matrixdp.selection.convex import solve_gram, solve_rows
@@ -32,7 +33,7 @@ def test_published_optima(predicates, size, printed):
     # HDMM journal version, Table 5: (epsilon, delta) = (1, 1e-6), analytic Gaussian
     design = solve_gram(predicates.gram(size))
     assert design.loss / design.bound - 1 < 1e-6
-    cost = float(Budget(epsilon=1, delta=1e-6).gaussian_cost())
+    cost = GAUSSIAN.error_scale(Budget(epsilon=1, delta=1e-6))
     assert np.sqrt(design.loss / predicates.count(size) / cost) <= printed + 0.005
 
 

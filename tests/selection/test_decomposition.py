@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.measure.calibration import calibrate, plan_cost
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.selection import select
 from matrixdp.selection.residual import subproblem, weights
 from matrixdp.selection.residual.split import split_workload
@@ -32,7 +33,7 @@ MECHANISMS = ["dense", "residual", "querysmasher", "fourier"]
 def test_against_dense_brute_force(entries, mechanism):
     domain = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "d": 2})
     workload = mdp.Workload(domain, *entries)
-    plan = select(workload, mechanism=mechanism).plan
+    plan = select(workload, mechanism=mechanism, noise=GAUSSIAN).plan
     measured = np.vstack([dense_measurement(part, domain) / math.sqrt(part.variance) for part in plan.parts])
     cost = float((measured**2).sum(axis=0).max())
     assert cost <= plan.cost * (1 + 1e-9)
@@ -67,7 +68,7 @@ def test_against_dense_brute_force(entries, mechanism):
 @pytest.mark.parametrize("entries", MIXES)
 def test_gradient_by_finite_differences(entries):
     split = split_workload(mdp.Workload(SMALL, *entries))
-    objective = weights.Objective(split, gap=1e-9, joint_gap=1e-9)
+    objective = weights.Objective(split, GAUSSIAN, gap=1e-9, joint_gap=1e-9)
     rng = np.random.default_rng(0)
 
     def deviation(size, scale):
@@ -90,7 +91,7 @@ def test_gradient_by_finite_differences(entries):
 def test_close_to_the_dense_optimum(predicates, size, count, ways):
     domain = mdp.Domain({f"a{i}": size for i in range(count)})
     workload = mdp.Workload(domain, mdp.kway(ways, predicates))
-    residual = select(workload, mechanism="residual").certificate
+    residual = select(workload, mechanism="residual", noise=GAUSSIAN).certificate
     assert residual.gap is not None
     assert math.sqrt(1 + residual.gap) <= 1.005
 
@@ -101,16 +102,16 @@ def test_close_to_the_dense_optimum(predicates, size, count, ways):
 )
 def test_equal_to_dense_on_one_product(entry):
     workload = mdp.Workload(SMALL, entry)
-    losses = [select(workload, mechanism=m).certificate.loss for m in ("dense", "residual")]
+    losses = [select(workload, mechanism=m, noise=GAUSSIAN).certificate.loss for m in ("dense", "residual")]
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
 
 
 def test_auto_takes_the_better():
     workload = mdp.Workload(SMALL, mdp.pairwise("affine"), mdp.marginals(1))
-    chosen = select(workload)
+    chosen = select(workload, noise=GAUSSIAN)
     assert chosen.mechanism == "dense"
     assert chosen.certificate.gap < 1e-6
-    assert chosen.certificate.loss <= select(workload, mechanism="residual").certificate.loss
+    assert chosen.certificate.loss <= select(workload, mechanism="residual", noise=GAUSSIAN).certificate.loss
 
 
 def test_equal_sub_problems_are_solved_once(monkeypatch):
@@ -132,6 +133,7 @@ def test_equal_sub_problems_are_solved_once(monkeypatch):
         select(
             mdp.Workload(domain, mdp.kway([1, 2, 3], "prefix"), mdp.pairwise("affine")),
             mechanism="querysmasher",
+            noise=GAUSSIAN,
         )
         counts.append(len(calls))
     assert counts == [3, 3]  # one attribute alone, one pair, and the prefixes of three
@@ -140,12 +142,13 @@ def test_equal_sub_problems_are_solved_once(monkeypatch):
 def test_large_mixed_sums_have_a_strategy():
     domain = mdp.Domain({"a": 60, "b": 50})
     workload = mdp.Workload(domain, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
-    selection = select(workload, mechanism="residual")
+    selection = select(workload, mechanism="residual", noise=GAUSSIAN)
     assert selection.weighted_squared_error == pytest.approx(selection.certificate.loss, rel=5e-3)
     with pytest.raises(TooLargeError, match="do not factor"):
         select(
             mdp.Workload(mdp.Domain({"a": 90, "b": 90}), mdp.kway(2, "prefix"), mdp.marginals(2)),
             mechanism="dense",
+            noise=GAUSSIAN,
         )
 
 
@@ -153,8 +156,8 @@ def test_large_mixed_sums_have_a_strategy():
 @given(st.permutations(["a", "b", "c", "d"]), st.integers(0, 4), st.sampled_from(["dense", "residual"]))
 def test_attribute_order_never_matters(order, mix, mechanism):
     domain = mdp.Domain([SMALL[name] for name in order])
-    here = select(mdp.Workload(SMALL, *MIXES[mix]), mechanism="querysmasher")
-    there = select(mdp.Workload(domain, *MIXES[mix]), mechanism="querysmasher")
+    here = select(mdp.Workload(SMALL, *MIXES[mix]), mechanism="querysmasher", noise=GAUSSIAN)
+    there = select(mdp.Workload(domain, *MIXES[mix]), mechanism="querysmasher", noise=GAUSSIAN)
     assert there.total_squared_error == pytest.approx(here.total_squared_error, rel=2e-3)
 
 
@@ -175,10 +178,10 @@ BREAKING = [
 @pytest.mark.parametrize(("name", "entries"), BREAKING, ids=[name for name, _ in BREAKING])
 def test_nothing_is_measured_without_noise(name, entries, mechanism):
     try:
-        selection = select(mdp.Workload(SMALL, *entries), mechanism=mechanism)
+        selection = select(mdp.Workload(SMALL, *entries), mechanism=mechanism, noise=GAUSSIAN)
     except (WorkloadError, PrivacyError):
         return
-    allowed = Fraction(1, 3)
+    allowed = Cost(Fraction(1, 3), GAUSSIAN)
     scales, cost = calibrate(selection.plan, allowed, 2**33)
     assert cost <= allowed
     assert cost == plan_cost(selection.plan, scales)
@@ -187,27 +190,29 @@ def test_nothing_is_measured_without_noise(name, entries, mechanism):
         assert scale.exact > 0
         assert part.squared_sensitivity >= 1
         total += Fraction(part.squared_sensitivity) / scale.exact**2
-    assert total <= cost <= total + Fraction(len(scales), 2**150)
+    assert total <= cost.value <= total + Fraction(len(scales), 2**150)
     assert np.isfinite(selection.total_squared_error)
 
 
 def test_size_one_attributes():
     domain = mdp.Domain({"one": 1, "three": 3})
     for mechanism in MECHANISMS:
-        selection = select(mdp.Workload(domain, mdp.marginals([0, 1, 2])), mechanism=mechanism)
+        selection = select(
+            mdp.Workload(domain, mdp.marginals([0, 1, 2])), mechanism=mechanism, noise=GAUSSIAN
+        )
         assert selection.total_squared_error == pytest.approx(8 * (2 / math.sqrt(3)) ** 2, rel=1e-3)
 
 
 def test_only_zero_queries():
     workload = mdp.Workload(SMALL, mdp.product(a={"matrix": [[0.0] * 5]}))
     with pytest.raises(WorkloadError, match="zero"):
-        select(workload, mechanism="residual")
+        select(workload, mechanism="residual", noise=GAUSSIAN)
 
 
 @pytest.mark.parametrize("mechanism", ["dense", "residual", "querysmasher"])
 def test_unsupported_queries_are_refused(mechanism):
     coarse = mdp.product(a={"ranges": [[0, 1], [2, 4]]}, c="identity")
-    selection = select(mdp.Workload(SMALL, coarse), mechanism=mechanism)
+    selection = select(mdp.Workload(SMALL, coarse), mechanism=mechanism, noise=GAUSSIAN)
     for entry in (mdp.product(a="identity"), mdp.product(b="identity"), mdp.marginals([["a", "c"]])):
         group = mdp.Workload(SMALL, entry).groups[0]
         with pytest.raises(UnsupportedQueryError):
@@ -219,16 +224,18 @@ def test_unsupported_queries_are_refused(mechanism):
 def test_wrong_arguments():
     workload = mdp.Workload(SMALL, mdp.marginals(1))
     with pytest.raises(WorkloadError, match="mechanism"):
-        select(workload, mechanism="best")
+        select(workload, mechanism="best", noise=GAUSSIAN)
     with pytest.raises(PrivacyError, match="noise"):
-        select(workload, noise="uniform")
+        mdp.select(workload, noise="uniform")
     with pytest.raises(PrivacyError, match="gaussian noise alone"):
-        select(workload, noise="laplace", mechanism="dense")
+        select(workload, noise=LAPLACE, mechanism="dense")
     with pytest.raises(PrivacyError, match="neighbours"):
-        select(workload, neighbours="swap")
-    plan = select(workload).plan
+        select(workload, neighbours="swap", noise=GAUSSIAN)
+    plan = select(workload, noise=GAUSSIAN).plan
     for cost in (Fraction(0), Fraction(-1), 0.5, float("nan")):
         with pytest.raises(PrivacyError):
-            calibrate(plan, cost, 2**33)
+            calibrate(plan, Cost(cost, GAUSSIAN), 2**33)
     with pytest.raises(PrivacyError, match="so large"):
-        calibrate(plan, Fraction(10**12), 2**33)
+        calibrate(plan, Cost(Fraction(10**12), GAUSSIAN), 2**33)
+    with pytest.raises(PrivacyError, match="laplace noise"):
+        calibrate(plan, Cost(Fraction(1), LAPLACE), 2**33)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matrixdp as mdp
-from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.convex import solve_gram
-from matrixdp.selection.factor import Factor, column_norms
+from matrixdp.selection.factor import Factor
 from matrixdp.selection.residual import laplace
-from matrixdp.selection.residual.assemble import _variances
 from matrixdp.selection.residual.laplace import solve_sum_gram, solve_sum_rows, sum_design, symmetric_rows
 from matrixdp.selection.residual.mechanism import select_by_decomposition
 from matrixdp.selection.residual.split import split_workload
@@ -41,8 +41,8 @@ def _weighted(plan, workload):
 @pytest.mark.parametrize("entries", MIXES)
 def test_against_dense_brute_force(entries, mechanism):
     workload = mdp.Workload(DOMAIN, *entries)
-    plan, certificate = select_by_decomposition(workload, mechanism, 1e-6, noise="laplace")
-    assert plan.noise == "laplace"
+    plan, certificate = select_by_decomposition(workload, LAPLACE, mechanism, 1e-6)
+    assert plan.noise == LAPLACE
     measured = [dense_measurement(part, DOMAIN) for part in plan.parts]
     scaled = [m * math.sqrt(2.0 / part.variance) for m, part in zip(measured, plan.parts, strict=True)]
     # epsilon is the largest L1 norm of a column of the whole
@@ -74,7 +74,7 @@ def test_against_dense_brute_force(entries, mechanism):
 
 def test_marginals_have_a_bound():
     _, certificate = select_by_decomposition(
-        mdp.Workload(DOMAIN, mdp.marginals([1, 2])), "residual", 1e-6, noise="laplace"
+        mdp.Workload(DOMAIN, mdp.marginals([1, 2])), LAPLACE, "residual", 1e-6
     )
     assert certificate.lower_bound is not None
     assert certificate.scope.startswith("every Laplace strategy")
@@ -83,10 +83,10 @@ def test_marginals_have_a_bound():
 @pytest.mark.parametrize("entries", MIXES)
 def test_no_other_split_of_the_budget_is_better(entries):
     workload = mdp.Workload(DOMAIN, *entries)
-    plan, _ = select_by_decomposition(workload, "residual", 1e-6, noise="laplace")
+    plan, _ = select_by_decomposition(workload, LAPLACE, "residual", 1e-6)
     best = _weighted(plan, workload)
     rng = np.random.default_rng(1)
-    shares = np.array([part.share("laplace") for part in plan.parts])
+    shares = np.array([LAPLACE.share(part, part.variance) for part in plan.parts])
     for size in (0.02, 0.3):
         moved = shares * np.exp(size * rng.normal(size=len(shares)))
         moved /= moved.sum()
@@ -97,27 +97,41 @@ def test_no_other_split_of_the_budget_is_better(entries):
         assert _weighted(replace(plan, parts=parts), workload) >= best * (1 - 1e-9)
 
 
+class _Measured:
+    def __init__(self, power_sum):
+        self.power_sum = power_sum
+
+    def column_power_sum(self, _power):
+        return self.power_sum
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(1, 4), st.floats(1e-3, 1e6), st.integers(1, 10**6)), min_size=1, max_size=5
     ),
-    st.sampled_from(["gaussian", "laplace"]),
+    st.sampled_from([GAUSSIAN, LAPLACE]),
     st.integers(0, 2**31),
 )
 def test_split_in_closed_form(costs, noise, seed):
     def spent(variances):
-        power = 0.5 if noise == "laplace" else 1.0
-        factor = 2.0 if noise == "laplace" else 1.0
-        return math.fsum(k * (factor * c / v) ** power for (k, _, c), v in zip(costs, variances, strict=True))
+        scaled = zip(costs, variances, strict=True)
+        if noise == LAPLACE:
+            return math.fsum(k * c * math.sqrt(2.0 / v) for (k, _, c), v in scaled)
+        return math.fsum(k * c / v for (k, _, c), v in scaled)
 
     def error(variances):
         return math.fsum(k * v * trace for (k, trace, _), v in zip(costs, variances, strict=True))
 
-    best = _variances(costs, noise)
+    matrices = [_Measured(c) for _, _, c in costs]
+    losses = [trace * noise.variance(m) for (_, trace, _), m in zip(costs, matrices, strict=True)]
+    shares = noise.best_shares(losses, [k for k, _, _ in costs])
+    best = [noise.variance(m, share) for m, share in zip(matrices, shares, strict=True)]
+    assert [noise.share(m, v) for m, v in zip(matrices, best, strict=True)] == pytest.approx(shares)
+    assert error(best) == pytest.approx(noise.total_loss(losses, [k for k, _, _ in costs]))
     assert spent(best) == pytest.approx(1.0, rel=1e-9)
     moved = np.array(best) * np.exp(0.1 * np.random.default_rng(seed).normal(size=len(best)))
-    moved *= spent(moved) ** (2.0 if noise == "laplace" else 1.0)
+    moved *= spent(moved) ** (2.0 if noise == LAPLACE else 1.0)
     assert spent(moved) == pytest.approx(1.0, rel=1e-9)
     assert error(moved) >= error(best) * (1 - 1e-12)
 
@@ -135,7 +149,7 @@ def test_symmetric_attributes(size):
 def test_sub_solver_takes_the_best(monkeypatch):
     gram = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
     found = solve_sum_gram(gram)
-    assert float(column_norms(found.factor, "laplace").max()) <= 1 + 1e-12
+    assert float(LAPLACE.column_norms(found.factor).max()) <= 1 + 1e-12
     assert found.loss <= sum_design(np.eye(3), gram).loss * (1 + 1e-9)
     inverse = np.linalg.pinv(found.factor)
     assert found.loss == pytest.approx(np.trace(gram @ inverse @ inverse.T), rel=1e-9)
@@ -156,7 +170,7 @@ def test_sub_solver_takes_the_best(monkeypatch):
 def test_gradient_at_fixed_strategies(entries):
     """The derivative of phi is that of its terms with all strategies held, by the envelope theorem."""
     split = split_workload(mdp.Workload(DOMAIN, *entries))
-    objective = Objective(split, noise="laplace")
+    objective = Objective(split, LAPLACE)
     solver_of = objective._solver
 
     def held(gram, *_):
@@ -184,7 +198,7 @@ def test_gradient_at_fixed_strategies(entries):
 def test_never_worse_than_marginals_apart_or_uniform_weights(entries):
     workload = mdp.Workload(DOMAIN, *entries)
     losses = {
-        mechanism: select_by_decomposition(workload, mechanism, 1e-6, noise="laplace")[1].loss
+        mechanism: select_by_decomposition(workload, LAPLACE, mechanism, 1e-6)[1].loss
         for mechanism in ("residual", "querysmasher")
     }
     assert losses["residual"] <= losses["querysmasher"] * (1 + 1e-3)
@@ -203,7 +217,7 @@ def test_attributes_stay_whole_where_that_pays():
     split = split_workload(mdp.Workload(domain, mdp.marginals(2)))
     assert not laplace_weights(split)[0].any()
     workload = mdp.Workload(domain, mdp.marginals(2))
-    plan, certificate = select_by_decomposition(workload, "residual", 1e-6, noise="laplace")
+    plan, certificate = select_by_decomposition(workload, LAPLACE, "residual", 1e-6)
     assert [part.attributes for part in plan.parts] == [("a", "b")]
     assert certificate.loss == pytest.approx(2 * 144, rel=1e-9)
     # a total that is asked along an attribute has to be measured: the attribute cannot stay whole
@@ -216,11 +230,11 @@ def test_attributes_stay_whole_where_that_pays():
 def test_large_mixed_sums_have_a_strategy():
     domain = mdp.Domain({"a": 24, "b": 20})
     workload = mdp.Workload(domain, mdp.kway(2, "prefix"), mdp.marginals(2))
-    plan, certificate = select_by_decomposition(workload, "querysmasher", 1e-6, noise="laplace")
+    plan, certificate = select_by_decomposition(workload, LAPLACE, "querysmasher", 1e-6)
     assert "product instead of the optimum on 1 marginal" in certificate.scope
     assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=2e-3)
     with pytest.raises(TooLargeError, match="sub_solver optimum"):
-        select_by_decomposition(workload, "querysmasher", 1e-6, noise="laplace", sub_solver="optimum")
+        select_by_decomposition(workload, LAPLACE, "querysmasher", 1e-6, sub_solver="optimum")
 
 
 @pytest.mark.parametrize(("kind", "better"), [("affine", "product"), ("abs", "optimum")])
@@ -229,9 +243,7 @@ def test_explicit_queries_on_many_cells(kind, better):
     workload = mdp.Workload(mdp.Domain({"a": 24, "b": 22}), mdp.pairwise(kind))
     losses = {}
     for name in ("auto", "product", "optimum"):
-        plan, certificate = select_by_decomposition(
-            workload, "querysmasher", 1e-6, noise="laplace", sub_solver=name
-        )
+        plan, certificate = select_by_decomposition(workload, LAPLACE, "querysmasher", 1e-6, sub_solver=name)
         assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=2e-2)
         losses[name] = certificate.loss
     assert losses["auto"] == pytest.approx(min(losses.values()), rel=1e-6)
@@ -240,13 +252,11 @@ def test_explicit_queries_on_many_cells(kind, better):
 
 def test_wrong_arguments():
     workload = mdp.Workload(DOMAIN, mdp.marginals(1))
-    with pytest.raises(PrivacyError, match="noise"):
-        select_by_decomposition(workload, "residual", 1e-6, noise="uniform")
     with pytest.raises(WorkloadError, match="sub_solver"):
-        select_by_decomposition(workload, "residual", 1e-6, sub_solver="best")
+        select_by_decomposition(workload, LAPLACE, "residual", 1e-6, sub_solver="best")
     for name in ("fourier", "fixed"):
         with pytest.raises(WorkloadError, match="Gaussian"):
-            select_by_decomposition(workload, "residual", 1e-6, noise="laplace", sub_solver=name)
+            select_by_decomposition(workload, LAPLACE, "residual", 1e-6, sub_solver=name)
 
 
 SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "one": 1})
@@ -271,7 +281,7 @@ SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "one": 1})
 @pytest.mark.parametrize("mechanism", ["residual", "querysmasher", "fourier"])
 def test_every_query_of_an_odd_workload_is_answered(mechanism, entries):
     workload = mdp.Workload(SMALL, *entries)
-    plan, certificate = select_by_decomposition(workload, mechanism, 1e-6, noise="laplace")
+    plan, certificate = select_by_decomposition(workload, LAPLACE, mechanism, 1e-6)
     assert plan.cost == pytest.approx(1.0, rel=1e-9)
     assert all(part.sensitivity >= 1 for part in plan.parts)
     assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=5e-3)

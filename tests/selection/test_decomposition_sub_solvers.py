@@ -7,6 +7,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.residual import subproblem
 from matrixdp.selection.residual.bases import fixed_design, residual_basis
@@ -41,10 +42,10 @@ def _weighted(plan, workload):
 
 @pytest.mark.parametrize("sub_solver", subproblem.SUB_SOLVERS)
 def test_every_sub_solver_does_what_it_says(sub_solver):
-    plan, certificate = select_by_decomposition(MIXED, "querysmasher", 1e-6, sub_solver=sub_solver)
+    plan, certificate = select_by_decomposition(MIXED, GAUSSIAN, "querysmasher", 1e-6, sub_solver=sub_solver)
     assert plan.cost == pytest.approx(1.0, rel=1e-9)
     assert _weighted(plan, MIXED) == pytest.approx(certificate.loss, rel=2e-3)
-    best = select_by_decomposition(MIXED, "querysmasher", 1e-6, sub_solver="optimum")[1].loss
+    best = select_by_decomposition(MIXED, GAUSSIAN, "querysmasher", 1e-6, sub_solver="optimum")[1].loss
     assert certificate.loss >= best * (1 - 1e-5)
     if sub_solver == "fast":
         assert certificate.loss <= best * 1.01
@@ -60,9 +61,9 @@ def test_every_sub_solver_does_what_it_says(sub_solver):
 def test_too_large_for_the_optimum(monkeypatch):
     monkeypatch.setattr("matrixdp.selection.residual.mechanism.MAX_JOINT_CELLS", 40)
     with pytest.raises(TooLargeError, match="54 cells"):
-        select_by_decomposition(MIXED, "querysmasher", 1e-6, sub_solver="optimum")
+        select_by_decomposition(MIXED, GAUSSIAN, "querysmasher", 1e-6, sub_solver="optimum")
     losses = {
-        name: select_by_decomposition(MIXED, "querysmasher", 1e-6, sub_solver=name)[1].loss
+        name: select_by_decomposition(MIXED, GAUSSIAN, "querysmasher", 1e-6, sub_solver=name)[1].loss
         for name in ("auto", "product", "fourier")
     }
     assert losses["auto"] == pytest.approx(min(losses["product"], losses["fourier"]), rel=1e-6)
@@ -75,9 +76,9 @@ def test_auto_takes_the_fourier_basis_where_it_is_better(monkeypatch):
     gap = (np.arange(8)[:, None] - np.arange(8)[None, :]) % 8
     rows = np.array([(gap <= k) * 1.0 for k in range(7)]).reshape(7, -1)
     workload = mdp.Workload(domain, mdp.dense(np.vstack([rows] * 10), ["a", "b"]), mdp.marginals(2))
-    _, certificate = select_by_decomposition(workload, "querysmasher", 1e-6)
+    _, certificate = select_by_decomposition(workload, GAUSSIAN, "querysmasher", 1e-6)
     assert "fourier instead" in certificate.scope
-    product = select_by_decomposition(workload, "querysmasher", 1e-6, sub_solver="product")[1]
+    product = select_by_decomposition(workload, GAUSSIAN, "querysmasher", 1e-6, sub_solver="product")[1]
     assert certificate.loss < product.loss * 0.999
 
 
@@ -104,7 +105,7 @@ def test_fourier_energies_by_terms():
 )  # fmt: skip
 def test_residual_planner_plus_as_published(data, ways, published):
     workload = _hybrid(data, ways)
-    _, certificate = select_residual_planner_plus(workload)
+    _, certificate = select_residual_planner_plus(workload, GAUSSIAN)
     assert _rmse(workload, certificate) == pytest.approx(published, rel=1e-3)
     assert certificate.lower_bound is None
 
@@ -114,7 +115,7 @@ def test_residual_planner_plus_on_many_attributes(pairs, published):
     domain = mdp.Domain({f"a{i}": 10 for i in range(40)})
     second = mdp.kway(2, "prefix") if pairs == "prefix" else mdp.pairwise(pairs)
     workload = mdp.Workload(domain, mdp.kway(1, "prefix"), second)
-    _, certificate = select_residual_planner_plus(workload)
+    _, certificate = select_residual_planner_plus(workload, GAUSSIAN)
     assert _rmse(workload, certificate) == pytest.approx(published, rel=2e-4)
 
 
@@ -125,7 +126,7 @@ def test_residual_planner_plus_with_given_bases():
     basis = solve_gram(centered.T @ centered + 1.0).factor
     domain = mdp.Domain({f"a{i}": 10 for i in range(10)})
     workload = mdp.Workload(domain, mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix"))
-    _, certificate = select_residual_planner_plus(workload, dict.fromkeys(domain.names, basis))
+    _, certificate = select_residual_planner_plus(workload, GAUSSIAN, dict.fromkeys(domain.names, basis))
     assert _rmse(workload, certificate) == pytest.approx(22.49, rel=5e-4)
 
 
@@ -133,7 +134,7 @@ def test_given_bases_against_brute_force():
     domain = mdp.Domain({"a": 4, "b": 3})
     basis = np.tril(np.ones((4, 4)))
     plan, certificate = select_residual_planner_plus(
-        mdp.Workload(domain, mdp.kway([1, 2], "identity")), {"a": basis}
+        mdp.Workload(domain, mdp.kway([1, 2], "identity")), GAUSSIAN, {"a": basis}
     )
     centered = basis @ (np.eye(4) - 0.25)
     squared = centered.T @ centered
@@ -154,12 +155,12 @@ def test_given_bases_are_checked():
         ({"a": np.eye(9)[:3]}, "span"),
     ]:
         with pytest.raises(WorkloadError, match=match):
-            select_residual_planner_plus(workload, bases)
+            select_residual_planner_plus(workload, GAUSSIAN, bases)
     twins = mdp.Workload(mdp.Domain({"a": 4, "b": 4}), mdp.kway(1, "prefix"))
     with pytest.raises(WorkloadError, match="same role"):
-        select_residual_planner_plus(twins, {"a": np.eye(4), "b": np.tril(np.ones((4, 4)))})
+        select_residual_planner_plus(twins, GAUSSIAN, {"a": np.eye(4), "b": np.tril(np.ones((4, 4)))})
     with pytest.raises(WorkloadError, match="asks nothing"):
-        select_residual_planner_plus(mdp.Workload(PAIR, mdp.product(a="prefix")), {"b": np.eye(6)})
+        select_residual_planner_plus(mdp.Workload(PAIR, mdp.product(a="prefix")), GAUSSIAN, {"b": np.eye(6)})
 
 
 def test_a_basis_keeps_its_gram_matrix():
@@ -177,7 +178,7 @@ def test_a_basis_keeps_its_gram_matrix():
 def test_residual_planner_is_optimal_on_marginals():
     domain = mdp.Domain({"a": 4, "b": 3, "c": 2})
     workload = mdp.Workload(domain, mdp.marginals(2), mdp.marginals(1, weight=2.5))
-    plan, certificate = select_residual_planner(workload)
+    plan, certificate = select_residual_planner(workload, GAUSSIAN)
     gram = np.zeros((24, 24))
     for group in workload:
         shape = [domain[n].size if n in group.attributes else 1 for n in domain.names]
@@ -192,6 +193,6 @@ def test_residual_planner_is_optimal_on_marginals():
 def test_residual_planner_refuses_what_it_does_not_answer():
     for entry in (mdp.kway(1, "prefix"), mdp.pairwise("affine")):
         with pytest.raises(WorkloadError, match="marginals only"):
-            select_residual_planner(mdp.Workload(PAIR, entry))
+            select_residual_planner(mdp.Workload(PAIR, entry), GAUSSIAN)
     with pytest.raises(WorkloadError, match="objective"):
-        select_residual_planner(mdp.Workload(PAIR, mdp.marginals(1)), objective="max")
+        select_residual_planner(mdp.Workload(PAIR, mdp.marginals(1)), GAUSSIAN, objective="max")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.privacy import LeastBudget, least_budget
+from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.privacy import LeastBudget
 from matrixdp.selection import select
 from matrixdp.selection.targets import OTHER_GROUPS, targeted
 from matrixdp.strategy.choice import meet_targets
@@ -23,15 +24,15 @@ SHORT = mdp.Workload(mdp.Domain({"a": range(6)}), mdp.product(a="prefix", name="
 
 
 def largest(strategy, budget):
-    scale = budget.error_scale(strategy.noise)
+    scale = strategy.selection.noise.error_scale(budget)
     analysis = strategy.selection.analysis
     return [math.sqrt(float(analysis.variances(group).max()) / scale) for group in strategy.workload]
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 @pytest.mark.parametrize("kind", ["rho", "mu", "epsilon"])
 def test_targets_are_met_and_the_tightest_exactly(noise, kind):
-    delta = 1e-6 if (noise, kind) == ("gaussian", "epsilon") else None
+    delta = 1e-6 if (noise, kind) == (GAUSSIAN, "epsilon") else None
     strategy = mdp.select(WORKLOAD, noise=noise, mechanism="residual", targets=TARGETS)
     budget = strategy.least_budget(kind, delta=delta)
     targets = [4.0, 4.0, 4.0, 4.0, 6.0, 10.0]
@@ -78,8 +79,8 @@ def test_groups_without_a_target_are_loose_and_all_stands_for_them():
 
 def test_one_target_alone_is_the_objective_max():
     workload = mdp.Workload(mdp.Domain({"age": range(16)}), mdp.product(age="prefix", name="CDF"))
-    aimed = select(workload, targets={"CDF": 3.0})
-    plain = select(workload, objective="max")
+    aimed = select(workload, targets={"CDF": 3.0}, noise=GAUSSIAN)
+    plain = select(workload, objective="max", noise=GAUSSIAN)
     assert aimed.certificate.loss == pytest.approx(plain.certificate.loss / 9.0, rel=1e-9)
 
 
@@ -115,9 +116,9 @@ def test_the_noise_of_an_approximate_budget_is_that_of_less_epsilon():
         noise: mdp.select(SHORT, noise=noise, mechanism="residual", targets={"a": 3.0}).least_budget(
             "epsilon", delta=1e-6
         )
-        for noise in ("gaussian", "laplace")
+        for noise in (GAUSSIAN, LAPLACE)
     }
-    assert strategy.noise == min(least, key=lambda noise: float(least[noise].epsilon))
+    assert strategy.noise == min(least, key=lambda noise: float(least[noise].epsilon)).name
     assert "less epsilon" in strategy.noise_reason
 
 
@@ -133,18 +134,18 @@ def test_saved_targets_come_back(tmp_path):
 @pytest.mark.parametrize("scale", [1e-9, 0.3, 7.0, 1e6])
 def test_the_least_budget_is_least_to_six_digits(neighbours, scale):
     for kind, noise, delta in (
-        ("rho", "gaussian", None),
-        ("mu", "laplace", None),
-        ("epsilon", "laplace", None),
-        ("epsilon", "gaussian", 1e-6),
+        ("rho", GAUSSIAN, None),
+        ("mu", LAPLACE, None),
+        ("epsilon", LAPLACE, None),
+        ("epsilon", GAUSSIAN, 1e-6),
     ):
-        budget = least_budget(kind, noise, scale, delta=delta, neighbours=neighbours)
-        assert budget.error_scale(noise) >= scale
+        budget = LeastBudget(kind, delta, neighbours).least(noise.error_scale, scale)
+        assert noise.error_scale(budget) >= scale
         value = {"rho": budget.rho, "mu": None if kind != "mu" else budget.mu, "epsilon": budget.epsilon}[
             kind
         ]
         smaller = {kind: value * (1 - 1e-5)} | ({} if delta is None else {"delta": delta})
-        assert mdp.Budget(**smaller, neighbours=neighbours).error_scale(noise) < scale
+        assert noise.error_scale(mdp.Budget(**smaller, neighbours=neighbours)) < scale
 
 
 def test_wrong_forms_are_named():
@@ -153,4 +154,4 @@ def test_wrong_forms_are_named():
     with pytest.raises(mdp.PrivacyError, match="delta"):
         LeastBudget("rho", 1e-6)
     with pytest.raises(mdp.PrivacyError, match="error scale"):
-        least_budget("rho", "gaussian", 0.0)
+        LeastBudget("rho").least(GAUSSIAN.error_scale, 0.0)

@@ -25,6 +25,7 @@ import numpy as np
 from matrixdp.mechanisms import (
     DataDependent, Mechanism, Options, Simulation, Task, option, product_of, product_terms, register
 )
+from matrixdp.noise import LAPLACE
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ def simulate(workload, table, budget, simulations, out_of_domain):
     return Simulation(rmse=float(simulations), weighted_rmse=2.0, rmse_standard_error=0.5, max_rmse=9.0)
 
 
-register(Mechanism("cells-and-totals", "A stranger, 2031", ("gaussian", "laplace"), TotalsOptions, select))
-register(DataDependent("guess", "A stranger, 2032", ("laplace",), simulate))
+register(Mechanism("cells-and-totals", "A stranger, 2031", (1, 2), TotalsOptions, select))
+register(DataDependent("guess", "A stranger, 2032", (LAPLACE,), simulate))
 '''
 ENTRY_POINTS = """
 [matrixdp.mechanisms]

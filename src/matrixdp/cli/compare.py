@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.options import Spec
+from matrixdp.cli.options import Spec, noise_name
 
 if TYPE_CHECKING:
     from matrixdp.cli.comparison import Outcome
     from matrixdp.privacy import Budget
 
 __all__ = ["compare"]
-
-
-class Noises(StrEnum):
-    """Which kinds of noise are compared."""
-
-    auto = "auto"
-    gaussian = "gaussian"
-    laplace = "laplace"
-    both = "both"
 
 
 Mechanisms = Annotated[
@@ -35,9 +26,11 @@ Mechanisms = Annotated[
     ),
 ]
 NoisesOption = Annotated[
-    Noises,
+    str,
     typer.Option(
         "--noise",
+        parser=partial(noise_name, ("auto", "both")),
+        metavar="[auto|gaussian|laplace|both]",
         help="auto: Laplace for pure differential privacy (epsilon alone), both for epsilon with delta, "
         "Gaussian for rho and mu.",
     ),
@@ -69,7 +62,7 @@ Simulations = Annotated[
 def compare(
     spec: Spec,
     mechanisms: Mechanisms = None,
-    noise: NoisesOption = Noises.auto,
+    noise: NoisesOption = "auto",
     time_limit: TimeLimit = 120.0,
     picture: Picture = None,
     public_table: PublicTable = None,
@@ -135,12 +128,14 @@ def _mechanisms(given: str | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _noises(noise: Noises, budget: Budget) -> list[str]:
-    if noise in (Noises.gaussian, Noises.laplace):
-        return [noise.value]
-    if noise is Noises.auto and budget.kind != "approx":
-        return ["laplace" if budget.kind == "pure" else "gaussian"]
-    return ["laplace"] if budget.kind == "pure" else ["gaussian", "laplace"]
+def _noises(noise: str, budget: Budget) -> list[str]:
+    from matrixdp.noise import NOISES, natural_noise
+
+    if noise == "auto" and budget.kind != "approx":
+        return [natural_noise(budget).name]
+    if noise in ("auto", "both"):
+        return [name for name, other in NOISES.items() if other.honours(budget)]
+    return [noise]
 
 
 def _check_picture(picture: Path) -> None:

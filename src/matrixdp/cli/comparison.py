@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from matrixdp.noise import noise_named
 from matrixdp.selection.table import MECHANISMS, DataDependent
 
 __all__ = ["Outcome", "compare_mechanisms", "ratios"]
@@ -97,9 +98,9 @@ def _simulated(
     spec: Path, mechanism: DataDependent, noise: str, time_limit: float, table: Path | None, simulations: int
 ) -> Outcome:
     nothing = Outcome(mechanism.name, noise, data_dependent=True)
-    if noise not in mechanism.noises:
-        own = mechanism.noises[0]
-        return replace(nothing, note=f"adds {own.capitalize()} noise alone; use --noise {own}")
+    own = mechanism.noises[0]
+    if noise_named(noise) not in mechanism.noises:
+        return replace(nothing, note=f"adds {own.title} noise alone; use --noise {own}")
     if table is None:
         return replace(
             nothing, note="its error depends on the table: needs a public one (--public-table FILE)"

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from matrixdp.privacy import Budget, statement
+from matrixdp.measure import statement
+from matrixdp.noise import Noise
+from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 from matrixdp.queries.targets import group_targets
 from matrixdp.selection.targets import largest_ratio
@@ -50,29 +52,30 @@ def peak_memory_mb() -> float:
     return peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
 
 
-def privacy_figures(budget: Budget, noise: str) -> dict[str, object]:
+def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
     """Return a budget with what follows from it, as plain values.
 
     Parameters
     ----------
     budget : Budget
         What may be spent.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
         The noise that will be added.
 
     Examples
     --------
-    >>> privacy_figures(Budget(rho=0.5), "gaussian")["mu"]
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> privacy_figures(Budget(rho=0.5), GAUSSIAN)["mu"]
     1.0
     """
-    cost = budget.cost(noise)
-    promise = statement(cost, budget, private=True, noise=noise).as_dict()
+    cost = noise.cost(budget)
+    promise = statement(cost, budget, private=True).as_dict()
     kept = ("mu", "rho", "epsilon", "delta", "epsilon_at_delta")
     return {
         "budget": budget.as_dict(),
         "neighbours": budget.neighbours,
-        "noise": noise,
-        "cost": float(cost),
+        "noise": noise.name,
+        "cost": float(cost.value),
         **{key: promise[key] for key in kept},
     }
 
@@ -87,7 +90,7 @@ def by_group(strategy: Strategy, budget: Budget) -> list[Row]:
     budget : Budget
         What may be spent.
     """
-    cost = budget.error_scale(strategy.noise)
+    cost = strategy.selection.noise.error_scale(budget)
     rows = []
     asked = strategy.selection.targets
     targets = group_targets(strategy.workload, asked) if asked else [None] * len(strategy.workload)
@@ -145,7 +148,7 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
     seconds : float
         How long selection took.
     """
-    selection, cost = strategy.selection, budget.error_scale(strategy.noise)
+    selection, cost = strategy.selection, strategy.selection.noise.error_scale(budget)
     certificate, queries = selection.certificate, strategy.workload.queries
 
     def root(squared_error: float) -> float:
@@ -157,7 +160,7 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
     return {
         "mechanism": selection.mechanism,
         "reason": selection.reason,
-        "noise": selection.noise,
+        "noise": selection.noise.name,
         "queries": queries,
         "rmse": root(selection.total_squared_error),
         "rmse_before_rounding": root(selection.squared_error_before_rounding),
@@ -183,7 +186,7 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
             }
             for row in by_group(strategy, budget)
         ],
-        "privacy": privacy_figures(budget, strategy.noise),
+        "privacy": privacy_figures(budget, selection.noise),
         "seconds": seconds,
         "peak_memory_mb": peak_memory_mb(),
     }

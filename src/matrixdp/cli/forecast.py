@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from matrixdp.domain import Domain
+from matrixdp.noise import Noise
 from matrixdp.queries import Group, Total, Workload
 from matrixdp.selection.residual.subproblem import MAX_JOINT_CELLS
 
@@ -96,7 +97,7 @@ def _asked(group: Group) -> tuple[str, ...]:
 def forecast(
     workload: Workload,
     max_answers: int,
-    noises: Collection[str] = ("gaussian",),
+    noises: Collection[Noise],
     aimed: bool = False,
 ) -> Forecast:
     """Return what a workload will need.
@@ -107,15 +108,16 @@ def forecast(
         The workload.
     max_answers : int
         Above so many queries answers are not written.
-    noises : collection of str
-        The kinds that selection will try.
+    noises : collection of Noise
+        Those that selection will try.
     aimed : bool
         Whether there are targets, for which weights are balanced in many rounds.
 
     Examples
     --------
+    >>> from matrixdp.noise import GAUSSIAN
     >>> from matrixdp.language import marginals
-    >>> plan = forecast(Workload(Domain({"sex": 2, "age": 100}), marginals([1, 2])), 50_000_000)
+    >>> plan = forecast(Workload(Domain({"sex": 2, "age": 100}), marginals([1, 2])), 50_000_000, [GAUSSIAN])
     >>> plan.queries, plan.marginals, plan.counted_cells, plan.largest_marginal
     (302, 4, 303, 200)
     """
@@ -127,7 +129,7 @@ def forecast(
     written = workload.queries if workload.queries <= max_answers else 0
     held = largest_group if written else 0
     selecting = 1.0 + _selection_seconds(workload, domain)
-    if "laplace" in noises:
+    if any(noise.norm == 1 for noise in noises):
         selecting += _search_seconds(workload, domain)
     if aimed:
         selecting *= _ROUNDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,6 @@ from matrixdp.selection.table import OF_OTHERS
 __all__ = [
     "Confidence",
     "MechanismOption",
-    "Noise",
     "NoiseOption",
     "Objective",
     "ObjectiveOption",
@@ -22,15 +22,19 @@ __all__ = [
     "Spec",
     "SubSolverOption",
     "mechanism_options",
+    "noise_name",
 ]
 
 
-class Noise(StrEnum):
-    """Which noise is added."""
+def noise_name(words: tuple[str, ...], value: str) -> str:
+    """Return the name of a noise that there is, or one of some words."""
+    from matrixdp.errors import PrivacyError
+    from matrixdp.noise import noise_named
 
-    auto = "auto"
-    gaussian = "gaussian"
-    laplace = "laplace"
+    try:
+        return value if value in words else noise_named(value).name
+    except PrivacyError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 class Objective(StrEnum):
@@ -58,9 +62,11 @@ MechanismOption = Annotated[
     ),
 ]
 NoiseOption = Annotated[
-    Noise,
+    str,
     typer.Option(
         "--noise",
+        parser=partial(noise_name, ("auto",)),
+        metavar="[auto|gaussian|laplace]",
         help="gaussian, laplace, or auto: Laplace for pure differential privacy (epsilon alone), Gaussian "
         "for rho and mu, and for epsilon with delta whichever gives less error.",
     ),

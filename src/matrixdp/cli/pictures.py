@@ -11,6 +11,7 @@ from matrixdp.errors import SpecificationError
 __all__ = ["draw_comparison"]
 
 _COLOURS = {"gaussian": "#3465a4", "laplace": "#ce5c00"}
+_OTHER_COLOUR = "#4e9a06"
 
 
 def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
@@ -44,7 +45,8 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
     axes = figure.add_subplot()
     values = [float(row.weighted_rmse or 0.0) for row in applies]
     labels = [f"{row.label} ({row.noise})" for row in applies]
-    bars = axes.barh(range(len(values)), values, color=[_COLOURS[row.noise] for row in applies])
+    colours = {row.noise: _COLOURS.get(row.noise, _OTHER_COLOUR) for row in applies}
+    bars = axes.barh(range(len(values)), values, color=[colours[row.noise] for row in applies])
     for bar, row in zip(bars, applies, strict=True):
         if row.data_dependent:
             bar.set(hatch="///", alpha=0.5)
@@ -60,7 +62,7 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
             zorder=4,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85},
         )
-    for noise, colour in _COLOURS.items():
+    for noise, colour in colours.items():
         bounds = [row.lower_bound_rmse for row in applies if row.noise == noise and row.lower_bound_rmse]
         if bounds:
             axes.axvline(

@@ -12,7 +12,6 @@ from matrixdp.cli.guard import guarded
 from matrixdp.cli.options import (
     Confidence,
     MechanismOption,
-    Noise,
     NoiseOption,
     Objective,
     ObjectiveOption,
@@ -74,7 +73,7 @@ def release(
     table: _Table = None,
     strategy: _Saved = None,
     mechanism: MechanismOption = "auto",
-    noise: NoiseOption = Noise.auto,
+    noise: NoiseOption = "auto",
     objective: ObjectiveOption = Objective.sum,
     sub_solver: SubSolverOption = None,
     option: OptionOption = None,
@@ -134,7 +133,7 @@ def _strategy(
     written: Specification,
     saved: Path | None,
     mechanism: str,
-    noise: Noise,
+    noise: str,
     objective: Objective,
     options: dict[str, Any],
     reporter: Reporter,
@@ -146,7 +145,7 @@ def _strategy(
     if saved is None:
         return select(
             written.workload,
-            noise=noise.value,
+            noise=noise,
             budget=reference_budget(written),
             mechanism=mechanism,
             objective=objective.value,

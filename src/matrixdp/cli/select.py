@@ -12,7 +12,6 @@ import typer
 from matrixdp.cli.guard import guarded
 from matrixdp.cli.options import (
     MechanismOption,
-    Noise,
     NoiseOption,
     Objective,
     ObjectiveOption,
@@ -36,7 +35,7 @@ _SHOWN_GROUPS = 30
 def select(
     spec: Spec,
     mechanism: MechanismOption = "auto",
-    noise: NoiseOption = Noise.auto,
+    noise: NoiseOption = "auto",
     objective: ObjectiveOption = Objective.sum,
     sub_solver: SubSolverOption = None,
     option: OptionOption = None,
@@ -76,7 +75,7 @@ def select(
     with Reporter() as reporter:
         strategy = select_strategy(
             written.workload,
-            noise=noise.value,
+            noise=noise,
             budget=reference,
             mechanism=mechanism,
             objective=objective.value,
@@ -101,7 +100,7 @@ def _show(
 ) -> None:
     from matrixdp.cli.figures import by_entry, by_group
     from matrixdp.cli.tables import console, figure, print_errors, print_facts
-    from matrixdp.privacy import statement
+    from matrixdp.measure import statement
 
     def number(key: str) -> str:
         value = figures[key]
@@ -122,7 +121,7 @@ def _show(
     else:
         value, bound = "lower_bound_rmse", ""
     bound = "none" if gap is None else f"{bound}{number(value)} (gap {gap:.2g} in squared error)"
-    promise = statement(budget.cost(strategy.noise), budget, private=True, noise=strategy.noise)
+    promise = statement(strategy.selection.noise.cost(budget), budget, private=True)
     facts = [
         ("mechanism", f"{strategy.mechanism} ({strategy.selection.reason})"),
         ("noise", f"{strategy.noise} ({strategy.noise_reason})"),

@@ -13,7 +13,7 @@ from matrixdp.cli.guard import guarded
 from matrixdp.cli.options import Spec
 
 if TYPE_CHECKING:
-    from matrixdp.privacy import Budget
+    from matrixdp.noise import Noise
     from matrixdp.specification import Specification
 
 __all__ = ["validate"]
@@ -34,11 +34,12 @@ def validate(
     from matrixdp.cli.figures import privacy_figures
     from matrixdp.cli.forecast import forecast
     from matrixdp.cli.tables import console, figure, print_facts
+    from matrixdp.noise import natural_noise
     from matrixdp.specification import load_specification
 
     written = load_specification(spec)
     budget = written.budget
-    privacy = None if budget is None else privacy_figures(budget, _noise(budget))
+    privacy = None if budget is None else privacy_figures(budget, natural_noise(budget))
     expected = forecast(written.workload, _MAX_ANSWERS, _noises(written), bool(written.targets))
     found = _data(written)
     if as_json:
@@ -70,19 +71,16 @@ def validate(
     print_facts(screen, facts)
 
 
-def _noises(written: Specification) -> tuple[str, ...]:
+def _noises(written: Specification) -> tuple[Noise, ...]:
     from matrixdp.selection.noise_choice import noises_for
 
     budget = written.budget if written.least is None else written.least.reference()
-    return noises_for("auto", budget, "auto")[0]
-
-
-def _noise(budget: Budget) -> str:
-    return "laplace" if budget.kind == "pure" else "gaussian"
+    return noises_for(None, budget, "auto")[0]
 
 
 def _promise(written: Specification) -> str:
-    from matrixdp.privacy import statement
+    from matrixdp.measure import statement
+    from matrixdp.noise import natural_noise
 
     budget = written.budget
     if written.least is not None:
@@ -93,8 +91,7 @@ def _promise(written: Specification) -> str:
         return f"the least {kind} that meets the targets{most}: `select` says how much"
     if budget is None:
         return "no budget: `select` and `release` need one"
-    noise = _noise(budget)
-    promise = statement(budget.cost(noise), budget, private=True, noise=noise)
+    promise = statement(natural_noise(budget).cost(budget), budget, private=True)
     if promise.pure_epsilon is not None:
         return (
             f"{budget!r}: epsilon {promise.pure_epsilon:.4g} (pure), which implies mu {promise.mu:.4g} "

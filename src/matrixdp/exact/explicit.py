@@ -62,12 +62,12 @@ class ExplicitMatrix(MeasuredMatrix):
         return int(np.abs(self.entries).sum(axis=1).max())
 
     @cached_property
-    def squared_sensitivity(self) -> int:
-        return int((self.entries * self.entries).sum(axis=0).max())
+    def _column_power_sums(self) -> tuple[int, int]:
+        absolute = np.abs(self.entries)
+        return int(absolute.sum(axis=0).max()), int((absolute * absolute).sum(axis=0).max())
 
-    @cached_property
-    def sensitivity(self) -> int:
-        return int(np.abs(self.entries).sum(axis=0).max())
+    def column_power_sum(self, power: int) -> int:
+        return self._column_power_sums[power - 1]
 
     def multiply(self, array: Array) -> Array:
         return np.asarray(self._float @ array)

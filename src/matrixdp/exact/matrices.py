@@ -36,15 +36,19 @@ class MeasuredMatrix(ABC):
     def max_row_sum(self) -> int:
         """The largest sum of absolute entries over a row."""
 
-    @property
     @abstractmethod
-    def squared_sensitivity(self) -> int:
-        """The largest squared norm of a column, an exact integer."""
+    def column_power_sum(self, power: int) -> int:
+        """Return the largest sum over a column of |entry|^power, an exact integer; the power is 1 or 2."""
 
     @property
-    @abstractmethod
+    def squared_sensitivity(self) -> int:
+        """The largest squared norm of a column."""
+        return self.column_power_sum(2)
+
+    @property
     def sensitivity(self) -> int:
-        """The largest sum of absolute entries over a column, an exact integer: the L1 sensitivity."""
+        """The largest sum of absolute entries over a column: the L1 sensitivity."""
+        return self.column_power_sum(1)
 
     @property
     def unsupported(self) -> Array | None:
@@ -100,8 +104,7 @@ class IdentityMatrix(MeasuredMatrix):
     def max_row_sum(self) -> int:
         return 1
 
-    @property
-    def squared_sensitivity(self) -> int:
+    def column_power_sum(self, power: int) -> int:  # noqa: ARG002
         return 1
 
     def multiply(self, array: Array) -> Array:
@@ -112,10 +115,6 @@ class IdentityMatrix(MeasuredMatrix):
 
     def covariance(self) -> Array:
         return np.eye(self.size)
-
-    @property
-    def sensitivity(self) -> int:
-        return 1
 
     def magnitudes(self) -> NDArray[np.int64]:
         return np.eye(self.size, dtype=np.int64)
@@ -152,9 +151,8 @@ class CenteredMatrix(MeasuredMatrix):
     def max_row_sum(self) -> int:
         return max(2 * (self.size - 1), 1) + self.size
 
-    @property
-    def squared_sensitivity(self) -> int:
-        return self.size * (self.size - 1)
+    def column_power_sum(self, power: int) -> int:
+        return int((self.size - 1) ** power) + self.size - 1
 
     def multiply(self, array: Array) -> Array:
         return np.asarray(self.size * array - array.sum(axis=0, keepdims=True))
@@ -164,10 +162,6 @@ class CenteredMatrix(MeasuredMatrix):
 
     def covariance(self) -> Array:
         return np.asarray((np.eye(self.size) - 1.0 / self.size) / self.size**2)
-
-    @property
-    def sensitivity(self) -> int:
-        return 2 * (self.size - 1)
 
     def magnitudes(self) -> NDArray[np.int64]:
         entries = np.ones((self.size, self.size), dtype=np.int64)

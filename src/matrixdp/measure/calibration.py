@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from matrixdp.errors import PrivacyError
+from matrixdp.noise import Cost, Noise
 from matrixdp.plan import Part, Plan
 
 __all__ = ["NoiseScale", "calibrate", "plan_cost"]
@@ -19,7 +20,6 @@ __all__ = ["NoiseScale", "calibrate", "plan_cost"]
 #: then adds less than 5e-9 of the variance.
 _SCALE_BITS = 12
 _FRACTION_BITS = 40
-_COST_BITS = 160
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class NoiseScale:
         noise, the parameter b of Laplace noise.
     power : int
         The lattice step is 2^power.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     """
 
     steps: Fraction
     power: int
-    noise: str = "gaussian"
+    noise: Noise
 
     @property
     def exact(self) -> Fraction:
@@ -48,13 +48,12 @@ class NoiseScale:
     @property
     def variance(self) -> float:
         """The variance of the released noise, rounding to the lattice included."""
-        continuous = self.steps**2 if self.noise == "gaussian" else 2 * self.steps**2
+        continuous = Fraction(self.noise.variance_factor) * self.steps**2
         return float(continuous + Fraction(1, 12)) * 4.0**self.power
 
 
-def _scale(part: Part, noise: str, cost: float, inflation: float) -> NoiseScale:
-    at_unit = math.sqrt(part.variance / cost) if noise == "gaussian" else math.sqrt(part.variance / 2) / cost
-    scale = at_unit * inflation
+def _scale(part: Part, noise: Noise, cost: float, inflation: float) -> NoiseScale:
+    scale = noise.scale(part.variance, cost) * inflation
     if not (math.isfinite(scale) and scale > 0):
         raise PrivacyError(f"part {part.attributes}: noise scale {scale}; expected a finite number above 0")
     power = math.frexp(scale)[1] - 1 - _SCALE_BITS
@@ -64,62 +63,54 @@ def _scale(part: Part, noise: str, cost: float, inflation: float) -> NoiseScale:
     return NoiseScale(steps, power, noise)
 
 
-def plan_cost(plan: Plan, scales: tuple[NoiseScale, ...]) -> Fraction:
-    """Return the privacy cost of measuring a plan with given noise, or a bound above it.
-
-    Gaussian: max diag(B' S^-1 B), the sum over parts of squared sensitivity over noise variance, which is
-    mu squared. Laplace: the sum over parts of L1 sensitivity over noise scale, which is epsilon.
+def plan_cost(plan: Plan, scales: tuple[NoiseScale, ...]) -> Cost:
+    """Return the privacy cost of measuring a plan with given noise, or a bound just above it.
 
     Raises
     ------
     PrivacyError
         If a part has no noise or no sensitivity, or noise of another kind than the plan's.
     """
-    total = 0
+    total: Cost | None = None
     for part, scale in zip(plan.parts, scales, strict=True):
-        if scale.noise != plan.noise:
-            raise PrivacyError(
-                f"part {part.attributes}: {scale.noise} noise in a plan for {plan.noise} noise"
-            )
-        gaussian = plan.noise == "gaussian"
-        sensitivity = part.squared_sensitivity if gaussian else part.sensitivity
-        divisor = scale.exact**2 if gaussian else scale.exact
-        if sensitivity < 1 or divisor <= 0:
-            raise PrivacyError(f"part {part.attributes}: would be measured without noise")
-        total += -((-sensitivity * divisor.denominator << _COST_BITS) // divisor.numerator)
-    return Fraction(total, 1 << _COST_BITS)
+        try:
+            plan.noise.check_same(scale.noise)
+            cost = plan.noise.exact_cost(part, scale.exact)
+        except PrivacyError as error:
+            raise PrivacyError(f"part {part.attributes}: {error}") from None
+        total = cost if total is None else total + cost
+    assert total is not None
+    return total
 
 
-def calibrate(plan: Plan, allowed: Fraction, max_records: int) -> tuple[tuple[NoiseScale, ...], Fraction]:
+def calibrate(plan: Plan, allowed: Cost, max_records: int) -> tuple[tuple[NoiseScale, ...], Cost]:
     """Return the noise scales with which measuring a plan costs at most ``allowed``, and the exact cost.
 
     Parameters
     ----------
     plan : Plan
         Its variances say how the noise is shared among the parts.
-    allowed : Fraction
-        The privacy cost allowed: mu^2 (twice rho) for Gaussian noise, epsilon for Laplace noise.
+    allowed : Cost
+        What the plan's noise may cost.
     max_records : int
         Public bound on the number of records, for the range of the lattice.
 
     Raises
     ------
     PrivacyError
-        If ``allowed`` is not positive, or so large that answers would leave 62-bit integers.
+        If ``allowed`` is so large that answers would leave 62-bit integers.
 
     Examples
     --------
-    >>> from fractions import Fraction
     >>> import matrixdp as mdp
-    >>> from matrixdp.selection import select
-    >>> plan = select(mdp.Workload(mdp.Domain({"a": 4}), mdp.marginals(1))).plan
-    >>> scales, cost = calibrate(plan, Fraction(1, 4), 2**33)
-    >>> cost <= Fraction(1, 4), float(cost) > 0.2499999
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> plan = mdp.select(mdp.Workload(mdp.Domain({"a": 4}), mdp.marginals(1))).selection.plan
+    >>> allowed = GAUSSIAN.cost(mdp.Budget(mu=0.5))
+    >>> scales, cost = calibrate(plan, allowed, 2**33)
+    >>> cost <= allowed, float(cost.value) > 0.2499999
     (True, True)
     """
-    if not isinstance(allowed, Fraction) or allowed <= 0:
-        raise PrivacyError(f"privacy cost allowed: found {allowed}; expected an exact number above 0")
-    target = float(allowed)
+    target = float(allowed.value)
     if not (math.isfinite(target) and target > 0):
         raise PrivacyError(f"privacy cost allowed: {target} leaves floating-point range")
     inflation = 1.0

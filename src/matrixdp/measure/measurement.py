@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError
 from matrixdp.measure.calibration import NoiseScale, calibrate
-from matrixdp.noise import RandomSource, SeededSource, SystemSource, rounded_gaussian, rounded_laplace
+from matrixdp.measure.gate import Authorization, authorize
+from matrixdp.noise import RandomSource, SeededSource, SystemSource
 from matrixdp.plan import Analysis, Estimates, Part, Plan
-from matrixdp.privacy import Authorization, Budget, authorize
+from matrixdp.privacy import Budget
 from matrixdp.sources import Source
 
 __all__ = ["DEFAULT_MAX_RECORDS", "Measurement", "maximal_marginals", "measure"]
@@ -95,12 +96,11 @@ def _noisy(
     """Return round((answers + noise) / step) * step for the exact answers of one part."""
     answers = part.answers(marginal, max_records)
     quotient, fraction, exact = answers.split(scale.power)
-    draw = rounded_gaussian if scale.noise == "gaussian" else rounded_laplace
-    if scale.power <= 0:
-        noise = draw(scale.steps, len(quotient), source=source)
-    else:
-        noise = draw(scale.steps, len(quotient), offsets=fraction, exact_offset=exact, source=source)
-    return np.ldexp((quotient + noise).astype(np.float64), scale.power)
+    offsets, exact_offset = (None, None) if scale.power <= 0 else (fraction, exact)
+    drawn = scale.noise.draw_rounded(
+        scale.steps, len(quotient), offsets=offsets, exact_offset=exact_offset, source=source
+    )
+    return np.ldexp((quotient + drawn).astype(np.float64), scale.power)
 
 
 def measure(
@@ -148,11 +148,11 @@ def measure(
     Notes
     -----
     Guarantee: with noise from the operating system's generator the values are a post-processing of the
-    Gaussian or Laplace mechanism of cost at most ``budget.cost(plan.noise)``; see the page on noise for the
-    proof.
+    mechanism with the plan's noise, of cost at most ``plan.noise.cost(budget)``; see the page on noise for
+    the proof.
     """
-    scales, cost = calibrate(plan, budget.cost(plan.noise), max_records)
-    authorization = authorize(cost, budget, plan.noise)
+    scales, cost = calibrate(plan, plan.noise.cost(budget), max_records)
+    authorization = authorize(cost, budget)
     random = SystemSource() if seed_not_private is None else SeededSource(seed_not_private)
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     groups = maximal_marginals(plan.positions)

@@ -1,16 +1,30 @@
-"""Exactly rounded Gaussian and Laplace noise, and the one source of randomness of the package."""
+"""Noise: its norm, costs and quantiles, its exactly rounded samples, and the one source of randomness."""
 
-from matrixdp.noise.drawing import LARGEST_SCALE, SMALLEST_SCALE
-from matrixdp.noise.gaussian import rounded_gaussian
-from matrixdp.noise.laplace import rounded_laplace
+from matrixdp.noise.drawing import LARGEST_SCALE, SMALLEST_SCALE, Distribution
+from matrixdp.noise.gaussian import GAUSSIAN, Gaussian
+from matrixdp.noise.laplace import LAPLACE, Laplace, PureNoise
+from matrixdp.noise.names import NOISES, natural_noise, noise_named, register_noise
+from matrixdp.noise.noise import Cost, Guarantee, Measured, Noise
 from matrixdp.noise.source import RandomSource, SeededSource, SystemSource
 
 __all__ = [
+    "GAUSSIAN",
+    "LAPLACE",
     "LARGEST_SCALE",
+    "NOISES",
     "SMALLEST_SCALE",
+    "Cost",
+    "Distribution",
+    "Gaussian",
+    "Guarantee",
+    "Laplace",
+    "Measured",
+    "Noise",
+    "PureNoise",
     "RandomSource",
     "SeededSource",
     "SystemSource",
-    "rounded_gaussian",
-    "rounded_laplace",
+    "natural_noise",
+    "noise_named",
+    "register_noise",
 ]

@@ -1,9 +1,9 @@
 """The undecided sample: a rounding decided by rigorous ball arithmetic and lazily drawn bits.
 
 |Z| is the point at which the upper tail probability of its distribution equals a uniform V in (0, 1/2).
-Nothing is inverted here: "|Z| > a" is "V < Q(a)", and Q(a), for the normal distribution
-erfc(a / sqrt 2) / 2, is enclosed in a ball of any accuracy. V is known to lie in an interval of width
-2**-length; it is refined, never redrawn, until the interval and the ball are apart.
+Nothing is inverted here: "|Z| > a" is "V < Q(a)", and the upper tail probability Q(a) is enclosed in a ball
+of any accuracy. V is known to lie in an interval of width 2**-length; it is refined, never redrawn, until the
+interval and the ball are apart.
 """
 
 import math
@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import arb, ctx, fmpq
-from scipy.special import ndtri_exp
+from flint import arb, ctx
 
 from matrixdp.errors import PrivacyError
 from matrixdp.noise.source import RandomSource
 
-__all__ = ["LazyTail", "exceeds", "round_exactly", "upper_tail"]
+__all__ = ["LazyTail", "exceeds", "round_exactly"]
 
 # A fair source needs more than this many bits for one sample with probability below 2**-16000.
 _LONGEST = 1 << 14
@@ -57,12 +56,7 @@ class LazyTail:
         self.length += _STEP
 
 
-def upper_tail(point: Fraction) -> arb:
-    """Enclose Q(point), the upper tail probability of the normal distribution, at the current precision."""
-    return (arb(fmpq(point.numerator, point.denominator)) / arb(2).sqrt()).erfc() / 2
-
-
-def exceeds(tail: LazyTail, point: Fraction, *, upper_tail: Callable[[Fraction], arb] = upper_tail) -> bool:
+def exceeds(tail: LazyTail, point: Fraction, upper_tail: Callable[[Fraction], arb]) -> bool:
     """Decide whether |Z| > point, drawing further bits of V only if they are needed.
 
     Parameters
@@ -72,7 +66,7 @@ def exceeds(tail: LazyTail, point: Fraction, *, upper_tail: Callable[[Fraction],
     point : Fraction
         Any exact rational.
     upper_tail : callable
-        The tail probability of Z, as a ball; that of the normal distribution by default.
+        The tail probability of Z, as a ball.
 
     Returns
     -------
@@ -102,18 +96,13 @@ def exceeds(tail: LazyTail, point: Fraction, *, upper_tail: Callable[[Fraction],
             guard *= 2
 
 
-def _normal_guess(logarithm: float) -> float:
-    return -float(ndtri_exp(logarithm))
-
-
 def round_exactly(
     tail: LazyTail,
     negative: bool,
     scale: Fraction,
     offset: Fraction,
-    *,
-    upper_tail: Callable[[Fraction], arb] = upper_tail,
-    guess: Callable[[float], float] = _normal_guess,
+    upper_tail: Callable[[Fraction], arb],
+    guess: Callable[[float], float],
 ) -> int:
     """Round offset + scale * Z to the nearest integer, exactly.
 
@@ -128,7 +117,7 @@ def round_exactly(
     offset : Fraction
         Any exact rational.
     upper_tail : callable
-        The tail probability of Z, as a ball; that of the normal distribution by default.
+        The tail probability of Z, as a ball.
     guess : callable
         From the logarithm of a tail probability to a float near the point; it decides nothing.
 
@@ -144,9 +133,11 @@ def round_exactly(
 
     Examples
     --------
-    >>> from matrixdp.noise import SeededSource
+    >>> from matrixdp.noise import GAUSSIAN, SeededSource
     >>> tail = LazyTail(value=2**60, length=64, source=SeededSource(1))
-    >>> round_exactly(tail, True, Fraction(100), Fraction(1, 3))  # V is about 1/16, Z about -1.534
+    >>> normal = GAUSSIAN.distribution
+    >>> scale, offset = Fraction(100), Fraction(1, 3)
+    >>> round_exactly(tail, True, scale, offset, normal.upper_tail, normal.guess)  # Z is about -1.534
     -153
     """
     while tail.value == 0:
@@ -157,8 +148,8 @@ def round_exactly(
     logarithm = math.log(tail.value) - tail.length * math.log(2)
     candidate = math.floor(shifted + scale * Fraction(guess(logarithm)) + Fraction(1, 2))
     half = Fraction(1, 2)
-    while not exceeds(tail, (candidate - half - shifted) / scale, upper_tail=upper_tail):
+    while not exceeds(tail, (candidate - half - shifted) / scale, upper_tail):
         candidate -= 1
-    while exceeds(tail, (candidate + half - shifted) / scale, upper_tail=upper_tail):
+    while exceeds(tail, (candidate + half - shifted) / scale, upper_tail):
         candidate += 1
     return -candidate if negative else candidate

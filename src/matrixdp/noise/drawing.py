@@ -35,24 +35,24 @@ class Distribution:
 
     Attributes
     ----------
-    approximate : callable
-        From words B < 2**63 (V lies in [B, B + 1] * 2**-64) to approximations of |Z| and where they are
-        proved to be within ``epsilon``.
-    epsilon : Fraction
-        The bound.
-    roundings : int
-        The arithmetic of a decision is off by at most (roundings * scale + 8) * 2**-53.
     upper_tail : callable
         The tail probability P(Z > a) of a point a >= 0, as a ball.
     guess : callable
         From the logarithm of a tail probability to a float near the point; nothing is proved from it.
+    approximate : callable, optional
+        A filter: from words B < 2**63 (V lies in [B, B + 1] * 2**-64) to approximations of |Z| and where
+        they are proved to be within ``epsilon``. Without it every sample is decided exactly, which is slow.
+    epsilon : Fraction
+        The bound of the filter.
+    roundings : int
+        The arithmetic of a filtered decision is off by at most (roundings * scale + 8) * 2**-53.
     """
 
-    approximate: Callable[[NDArray[np.uint64]], tuple[NDArray[np.float64], NDArray[np.bool_]]]
-    epsilon: Fraction
-    roundings: int
     upper_tail: Callable[[Fraction], arb]
     guess: Callable[[float], float]
+    approximate: Callable[[NDArray[np.uint64]], tuple[NDArray[np.float64], NDArray[np.bool_]]] | None = None
+    epsilon: Fraction = Fraction(0)
+    roundings: int = 0
 
 
 def _checked_scale(scale: object) -> Fraction:
@@ -149,10 +149,10 @@ def draw(
             raise PrivacyError("the random source did not return the words that were asked for")
         lower = bits & _MAGNITUDE
         negative = (bits >> _SIGN).astype(np.bool_)
-        if filtered:
+        if filtered and distribution.approximate is not None:
             part = None if offsets is None else offsets[start:stop]
             undecided = _filter(
-                distribution, lower, negative, part, float(exact_scale), limit, result[start:stop]
+                distribution.approximate(lower), negative, part, float(exact_scale), limit, result[start:stop]
             )
         else:
             undecided = np.arange(stop - start)
@@ -166,8 +166,8 @@ def draw(
                 bool(negative[place]),
                 exact_scale,
                 offset,
-                upper_tail=distribution.upper_tail,
-                guess=distribution.guess,
+                distribution.upper_tail,
+                distribution.guess,
             )
     return result
 
@@ -182,8 +182,7 @@ def _checked_offset(exact: Fraction, rounded: float) -> Fraction:
 
 
 def _filter(
-    distribution: Distribution,
-    lower: NDArray[np.uint64],
+    approximation: tuple[NDArray[np.float64], NDArray[np.bool_]],
     negative: NDArray[np.bool_],
     offsets: NDArray[np.float64] | None,
     scale: float,
@@ -191,7 +190,7 @@ def _filter(
     out: NDArray[np.int64],
 ) -> NDArray[np.intp]:
     """Write the decided samples to `out`; return the places of the undecided ones."""
-    value, proved = distribution.approximate(lower)
+    value, proved = approximation
     value *= scale
     np.negative(value, out=value, where=negative)
     if offsets is not None:

@@ -16,6 +16,7 @@ from matrixdp.mechanisms import (
     register,
     spectrum_of,
 )
+from matrixdp.noise import Noise
 from matrixdp.queries import Workload
 
 __all__ = ["MAX_CELLS", "newton_factor", "select_coa"]
@@ -31,7 +32,7 @@ _TOLERANCE = 1e-7
 _RIDGE = 1e-3
 
 
-def newton_factor(gram: Array, noise: str = "gaussian") -> Factor:
+def newton_factor(gram: Array, noise: Noise) -> Factor:
     """Minimize tr(X^-1 V) over positive definite X with unit diagonal.
 
     Every Newton step solves for a direction with zero diagonal by conjugate gradients, to a residual that
@@ -41,7 +42,7 @@ def newton_factor(gram: Array, noise: str = "gaussian") -> Factor:
     Parameters
     ----------
     gram : ndarray, shape (n, n)
-    noise : {"gaussian"}
+    noise : Noise
 
     References
     ----------
@@ -50,9 +51,10 @@ def newton_factor(gram: Array, noise: str = "gaussian") -> Factor:
 
     Examples
     --------
+    >>> from matrixdp.noise import GAUSSIAN
     >>> gram = np.tri(16) @ np.tri(16).T
     >>> from matrixdp.selection.convex import solve_gram
-    >>> newton_factor(gram).loss < 1.001 * solve_gram(gram).loss
+    >>> newton_factor(gram, GAUSSIAN).loss < 1.001 * solve_gram(gram).loss
     True
     """
     size = len(gram)
@@ -119,13 +121,13 @@ def _direction(inverse: Array, image: Array, gradient: Array, tolerance: float) 
     return found
 
 
-def select_coa(workload: Workload, noise: str) -> Choice:
+def select_coa(workload: Workload, noise: Noise) -> Choice:
     """Select by COA; see `newton_factor`.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian"}
+    noise : Noise
 
     Returns
     -------
@@ -141,8 +143,9 @@ def select_coa(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
     >>> workload = mdp.Workload(mdp.Domain({"a": 64}), mdp.product(a="range"))
-    >>> _, certificate = select_coa(workload, "gaussian")
+    >>> _, certificate = select_coa(workload, GAUSSIAN)
     >>> round((certificate.loss / workload.queries) ** 0.5 / 0.236704, 2)  # McKenna et al. 2018, Table 5
     9.73
     """
@@ -154,7 +157,7 @@ register(
     Mechanism(
         "coa",
         "Yuan et al. 2016: the optimum by Newton steps",
-        ("gaussian",),
+        (2,),
         Options,
         lambda task: select_coa(task.workload, task.noise),
     )

@@ -19,8 +19,8 @@ from matrixdp.mechanisms import (
     Mechanism,
     Options,
     register,
-    variance_factor,
 )
+from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan, Pooled
 from matrixdp.queries import DenseGroup, Identity, Predicates, Stacked, Total, Workload
 
@@ -199,7 +199,7 @@ def greedy_cover(cube: Cube, most: float) -> list[int]:
     return chosen
 
 
-def bound_max_noise(cube: Cube, noise: str) -> list[list[int]]:
+def bound_max_noise(cube: Cube, noise: Noise) -> list[list[int]]:
     """Return the sets of candidates with the least largest variance that the greedy search finds.
 
     A cell that is the sum of m cells of one of s marginals has variance m s (Gaussian noise) or 2 m s^2
@@ -209,7 +209,7 @@ def bound_max_noise(cube: Cube, noise: str) -> list[list[int]]:
     Parameters
     ----------
     cube : Cube
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -223,12 +223,13 @@ def bound_max_noise(cube: Cube, noise: str) -> list[list[int]]:
 
     Examples
     --------
+    >>> from matrixdp.noise import LAPLACE
     >>> summed = np.array([[1.0, np.inf], [50.0, 1.0]])
-    >>> bound_max_noise(Cube(((), ("a",)), summed), "laplace")
+    >>> bound_max_noise(Cube(((), ("a",)), summed), LAPLACE)
     [[0, 1]]
     """
     levels = np.unique(cube.summed[np.isfinite(cube.summed)])
-    power = 2 if noise == "laplace" else 1
+    power = 2.0 / noise.norm
     least = math.inf
     best: list[list[int]] = []
 
@@ -258,7 +259,7 @@ def bound_max_noise(cube: Cube, noise: str) -> list[list[int]]:
 
 
 def select_datacube(
-    workload: Workload, noise: str, *, progress: Progress | None = None
+    workload: Workload, noise: Noise, *, progress: Progress | None = None
 ) -> tuple[Plan, Certificate]:
     """Select by DataCube: the marginals to measure, each with the same noise.
 
@@ -266,7 +267,7 @@ def select_datacube(
     ----------
     workload : Workload
         Of marginals. Their weights have no influence on what is measured: the largest variance is bounded.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
         The paper has Laplace noise; Gaussian noise differs in how the variance grows with the number of
         marginals.
     progress : callable, optional
@@ -297,8 +298,9 @@ def select_datacube(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": 2, "b": 2, "c": 90}), mdp.marginals([1, 2]))
-    >>> plan, _ = select_datacube(workload, "laplace")
+    >>> plan, _ = select_datacube(workload, LAPLACE)
     >>> [part.attributes for part in plan.parts]
     [('a', 'b'), ('a', 'b', 'c')]
     """
@@ -314,9 +316,9 @@ def select_datacube(
     return plan, Certificate(loss, None, "no bound on all strategies")
 
 
-def _plan(workload: Workload, chosen: list[Members], noise: str) -> Plan:
+def _plan(workload: Workload, chosen: list[Members], noise: Noise) -> Plan:
     """Return the plan that measures marginals with equal noise at privacy cost 1."""
-    variance = variance_factor(noise) * len(chosen) ** (2 if noise == "laplace" else 1)
+    variance = noise.variance_factor * len(chosen) ** (2.0 / noise.norm)
     places = {name: place for place, name in enumerate(workload.domain.names)}
     parts = []
     for names in sorted(chosen, key=lambda names: (len(names), [places[name] for name in names])):
@@ -329,7 +331,7 @@ register(
     Mechanism(
         "datacube",
         "Ding et al. 2011: marginals by greedy covering",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_datacube(task.workload, task.noise),
     )

@@ -15,6 +15,7 @@ from matrixdp.mechanisms import (
     register,
     spectrum_of,
 )
+from matrixdp.noise import Noise
 from matrixdp.queries import Workload
 
 __all__ = ["MAX_CELLS", "design_weights", "eigen_factor", "select_eigen_query"]
@@ -75,13 +76,13 @@ def design_weights(costs: Array, squares: Array, power: float) -> tuple[Array, f
     return best, bound
 
 
-def eigen_factor(gram: Array, noise: str) -> Factor:
+def eigen_factor(gram: Array, noise: Noise) -> Factor:
     """Return the eigenvectors of a Gram matrix as queries, their weights optimal, columns completed.
 
     Parameters
     ----------
     gram : ndarray, shape (n, n)
-    noise : {"gaussian", "laplace"}
+    noise : Noise
         The same program with the L1 norm under Laplace noise.
 
     References
@@ -91,12 +92,13 @@ def eigen_factor(gram: Array, noise: str) -> Factor:
 
     Examples
     --------
+    >>> from matrixdp.noise import GAUSSIAN
     >>> gram = np.tri(8) @ np.tri(8).T
-    >>> bool(eigen_factor(gram, "gaussian").loss < np.trace(gram))
+    >>> bool(eigen_factor(gram, GAUSSIAN).loss < np.trace(gram))
     True
     """
     spectrum = spectrum_of(gram)
-    if noise == "gaussian":
+    if noise.norm == 2:
         squared, _ = design_weights(spectrum.values, spectrum.vectors**2, 1.0)
         weights = np.sqrt(squared)
     else:
@@ -104,13 +106,13 @@ def eigen_factor(gram: Array, noise: str) -> Factor:
     return best_factor([weights[:, None] * spectrum.vectors], gram, noise)
 
 
-def select_eigen_query(workload: Workload, noise: str) -> Choice:
+def select_eigen_query(workload: Workload, noise: Noise) -> Choice:
     """Select by the adaptive mechanism; see `eigen_factor`.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -126,8 +128,9 @@ def select_eigen_query(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
     >>> workload = mdp.Workload(mdp.Domain({"a": 16}), mdp.product(a="range"))
-    >>> plan, _ = select_eigen_query(workload, "gaussian")
+    >>> plan, _ = select_eigen_query(workload, GAUSSIAN)
     >>> round(plan.cost, 9)
     1.0
     """
@@ -139,7 +142,7 @@ register(
     Mechanism(
         "eigen-query",
         "Li and Miklau 2012: weighted eigenvectors (the adaptive mechanism)",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_eigen_query(task.workload, task.noise),
     )

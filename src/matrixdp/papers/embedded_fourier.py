@@ -16,6 +16,7 @@ from matrixdp.mechanisms import (
     product_terms,
     register,
 )
+from matrixdp.noise import Noise
 from matrixdp.queries import Identity, Prefix, Suffix, Workload
 
 __all__ = ["characters", "embedded_thresholds", "select_embedded_fourier", "weighted_characters"]
@@ -122,7 +123,7 @@ def weighted_characters(gram: Array) -> Array:
     return np.asarray(np.sqrt(np.sqrt(used[kept]))[:, None] * rows[kept])
 
 
-def select_embedded_fourier(workload: Workload, noise: str) -> Choice:
+def select_embedded_fourier(workload: Workload, noise: Noise) -> Choice:
     """Select the product of weighted Fourier bases, one for each attribute of one product workload.
 
     Attributes with prefixes or suffixes are embedded (`embedded_thresholds`); on others the characters of
@@ -133,7 +134,7 @@ def select_embedded_fourier(workload: Workload, noise: str) -> Choice:
     ----------
     workload : Workload
         All groups ask the same up to weights: one product.
-    noise : {"gaussian"}
+    noise : Noise
 
     Returns
     -------
@@ -152,10 +153,11 @@ def select_embedded_fourier(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
     >>> workload = mdp.Workload(mdp.Domain({"a": range(256)}), mdp.product(a="prefix"))
     >>> from matrixdp.selection import select
-    >>> embedded = select_embedded_fourier(workload, "gaussian")[1].loss
-    >>> embedded < 0.75 * select(workload, mechanism="fourier").certificate.loss
+    >>> embedded = select_embedded_fourier(workload, GAUSSIAN)[1].loss
+    >>> embedded < 0.75 * select(workload, mechanism="fourier", noise=GAUSSIAN).certificate.loss
     True
     """
     terms = product_terms(workload.domain, workload.groups)
@@ -188,7 +190,7 @@ register(
     Mechanism(
         "fourier-thresholds",
         "Weighted Fourier Factorizations: thresholds as half circles, for one product",
-        ("gaussian",),
+        (2,),
         Options,
         lambda task: select_embedded_fourier(task.workload, task.noise),
     )

@@ -7,6 +7,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.mechanisms import Choice, Factor, Mechanism, Options, explicit_product, factor_of, register
+from matrixdp.noise import Noise
 from matrixdp.queries import Workload
 
 __all__ = ["MAX_CELLS", "select_smoothing", "smoothed_factor"]
@@ -23,7 +24,7 @@ _LEAST = 1e-6
 _MEMORY = 10
 
 
-def smoothed_factor(gram: Array, noise: str = "gaussian") -> Factor:
+def smoothed_factor(gram: Array, noise: Noise) -> Factor:
     """Minimize max diag(M) tr(V M^-1) over positive definite M, the maximum smoothed by log-sum-exp.
 
     Non-monotone spectral projected gradients: steps of Barzilai and Borwein, projected onto matrices whose
@@ -33,7 +34,7 @@ def smoothed_factor(gram: Array, noise: str = "gaussian") -> Factor:
     Parameters
     ----------
     gram : ndarray, shape (n, n)
-    noise : {"gaussian"}
+    noise : Noise
 
     References
     ----------
@@ -42,8 +43,9 @@ def smoothed_factor(gram: Array, noise: str = "gaussian") -> Factor:
 
     Examples
     --------
+    >>> from matrixdp.noise import GAUSSIAN
     >>> gram = np.tri(8) @ np.tri(8).T
-    >>> bool(smoothed_factor(gram).loss < np.trace(gram))
+    >>> bool(smoothed_factor(gram, GAUSSIAN).loss < np.trace(gram))
     True
     """
     size = len(gram)
@@ -108,13 +110,13 @@ def _descended(start: Array, target: Array, width: float) -> Array:
     return best
 
 
-def select_smoothing(workload: Workload, noise: str) -> Choice:
+def select_smoothing(workload: Workload, noise: Noise) -> Choice:
     """Select by the exponential smoothing mechanism; see `smoothed_factor`.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian"}
+    noise : Noise
 
     Returns
     -------
@@ -130,8 +132,9 @@ def select_smoothing(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
     >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="range"))
-    >>> plan, _ = select_smoothing(workload, "gaussian")
+    >>> plan, _ = select_smoothing(workload, GAUSSIAN)
     >>> round(plan.cost, 9)
     1.0
     """
@@ -143,7 +146,7 @@ register(
     Mechanism(
         "exponential-smoothing",
         "Yuan et al. 2015: exponential smoothing",
-        ("gaussian",),
+        (2,),
         Options,
         lambda task: select_smoothing(task.workload, task.noise),
     )

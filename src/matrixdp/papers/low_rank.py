@@ -15,13 +15,13 @@ from matrixdp.mechanisms import (
     Mechanism,
     Options,
     Spectrum,
-    column_norms,
     explicit_product,
     factor_of,
     generator,
     register,
     spectrum_of,
 )
+from matrixdp.noise import Noise
 from matrixdp.queries import Workload
 
 __all__ = ["MAX_CELLS", "low_rank_factor", "project_columns", "select_low_rank"]
@@ -33,22 +33,23 @@ MAX_CELLS = 256
 _WIDTH = 1.2
 _OUTER, _INNER, _GRADIENT_STEPS = 60, 8, 8
 #: The penalty of W = B L where a search starts, and where it stays.
-_PENALTY, _MAX_PENALTY = {"gaussian": 1.0, "laplace": 100.0}, 1e6
+_PENALTY, _MAX_PENALTY = {2: 1.0, 1: 100.0}, 1e6
 #: Relative decrease of the loss over a few updates at which a search stops, once W = B L holds to this.
 _TOLERANCE, _PATIENCE, _VIOLATION = 1e-4, 5, 1e-2
 
 
-def project_columns(rows: Array, noise: str) -> Array:
+def project_columns(rows: Array, noise: Noise) -> Array:
     """Return the nearest matrix whose columns have a norm of at most 1: L1 for Laplace noise, else L2.
 
     Examples
     --------
-    >>> project_columns(np.array([[2.0, 0.1], [1.0, 0.2]]), "laplace").tolist()
+    >>> from matrixdp.noise import GAUSSIAN, LAPLACE
+    >>> project_columns(np.array([[2.0, 0.1], [1.0, 0.2]]), LAPLACE).tolist()
     [[1.0, 0.1], [0.0, 0.2]]
-    >>> project_columns(np.array([[3.0], [4.0]]), "gaussian").ravel().tolist()
+    >>> project_columns(np.array([[3.0], [4.0]]), GAUSSIAN).ravel().tolist()
     [0.6, 0.8]
     """
-    if noise == "gaussian":
+    if noise.norm == 2:
         return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=0), 1.0))
     magnitudes = np.abs(rows)
     ordered = -np.sort(-magnitudes, axis=0)
@@ -60,7 +61,7 @@ def project_columns(rows: Array, noise: str) -> Array:
     return np.asarray(np.sign(rows) * np.maximum(magnitudes - thresholds, 0.0))
 
 
-def low_rank_factor(gram: Array, noise: str, seed: int = 0) -> Factor:
+def low_rank_factor(gram: Array, noise: Noise, seed: int = 0) -> Factor:
     """Minimize tr(B'B) over W = B L with columns of L of norm at most 1; L is the strategy.
 
     W enters through queries with the same Gram matrix, which have as many rows as its rank. B has a closed
@@ -71,7 +72,7 @@ def low_rank_factor(gram: Array, noise: str, seed: int = 0) -> Factor:
     Parameters
     ----------
     gram : ndarray, shape (n, n)
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     seed : int
         Of the random start.
 
@@ -89,8 +90,9 @@ def low_rank_factor(gram: Array, noise: str, seed: int = 0) -> Factor:
 
     Examples
     --------
+    >>> from matrixdp.noise import LAPLACE
     >>> gram = np.tri(16) @ np.tri(16).T
-    >>> bool(low_rank_factor(gram, "laplace").loss < np.trace(gram))
+    >>> bool(low_rank_factor(gram, LAPLACE).loss < np.trace(gram))
     True
     """
     spectrum = spectrum_of(gram)
@@ -99,7 +101,7 @@ def low_rank_factor(gram: Array, noise: str, seed: int = 0) -> Factor:
     singular = np.zeros((rows, size))
     singular[:rank] = spectrum.vectors
     starts = [singular]
-    if spectrum.full and noise == "laplace":
+    if spectrum.full and noise.norm == 1:
         beside = 0.3 * generator(seed).random((rows - size, size))
         starts.append(np.vstack([np.eye(size), beside]))
     found = [_decomposed(spectrum, start, gram, noise) for start in starts]
@@ -109,13 +111,13 @@ def low_rank_factor(gram: Array, noise: str, seed: int = 0) -> Factor:
     return min(factors, key=lambda factor: factor.loss)
 
 
-def _decomposed(spectrum: Spectrum, start: Array, gram: Array, noise: str) -> Factor | None:
+def _decomposed(spectrum: Spectrum, start: Array, gram: Array, noise: Noise) -> Factor | None:
     """Return the best strategy that one search meets."""
     scale = math.sqrt(float(spectrum.values.sum()) / len(spectrum.values))
     queries = spectrum.root() / scale
-    right = start / float(column_norms(start, noise).max())
+    right = start / float(noise.column_norms(start).max())
     multipliers = np.zeros_like(queries)
-    penalty, violation = _PENALTY[noise], math.inf
+    penalty, violation = _PENALTY[noise.norm], math.inf
     best: Factor | None = None
     history: list[float] = []
     for _ in range(_OUTER):
@@ -139,7 +141,7 @@ def _decomposed(spectrum: Spectrum, start: Array, gram: Array, noise: str) -> Fa
     return best
 
 
-def _stepped(left: Array, right: Array, target: Array, penalty: float, noise: str) -> Array:
+def _stepped(left: Array, right: Array, target: Array, penalty: float, noise: Noise) -> Array:
     """Minimize penalty / 2 ||B L||^2 - <B'target, L> over L with bounded columns, by accelerated steps."""
     square = penalty * left.T @ left
     linear = left.T @ target
@@ -156,7 +158,7 @@ def _stepped(left: Array, right: Array, target: Array, penalty: float, noise: st
     return current
 
 
-def _tried(right: Array, spectrum: Spectrum, gram: Array, noise: str, best: Factor | None) -> Factor | None:
+def _tried(right: Array, spectrum: Spectrum, gram: Array, noise: Noise, best: Factor | None) -> Factor | None:
     """Return the better of a strategy and the best one so far; one that misses queries is no strategy.
 
     What lies outside of the workload's row space is removed: the queries are supported exactly then.
@@ -170,13 +172,13 @@ def _tried(right: Array, spectrum: Spectrum, gram: Array, noise: str, best: Fact
     return factor if best is None or factor.loss < best.loss else best
 
 
-def select_low_rank(workload: Workload, noise: str) -> Choice:
+def select_low_rank(workload: Workload, noise: Noise) -> Choice:
     """Select by the low-rank mechanism; see `low_rank_factor`.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -194,8 +196,9 @@ def select_low_rank(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
     >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="range"))
-    >>> plan, _ = select_low_rank(workload, "gaussian")
+    >>> plan, _ = select_low_rank(workload, GAUSSIAN)
     >>> round(plan.cost, 9)
     1.0
     """
@@ -207,7 +210,7 @@ register(
     Mechanism(
         "low-rank",
         "Yuan et al. 2012: the low-rank mechanism",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_low_rank(task.workload, task.noise),
     )

@@ -20,6 +20,7 @@ from matrixdp.mechanisms import (
     solve_gram,
     spectrum_of,
 )
+from matrixdp.noise import Noise
 from matrixdp.queries import Workload
 
 __all__ = [
@@ -42,7 +43,7 @@ _ROTATIONS = 60_000
 _GAP = 1e-6
 
 
-def l2_factor(gram: Array, noise: str) -> Factor:
+def l2_factor(gram: Array, noise: Noise) -> Factor:
     """Return the strategy of least error among those of L2 sensitivity 1, used under either norm.
 
     Under Laplace noise the root of the optimal B'B with the least error is taken, and completed.
@@ -50,7 +51,7 @@ def l2_factor(gram: Array, noise: str) -> Factor:
     Parameters
     ----------
     gram : ndarray, shape (n, n)
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     References
     ----------
@@ -60,18 +61,19 @@ def l2_factor(gram: Array, noise: str) -> Factor:
 
     Examples
     --------
-    >>> factor = l2_factor(np.tri(8) @ np.tri(8).T, "gaussian")
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> factor = l2_factor(np.tri(8) @ np.tri(8).T, GAUSSIAN)
     >>> factor.loss < factor.bound * (1 + 1e-6)
     True
     """
     design = solve_gram(gram, gap=_GAP)
-    if noise == "gaussian":
+    if noise.norm == 2:
         return best_factor([design.factor], gram, noise, design.bound)
     optimum = spectrum_of(design.factor.T @ design.factor)
     return best_factor(roots_of(optimum.values, optimum.vectors), gram, noise, design.bound)
 
 
-def singular_value_factor(gram: Array, noise: str) -> Factor:
+def singular_value_factor(gram: Array, noise: Noise) -> Factor:
     """Return the strategy with B'B proportional to the square root of the Gram matrix.
 
     It minimizes the error where the columns of a strategy are bounded on average alone; before completion
@@ -80,7 +82,7 @@ def singular_value_factor(gram: Array, noise: str) -> Factor:
     Parameters
     ----------
     gram : ndarray, shape (n, n)
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     References
     ----------
@@ -89,14 +91,15 @@ def singular_value_factor(gram: Array, noise: str) -> Factor:
 
     Examples
     --------
-    >>> round(singular_value_factor(np.diag([1.0, 4.0]), "gaussian").loss, 9)  # completed to the identity
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> round(singular_value_factor(np.diag([1.0, 4.0]), GAUSSIAN).loss, 9)  # completed to the identity
     5.0
     """
     spectrum = spectrum_of(gram)
     return best_factor(roots_of(np.sqrt(spectrum.values), spectrum.vectors), gram, noise)
 
 
-def rotation_factor(gram: Array, noise: str, seed: int = 0) -> Factor:
+def rotation_factor(gram: Array, noise: Noise, seed: int = 0) -> Factor:
     """Return the L2 approximation, rotated by local search towards a small L1 sensitivity.
 
     Rotations leave L2 norms as they are: under Gaussian noise it is the L2 approximation itself.
@@ -104,7 +107,7 @@ def rotation_factor(gram: Array, noise: str, seed: int = 0) -> Factor:
     Parameters
     ----------
     gram : ndarray, shape (n, n)
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     seed : int
         Of the search.
 
@@ -115,11 +118,12 @@ def rotation_factor(gram: Array, noise: str, seed: int = 0) -> Factor:
 
     Examples
     --------
+    >>> from matrixdp.noise import LAPLACE
     >>> gram = np.tri(8) @ np.tri(8).T
-    >>> rotation_factor(gram, "laplace").loss <= l2_factor(gram, "laplace").loss
+    >>> rotation_factor(gram, LAPLACE).loss <= l2_factor(gram, LAPLACE).loss
     True
     """
-    if noise == "gaussian":
+    if noise.norm == 2:
         return l2_factor(gram, noise)
     design = solve_gram(gram, gap=_GAP)
     optimum = spectrum_of(design.factor.T @ design.factor)
@@ -137,13 +141,13 @@ def _reversed_root(root: Array) -> Array:
     return np.asarray(turned, dtype=np.float64)
 
 
-def select_l2_approximation(workload: Workload, noise: str) -> Choice:
+def select_l2_approximation(workload: Workload, noise: Noise) -> Choice:
     """Select by the matrix mechanism's L2 approximation; see `l2_factor`.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -159,20 +163,21 @@ def select_l2_approximation(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
     >>> workload = mdp.Workload(mdp.Domain({"a": 16}), mdp.product(a="prefix"))
-    >>> select_l2_approximation(workload, "gaussian")[1].gap < 1e-5
+    >>> select_l2_approximation(workload, GAUSSIAN)[1].gap < 1e-5
     True
     """
     return explicit_product(workload, noise, "l2-approximation", l2_factor, MAX_CELLS, _NO_BOUND)
 
 
-def select_singular_value(workload: Workload, noise: str) -> Choice:
+def select_singular_value(workload: Workload, noise: Noise) -> Choice:
     """Select by the matrix mechanism's singular value bound approximation; see `singular_value_factor`.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Raises
     ------
@@ -182,21 +187,22 @@ def select_singular_value(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
     >>> workload = mdp.Workload(mdp.Domain({"a": 16}), mdp.product(a="prefix"))
-    >>> exact = select_l2_approximation(workload, "gaussian")[1].loss
-    >>> exact < select_singular_value(workload, "gaussian")[1].loss < 1.2 * exact
+    >>> exact = select_l2_approximation(workload, GAUSSIAN)[1].loss
+    >>> exact < select_singular_value(workload, GAUSSIAN)[1].loss < 1.2 * exact
     True
     """
     return explicit_product(workload, noise, "singular-value", singular_value_factor, MAX_CELLS, _NO_BOUND)
 
 
-def select_rotation(workload: Workload, noise: str) -> Choice:
+def select_rotation(workload: Workload, noise: Noise) -> Choice:
     """Select by the L2 approximation and rotation; see `rotation_factor`.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Raises
     ------
@@ -206,8 +212,9 @@ def select_rotation(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
-    >>> select_rotation(workload, "laplace")[1].loss < select_l2_approximation(workload, "laplace")[1].loss
+    >>> select_rotation(workload, LAPLACE)[1].loss < select_l2_approximation(workload, LAPLACE)[1].loss
     True
     """
     return explicit_product(workload, noise, "rotation", rotation_factor, MAX_ROTATED_CELLS, _NO_BOUND)
@@ -217,7 +224,7 @@ register(
     Mechanism(
         "l2-approximation",
         "Li et al. 2010, section 5.2: the matrix mechanism in the L2 norm",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_l2_approximation(task.workload, task.noise),
     )
@@ -226,7 +233,7 @@ register(
     Mechanism(
         "singular-value",
         "Li et al. 2015, section 5: the singular value bound approximation",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_singular_value(task.workload, task.noise),
     )
@@ -235,7 +242,7 @@ register(
     Mechanism(
         "rotation",
         "Li et al. 2015, section 5: the L2 approximation rotated for the L1 norm",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_rotation(task.workload, task.noise),
     )

@@ -1,14 +1,13 @@
 """Parts: an integer matrix on one marginal each, with its share of the noise.
 
-The noise of a part is given by its variance at privacy cost 1: mu = 1 for Gaussian noise, epsilon = 1 for
-Laplace noise. Costs of parts add up: for Gaussian noise the squared L2 sensitivity over the variance (they
-sum to mu squared), for Laplace noise the L1 sensitivity over the scale (they sum to epsilon).
+The noise of a part is given by its variance at privacy cost 1, under which the costs of all parts sum to 1;
+what a part costs is the noise's own.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import IntegerTensor, MeasuredMatrix, apply_kronecker
+from matrixdp.noise import Noise
 
 __all__ = ["Block", "Part"]
 
@@ -120,29 +120,27 @@ class Part:
     @cached_property
     def squared_sensitivity(self) -> int:
         """The largest squared norm of a column of the measured matrix: an exact integer."""
-        if self.multipliers is None:
-            return math.prod(block.matrix.squared_sensitivity for block in self.blocks)
         return self._largest_column_sum(2)
 
     @cached_property
     def sensitivity(self) -> int:
         """The largest sum of absolute entries over a column of the measured matrix: an exact integer."""
-        if self.multipliers is None:
-            return math.prod(block.matrix.sensitivity for block in self.blocks)
         return self._largest_column_sum(1)
 
+    def column_power_sum(self, power: int) -> int:
+        """Return the largest sum over a column of |entry|^power; the power is 1 or 2."""
+        return self.squared_sensitivity if power == 2 else self.sensitivity
+
     def _largest_column_sum(self, power: int) -> int:
-        """Return the largest sum over a column of |entry|^power, row multipliers included."""
-        assert self.multipliers is not None
+        if self.multipliers is None:
+            return math.prod(block.matrix.column_power_sum(power) for block in self.blocks)
         entries = [_Transposed(block.matrix.magnitudes() ** power) for block in self.blocks]
         weights = self.multipliers**power
         return max(apply_kronecker(entries, weights, int(weights.sum())).values())
 
-    def share(self, noise: str) -> float:
-        """Return what the part costs at its variance: its share of mu squared, or of epsilon."""
-        if noise == "gaussian":
-            return self.squared_sensitivity / self.variance
-        return self.sensitivity * math.sqrt(2.0 / self.variance)
+    def at_cost(self, noise: Noise, share: float = 1.0) -> Part:
+        """Return the part with the variance at which it has a share of the privacy cost."""
+        return replace(self, variance=noise.variance(self, share))
 
     def answers(self, marginal: NDArray[np.int64], max_records: int) -> IntegerTensor:
         """Return the exact answers on a marginal of shape (sizes of ``attributes``)."""

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.noise import Noise
 from matrixdp.plan.analysis import Analysis
 from matrixdp.plan.part import Part
 
@@ -35,7 +36,7 @@ class Plan(ABC):
         The attributes.
     parts : tuple of Part
         Their costs at ``variance`` add up to at most 1.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
         The noise that every row is measured with.
 
     Attributes
@@ -56,7 +57,7 @@ class Plan(ABC):
 
     domain: Domain
     parts: tuple[Part, ...]
-    noise: str
+    noise: Noise
 
     def __init_subclass__(cls, kind: str) -> None:
         cls.kind = kind
@@ -66,8 +67,8 @@ class Plan(ABC):
     def __post_init__(self) -> None:
         if not self.parts:
             raise PrivacyError("a plan without parts measures nothing")
-        if self.noise not in ("gaussian", "laplace"):
-            raise PrivacyError(f"noise: found {self.noise!r}; expected gaussian or laplace")
+        if not isinstance(self.noise, Noise):
+            raise PrivacyError(f"noise: found {self.noise!r}; expected a Noise")
         if not self.cost <= 1.0 + _COST_TOLERANCE:
             raise PrivacyError(f"a plan that costs {self.cost:.9g}; expected at most 1")
 
@@ -90,8 +91,8 @@ class Plan(ABC):
 
         A float; the measurement recomputes it exactly.
         """
-        total = math.fsum(part.share(self.noise) for part in self.parts)
-        return total if self.noise == "gaussian" else total * total
+        total = math.fsum(self.noise.share(part, part.variance) for part in self.parts)
+        return float(total ** (2.0 / self.noise.norm))
 
     @abstractmethod
     def analysed(self, noise: Sequence[float]) -> Analysis:

@@ -64,9 +64,10 @@ class Pooled(Plan, kind="pooled"):
         Examples
         --------
         >>> import matrixdp as mdp
+        >>> from matrixdp.noise import GAUSSIAN
         >>> domain = mdp.Domain({"a": 2, "b": 3})
         >>> part = Part(("a", "b"), (Block(("a",), IdentityMatrix(2)), Block(("b",), IdentityMatrix(3))), 1.0)
-        >>> [residual.attributes for residual in Pooled(domain, (part,), "gaussian").analysis.parts]
+        >>> [residual.attributes for residual in Pooled(domain, (part,), GAUSSIAN).analysis.parts]
         [(), ('a',), ('b',), ('a', 'b')]
         """
         return _PooledAnalysis(self, noise)

@@ -1,11 +1,11 @@
-"""The privacy budget: a promise in one of the field's definitions, turned into one exact privacy cost."""
+"""The privacy budget: a promise in one of the field's definitions."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 from matrixdp.errors import PrivacyError
-from matrixdp.privacy.conversions import epsilon_of_gdp, largest_mu
+from matrixdp.privacy.conversions import largest_mu
 from matrixdp.privacy.numbers import Number, exact_positive, float_below, root_below
 
 __all__ = ["NEIGHBOURS", "Budget"]
@@ -59,10 +59,8 @@ class Budget:
 
     Examples
     --------
-    >>> Budget(rho=0.1).gaussian_cost()
-    Fraction(1, 5)
-    >>> Budget(mu=1, neighbours="replace").gaussian_cost()
-    Fraction(1, 4)
+    >>> Budget(rho=0.1).rho
+    Fraction(1, 10)
     >>> round(float(Budget(epsilon=1, delta=1e-6).mu), 6)
     0.236704
     >>> Budget(rho=-1)
@@ -135,104 +133,6 @@ class Budget:
             "budget.delta: found none; expected a delta in (0, 1), since Gaussian noise cannot honour pure "
             "differential privacy (epsilon alone); use Laplace noise (noise laplace or auto) for it"
         )
-
-    def gaussian_cost(self) -> Fraction:
-        """Return the privacy cost that Gaussian noise may have under this budget, rounded down.
-
-        A strategy B with noise covariance S has cost beta = max diagonal of B' S^-1 B: the squared
-        distance, in units of noise, by which one record more or less moves the answers. It is
-        sqrt(beta)-GDP and (beta / 2)-zCDP for ``add_remove`` neighbours. Replacing a record is removing
-        one and adding another, so the answers move at most twice as far and the cost is at most 4 beta
-        (a replacement by a record outside the domain is a removal alone, which always counts): for
-        ``replace`` the cost allowed here is a quarter.
-
-        Returns
-        -------
-        Fraction
-            The largest ``add_remove`` cost allowed: 2 rho or mu**2, a quarter of it for ``replace``.
-
-        Raises
-        ------
-        PrivacyError
-            If the budget is pure differential privacy.
-
-        Examples
-        --------
-        >>> Budget(rho=0.5).gaussian_cost(), Budget(rho=0.5, neighbours="replace").gaussian_cost()
-        (Fraction(1, 1), Fraction(1, 4))
-        """
-        cost = 2 * self.rho if self.rho is not None else self.mu**2
-        return cost if self.neighbours == "add_remove" else cost / 4
-
-    def laplace_cost(self) -> Fraction:
-        """Return the privacy cost that Laplace noise may have under this budget, rounded down.
-
-        A strategy B with Laplace noise of scale b on every row has cost epsilon = (largest L1 norm of a
-        column of B) / b between ``add_remove`` neighbours, and is epsilon-differentially private. Replacing
-        a record is removing one and adding another, so for ``replace`` half of it is allowed. The largest
-        epsilon of a budget in another definition is the one whose pure guarantee implies it: epsilon
-        itself for (epsilon, delta); epsilon^2 / 2 <= rho; and for mu the epsilon-DP trade-off curve must
-        lie above that of mu-GDP, which is (1 + e^epsilon) Phi(-mu / 2) <= 1.
-
-        Returns
-        -------
-        Fraction
-            The largest ``add_remove`` epsilon allowed.
-
-        References
-        ----------
-        M. Bun and T. Steinke, TCC 2016, proposition 1.4 (zCDP). J. Dong, A. Roth and W. Su, JRSS B 84, 2022
-        (trade-off curves).
-
-        Examples
-        --------
-        >>> Budget(epsilon=1).laplace_cost(), Budget(epsilon=1, neighbours="replace").laplace_cost()
-        (Fraction(1, 1), Fraction(1, 2))
-        >>> Budget(rho=0.5).laplace_cost()
-        Fraction(1, 1)
-        """
-        if self.epsilon is not None:
-            cost = self.epsilon
-        elif self.rho is not None:
-            cost = root_below(2 * self.rho)
-        else:
-            cost = epsilon_of_gdp(self.mu)
-        return cost if self.neighbours == "add_remove" else cost / 2
-
-    def cost(self, noise: str) -> Fraction:
-        """Return the ``add_remove`` privacy cost allowed for a kind of noise: mu squared, or epsilon.
-
-        Parameters
-        ----------
-        noise : {"gaussian", "laplace"}
-
-        Raises
-        ------
-        PrivacyError
-            If the noise is unknown, or cannot honour the budget.
-
-        Examples
-        --------
-        >>> Budget(mu=1).cost("gaussian"), Budget(epsilon=2).cost("laplace")
-        (Fraction(1, 1), Fraction(2, 1))
-        """
-        if noise == "gaussian":
-            return self.gaussian_cost()
-        if noise == "laplace":
-            return self.laplace_cost()
-        raise PrivacyError(f"noise: found {noise!r}; expected gaussian or laplace")
-
-    def error_scale(self, noise: str) -> float:
-        """Return by what variances at privacy cost 1 are divided: the cost for Gaussian noise, its square
-        for Laplace noise.
-
-        Examples
-        --------
-        >>> Budget(epsilon=2).error_scale("laplace")
-        4.0
-        """  # noqa: D205
-        cost = float(self.cost(noise))
-        return cost if noise == "gaussian" else cost * cost
 
     def as_dict(self) -> dict[str, float | str]:
         """Return the parameters given, as JSON has them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Literal
@@ -11,7 +12,7 @@ from matrixdp.errors import PrivacyError
 from matrixdp.privacy.budget import Budget
 from matrixdp.privacy.numbers import Number
 
-__all__ = ["BUDGET_KINDS", "LeastBudget", "least_budget"]
+__all__ = ["BUDGET_KINDS", "LeastBudget"]
 
 BUDGET_KINDS = ("rho", "mu", "epsilon")
 """The parameter that is made least; epsilon with a delta, or alone."""
@@ -63,9 +64,50 @@ class LeastBudget:
         """Return a budget of this form, with its parameter 1: what it is promised in decides the noise."""
         return self.budget(1)
 
-    def least(self, noise: str, error_scale: float) -> Budget:
-        """Return the least budget of this form; see `least_budget`. The limit is not looked at."""
-        return least_budget(self.kind, noise, error_scale, delta=self.delta, neighbours=self.neighbours)
+    def least(self, error_scale: Callable[[Budget], float], needed: float) -> Budget:
+        """Return the least budget of this form that divides variances at privacy cost 1 by enough.
+
+        Its parameter has six significant digits, rounded up; the limit is not looked at.
+
+        Parameters
+        ----------
+        error_scale : callable
+            By what a budget divides them, such as that of a noise; it grows with the budget.
+        needed : float
+            By what they must be divided at least, above 0.
+
+        Raises
+        ------
+        PrivacyError
+            If no budget does, or the noise cannot honour such a budget at all.
+
+        Examples
+        --------
+        >>> LeastBudget("rho").least(lambda budget: 2.0 * float(budget.rho), 0.25)
+        Budget(rho=0.125, neighbours='add_remove')
+        >>> LeastBudget("epsilon").least(lambda budget: float(budget.epsilon) ** 2, 0.5)
+        Budget(epsilon=0.707107, neighbours='add_remove')
+        """
+        if not (math.isfinite(needed) and needed > 0):
+            raise PrivacyError(f"error scale: found {needed!r}; expected a finite number above 0")
+
+        def enough(value: float | Decimal) -> bool:
+            return error_scale(self.budget(value)) >= needed
+
+        low, high = 0.0, 1.0
+        while not enough(high):
+            low, high = high, 2.0 * high
+            if high > _LARGEST:
+                raise PrivacyError(
+                    "targets: no budget below 2**100 meets them; expected larger standard errors"
+                )
+        while high - low > 1e-7 * high:
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        rounded = _DIGITS.create_decimal(Decimal(low or high))
+        while not enough(rounded):
+            rounded = _DIGITS.next_plus(rounded)
+        return self.budget(rounded)
 
     def budget(self, value: Number) -> Budget:
         """Return the budget of this form with a given parameter."""
@@ -73,62 +115,3 @@ class LeastBudget:
         if self.delta is not None:
             given["delta"] = self.delta
         return Budget(**given, neighbours=self.neighbours)
-
-
-def least_budget(
-    kind: str,
-    noise: str,
-    error_scale: float,
-    *,
-    delta: Number | None = None,
-    neighbours: Literal["add_remove", "replace"] = "add_remove",
-) -> Budget:
-    """Return the least budget under which variances at privacy cost 1 are divided by enough.
-
-    Parameters
-    ----------
-    kind : {"rho", "mu", "epsilon"}
-        The parameter that is made least.
-    noise : {"gaussian", "laplace"}
-    error_scale : float
-        By what variances must be divided at least; see `Budget.error_scale`. Above 0.
-    delta : number, optional
-        For ``epsilon``; without it the budget is pure.
-    neighbours : {"add_remove", "replace"}
-
-    Returns
-    -------
-    Budget
-        Its parameter has six significant digits, rounded up.
-
-    Raises
-    ------
-    PrivacyError
-        If the kind is unknown, delta is given for another, or the noise cannot honour such a budget at all.
-
-    Examples
-    --------
-    >>> least_budget("rho", "gaussian", 0.25)
-    Budget(rho=0.125, neighbours='add_remove')
-    >>> least_budget("epsilon", "laplace", 0.5)
-    Budget(epsilon=0.707107, neighbours='add_remove')
-    """
-    form = LeastBudget(kind, delta, neighbours)
-    if not (math.isfinite(error_scale) and error_scale > 0):
-        raise PrivacyError(f"error scale: found {error_scale!r}; expected a finite number above 0")
-
-    def enough(value: float | Decimal) -> bool:
-        return form.budget(value).error_scale(noise) >= error_scale
-
-    low, high = 0.0, 1.0
-    while not enough(high):
-        low, high = high, 2.0 * high
-        if high > _LARGEST:
-            raise PrivacyError("targets: no budget below 2**100 meets them; expected larger standard errors")
-    while high - low > 1e-7 * high:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    rounded = _DIGITS.create_decimal(Decimal(low)) if low else _DIGITS.create_decimal(Decimal(high))
-    while not enough(rounded):
-        rounded = _DIGITS.next_plus(rounded)
-    return form.budget(rounded)

@@ -126,7 +126,7 @@ def _measured(measurement: Measurement) -> dict[str, object]:
     ]
     return {
         "split": measurement.plan.words,
-        "noise": measurement.plan.noise,
+        "noise": measurement.plan.noise.name,
         "parts": parts,
         "measured_rows": sum(part.rows for part in measurement.plan.parts),
     }

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from matrixdp.errors import TooLargeError
-from matrixdp.noise.combinations import combination_quantiles, largest_quantile
+from matrixdp.noise import Noise
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group
 
@@ -38,7 +37,7 @@ class Intervals:
     ----------
     analysis : Analysis
         At the noise that was really added.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     confidence : float
         Above 0 and below 1.
 
@@ -49,7 +48,7 @@ class Intervals:
     """
 
     analysis: Analysis
-    noise: str
+    noise: Noise
     confidence: float
     bounded: bool = field(default=False, init=False)
     _known: dict[bytes, float] = field(default_factory=dict, init=False)
@@ -58,37 +57,45 @@ class Intervals:
     def description(self) -> str:
         """How intervals are made, in words."""
         text = "pointwise: each holds the true answer with this confidence, taken alone"
-        if self.noise == "gaussian":
+        noise = self.noise
+        if noise.stable:
             return text
         return (
-            f"{text}; by the exact distribution of the answer's Laplace noise in groups of up to "
+            f"{text}; by the exact distribution of the answer's {noise.title} noise in groups of up to "
             f"{MAX_EXACT_QUERIES} queries that combine few measurements, elsewhere by "
-            f"{largest_quantile(self.confidence):.4f} standard deviations, which is enough for every "
-            "combination of Laplace variables"
+            f"{noise.largest_quantile(self.confidence):.4f} standard deviations, which is enough for every "
+            f"combination of {noise.title} variables"
         )
 
     def multipliers(self, group: Group) -> float | Array:
         """Return how many standard deviations the ends lie from the estimates, for all queries or each.
 
-        Under Gaussian noise the normal quantile. Under Laplace noise the quantile of the distribution that
-        the answer's noise really has, or a bound on it.
+        The quantile of the distribution that the answer's noise really has, or a bound on it.
         """
-        if self.noise == "gaussian":
-            return float(-ndtri((1.0 - self.confidence) / 2.0))
+        if self.noise.stable:
+            return self.noise.largest_quantile(self.confidence)
+        exact = self._exact(group)
+        self.bounded |= exact is None
+        return self.noise.largest_quantile(self.confidence) if exact is None else exact
+
+    def _exact(self, group: Group) -> Array | None:
+        """Return the quantiles of the answers' own distributions, or None where they are too many."""
         shares = self._shares(group)
-        if shares is not None and self.confidence <= _MOST_CONFIDENCE:
-            rounded = np.round(shares, 9)
-            distinct, inverse = np.unique(rounded, axis=0, return_inverse=True)
-            new = [row for row in distinct if row.tobytes() not in self._known]
-            if len(distinct) <= _MAX_DISTINCT and len(self._known) + len(new) <= _MAX_INVERSIONS:
-                if new:
-                    # rounding to 9 digits moves quantiles less than they are rounded outward
-                    block = np.array(new)
-                    found = combination_quantiles(block / block.sum(axis=1, keepdims=True), self.confidence)
-                    self._known |= {row.tobytes(): float(q) for row, q in zip(new, found, strict=True)}
-                return np.array([self._known[row.tobytes()] for row in distinct])[inverse.ravel()]
-        self.bounded = True
-        return largest_quantile(self.confidence)
+        if shares is None or self.confidence > _MOST_CONFIDENCE:
+            return None
+        distinct, inverse = np.unique(np.round(shares, 9), axis=0, return_inverse=True)
+        new = [row for row in distinct if row.tobytes() not in self._known]
+        if len(distinct) > _MAX_DISTINCT or len(self._known) + len(new) > _MAX_INVERSIONS:
+            return None
+        if new:
+            # rounding to 9 digits moves quantiles less than they are rounded outward
+            block = np.array(new)
+            block /= block.sum(axis=1, keepdims=True)
+            found = self.noise.combination_quantiles(block, self.confidence)
+            if found is None:
+                return None
+            self._known |= {row.tobytes(): float(q) for row, q in zip(new, found, strict=True)}
+        return np.array([self._known[row.tobytes()] for row in distinct])[inverse.ravel()]
 
     def _shares(self, group: Group) -> Array | None:
         """Return the sorted shares of the noise terms in every query's variance, or None if too many."""

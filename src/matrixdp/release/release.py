@@ -15,9 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
-from matrixdp.measure import Measurement
+from matrixdp.measure import Measurement, PrivacyStatement, statement
 from matrixdp.plan import Analysis
-from matrixdp.privacy import PrivacyStatement, statement
 from matrixdp.queries import Group, Workload
 from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.intervals import Intervals
@@ -94,7 +93,7 @@ class Release:
     def statement(self) -> PrivacyStatement:
         """What the release promises."""
         authorization = self.measurement.authorization
-        return statement(authorization.cost, authorization.budget, self.private, noise=authorization.noise)
+        return statement(authorization.cost, authorization.budget, private=self.private)
 
     @property
     def analysis(self) -> Analysis:

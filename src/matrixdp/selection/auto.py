@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
+from matrixdp.noise import NOISES, Noise
 from matrixdp.queries import DenseGroup, Group, Workload
 from matrixdp.selection.direct import direct_shape
-from matrixdp.selection.factor import NOISES
 from matrixdp.selection.minimax import select_minimax
 from matrixdp.selection.options import check_options, given_options
 from matrixdp.selection.selection import Selection
@@ -23,8 +23,8 @@ __all__ = ["check_mechanism", "select"]
 _CANDIDATES = ("residual", "dense", "opt-kron", "hdmm")
 #: ``auto`` tries one product over the whole table up to this many cells.
 MAX_PRODUCT_CELLS = 10_000_000
-#: Reweightings for the objective ``max``; searches under Laplace noise are dear and not certified.
-_BALANCING_STEPS = {"gaussian": 60, "laplace": 8}
+#: Reweightings for the objective ``max``, by norm; searches in the L1 norm are dear and not certified.
+_BALANCING_STEPS = {2: 60, 1: 8}
 #: Less per cent of error than this is no difference.
 _EVEN = 0.005
 
@@ -40,8 +40,8 @@ def check_mechanism(name: str, options: Mapping[str, object]) -> None:
 def select(
     workload: Workload,
     *,
+    noise: Noise,
     mechanism: str = "auto",
-    noise: str = "gaussian",
     neighbours: str = "add_remove",
     objective: str = "sum",
     targets: Mapping[str, float] | None = None,
@@ -60,7 +60,7 @@ def select(
         ``auto``, or one of `matrixdp.selection.MECHANISMS`. ``auto`` is the least expected error: with
         Gaussian noise among ``residual``, where it fits ``dense``, and for tables that are not too large
         ``opt-kron``; with Laplace noise among ``hdmm`` (all of its kinds) and ``residual``.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     neighbours : str
         ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases.
     objective : {"sum", "max"}
@@ -90,21 +90,21 @@ def select(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN, LAPLACE
     >>> from matrixdp.selection import select
     >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(20)})
-    >>> selection = select(mdp.Workload(domain, mdp.marginals([1, 2])))
+    >>> selection = select(mdp.Workload(domain, mdp.marginals([1, 2])), noise=GAUSSIAN)
     >>> selection.certificate.gap < 1e-6
     True
-    >>> select(mdp.Workload(domain, mdp.marginals([1, 2])), noise="laplace").plan.noise
-    'laplace'
+    >>> select(mdp.Workload(domain, mdp.marginals([1, 2])), noise=LAPLACE).plan.noise
+    laplace
     """
     check_mechanism(mechanism, options)
-    if noise not in NOISES:
-        raise PrivacyError(f"noise: found {noise!r}; expected gaussian or laplace")
-    noises = NOISES if mechanism == "auto" else mechanism_named(mechanism).noises
-    if noise not in noises:
+    norms = (1, 2) if mechanism == "auto" else mechanism_named(mechanism).norms
+    if noise.norm not in norms:
+        served = " and ".join(other.name for other in NOISES.values() if other.norm in norms)
         raise PrivacyError(
-            f"noise: {mechanism} selects for {noises[0]} noise alone; found {noise}. "
+            f"noise: {mechanism} selects for {served} noise alone; found {noise}. "
             "Use mechanism auto, which serves both"
         )
     if objective not in ("sum", "max"):
@@ -128,15 +128,13 @@ def select(
             plan, certificate = select_minimax(
                 asked,
                 lambda weighted: trials.quietly(weighted).choose(chosen),
-                iterations=_BALANCING_STEPS[noise],
+                iterations=_BALANCING_STEPS[noise.norm],
                 bound_of=lambda weighted: _bound_after(trials.quietly(weighted)),
                 progress=progress,
             )
         elif certificate.lower_bound is None:
             certificate = bounded(certificate, trials.svd_bound())
-    return Selection(
-        workload, plan, chosen, noise, neighbours, certificate, reason, objective, dict(targets or {})
-    )
+    return Selection(workload, plan, chosen, neighbours, certificate, reason, objective, dict(targets or {}))
 
 
 def _asks_something(group: Group) -> bool:
@@ -154,7 +152,7 @@ def _bound_after(trials: Trials) -> Bound:
 
 def _candidates(trials: Trials) -> list[str]:
     """Return what is tried for a workload."""
-    if trials.noise == "laplace":
+    if trials.noise.norm == 1:
         return ["residual", "hdmm"]
     if trials.small:
         return ["residual", "dense"]
@@ -179,7 +177,7 @@ def _least_error(trials: Trials) -> tuple[Choice, str, str]:
     bound = None
     if "dense" in found and found["dense"][1].lower_bound is not None:
         bound = found["dense"][1].lower_bound, found["dense"][1].scope
-    elif trials.small and trials.noise == "laplace":
+    elif trials.small and trials.noise.norm == 1:
         bound = trials.whole_bound()
     # as accurate as dense within rounding, the decomposition measures each marginal apart
     losses = {name: choice[1].loss for name, choice in found.items()}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.queries import Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.convex import Design, solve_gram
@@ -152,12 +153,14 @@ def joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
     return total
 
 
-def select_directly(workload: Workload, gap: float) -> tuple[Plan, Certificate]:
+def select_directly(workload: Workload, noise: Noise, gap: float) -> tuple[Plan, Certificate]:
     """Select the optimal strategy on the table of all attributes that are asked about.
 
     Parameters
     ----------
     workload : Workload
+    noise : Noise
+        Of norm 2.
     gap : float
         Relative gap to reach.
 
@@ -166,7 +169,7 @@ def select_directly(workload: Workload, gap: float) -> tuple[Plan, Certificate]:
     plan : Plan
         One part.
     certificate : Certificate
-        Its bound covers every Gaussian strategy.
+        Its bound covers every strategy.
 
     Raises
     ------
@@ -188,7 +191,6 @@ def select_directly(workload: Workload, gap: float) -> tuple[Plan, Certificate]:
     asked = _asked(workload)
     loss, bound = 1.0, 1.0
     blocks: list[Block] = []
-    trace, sensitivity = 1.0, 1
     for name in shape.factored:
         size = workload.domain[name].size
         predicates = next(p for p in asked[name] if p is not None)
@@ -196,12 +198,6 @@ def select_directly(workload: Workload, gap: float) -> tuple[Plan, Certificate]:
         matrix: MeasuredMatrix = IdentityMatrix(size) if design is None else measured_matrix(design, size)
         blocks.append(Block((name,), matrix))
         loss, bound = loss * own_loss, bound * own_bound
-        sensitivity *= matrix.squared_sensitivity
-        if isinstance(matrix, IdentityMatrix):
-            symmetric = predicates.symmetric(size)
-            trace *= symmetric[0] * size if symmetric else float(np.trace(predicates.gram(size)))
-        else:
-            trace *= float(np.einsum("ij,ij->", matrix.covariance(), predicates.gram(size)))
     if shape.joint:
         gram = joint_gram(workload, shape.joint)
         sizes = [workload.domain[name].size for name in shape.joint]
@@ -209,12 +205,10 @@ def select_directly(workload: Workload, gap: float) -> tuple[Plan, Certificate]:
         matrix = measured_matrix(design, shape.cells)
         blocks.append(Block(shape.joint, matrix))
         loss, bound = loss * design.loss, bound * design.bound
-        sensitivity *= matrix.squared_sensitivity
-        trace *= float(np.einsum("ij,ij->", matrix.covariance(), gram))
     else:
         weight = math.fsum(group.weight for group in workload)
-        loss, bound, trace = loss * weight, bound * weight, trace * weight
+        loss, bound = loss * weight, bound * weight
     names = workload.domain.sort([*shape.factored, *shape.joint])
-    part = Part(names, tuple(blocks), float(sensitivity))
-    plan = Direct(workload.domain, (part,), "gaussian")
-    return plan, Certificate(loss, bound, "every Gaussian strategy")
+    plan = Direct(workload.domain, (Part(names, tuple(blocks), 1.0).at_cost(noise),), noise)
+    scale = noise.variance_factor
+    return plan, Certificate(scale * loss, scale * bound, f"every {noise.title} strategy")

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.queries import Workload
 from matrixdp.selection.direct import check_table, direct_shape, joint_gram
-from matrixdp.selection.factor import Factor, column_norms, variance_factor
+from matrixdp.selection.factor import Factor
 from matrixdp.selection.fixed.products import Choice
 from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
 from matrixdp.selection.rounding import measured_factor
@@ -79,14 +80,14 @@ def spectrum_of(gram: Array) -> Spectrum:
     return Spectrum(values[kept] * peak, np.ascontiguousarray(vectors[:, kept].T))
 
 
-def factor_of(rows: Array, gram: Array, noise: str, bound: float | None = None) -> Factor:
+def factor_of(rows: Array, gram: Array, noise: Noise, bound: float | None = None) -> Factor:
     """Return a strategy scaled to sensitivity 1, with its loss.
 
     Parameters
     ----------
     rows : ndarray, shape (m, n)
     gram : ndarray, shape (n, n)
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     bound : float, optional
 
     Raises
@@ -96,10 +97,11 @@ def factor_of(rows: Array, gram: Array, noise: str, bound: float | None = None) 
 
     Examples
     --------
-    >>> factor_of(2 * np.eye(3), np.diag([1.0, 2.0, 3.0]), "laplace").loss
+    >>> from matrixdp.noise import LAPLACE
+    >>> factor_of(2 * np.eye(3), np.diag([1.0, 2.0, 3.0]), LAPLACE).loss
     6.0
     """
-    scaled = rows / float(column_norms(rows, noise).max())
+    scaled = rows / float(noise.column_norms(rows).max())
     strategy = AxisStrategy.of(scaled, None)
     if strategy.inverse is None:
         return Factor(scaled, float(np.trace(gram)), bound)
@@ -109,16 +111,16 @@ def factor_of(rows: Array, gram: Array, noise: str, bound: float | None = None) 
     return Factor(scaled, float(np.vdot(strategy.inverse, gram @ strategy.inverse)), bound)
 
 
-def _completed(rows: Array, noise: str) -> Array:
+def _completed(rows: Array, noise: Noise) -> Array:
     """Return a strategy with one more row for every cell whose column norm is below the largest."""
-    norms = column_norms(rows, noise)
+    norms = noise.column_norms(rows)
     peak = float(norms.max())
-    short = np.sqrt(np.maximum(peak**2 - norms**2, 0.0)) if noise == "gaussian" else peak - norms
+    short = np.sqrt(np.maximum(peak**2 - norms**2, 0.0)) if noise.norm == 2 else peak - norms
     return np.vstack([rows, np.diag(short)[short > _SHORT * peak]])
 
 
 def best_factor(
-    candidates: list[Array], gram: Array, noise: str, bound: float | None = None, *, complete: bool = True
+    candidates: list[Array], gram: Array, noise: Noise, bound: float | None = None, *, complete: bool = True
 ) -> Factor:
     """Return the strategy with the least loss, completed where that pays.
 
@@ -161,9 +163,9 @@ def roots_of(values: Array, vectors: Array) -> list[Array]:
 
 def explicit_product(
     workload: Workload,
-    noise: str,
+    noise: Noise,
     name: str,
-    solve: Callable[[Array, str], Factor],
+    solve: Callable[[Array, Noise], Factor],
     max_cells: int,
     scope: str,
 ) -> Choice:
@@ -172,7 +174,7 @@ def explicit_product(
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     name : str
         Of the mechanism, for messages.
     solve : callable
@@ -235,8 +237,8 @@ def explicit_product(
         weight = math.fsum(group.weight for group in workload)
         loss, bound = loss * weight, bound * weight
     whole = Part(names, tuple(blocks), 1.0)
-    variance = float(whole.squared_sensitivity) if noise == "gaussian" else 2.0 * whole.sensitivity**2
-    scale = variance_factor(noise)
+    variance = noise.variance(whole)
+    scale = noise.variance_factor
     plan = Direct(workload.domain, (Part(names, tuple(blocks), variance),), noise)
     if certified:
         return plan, Certificate(scale * loss, scale * bound, f"every strategy with {noise} noise")

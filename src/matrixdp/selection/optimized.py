@@ -20,8 +20,8 @@ from matrixdp.selection.table import Mechanism, Task, register
 
 __all__ = ["Certified", "Compared", "Decomposed", "Searched", "Weighted"]
 
-_BOTH = ("gaussian", "laplace")
-_GAUSSIAN = ("gaussian",)
+_BOTH = (1, 2)
+_GAUSSIAN = (2,)
 _SEED = "of the searches that start from random points; equal seeds give equal strategies"
 
 
@@ -66,10 +66,10 @@ def _decomposition(name: str, source: str) -> None:
         given = task.options
         return select_by_decomposition(
             task.workload,
+            task.noise,
             name,
             given.gap,
             task.progress,
-            noise=task.noise,
             sub_solver=given.sub_solver,
             seed=given.seed,
         )
@@ -78,9 +78,7 @@ def _decomposition(name: str, source: str) -> None:
 
 
 def _fourier(task: Task[Certified]) -> tuple[Plan, Certificate]:
-    return select_by_decomposition(
-        task.workload, "fourier", task.options.gap, task.progress, noise=task.noise
-    )
+    return select_by_decomposition(task.workload, task.noise, "fourier", task.options.gap, task.progress)
 
 
 def _hdmm(task: Task[Compared]) -> tuple[Plan, Certificate]:
@@ -118,7 +116,7 @@ register(
         "Yuan et al. 2016: the certified optimum on the whole table",
         _GAUSSIAN,
         Certified,
-        lambda task: select_directly(task.workload, task.options.gap),
+        lambda task: select_directly(task.workload, task.noise, task.options.gap),
     )
 )
 _decomposition("residual", "the decomposition into marginals, weight vectors optimized")
@@ -161,7 +159,7 @@ register(
         "Xiao et al. 2023: residuals of marginals, for workloads of marginals",
         _GAUSSIAN,
         Options,
-        lambda task: select_residual_planner(task.workload),
+        lambda task: select_residual_planner(task.workload, task.noise),
     )
 )
 register(
@@ -170,6 +168,6 @@ register(
         "ResidualPlanner+: residuals in a given basis for each attribute",
         _GAUSSIAN,
         Certified,
-        lambda task: select_residual_planner_plus(task.workload, gap=task.options.gap),
+        lambda task: select_residual_planner_plus(task.workload, task.noise, gap=task.options.gap),
     )
 )

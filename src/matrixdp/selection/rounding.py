@@ -24,6 +24,7 @@ from matrixdp.exact import (
     IntegerMatrix,
     MeasuredMatrix,
 )
+from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.selection.convex import Design
 
 __all__ = ["MAX_MEASURED_CELLS", "measured_factor", "measured_matrix"]
@@ -77,17 +78,17 @@ def measured_matrix(design: Design | None, cells: int, bits: int = BITS) -> Meas
         return IdentityMatrix(cells)
     _check_size(cells)
     # the rows of a design are independent: only their number says what is missing
-    return _rounded(factor, len(factor), 2.0**bits, "gaussian")
+    return _rounded(factor, len(factor), 2.0**bits, GAUSSIAN)
 
 
-def measured_factor(rows: Array, noise: str) -> MeasuredMatrix:
+def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:
     """Return the integer matrix that measures a real strategy.
 
     Parameters
     ----------
     rows : ndarray, shape (m, n)
         The real strategy, its largest column norm 1; of any rank.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
         In which norm sensitivity is measured.
 
     Returns
@@ -103,9 +104,10 @@ def measured_factor(rows: Array, noise: str) -> MeasuredMatrix:
 
     Examples
     --------
-    >>> measured_factor(np.array([[0.5, 0.5], [0.5, 0.0], [0.0, 0.5]]), "laplace").sensitivity
+    >>> from matrixdp.noise import LAPLACE
+    >>> measured_factor(np.array([[0.5, 0.5], [0.5, 0.0], [0.0, 0.5]]), LAPLACE).sensitivity
     2
-    >>> measured_factor(np.ones((1, 3)), "laplace").unsupported.shape
+    >>> measured_factor(np.ones((1, 3)), LAPLACE).unsupported.shape
     (2, 3)
     """
     cells = rows.shape[1]
@@ -117,7 +119,7 @@ def measured_factor(rows: Array, noise: str) -> MeasuredMatrix:
         return _explicit(small)
     values = scipy.linalg.svdvals(rows, check_finite=False)
     rank = int((values > _RANK * values[0]).sum())
-    return _rounded(rows, rank, 2.0 ** (BITS if noise == "gaussian" else SUM_BITS), noise)
+    return _rounded(rows, rank, 2.0 ** (BITS if noise.norm == 2 else SUM_BITS), noise)
 
 
 def _check_size(cells: int) -> None:
@@ -157,11 +159,11 @@ def _explicit(entries: NDArray[np.int64]) -> ExplicitMatrix:
     return DeficientMatrix(entries)
 
 
-def _rounded(factor: Array, rank: int, scale: float, noise: str) -> IntegerMatrix:
+def _rounded(factor: Array, rank: int, scale: float, noise: Noise) -> IntegerMatrix:
     rows = np.rint(scale * factor)
     missing = factor.shape[1] - rank
     if missing == 0:
-        if noise == "laplace":
+        if noise.norm == 1:
             rows = _filled(rows)
         return IntegerMatrix(rows.astype(np.int64))
     lengths = np.linalg.norm(factor, axis=1, keepdims=True)
@@ -170,7 +172,7 @@ def _rounded(factor: Array, rank: int, scale: float, noise: str) -> IntegerMatri
         outside = scipy.linalg.qr(normed, check_finite=False)[0][:, rank:].T
     else:
         outside = scipy.linalg.svd(normed, check_finite=False)[0][:, rank:].T
-    if noise == "laplace":
+    if noise.norm == 1:
         spread = float(np.abs(outside).sum(axis=0).max())
         weight = (missing * scale / (12.0 * spread)) ** (1.0 / 3.0)
     else:

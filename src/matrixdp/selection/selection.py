@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from matrixdp.noise import Noise
 from matrixdp.plan import Analysis, Plan
 from matrixdp.queries import Workload
 
@@ -49,8 +50,6 @@ class Selection:
         The integer strategy that will be measured.
     mechanism : str
         Which mechanism was chosen.
-    noise : str
-        ``"gaussian"``.
     neighbours : str
         ``"add_remove"`` or ``"replace"``; selection optimizes add_remove, and the budget pays for replace.
     certificate : Certificate
@@ -66,12 +65,16 @@ class Selection:
     workload: Workload
     plan: Plan
     mechanism: str
-    noise: str
     neighbours: str
     certificate: Certificate
     reason: str
     objective: str = "sum"
     targets: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def noise(self) -> Noise:
+        """The noise that the strategy is for."""
+        return self.plan.noise
 
     @property
     def analysis(self) -> Analysis:

@@ -19,6 +19,7 @@ from matrixdp.selection.options import Options
 
 if TYPE_CHECKING:
     from matrixdp.domain import OutOfDomain
+    from matrixdp.noise import Noise
     from matrixdp.plan import Plan
     from matrixdp.privacy import Budget
     from matrixdp.queries import Workload
@@ -82,7 +83,7 @@ class Task(Generic[O_co]):
     Attributes
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     options : Options
         Of the mechanism's own class.
     progress : callable
@@ -90,7 +91,7 @@ class Task(Generic[O_co]):
     """
 
     workload: Workload
-    noise: str
+    noise: Noise
     options: O_co
     progress: Callable[[str, float | None], None] = silent
 
@@ -105,8 +106,8 @@ class Mechanism(Generic[O]):
     name : str
     source : str
         The paper, or what it is.
-    noises : tuple of str
-        The kinds of noise that it selects for.
+    norms : tuple of int
+        It selects for noises of these norms.
     options : type
         The class of its options, each with a default.
     select : callable
@@ -115,7 +116,7 @@ class Mechanism(Generic[O]):
 
     name: str
     source: str
-    noises: tuple[str, ...]
+    norms: tuple[int, ...]
     options: type[O]
     select: Callable[[Task[O]], tuple[Plan, Certificate]]
 
@@ -149,7 +150,7 @@ class DataDependent:
     Attributes
     ----------
     name, source : str
-    noises : tuple of str
+    noises : tuple of Noise
     simulate : callable
         From a workload, a PUBLIC table (whatever `matrixdp.sources.open_source` takes), a budget, how many
         simulations, and what becomes of records outside the domain, to the errors.
@@ -157,7 +158,7 @@ class DataDependent:
 
     name: str
     source: str
-    noises: tuple[str, ...]
+    noises: tuple[Noise, ...]
     simulate: Callable[[Workload, object, Budget, int, OutOfDomain], Simulation]
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from matrixdp.errors import TooLargeError
+from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.bounds import svd_bound_workload
 from matrixdp.selection.direct import direct_shape
-from matrixdp.selection.factor import variance_factor
 from matrixdp.selection.options import given_options
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.table import Task, mechanism_named, silent
@@ -29,7 +29,7 @@ class Trials:
     """Selections for one workload and noise; each mechanism takes those of the options that it has."""
 
     workload: Workload
-    noise: str
+    noise: Noise
     given: Mapping[str, object]
     progress: Callable[[str, float | None], None] = silent
 
@@ -49,21 +49,21 @@ class Trials:
         return direct_shape(self.workload).cells <= MAX_COMPARED_CELLS
 
     def whole_bound(self) -> Bound:
-        """Return the dual bound of the whole table, for Laplace noise too: an L1 norm is larger."""
+        """Return the dual bound of the whole table, for noise of any norm: an L1 norm is larger."""
         try:
-            certificate = replace(self, noise="gaussian").choose("dense")[1]
+            certificate = replace(self, noise=GAUSSIAN).choose("dense")[1]
         except TooLargeError:
             return None
         assert certificate.lower_bound is not None
         scope = f"every strategy with {self.noise} noise"
-        return variance_factor(self.noise) * certificate.lower_bound, scope
+        return self.noise.variance_factor * certificate.lower_bound, scope
 
     def svd_bound(self) -> Bound:
         """Return the SVD bound, if the spectrum of the workload is within reach."""
         bound = svd_bound_workload(self.workload)
         if bound is None:
             return None
-        return variance_factor(self.noise) * bound, f"every strategy with {self.noise} noise (the SVD bound)"
+        return self.noise.variance_factor * bound, f"every strategy with {self.noise} noise (the SVD bound)"
 
 
 def bounded(certificate: Certificate, bound: Bound) -> Certificate:

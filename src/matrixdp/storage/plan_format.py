@@ -25,6 +25,7 @@ from matrixdp.exact import (
     IntegerMatrix,
     MeasuredMatrix,
 )
+from matrixdp.noise import noise_named
 from matrixdp.plan import PLAN_KINDS, Block, Part, Plan
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
@@ -70,7 +71,13 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
         for own in fields(plan)
         if own.name not in _COMMON
     }
-    return {"kind": plan.kind, "noise": plan.noise, "matrices": matrices, "parts": parts, "vectors": vectors}
+    return {
+        "kind": plan.kind,
+        "noise": plan.noise.name,
+        "matrices": matrices,
+        "parts": parts,
+        "vectors": vectors,
+    }
 
 
 def _write_matrix(matrix: MeasuredMatrix, archive: ArchiveWriter) -> dict[str, object]:
@@ -116,7 +123,7 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
         }
         if header["kind"] not in PLAN_KINDS:
             raise archive.damaged(f"no kind of plan is called {header['kind']!r}")
-        return PLAN_KINDS[header["kind"]](domain, tuple(parts), header["noise"], **vectors)
+        return PLAN_KINDS[header["kind"]](domain, tuple(parts), noise_named(header["noise"]), **vectors)
     except StorageError:
         raise
     except MatrixDPError as error:

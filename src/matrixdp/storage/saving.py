@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import MatrixDPError, StorageError
 from matrixdp.measure import Measurement, NoiseScale, plan_cost
+from matrixdp.noise import Noise
 from matrixdp.queries import Workload
 from matrixdp.selection import Certificate, Selection
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
@@ -61,9 +62,11 @@ def save_selection(path: str | os.PathLike[str], selection: Selection) -> None:
     --------
     >>> import tempfile
     >>> from matrixdp.domain import Domain
+    >>> from matrixdp.noise import GAUSSIAN
     >>> from matrixdp.selection import select
     >>> from matrixdp.language import marginals
-    >>> selection = select(Workload(Domain({"sex": ["female", "male"], "code": 3}), marginals([1, 2])))
+    >>> workload = Workload(Domain({"sex": ["female", "male"], "code": 3}), marginals([1, 2]))
+    >>> selection = select(workload, noise=GAUSSIAN)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_selection(f"{folder}/strategy.mdp", selection)
     ...     again = load_selection(f"{folder}/strategy.mdp")
@@ -79,7 +82,6 @@ def save_selection(path: str | os.PathLike[str], selection: Selection) -> None:
                 "workload": write_workload(selection.workload, archive),
                 "plan": write_plan(selection.plan, archive),
                 "mechanism": selection.mechanism,
-                "noise": selection.noise,
                 "objective": selection.objective,
                 "targets": dict(selection.targets),
                 "neighbours": selection.neighbours,
@@ -123,7 +125,6 @@ def load_selection(path: str | os.PathLike[str]) -> Selection:
                 workload=workload,
                 plan=plan,
                 mechanism=str(header["mechanism"]),
-                noise=str(header["noise"]),
                 neighbours=str(header["neighbours"]),
                 certificate=certificate,
                 reason=str(header["reason"]),
@@ -135,8 +136,8 @@ def load_selection(path: str | os.PathLike[str]) -> Selection:
             )
         except (KeyError, TypeError, ValueError):
             raise archive.damaged("a part of its header is missing") from None
-        if selection.noise != plan.noise or selection.neighbours not in ("add_remove", "replace"):
-            raise archive.damaged("its noise or its neighbours are unknown")
+        if selection.neighbours not in ("add_remove", "replace"):
+            raise archive.damaged("its neighbours are unknown")
         return selection
 
 
@@ -223,8 +224,6 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
             raise archive.damaged(str(error)) from None
         if type(private) is not bool or type(max_records) is not int or max_records < 1:
             raise archive.damaged("it does not say whether it is private, or for how many records")
-        if authorization.noise != plan.noise:
-            raise archive.damaged("its record names another noise than its strategy")
         values = tuple(
             np.ldexp(own.astype(np.float64), scale.power)
             for own, scale in zip(np.split(steps, np.cumsum(rows)[:-1]), scales, strict=True)
@@ -233,7 +232,7 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         return measurement, workload
 
 
-def _read_scale(form: Sequence[Any], noise: str, archive: ArchiveReader) -> NoiseScale:
+def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> NoiseScale:
     try:
         steps, power = form
         if type(power) is not int or abs(power) > _POWERS:

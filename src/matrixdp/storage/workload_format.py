@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, StorageError
 from matrixdp.language import Entry, read_entry
-from matrixdp.privacy import Authorization, Budget
+from matrixdp.measure import Authorization
+from matrixdp.noise import Cost, noise_named
+from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
@@ -94,7 +96,9 @@ def write_authorization(authorization: Authorization) -> dict[str, object]:
 
     Examples
     --------
-    >>> record = Authorization(Fraction(1, 5), Budget(rho=0.1), "2026-01-01T00:00:00+00:00")
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> cost = Cost(Fraction(1, 5), GAUSSIAN)
+    >>> record = Authorization(cost, Budget(rho=0.1), "2026-01-01T00:00:00+00:00")
     >>> write_authorization(record)["budget"]
     {'neighbours': 'add_remove', 'rho': '1/10'}
     """
@@ -108,10 +112,10 @@ def write_authorization(authorization: Authorization) -> dict[str, object]:
     exact: dict[str, object] = {"neighbours": budget.neighbours}
     exact |= {name: str(value) for name, value in values.items() if value is not None}
     return {
-        "cost": str(authorization.cost),
+        "cost": str(authorization.cost.value),
         "budget": exact,
         "time": authorization.time,
-        "noise": authorization.noise,
+        "noise": authorization.cost.noise.name,
     }
 
 
@@ -134,8 +138,8 @@ def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Aut
         written = dict(header["budget"])
         neighbours = written.pop("neighbours")
         budget = Budget(neighbours=neighbours, **{key: Fraction(value) for key, value in written.items()})
-        noise = header.get("noise", "gaussian")
-        return Authorization(Fraction(header["cost"]), budget, str(header["time"]), noise)
+        cost = Cost(Fraction(header["cost"]), noise_named(header["noise"]))
+        return Authorization(cost, budget, str(header["time"]))
     except MatrixDPError as error:
         raise archive.damaged(f"its privacy record is refused ({error})") from None
     except (KeyError, TypeError, ValueError, ZeroDivisionError):

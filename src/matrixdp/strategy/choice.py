@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from matrixdp.errors import PrivacyError, WorkloadError
+from matrixdp.noise import noise_named
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
 from matrixdp.selection import select as select_strategy
@@ -81,7 +82,7 @@ def select(
     if not isinstance(workload, Workload):
         raise WorkloadError(f"workload: found a {type(workload).__name__}; expected a Workload")
     check_mechanism(mechanism, options)
-    noises, reason = noises_for(noise, budget, mechanism)
+    noises, reason = noises_for(None if noise == "auto" else noise_named(noise), budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
     strategies = [
         Strategy(
@@ -111,7 +112,7 @@ def select(
             strategy.rmse(budget) if objective == "sum" else strategy.max_stddev(budget)
             for strategy in strategies
         ]
-    best, other = sorted(range(2), key=errors.__getitem__)
+    best, other, *_ = sorted(range(len(noises)), key=errors.__getitem__)
     less = "error" if targets is None else "epsilon"
     reason = f"{100 * (1 - errors[best] / errors[other]):.3g} % less {less} than {noises[other]} noise"
     return Strategy(strategies[best].selection, reason)
@@ -148,18 +149,18 @@ def meet_targets(
     Budget(mu=0.5, neighbours='add_remove')
     """
     errors = check_targets(workload or strategy.workload, targets, strategy.selection.analysis)
-    needed = largest_ratio(errors) ** 2
-    budget = least.least(strategy.noise, needed)
+    needed, noise = largest_ratio(errors) ** 2, strategy.selection.noise
+    budget = least.least(noise.error_scale, needed)
     limit = least.limit
-    if limit is None or budget.cost(strategy.noise) <= limit.cost(strategy.noise):
+    if limit is None or noise.cost(budget) <= noise.cost(limit):
         return budget
-    if limit.error_scale(strategy.noise) >= needed:
+    if noise.error_scale(limit) >= needed:
         return limit  # rounding up alone has taken the least budget past it
     tightest = max(
         (error for error in errors if error.target is not None),
         key=lambda error: error.stddev / (error.target or 1.0),
     )
-    factor = largest_ratio(errors) / math.sqrt(limit.error_scale(strategy.noise))
+    factor = largest_ratio(errors) / math.sqrt(noise.error_scale(limit))
     raise PrivacyError(
         f"targets: meeting them takes {budget!r}, more than privacy allows: {limit!r}. The tightest is "
         f"{tightest.group!r}; expected a larger budget, or targets {factor:.4g} times as large"

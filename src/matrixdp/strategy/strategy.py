@@ -51,8 +51,8 @@ class Strategy:
 
     @property
     def noise(self) -> str:
-        """The noise that will be added: ``gaussian`` or ``laplace``."""
-        return self.selection.noise
+        """The name of the noise that will be added: ``gaussian`` or ``laplace``."""
+        return self.selection.noise.name
 
     @property
     def workload(self) -> Workload:
@@ -175,7 +175,7 @@ class Strategy:
         """
         replaced = self.selection.neighbours == "replace"
         form = LeastBudget(kind, delta, "replace" if replaced else "add_remove")
-        return form.least(self.noise, largest_ratio(self.target_errors(targets)) ** 2)
+        return form.least(self.selection.noise.error_scale, largest_ratio(self.target_errors(targets)) ** 2)
 
     def covariance(
         self, left: Question, left_query: int, right: Question, right_query: int, budget: Budget
@@ -273,7 +273,7 @@ class Strategy:
                 f"budget.neighbours: found {budget.neighbours}; expected {self.selection.neighbours}, which "
                 "the strategy was selected for"
             )
-        return budget.error_scale(self.noise)
+        return self.selection.noise.error_scale(budget)
 
     def measure(
         self,

@@ -124,7 +124,7 @@ def test_a_release_says_what_it_costs_and_holds_the_answers():
     release = dawa(workload, table(counts), mdp.Budget(epsilon=200), seed_not_private=3)
     assert not release.private
     assert "NOT PRIVATE" in release.privacy.text
-    assert release.authorization.cost == 200
+    assert release.authorization.cost.value == 200
     assert release.partition.edges.tolist() == [0, 16, 32]
     assert release.cells == pytest.approx(counts, abs=0.1)
     starts, stops = np.triu_indices(32)

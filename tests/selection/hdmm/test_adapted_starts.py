@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from matrixdp.noise import LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Width
 from matrixdp.selection.convex import solve_gram
-from matrixdp.selection.factor import column_norms
 from matrixdp.selection.hdmm.adapted_starts import (
     adapted_starts,
     low_rank_starts,
@@ -72,13 +72,13 @@ def test_trees_follow_the_order_that_is_found():
 def test_permuted_ranges_cost_no_more_than_ranges():
     shuffled = np.random.default_rng(2).permutation(64)
     gram = AllRanges().gram(64)
-    plain, permuted = solve_axis(gram, "laplace"), solve_axis(gram[np.ix_(shuffled, shuffled)], "laplace")
+    plain, permuted = solve_axis(gram, LAPLACE), solve_axis(gram[np.ix_(shuffled, shuffled)], LAPLACE)
     assert permuted.loss <= plain.loss * 1.003
 
 
 def test_one_query_is_measured_as_it_is():
     query = np.random.default_rng(3).random((1, 30))
-    factor = solve_axis(query.T @ query, "laplace")
+    factor = solve_axis(query.T @ query, LAPLACE)
     assert len(factor.rows) == 1
     assert factor.loss == pytest.approx(query.max() ** 2, rel=1e-6)
     assert factor.loss == pytest.approx(dense_error(query.T @ query, factor.rows), rel=1e-6)
@@ -88,18 +88,18 @@ def test_few_dimensions_cost_far_less_than_the_identity():
     """Ranges on either of two attributes: 23 dimensions of 144 cells."""
     ranges, ones = AllRanges().gram(12), np.ones((12, 12))
     gram = np.kron(ranges, ones) + np.kron(ones, ranges)
-    factor = solve_axis(gram, "laplace", effort="fast")
+    factor = solve_axis(gram, LAPLACE, effort="fast")
     trees = min(optimize(gram, tree_start(144, width), 300, 1e-8).loss for width in (12, 16))
     assert factor.loss < 0.8 * trees
     assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-6)
-    np.testing.assert_allclose(column_norms(factor.rows, "laplace"), 1.0)
+    np.testing.assert_allclose(LAPLACE.column_norms(factor.rows), 1.0)
 
 
 def test_a_light_total_helps_random_queries():
     rows = (np.random.default_rng(4).random((400, 256)) < 0.3).astype(float)
     gram = rows.T @ rows
     for effort in ("fast", "full"):
-        assert solve_axis(gram, "laplace", effort=effort).loss < 0.98 * np.trace(gram)
+        assert solve_axis(gram, LAPLACE, effort=effort).loss < 0.98 * np.trace(gram)
 
 
 @settings(max_examples=12, deadline=None)
@@ -110,12 +110,12 @@ def test_strategies_of_any_rank_hold_the_workload_and_stay_above_the_bound(size,
     if not rows.any():
         return
     gram = scale * rows.T @ rows
-    factor = solve_axis(gram, "laplace", effort="fast")
+    factor = solve_axis(gram, LAPLACE, effort="fast")
     assert solve_gram(gram).bound <= factor.loss * (1 + 1e-6)
-    assert column_norms(factor.rows, "laplace").max() == pytest.approx(1.0)
+    assert LAPLACE.column_norms(factor.rows).max() == pytest.approx(1.0)
     held = rows @ np.linalg.pinv(factor.rows, rcond=1e-9) @ factor.rows
     np.testing.assert_allclose(held, rows, atol=1e-6)
     assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-6)
-    assert solve_axis(gram / scale, "laplace", effort="fast").loss == pytest.approx(
+    assert solve_axis(gram / scale, LAPLACE, effort="fast").loss == pytest.approx(
         factor.loss / scale, rel=0.05
     )

@@ -8,6 +8,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes, marginal_spectrum
 from matrixdp.selection.hdmm.marginal_weights import marginal_loss, solve_marginal_weights
 from matrixdp.selection.hdmm.opt_marginals import select_marginals
@@ -68,7 +69,7 @@ def test_the_loss_is_that_of_the_dense_pseudo_inverse_and_its_gradient_the_diffe
         assert (forward - backward) / 2e-6 == pytest.approx(gradient[place], rel=1e-5)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 def test_plans_cost_one_and_their_error_is_what_is_said(noise):
     plan, certificate = select_marginals(MIXED, noise)
     assert plan.noise == noise
@@ -83,7 +84,7 @@ def test_plans_cost_one_and_their_error_is_what_is_said(noise):
 def test_gaussian_weights_are_certified_among_weighted_marginals():
     spectrum = marginal_spectrum(MIXED)
     allowed = np.ones((2, 2, 2), dtype=bool)
-    found = solve_marginal_weights(spectrum.weights, SIZES, "gaussian", allowed)
+    found = solve_marginal_weights(spectrum.weights, SIZES, GAUSSIAN, allowed)
     assert found.loss / found.bound - 1 < 1e-5
     rng = np.random.default_rng(1)
     for _ in range(50):
@@ -94,7 +95,7 @@ def test_gaussian_weights_are_certified_among_weighted_marginals():
 def test_weights_of_products_have_a_closed_form():
     """All marginals: every residual could be weighted on its own, and the weights are not negative."""
     workload = mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5]))
-    _, certificate = select_marginals(workload, "gaussian")
+    _, certificate = select_marginals(workload, GAUSSIAN)
     # the optimum of a workload of all marginals is the SVD bound (published: 7.85)
     axes = [math.sqrt(n + 1) + (n - 1) for n in (100, 50, 7, 4, 2)]
     bound = math.prod(axes) ** 2 / math.prod((100, 50, 7, 4, 2))
@@ -110,21 +111,21 @@ def _prefix_marginals():
 @pytest.mark.parametrize(
     ("workload", "noise", "published"),
     [
-        (mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5])), "laplace", 4.84),
-        (mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5])), "gaussian", 7.86),
-        (_prefix_marginals(), "laplace", 69.38),
-        (_prefix_marginals(), "gaussian", 104.09),
+        (mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5])), LAPLACE, 4.84),
+        (mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5])), GAUSSIAN, 7.86),
+        (_prefix_marginals(), LAPLACE, 69.38),
+        (_prefix_marginals(), GAUSSIAN, 104.09),
     ],
 )
 def test_published_figures_of_cps(workload, noise, published):
     _, certificate = select_marginals(workload, noise)
-    cost = MU_SQUARED if noise == "gaussian" else 1.0
+    cost = MU_SQUARED if noise == GAUSSIAN else 1.0
     assert math.sqrt(certificate.loss / workload.queries / cost) < published + 0.005
 
 
 def test_published_figure_of_two_way_marginals():
     domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
-    plan, certificate = select_marginals(mdp.Workload(domain, mdp.marginals(2)), "laplace")
+    plan, certificate = select_marginals(mdp.Workload(domain, mdp.marginals(2)), LAPLACE)
     assert certificate.loss / 2 < 62_886.5
     # ten table cells are not worth a measurement of their own
     assert len(plan.parts) == 3
@@ -133,21 +134,21 @@ def test_published_figure_of_two_way_marginals():
 def test_ten_attributes_and_what_is_too_large():
     domain = mdp.Domain({f"a{i}": 10 for i in range(10)})
     workload = mdp.Workload(domain, mdp.marginals([1, 2]))
-    plan, certificate = select_marginals(workload, "laplace", restarts=4)
+    plan, certificate = select_marginals(workload, LAPLACE, restarts=4)
     assert plan.cost == pytest.approx(1.0)
     separately = 2 * sum(100 ** (1 / 3) for _ in range(45)) ** 3
     assert certificate.loss < separately + 2 * 100 * 45 * 45**2
     wide = mdp.Domain({f"a{i}": 2 for i in range(16)})
     with pytest.raises(TooLargeError, match="16 attributes"):
-        select_marginals(mdp.Workload(wide, mdp.marginals(1)), "gaussian")
+        select_marginals(mdp.Workload(wide, mdp.marginals(1)), GAUSSIAN)
     big = mdp.Domain({"a": 20_000, "b": 20_000})
     with pytest.raises(TooLargeError, match="cells"):
-        select_marginals(mdp.Workload(big, mdp.marginals(2)), "gaussian")
+        select_marginals(mdp.Workload(big, mdp.marginals(2)), GAUSSIAN)
     with pytest.raises(NumericalError, match="determine"):
-        solve_marginal_weights(np.ones((2, 2)), [2, 2], "laplace", np.array([[True, True], [True, False]]))
+        solve_marginal_weights(np.ones((2, 2)), [2, 2], LAPLACE, np.array([[True, True], [True, False]]))
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 @pytest.mark.parametrize("weight", [1e-20, 1e-4, 1e20])
 def test_weights_of_any_ratio_keep_every_query_determined(weight, noise):
     domain = mdp.Domain({"a": 3, "b": 4, "c": 2, "one": 1})
@@ -160,7 +161,7 @@ def test_weights_of_any_ratio_keep_every_query_determined(weight, noise):
     analysis = plan.analysis
     weighted = sum(analysis.group(group).weighted for group in workload)
     assert weighted == pytest.approx(certificate.loss, rel=1e-9)
-    if noise == "laplace":
+    if noise == LAPLACE:
         # the two marginals on their own with the best split, the total from the first
         assert certificate.loss <= 2 * (6 ** (1 / 3) + (8 * weight) ** (1 / 3)) ** 3 * (1 + 1e-6)
 
@@ -185,7 +186,7 @@ def test_predicates_of_one_value_scale_their_queries():
     assert spectrum.weights.tolist() == pytest.approx([10.0, 20.0])
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 def test_only_marginals_within_the_limit_are_measured(noise):
     domain = mdp.Domain({"a": 4, "b": 5, "c": 3})
     workload = mdp.Workload(domain, mdp.marginals([1, 2]))
@@ -203,15 +204,15 @@ def test_the_closed_form_and_the_iteration_agree():
     )
     spectrum = marginal_spectrum(workload)
     allowed = np.ones((2, 2, 2), dtype=bool)
-    closed = solve_marginal_weights(spectrum.weights, spectrum.sizes, "gaussian", allowed)
+    closed = solve_marginal_weights(spectrum.weights, spectrum.sizes, GAUSSIAN, allowed)
     assert closed.loss / closed.bound - 1 < 1e-13
     assert closed.precisions[1, 1, 1] == 0.0
     allowed[1, 1, 1] = False
-    same = solve_marginal_weights(spectrum.weights, spectrum.sizes, "gaussian", allowed)
+    same = solve_marginal_weights(spectrum.weights, spectrum.sizes, GAUSSIAN, allowed)
     assert np.array_equal(same.precisions, closed.precisions)
     assert closed.precisions[0, 0, 1] > 0
     allowed[0, 0, 1] = False
-    other = solve_marginal_weights(spectrum.weights, spectrum.sizes, "gaussian", allowed)
+    other = solve_marginal_weights(spectrum.weights, spectrum.sizes, GAUSSIAN, allowed)
     assert other.precisions[0, 0, 1] == 0.0
     assert closed.loss < other.loss < 1.05 * closed.loss
     assert other.loss / other.bound - 1 < 2e-6
@@ -220,7 +221,7 @@ def test_the_closed_form_and_the_iteration_agree():
 def test_no_small_change_of_the_shares_lessens_the_loss_under_laplace_noise():
     spectrum = marginal_spectrum(MIXED)
     allowed = np.ones((2, 2, 2), dtype=bool)
-    found = solve_marginal_weights(spectrum.weights, SIZES, "laplace", allowed)
+    found = solve_marginal_weights(spectrum.weights, SIZES, LAPLACE, allowed)
     shares = np.sqrt(found.precisions)
     assert float(shares.sum()) == pytest.approx(1.0)
     rng = np.random.default_rng(3)

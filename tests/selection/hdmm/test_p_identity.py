@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrixdp.errors import NumericalError, PrivacyError, TooLargeError
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Ranges, Width
-from matrixdp.selection.factor import column_norms
 from matrixdp.selection.hdmm.axis import solve_axis
 from matrixdp.selection.hdmm.p_identity import loss_and_gradient, optimize, strategy_rows
 from matrixdp.selection.hdmm.starts import starts, tree_start
@@ -67,34 +67,34 @@ def test_trees_cover_all_cells():
 )
 def test_published_figures(predicates, size, published):
     """McKenna et al., journal version, Table 4, epsilon = 1."""
-    factor = solve_axis(predicates.gram(size), "laplace")
+    factor = solve_axis(predicates.gram(size), LAPLACE)
     assert math.sqrt(2 * factor.loss / predicates.count(size)) < published + 0.005
-    np.testing.assert_allclose(column_norms(factor.rows, "laplace"), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(LAPLACE.column_norms(factor.rows), 1.0, rtol=1e-12)
     assert factor.loss == pytest.approx(dense_error(predicates.gram(size), factor.rows), rel=1e-7)
     assert factor.bound < factor.loss
 
 
 @pytest.mark.slow
 def test_the_published_figure_of_prefixes_of_1024_cells():
-    factor = solve_axis(Prefix().gram(1024), "laplace", effort="fast", restarts=0)
+    factor = solve_axis(Prefix().gram(1024), LAPLACE, effort="fast", restarts=0)
     assert math.sqrt(2 * factor.loss / 1024) < 9.58 * 1.02  # the full search reaches 9.54
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (1.0, 1.0), (2.0, 0.3), (1.0, 40.0)])
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 def test_symmetric_sets_have_a_closed_form(a, b, noise):
     gram = a * np.eye(9) + b
     factor = solve_axis(gram, noise)
     assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-8)
-    assert column_norms(factor.rows, noise).max() == pytest.approx(1.0)
+    assert noise.column_norms(factor.rows).max() == pytest.approx(1.0)
     assert factor.bound <= factor.loss * (1 + 1e-9)
-    if noise == "laplace":
+    if noise == LAPLACE:
         searched = optimize(gram, np.full((1, 9), 0.3), 500, 1e-12)
         assert factor.loss <= searched.loss * (1 + 1e-7)
         assert factor.loss <= np.trace(gram)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 def test_cells_that_no_query_tells_apart_are_merged_at_no_loss(noise):
     ranges = Ranges(((0, 4), (5, 9), (10, 19), (0, 9)))
     gram = ranges.gram(20)
@@ -103,37 +103,37 @@ def test_cells_that_no_query_tells_apart_are_merged_at_no_loss(noise):
     merged = solve_axis(ranges.rows(20)[:, [0, 5, 10]].T @ ranges.rows(20)[:, [0, 5, 10]], noise)
     assert factor.loss == pytest.approx(merged.loss, rel=1e-9)
     assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-8)
-    assert column_norms(factor.rows, noise).max() == pytest.approx(1.0)
+    assert noise.column_norms(factor.rows).max() == pytest.approx(1.0)
 
 
 def test_a_total_alone_is_measured_by_one_row():
-    factor = solve_axis(np.full((50, 50), 3.0), "laplace")
+    factor = solve_axis(np.full((50, 50), 3.0), LAPLACE)
     np.testing.assert_array_equal(factor.rows, np.ones((1, 50)))
     assert factor.loss == 3.0 == factor.bound
 
 
 def test_searches_repeat_and_starts_help():
     gram = Width(5).gram(40)
-    first, second = (solve_axis(gram, "laplace", seed=3) for _ in range(2))
+    first, second = (solve_axis(gram, LAPLACE, seed=3) for _ in range(2))
     np.testing.assert_array_equal(first.rows, second.rows)
-    warm = solve_axis(gram, "laplace", start=first, effort="fast")
+    warm = solve_axis(gram, LAPLACE, start=first, effort="fast")
     assert warm.loss <= first.loss * (1 + 1e-9)
-    three = solve_axis(gram, "laplace", p=3)
+    three = solve_axis(gram, LAPLACE, p=3)
     assert len(three.rows) <= 43
 
 
 def test_losses_scale_with_the_workload():
     gram = Prefix().gram(24)
-    one, ten = solve_axis(gram, "laplace"), solve_axis(10 * gram, "laplace")
+    one, ten = solve_axis(gram, LAPLACE), solve_axis(10 * gram, LAPLACE)
     assert ten.loss == pytest.approx(10 * one.loss, rel=1e-6)
 
 
 def test_what_has_no_strategy_is_refused():
     with pytest.raises(NumericalError):
-        solve_axis(np.zeros((3, 3)), "laplace")
+        solve_axis(np.zeros((3, 3)), LAPLACE)
     with pytest.raises(NumericalError):
-        solve_axis(np.full((3, 3), np.nan), "laplace")
+        solve_axis(np.full((3, 3), np.nan), LAPLACE)
     with pytest.raises(PrivacyError, match="noise"):
         solve_axis(np.eye(3), "uniform")
     with pytest.raises(TooLargeError, match="4097"):
-        solve_axis(np.diag(np.arange(1.0, 4098.0)), "laplace")
+        solve_axis(np.diag(np.arange(1.0, 4098.0)), LAPLACE)

@@ -10,9 +10,9 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.measure.measurement import measure
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import Budget
 from matrixdp.selection import select as front
-from matrixdp.selection.hdmm.grouping import total_loss
 from matrixdp.selection.hdmm.kron import select_kron
 from matrixdp.selection.hdmm.opt_marginals import select_marginals
 from matrixdp.selection.hdmm.search import KINDS, select_hdmm, select_whole
@@ -23,7 +23,7 @@ from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 EXAMPLES = Path(__file__).parents[3] / "examples"
-NOISES = ["gaussian", "laplace"]
+NOISES = [GAUSSIAN, LAPLACE]
 DOMAIN = mdp.Domain({"a": 6, "b": 4, "c": 3, "unasked": 7})
 WORKLOAD = mdp.Workload(
     DOMAIN,
@@ -43,7 +43,7 @@ CROSS = mdp.Workload(mdp.Domain({"a": 100, "b": 100}), mdp.product(a="prefix"), 
 
 
 def rmse(workload, certificate, noise):
-    return math.sqrt(certificate.loss / workload.queries / (MU_SQUARED if noise == "gaussian" else 1.0))
+    return math.sqrt(certificate.loss / workload.queries / (MU_SQUARED if noise == GAUSSIAN else 1.0))
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -60,8 +60,8 @@ def test_one_product_has_the_error_of_its_dense_matrix(noise, select):
     assert sum(analysis.group(g).weighted for g in WORKLOAD) == pytest.approx(error, rel=1e-8)
     assert certificate.loss == pytest.approx(error, rel=2e-3)
     assert plan.cost == pytest.approx(1.0)
-    norms = np.abs(rows).sum(axis=0) if noise == "laplace" else (rows**2).sum(axis=0)
-    sensitivity = part.sensitivity if noise == "laplace" else part.squared_sensitivity
+    norms = np.abs(rows).sum(axis=0) if noise == LAPLACE else (rows**2).sum(axis=0)
+    sensitivity = part.sensitivity if noise == LAPLACE else part.squared_sensitivity
     assert sensitivity == pytest.approx(norms.max(), rel=1e-12)
 
 
@@ -95,8 +95,8 @@ def test_unions_are_unbiased_and_cost_what_they_may(noise):
 
 def test_the_closed_form_split_is_the_least():
     losses, rng = [3.0, 40.0, 700.0], np.random.default_rng(0)
-    for noise, power in (("gaussian", 1), ("laplace", 2)):
-        best = total_loss(losses, noise)
+    for noise, power in ((GAUSSIAN, 1), (LAPLACE, 2)):
+        best = noise.total_loss(losses)
         for _ in range(200):
             shares = rng.dirichlet([1.0, 1.0, 1.0])
             assert sum(loss / share**power for loss, share in zip(losses, shares, strict=True)) >= best * (
@@ -107,12 +107,12 @@ def test_the_closed_form_split_is_the_least():
 @pytest.mark.parametrize(
     ("workload", "noise", "select", "published"),
     [
-        (CPS_ALL, "laplace", select_kron, 4.85),
-        (CPS_ALL, "gaussian", select_kron, 7.85),
-        (CPS_PREFIX, "laplace", select_kron, 40.59),
-        (CPS_PREFIX, "gaussian", select_kron, 29.48),
-        (CPS_ALL, "laplace", select_union, 4.85),
-        (CPS_PREFIX, "gaussian", select_union, 29.49),
+        (CPS_ALL, LAPLACE, select_kron, 4.85),
+        (CPS_ALL, GAUSSIAN, select_kron, 7.85),
+        (CPS_PREFIX, LAPLACE, select_kron, 40.59),
+        (CPS_PREFIX, GAUSSIAN, select_kron, 29.48),
+        (CPS_ALL, LAPLACE, select_union, 4.85),
+        (CPS_PREFIX, GAUSSIAN, select_union, 29.49),
     ],
 )
 def test_published_figures_of_cps(workload, noise, select, published):
@@ -123,20 +123,20 @@ def test_published_figures_of_cps(workload, noise, select, published):
 
 @pytest.mark.slow
 def test_published_figures_of_table_3_and_example_13():
-    assert select_kron(TWO_WAY, "laplace")[1].loss / 2 < 213_270.5
-    assert select_union(TWO_WAY, "laplace")[1].loss / 2 < 85_070
-    assert select_marginals(TWO_WAY, "laplace")[1].loss / 2 < 62_886.5
-    assert select_kron(CROSS, "laplace")[1].loss / 2 < 33_385
-    assert select_union(CROSS, "laplace")[1].loss / 2 < 14_252
+    assert select_kron(TWO_WAY, LAPLACE)[1].loss / 2 < 213_270.5
+    assert select_union(TWO_WAY, LAPLACE)[1].loss / 2 < 85_070
+    assert select_marginals(TWO_WAY, LAPLACE)[1].loss / 2 < 62_886.5
+    assert select_kron(CROSS, LAPLACE)[1].loss / 2 < 33_385
+    assert select_union(CROSS, LAPLACE)[1].loss / 2 < 14_252
 
 
 @pytest.mark.parametrize(
     ("select", "noise", "published"),
     [
-        (select_kron, "laplace", 7.30),
-        (select_kron, "gaussian", 9.80),
-        (select_marginals, "laplace", 9.56),
-        (select_marginals, "gaussian", 14.31),
+        (select_kron, LAPLACE, 7.30),
+        (select_kron, GAUSSIAN, 9.80),
+        (select_marginals, LAPLACE, 9.56),
+        (select_marginals, GAUSSIAN, 14.31),
     ],
 )
 def test_published_figures_of_sf1(select, noise, published):
@@ -149,8 +149,8 @@ def test_published_figures_of_sf1(select, noise, published):
 @pytest.mark.slow
 def test_published_figures_of_sf1_by_unions():
     workload = mdp.load_specification(EXAMPLES / "sf1.yaml").workload
-    chosen = front(workload, mechanism="opt-plus", noise="laplace")
-    assert rmse(workload, chosen.certificate, "laplace") < 7.0  # published: 30.55
+    chosen = front(workload, mechanism="opt-plus", noise=LAPLACE)
+    assert rmse(workload, chosen.certificate, LAPLACE) < 7.0  # published: 30.55
 
 
 def test_sf1_by_state():
@@ -172,15 +172,15 @@ def test_the_best_of_all_is_kept_whatever_the_number_of_jobs(noise):
 
 def test_ranges_of_one_attribute_are_bounded_by_the_gaussian_optimum():
     workload = mdp.Workload(mdp.Domain({"a": 32}), mdp.product(a="range"))
-    _, certificate = select_whole(workload, "laplace")
-    gaussian = select_whole(workload, "gaussian")[1]
+    _, certificate = select_whole(workload, LAPLACE)
+    gaussian = select_whole(workload, GAUSSIAN)[1]
     assert certificate.lower_bound == pytest.approx(2 * gaussian.lower_bound, rel=1e-4)
 
 
 def test_a_single_total_and_attributes_of_one_value():
     domain = mdp.Domain({"a": 5, "one": ["only"]})
     total = mdp.Workload(domain, mdp.marginals(0))
-    for noise, expected in (("gaussian", 1.0), ("laplace", 2.0)):
+    for noise, expected in ((GAUSSIAN, 1.0), (LAPLACE, 2.0)):
         plan, certificate, _ = select_hdmm(total, noise)
         assert certificate.loss == pytest.approx(expected)
         assert plan.parts[0].variance == pytest.approx(expected)
@@ -193,12 +193,12 @@ def test_what_is_too_large_is_refused():
     workload = mdp.Workload(wide, mdp.marginals(20))
     for select in (select_kron, select_union, select_whole, select_marginals, select_hdmm):
         with pytest.raises(TooLargeError):
-            select(workload, "laplace")
+            select(workload, LAPLACE)
 
 
 def test_large_identities_are_measured_whole():
     domain = mdp.Domain({"zip": [str(i) for i in range(30_000)], "sex": ["f", "m"]})
-    plan, certificate = select_kron(mdp.Workload(domain, mdp.marginals([["zip", "sex"]])), "laplace")
+    plan, certificate = select_kron(mdp.Workload(domain, mdp.marginals([["zip", "sex"]])), LAPLACE)
     assert certificate.loss == pytest.approx(2 * 60_000)
     assert plan.parts[0].sensitivity == 1
 
@@ -209,7 +209,7 @@ def test_plans_are_measured(noise, select):
     rng = np.random.default_rng(3)
     table = {"a": rng.integers(0, 6, 300), "b": rng.integers(0, 4, 300), "c": rng.integers(0, 3, 300)}
     plan, _ = select(WORKLOAD, noise)
-    budget = Budget(epsilon=1) if noise == "laplace" else Budget(mu=1)
+    budget = Budget(epsilon=1) if noise == LAPLACE else Budget(mu=1)
     measured = measure(plan, open_source(table | {"unasked": np.zeros(300, int)}), budget)
     assert len(measured.values) == len(plan.parts)
     assert measured.authorization.noise == noise
@@ -218,6 +218,6 @@ def test_plans_are_measured(noise, select):
 def test_groups_over_many_attributes_split_by_what_they_ask():
     domain = mdp.Domain({f"a{i}": 3 for i in range(6)})
     entries = [mdp.product({x: "prefix", y: "identity"}) for x, y in combinations(domain.names, 2)]
-    plan, certificate = select_union(mdp.Workload(domain, *entries), "laplace")
+    plan, certificate = select_union(mdp.Workload(domain, *entries), LAPLACE)
     assert len(plan.parts) > 1
-    assert certificate.loss <= 2 * total_loss([6 * 9.0] * 15, "laplace")
+    assert certificate.loss <= 2 * LAPLACE.total_loss([6 * 9.0] * 15)

@@ -48,7 +48,8 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError
-from matrixdp.noise import RandomSource
+from matrixdp.measure import Authorization, PrivacyStatement, authorize, statement
+from matrixdp.noise import LAPLACE, Cost, RandomSource
 from matrixdp.papers.dawa.door import lattice_scale, noisy, random_source, read_counts
 from matrixdp.papers.dawa.partition import (
     COST_SENSITIVITY,
@@ -59,7 +60,7 @@ from matrixdp.papers.dawa.partition import (
 )
 from matrixdp.papers.dawa.questions import Questions, questions_of
 from matrixdp.papers.dawa.tree import greedy_tree
-from matrixdp.privacy import Authorization, Budget, PrivacyStatement, authorize, statement
+from matrixdp.privacy import Budget
 from matrixdp.privacy.numbers import Number, exact_positive
 from matrixdp.queries import Workload
 
@@ -187,7 +188,7 @@ def prepared(workload: Workload, budget: Budget, share: Number = DEFAULT_SHARE) 
     (Fraction(1, 4), Fraction(3, 4))
     """
     questions = questions_of(workload, "dawa")
-    allowed = budget.cost("laplace")
+    allowed = LAPLACE.cost(budget).value
     first = exact_positive("share", share, below=1) * allowed
     return Dawa(questions, questions.gram(), first, allowed - first)
 
@@ -222,7 +223,7 @@ class DawaRelease:
     @property
     def privacy(self) -> PrivacyStatement:
         """The promise in words and figures."""
-        promise = statement(self.authorization.cost, self.authorization.budget, self.private, "laplace")
+        promise = statement(self.authorization.cost, self.authorization.budget, private=self.private)
         return replace(promise, assumed=tuple(_PAID if text == _CHOSEN else text for text in promise.assumed))
 
 
@@ -281,7 +282,7 @@ def dawa(
     ((64,), 1.0)
     """
     ready = prepared(workload, budget, share)
-    authorization = authorize(ready.first + ready.second, budget, "laplace")
+    authorization = authorize(Cost(ready.first + ready.second, LAPLACE), budget)
     random = random_source(seed_not_private)
     rule = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     counts = read_counts(table, workload, ready.questions.attribute, rule, table_name)

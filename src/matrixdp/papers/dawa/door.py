@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.measure.calibration import NoiseScale
-from matrixdp.noise import RandomSource, SeededSource, SystemSource, rounded_laplace
+from matrixdp.noise import LAPLACE, RandomSource, SeededSource, SystemSource
 from matrixdp.queries import Workload
 from matrixdp.sources import open_source
 
@@ -95,7 +95,7 @@ def lattice_scale(sensitivity: Fraction | int, epsilon: Fraction, least: int, mo
     steps = Fraction(math.ceil(wanted / Fraction(2) ** power * 2**_FRACTION_BITS), 2**_FRACTION_BITS)
     if not 1 <= steps <= 2**20:
         raise PrivacyError("budget: an epsilon so small or so large that noise of its scale is not supported")
-    return NoiseScale(steps, power, "laplace")
+    return NoiseScale(steps, power, LAPLACE)
 
 
 def noisy(values: Integers, shift: int, scale: NoiseScale, random: RandomSource) -> Integers:
@@ -112,13 +112,15 @@ def noisy(values: Integers, shift: int, scale: NoiseScale, random: RandomSource)
     """
     digits = shift + scale.power
     if digits <= 0:
-        return (values << -digits) + rounded_laplace(scale.steps, len(values), source=random)
+        return np.asarray(
+            (values << -digits) + scale.noise.draw_rounded(scale.steps, len(values), source=random)
+        )
     rest = values & ((1 << digits) - 1)
-    noise = rounded_laplace(
+    noise = scale.noise.draw_rounded(
         scale.steps,
         len(values),
         offsets=np.ldexp(rest.astype(np.float64), -digits),
         exact_offset=lambda i: Fraction(int(rest[i]), 1 << digits),
         source=random,
     )
-    return (values >> digits) + noise
+    return np.asarray((values >> digits) + noise)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import WorkloadError
 from matrixdp.mechanisms import DataDependent, Simulation, register
+from matrixdp.noise import LAPLACE
 from matrixdp.papers.dawa.dawa import prepared
 from matrixdp.papers.dawa.door import random_source, read_counts
 from matrixdp.privacy import Budget
@@ -137,7 +138,7 @@ register(
     DataDependent(
         "dawa",
         "Li et al. 2014: a private partition into buckets, then GreedyH",
-        ("laplace",),
+        (LAPLACE,),
         lambda workload, table, budget, simulations, rule: simulate(
             workload, table, budget, simulations=simulations, out_of_domain=rule
         ),

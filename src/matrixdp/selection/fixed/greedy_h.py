@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from matrixdp.noise import Noise
 from matrixdp.queries import Workload
 from matrixdp.selection.fixed.products import Choice, axis_gram, numeric_product
 from matrixdp.selection.options import Options
@@ -103,13 +104,13 @@ def greedy_rows(queries: Array) -> Array:
     return solve(0, queries.shape[1], 0).rows
 
 
-def select_greedy_h(workload: Workload, noise: str) -> Choice:
+def select_greedy_h(workload: Workload, noise: Noise) -> Choice:
     """Select GreedyH: binary trees on numeric attributes with greedily chosen weights.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
         The weights are those for Laplace noise in either case.
 
     Returns
@@ -132,8 +133,9 @@ def select_greedy_h(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": range(64)}), mdp.product(a="range"))
-    >>> _, certificate = select_greedy_h(workload, "laplace")
+    >>> _, certificate = select_greedy_h(workload, LAPLACE)
     >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
     6.34
     """
@@ -146,7 +148,7 @@ register(
     Mechanism(
         "greedy-h",
         "Li et al. 2014: binary trees with greedy weights",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_greedy_h(task.workload, task.noise),
     )

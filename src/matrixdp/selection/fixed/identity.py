@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from matrixdp.noise import Noise
 from matrixdp.queries import Workload
 from matrixdp.selection.direct import check_table
 from matrixdp.selection.fixed.products import Choice, product_of
@@ -12,13 +13,13 @@ from matrixdp.selection.table import Mechanism, register
 __all__ = ["select_identity"]
 
 
-def select_identity(workload: Workload, noise: str) -> Choice:
+def select_identity(workload: Workload, noise: Noise) -> Choice:
     """Select the table of all attributes that are asked about, cell by cell.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -40,8 +41,9 @@ def select_identity(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": range(64)}), mdp.product(a="prefix"))
-    >>> _, certificate = select_identity(workload, "laplace")
+    >>> _, certificate = select_identity(workload, LAPLACE)
     >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
     8.06
     """
@@ -54,7 +56,7 @@ register(
     Mechanism(
         "identity",
         "Dwork et al. 2006: noise on every cell",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_identity(task.workload, task.noise),
     )

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.direct import check_table
-from matrixdp.selection.factor import column_norms, variance_factor
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
 from matrixdp.selection.hdmm.kron import KronStrategy, kron_part
 from matrixdp.selection.hdmm.terms import AxisStrategy, ProductTerms, product_terms
@@ -36,7 +36,7 @@ def axis_gram(terms: ProductTerms, axis: int) -> Array:
 
 def product_of(
     workload: Workload,
-    noise: str,
+    noise: Noise,
     terms: ProductTerms,
     rows: list[Array | None],
     scope: str = NO_BOUND,
@@ -46,7 +46,7 @@ def product_of(
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     terms : ProductTerms
         Of all groups of the workload.
     rows : list of ndarray or None
@@ -64,9 +64,10 @@ def product_of(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": 4}), mdp.product(a="prefix"))
     >>> terms = product_terms(workload.domain, workload.groups)
-    >>> product_of(workload, "laplace", terms, [None])[1].loss  # 2 (1 + 2 + 3 + 4)
+    >>> product_of(workload, LAPLACE, terms, [None])[1].loss  # 2 (1 + 2 + 3 + 4)
     20.0
     """
     axes = []
@@ -74,21 +75,21 @@ def product_of(
         if own is None:
             axes.append(AxisStrategy(None, None, None))
         else:
-            axes.append(AxisStrategy.of(own / float(column_norms(own, noise).max()), None))
+            axes.append(AxisStrategy.of(own / float(noise.column_norms(own).max()), None))
     strategy = KronStrategy(terms.attributes, tuple(axes), terms.loss(axes), None)
     plan = Direct(workload.domain, (kron_part(strategy, terms.sizes, noise),), noise)
-    return plan, Certificate(variance_factor(noise) * strategy.loss, None, scope)
+    return plan, Certificate(noise.variance_factor * strategy.loss, None, scope)
 
 
 def numeric_product(
-    workload: Workload, noise: str, name: str, rows: Callable[[ProductTerms, int], Array]
+    workload: Workload, noise: Noise, name: str, rows: Callable[[ProductTerms, int], Array]
 ) -> Choice:
     """Return the product of strategies on numeric attributes and identities on all others.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     name : str
         Of the mechanism, for messages.
     rows : callable

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import MeasuredMatrix
+from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.queries import Workload
 from matrixdp.selection.direct import joint_gram
-from matrixdp.selection.factor import column_norms, variance_factor
 from matrixdp.selection.fixed.products import NO_BOUND, Choice, numeric_product
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
 from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes
@@ -101,13 +101,13 @@ def best_branching(size: int) -> int:
     return min(range(2, max(size, 2) + 1), key=variance)
 
 
-def select_hierarchical(workload: Workload, noise: str) -> Choice:
+def select_hierarchical(workload: Workload, noise: Noise) -> Choice:
     """Select H2: binary trees on numeric attributes, all levels measured alike from the root to the leaves.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -129,8 +129,9 @@ def select_hierarchical(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": range(64)}), mdp.product(a="range"))
-    >>> _, certificate = select_hierarchical(workload, "laplace")
+    >>> _, certificate = select_hierarchical(workload, LAPLACE)
     >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
     11.28
     """
@@ -139,14 +140,14 @@ def select_hierarchical(workload: Workload, noise: str) -> Choice:
     )
 
 
-def select_hb(workload: Workload, noise: str) -> Choice:
+def select_hb(workload: Workload, noise: Noise) -> Choice:
     """Select HB: trees on numeric attributes whose branching minimizes the average variance of ranges.
 
     Parameters
     ----------
     workload : Workload
         It decides the attributes alone: the rule looks at the number of values.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
         The rule is that of Laplace noise in either case.
 
     Returns
@@ -169,8 +170,9 @@ def select_hb(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": range(256)}), mdp.product(a="range"))
-    >>> _, certificate = select_hb(workload, "laplace")
+    >>> _, certificate = select_hb(workload, LAPLACE)
     >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
     8.9
     """
@@ -219,14 +221,14 @@ def _halves(low: int, high: int) -> list[tuple[int, int]]:
     return [(low, middle), (middle, high)]
 
 
-def select_quadtree(workload: Workload, noise: str) -> Choice:
+def select_quadtree(workload: Workload, noise: Noise) -> Choice:
     """Select the quadtree over two attributes, all levels measured alike.
 
     Parameters
     ----------
     workload : Workload
         It asks about two attributes.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -250,8 +252,9 @@ def select_quadtree(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": 4, "b": 4}), mdp.product(a="range", b="range"))
-    >>> select_quadtree(workload, "laplace")[0].parts[0].sensitivity  # three levels
+    >>> select_quadtree(workload, LAPLACE)[0].parts[0].sensitivity  # three levels
     3
     """
     names = asked_attributes(workload)
@@ -267,22 +270,22 @@ def select_quadtree(workload: Workload, noise: str) -> Choice:
             "Use hb or hierarchical"
         )
     rows = quadtree_rows(*sizes)
-    scaled = rows / float(column_norms(rows, noise).max())
+    scaled = rows / float(noise.column_norms(rows).max())
     inverse = AxisStrategy.of(scaled, None).inverse
     matrix: MeasuredMatrix = measured_factor(scaled, noise)
-    variance = float(matrix.squared_sensitivity) if noise == "gaussian" else 2.0 * matrix.sensitivity**2
+    variance = noise.variance(matrix)
     part = Part(names, (Block(names, matrix),), variance)
     gram = joint_gram(workload, names)
     loss = float(np.trace(gram)) if inverse is None else float(np.vdot(inverse, gram @ inverse))
     plan = Direct(workload.domain, (part,), noise)
-    return plan, Certificate(variance_factor(noise) * loss, None, NO_BOUND)
+    return plan, Certificate(noise.variance_factor * loss, None, NO_BOUND)
 
 
 register(
     Mechanism(
         "hierarchical",
         "Hay et al. 2010: binary trees (H2)",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_hierarchical(task.workload, task.noise),
     )
@@ -291,7 +294,7 @@ register(
     Mechanism(
         "hb",
         "Qardaji et al. 2013: trees of the best branching",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_hb(task.workload, task.noise),
     )
@@ -300,7 +303,7 @@ register(
     Mechanism(
         "quadtree",
         "Cormode et al. 2012: a quadtree over two attributes",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_quadtree(task.workload, task.noise),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.noise import Noise
 from matrixdp.queries import Workload
 from matrixdp.selection.fixed.products import Choice, numeric_product
 from matrixdp.selection.options import Options
@@ -43,7 +44,7 @@ def haar_rows(size: int) -> Array:
     return np.asarray(kept[np.abs(kept).any(axis=1)])
 
 
-def select_wavelet(workload: Workload, noise: str) -> Choice:
+def select_wavelet(workload: Workload, noise: Noise) -> Choice:
     """Select Privelet: the Haar wavelet on numeric attributes, weighted by levels.
 
     Several attributes are transformed one after the other, which is the Kronecker product; categorical ones
@@ -53,7 +54,7 @@ def select_wavelet(workload: Workload, noise: str) -> Choice:
     ----------
     workload : Workload
         It decides the attributes alone.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -75,8 +76,9 @@ def select_wavelet(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": range(64)}), mdp.product(a="range"))
-    >>> _, certificate = select_wavelet(workload, "laplace")
+    >>> _, certificate = select_wavelet(workload, LAPLACE)
     >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
     10.11
     """
@@ -87,7 +89,7 @@ register(
     Mechanism(
         "wavelet",
         "Xiao et al. 2010: the Haar wavelet (Privelet)",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_wavelet(task.workload, task.noise),
     )

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
 from matrixdp.selection.direct import check_table, joint_gram
-from matrixdp.selection.factor import column_norms, variance_factor
 from matrixdp.selection.fixed.products import Choice, product_of
 from matrixdp.selection.hdmm.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes, marginal_spectrum
 from matrixdp.selection.hdmm.marginal_weights import marginal_loss
@@ -97,7 +97,7 @@ def _spread(group: Group, names: tuple[str, ...], sizes: tuple[int, ...]) -> Arr
     return spread.reshape(len(rows), math.prod(sizes))
 
 
-def select_workload(workload: Workload, noise: str) -> Choice:
+def select_workload(workload: Workload, noise: Noise) -> Choice:
     """Select the queries of the workload as the strategy, with least squares over their answers.
 
     The published mechanism reports the noisy answers as they are; least squares can only lower the error
@@ -108,7 +108,7 @@ def select_workload(workload: Workload, noise: str) -> Choice:
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -129,8 +129,9 @@ def select_workload(workload: Workload, noise: str) -> Choice:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
-    >>> _, certificate = select_workload(mdp.Workload(domain, mdp.marginals(2)), "laplace")
+    >>> _, certificate = select_workload(mdp.Workload(domain, mdp.marginals(2)), LAPLACE)
     >>> round(certificate.loss / 2)  # McKenna et al. 2018, Table 3
     206964
     """
@@ -157,13 +158,15 @@ def select_workload(workload: Workload, noise: str) -> Choice:
     return _written_out(workload, noise, asked_attributes(workload))
 
 
-def uniform_marginals(workload: Workload, noise: str, measured: list[tuple[str, ...]], scope: str) -> Choice:
+def uniform_marginals(
+    workload: Workload, noise: Noise, measured: list[tuple[str, ...]], scope: str
+) -> Choice:
     """Return the plan that measures some marginals alike, with global least squares over them.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     measured : list of tuple of str
         Different marginals whose residual spaces hold the workload's.
     scope : str
@@ -177,19 +180,19 @@ def uniform_marginals(workload: Workload, noise: str, measured: list[tuple[str, 
     spectrum = marginal_spectrum(workload)
     precisions = np.zeros((2,) * len(spectrum.attributes))
     count = len(measured)
-    share = 1.0 / count if noise == "gaussian" else 1.0 / count**2
+    share = 1.0 / count ** (2.0 / noise.norm)
     for names in measured:
         precisions[tuple(int(name in names) for name in spectrum.attributes)] = share
     loss, _ = marginal_loss(spectrum.weights, spectrum.sizes, precisions)
     if not math.isfinite(loss):
         raise WorkloadError("marginals: those that are measured do not determine every query; add others")
     plan = marginals_plan(workload, spectrum, precisions, noise)
-    return plan, Certificate(variance_factor(noise) * loss, None, scope)
+    return plan, Certificate(noise.variance_factor * loss, None, scope)
 
 
-def _written_out(workload: Workload, noise: str, names: tuple[str, ...]) -> Choice:
+def _written_out(workload: Workload, noise: Noise, names: tuple[str, ...]) -> Choice:
     rows = query_rows(workload, names)
-    scaled = rows / float(column_norms(rows, noise).max())
+    scaled = rows / float(noise.column_norms(rows).max())
     matrix = measured_factor(scaled, noise)
     inverse = AxisStrategy.of(scaled, None).inverse
     gram = joint_gram(workload, names)
@@ -198,18 +201,18 @@ def _written_out(workload: Workload, noise: str, names: tuple[str, ...]) -> Choi
         blocks = tuple(Block((name,), IdentityMatrix(workload.domain[name].size)) for name in names)
     else:
         blocks = (Block(names, matrix),)
-    variance = float(matrix.squared_sensitivity) if noise == "gaussian" else 2.0 * matrix.sensitivity**2
+    variance = noise.variance(matrix)
     plan = Direct(workload.domain, (Part(names, blocks, variance),), noise)
-    return plan, Certificate(variance_factor(noise) * loss, None, _SCOPE)
+    return plan, Certificate(noise.variance_factor * loss, None, _SCOPE)
 
 
-def unreconstructed_error(workload: Workload, noise: str) -> float:
+def unreconstructed_error(workload: Workload, noise: Noise) -> float:
     """Return the weighted total squared error at privacy cost 1 of noisy answers as they are.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -229,15 +232,15 @@ def unreconstructed_error(workload: Workload, noise: str) -> float:
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": 100}), mdp.product(a="prefix"))
-    >>> unreconstructed_error(workload, "laplace")  # 2 x 100 queries x 100 squared
+    >>> unreconstructed_error(workload, LAPLACE)  # 2 x 100 queries x 100 squared
     2000000.0
     """
     terms = product_terms(workload.domain, workload.groups)
     check_table(workload, terms.attributes, "workload")
     norms = np.zeros(terms.sizes)
     weights = []
-    power = 1 if noise == "laplace" else 2
     for group in workload:
         weights.append(
             group.weight
@@ -248,14 +251,13 @@ def unreconstructed_error(workload: Workload, noise: str) -> float:
             given = dict(zip(group.attributes, group.predicates, strict=True))
             for name, size in zip(terms.attributes, terms.sizes, strict=True):
                 own = given.get(name, Total())
-                column = np.multiply.outer(column, _column_sums(own.rows(size), power))
+                column = np.multiply.outer(column, _column_sums(own.rows(size), noise.norm))
             norms += column
         else:
             rows = _spread(group, terms.attributes, terms.sizes)
-            norms += _column_sums(rows, power).reshape(terms.sizes)
+            norms += _column_sums(rows, noise.norm).reshape(terms.sizes)
     largest = float(norms.max())
-    squared = largest**2 if noise == "laplace" else largest
-    return variance_factor(noise) * squared * math.fsum(weights)
+    return float(noise.variance_factor * largest ** (2.0 / noise.norm) * math.fsum(weights))
 
 
 def _column_sums(rows: Array, power: int) -> Array:
@@ -266,7 +268,7 @@ register(
     Mechanism(
         "workload",
         "Dwork et al. 2006: noise on every query",
-        ("gaussian", "laplace"),
+        (1, 2),
         Options,
         lambda task: select_workload(task.workload, task.noise),
     )

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.noise import LAPLACE, Noise
 from matrixdp.selection.convex import DEFAULT_GAP, solve_gram
-from matrixdp.selection.factor import Factor, column_norms, variance_factor
+from matrixdp.selection.factor import Factor
 from matrixdp.selection.hdmm.adapted_starts import adapted_starts, low_rank_starts, total_start
 from matrixdp.selection.hdmm.p_identity import best_of, optimize, strategy_rows
 from matrixdp.selection.hdmm.rotation import rotated
@@ -42,7 +43,7 @@ _ROTATIONS, _SWEEPS = 10_000, 40
 
 def solve_axis(
     gram: Array,
-    noise: str,
+    noise: Noise,
     *,
     gap: float = DEFAULT_GAP,
     seed: int = 0,
@@ -60,7 +61,7 @@ def solve_axis(
     ----------
     gram : ndarray, shape (n, n)
         V, of any rank.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     gap : float
         Relative gap of the Gaussian optimum.
     seed, restarts : int
@@ -92,11 +93,11 @@ def solve_axis(
 
     Examples
     --------
-    >>> factor = solve_axis(np.tri(32) @ np.tri(32).T, "laplace")
+    >>> from matrixdp.noise import LAPLACE
+    >>> factor = solve_axis(np.tri(32) @ np.tri(32).T, LAPLACE)
     >>> 2 * factor.bound < 2 * factor.loss < 32 * 33  # noise on every cell
     True
     """
-    variance_factor(noise)
     gram = np.asarray(gram, dtype=np.float64)
     peak = float(np.abs(gram).max())
     if not (math.isfinite(peak) and peak > 0):
@@ -107,7 +108,7 @@ def solve_axis(
     if solved is None:
         if len(reduced) > MAX_AXIS_CELLS:
             raise TooLargeError(f"opt-0: {len(reduced)} different cells; the limit is {MAX_AXIS_CELLS}")
-        if noise == "gaussian":
+        if noise.norm == 2:
             design = solve_gram(reduced, gap=gap)
             solved = Factor(design.factor, design.loss, design.bound)
         else:
@@ -130,7 +131,7 @@ def _distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return first[order], rank[inverse.ravel()]
 
 
-def _symmetric(gram: Array, noise: str) -> Factor | None:
+def _symmetric(gram: Array, noise: Noise) -> Factor | None:
     """Return the closed form for V = a I + b 11': the identity, with a weighted total under Laplace noise."""
     size = len(gram)
     if size == 1:
@@ -145,7 +146,7 @@ def _symmetric(gram: Array, noise: str) -> Factor | None:
     # eigenvalues: scale (size - 1 times), and scale + size off along the total
     root = math.sqrt(scale) * (size - 1) + math.sqrt(max(scale + size * off, 0.0))
     bound = root * root / size
-    if noise == "gaussian":
+    if noise.norm == 2:
         if abs(off) < 1e-14 * scale:
             return Factor(np.eye(size), bound, bound)
         return None
@@ -222,7 +223,7 @@ def _search(
         # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
         pairs = len(design.factor) * (len(design.factor) - 1) // 2
         rows = rotated(design.factor, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
-        norm = float(column_norms(rows, "laplace").max())
+        norm = float(LAPLACE.column_norms(rows).max())
         if norm**2 * design.loss < found.loss:
             return Factor(rows / norm, norm**2 * design.loss, design.bound)
     return Factor(strategy_rows(found.theta), found.loss, design.bound)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from matrixdp.noise import Noise
 from matrixdp.queries import Group, Workload
 from matrixdp.selection.hdmm.terms import product_terms
 
-__all__ = ["group_products", "total_loss"]
+__all__ = ["group_products"]
 
 #: With more sets than this, sets are only folded into others that hold their attributes.
 MAX_MERGED_SETS = 24
@@ -16,31 +16,15 @@ MAX_MERGED_SETS = 24
 Members = tuple[int, ...]
 
 
-def total_loss(losses: Sequence[float], noise: str) -> float:
-    """Return the least total error of parts that share the privacy cost in closed form.
-
-    Gaussian: variances proportional to 1 / sqrt(L), (sum sqrt(L))^2. Laplace: scales proportional to
-    1 / cube root of L, (sum L^(1/3))^3.
-
-    Examples
-    --------
-    >>> total_loss([4.0, 9.0], "gaussian"), round(total_loss([8.0, 27.0], "laplace"), 9)
-    (25.0, 125.0)
-    """
-    if noise == "gaussian":
-        return math.fsum(math.sqrt(loss) for loss in losses) ** 2
-    return math.fsum(loss ** (1.0 / 3.0) for loss in losses) ** 3
-
-
 def group_products(
-    workload: Workload, noise: str, solve: Callable[[Members], float]
+    workload: Workload, noise: Noise, solve: Callable[[Members], float]
 ) -> tuple[list[Members], float]:
     """Return sets of groups (by their places) and the total loss of solving each by one product.
 
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     solve : callable
         The loss of one product for a set of groups; infinite where it does not fit.
     """
@@ -66,14 +50,14 @@ def group_products(
     by_attributes = [tuple(places) for places in asked.values()]
     folded = _folded(asked)
     candidates = [by_attributes, folded]
-    scored = [(total_loss([loss(s) for s in sets], noise), sets) for sets in candidates]
+    scored = [(noise.total_loss([loss(s) for s in sets]), sets) for sets in candidates]
     total, sets = min(scored, key=lambda item: item[0])
     everything = (tuple(range(len(workload))),)
     if len(sets) <= MAX_MERGED_SETS:
         for start in candidates:
             if len(start) <= MAX_MERGED_SETS:
                 merged = _merged(list(start), noise, loss, related)
-                found = total_loss([loss(s) for s in merged], noise)
+                found = noise.total_loss([loss(s) for s in merged])
                 if found < total:
                     total, sets = found, merged
         if loss(everything[0]) < total:
@@ -92,13 +76,13 @@ def _folded(asked: dict[tuple[str, ...], list[int]]) -> list[Members]:
 
 def _merged(
     sets: list[Members],
-    noise: str,
+    noise: Noise,
     loss: Callable[[Members], float],
     related: Callable[[Members, Members], bool],
 ) -> list[Members]:
     """Merge the two sets whose union gains most, until none does."""
     while len(sets) > 1:
-        now = total_loss([loss(s) for s in sets], noise)
+        now = noise.total_loss([loss(s) for s in sets])
         best: tuple[float, list[Members]] | None = None
         for i in range(len(sets)):
             for j in range(i):
@@ -106,7 +90,7 @@ def _merged(
                     continue
                 union = tuple(sorted((*sets[i], *sets[j])))
                 rest = [s for k, s in enumerate(sets) if k not in (i, j)]
-                found = total_loss([loss(s) for s in (*rest, union)], noise)
+                found = noise.total_loss([loss(s) for s in (*rest, union)])
                 if best is None or found < best[0]:
                     best = found, [*rest, union]
         if best is None or best[0] >= now * (1 - 1e-9):

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import MAX_TABLE_CELLS
-from matrixdp.selection.factor import Factor, variance_factor
+from matrixdp.selection.factor import Factor
 from matrixdp.selection.hdmm.axis import solve_axis
 from matrixdp.selection.hdmm.terms import AxisStrategy, ProductTerms, product_terms
 from matrixdp.selection.rounding import measured_factor
@@ -52,7 +53,7 @@ def _solve(
     terms: ProductTerms,
     axis: int,
     strategies: Sequence[AxisStrategy | None],
-    noise: str,
+    noise: Noise,
     gap: float,
     seed: int,
     effort: str,
@@ -72,7 +73,7 @@ def _solve(
 def _alternate(
     terms: ProductTerms,
     first: Sequence[AxisStrategy | None],
-    noise: str,
+    noise: Noise,
     gap: float,
     seed: int,
     sweeps: int,
@@ -99,7 +100,7 @@ def _alternate(
 
 def solve_kron(
     terms: ProductTerms,
-    noise: str,
+    noise: Noise,
     *,
     gap: float = DEFAULT_GAP,
     seed: int = 0,
@@ -111,7 +112,7 @@ def solve_kron(
     ----------
     terms : ProductTerms
         The union.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     gap : float
         Relative gap of each attribute's problem, where it is certified.
     seed : int
@@ -150,7 +151,7 @@ def solve_kron(
     axes, loss, settled = min(first, key=lambda item: item[1])
     if not settled:
         axes, loss, _ = _alternate(terms, axes, noise, gap, seed, _MORE_SWEEPS)
-    if effort == "full" and noise == "laplace":
+    if effort == "full" and noise.norm == 1:
         known = list(axes)
         for axis in range(count):
             known[axis] = _solve(terms, axis, known, noise, gap, seed, "full")
@@ -177,7 +178,7 @@ def _product_bound(terms: ProductTerms, axes: Sequence[AxisStrategy]) -> float |
     return bound
 
 
-def kron_part(strategy: KronStrategy, sizes: Sequence[int], noise: str, share: float = 1.0) -> Part:
+def kron_part(strategy: KronStrategy, sizes: Sequence[int], noise: Noise, share: float = 1.0) -> Part:
     """Return the part that measures a product with a share of the privacy cost.
 
     Parameters
@@ -185,9 +186,9 @@ def kron_part(strategy: KronStrategy, sizes: Sequence[int], noise: str, share: f
     strategy : KronStrategy
     sizes : sequence of int
         Of its attributes.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     share : float
-        Of mu squared, or of epsilon.
+        Of the cost.
     """
     blocks = []
     for name, axis, size in zip(strategy.attributes, strategy.axes, sizes, strict=True):
@@ -195,15 +196,12 @@ def kron_part(strategy: KronStrategy, sizes: Sequence[int], noise: str, share: f
             IdentityMatrix(size) if axis.rows is None else measured_factor(axis.rows, noise)
         )
         blocks.append(Block((name,), matrix))
-    part = Part(strategy.attributes, tuple(blocks), 1.0)
-    if noise == "gaussian":
-        return Part(strategy.attributes, tuple(blocks), part.squared_sensitivity / share)
-    return Part(strategy.attributes, tuple(blocks), 2.0 * (part.sensitivity / share) ** 2)
+    return Part(strategy.attributes, tuple(blocks), 1.0).at_cost(noise, share)
 
 
 def select_kron(
     workload: Workload,
-    noise: str,
+    noise: Noise,
     *,
     gap: float = DEFAULT_GAP,
     seed: int = 0,
@@ -214,7 +212,7 @@ def select_kron(
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     gap : float
         Relative gap of each attribute's problem, where it is certified.
     seed : int
@@ -240,9 +238,10 @@ def select_kron(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> domain = mdp.Domain({"a": 16, "b": 3})
     >>> workload = mdp.Workload(domain, mdp.product(a="prefix", b="identity"))
-    >>> plan, certificate = select_kron(workload, "laplace")
+    >>> plan, certificate = select_kron(workload, LAPLACE)
     >>> certificate.lower_bound < certificate.loss < 2 * 16 * 17 / 2 * 3
     True
     """
@@ -251,7 +250,7 @@ def select_kron(
     terms = product_terms(workload.domain, workload.groups)
     strategy = solve_kron(terms, noise, gap=gap, seed=seed)
     part = kron_part(strategy, terms.sizes, noise)
-    factor = variance_factor(noise)
+    factor = noise.variance_factor
     bound = None if strategy.bound is None else factor * strategy.bound
     scope = f"every strategy with {noise} noise" if bound is not None else "no bound for a union of products"
     plan = Direct(workload.domain, (part,), noise)

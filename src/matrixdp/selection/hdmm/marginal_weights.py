@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.subsets import precision_sums, precision_sums_adjoint, subset_products
+from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.selection.starting_points import Generator, generator
 
 __all__ = ["MarginalWeights", "marginal_loss", "solve_marginal_weights"]
@@ -188,7 +189,7 @@ def _pruned(
 def solve_marginal_weights(
     spectrum: Array,
     sizes: Sequence[int],
-    noise: str,
+    noise: Noise,
     allowed: NDArray[np.bool_],
     *,
     seed: int = 0,
@@ -201,7 +202,7 @@ def solve_marginal_weights(
     spectrum : ndarray, shape (2,) * d
         delta_T of the workload; see `marginal_spectrum`.
     sizes : sequence of int
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     allowed : ndarray of bool, shape (2,) * d
         Which marginals may be measured; they support the workload.
     seed, restarts : int
@@ -222,8 +223,9 @@ def solve_marginal_weights(
 
     Examples
     --------
+    >>> from matrixdp.noise import GAUSSIAN
     >>> spectrum = np.array([[1.0, 1.0], [1.0, 0.0]])
-    >>> found = solve_marginal_weights(spectrum, [2, 2], "gaussian", np.ones((2, 2), dtype=bool))
+    >>> found = solve_marginal_weights(spectrum, [2, 2], GAUSSIAN, np.ones((2, 2), dtype=bool))
     >>> found.loss / found.bound < 1 + 1e-6
     True
     """
@@ -231,7 +233,7 @@ def solve_marginal_weights(
     full = np.where(allowed, 1.0, 0.0)
     if not math.isfinite(marginal_loss(spectrum, sizes, full)[0]):
         raise NumericalError("weighted marginals: those that are allowed do not determine the workload")
-    if noise == "gaussian":
+    if noise.norm == 2:
         closed = _closed_form(spectrum, sizes, allowed)
         if closed is not None:
             loss = marginal_loss(spectrum, sizes, closed)[0]
@@ -240,7 +242,7 @@ def solve_marginal_weights(
         loss = marginal_loss(spectrum, sizes, precisions)[0]
         return MarginalWeights(precisions, loss, _bound(spectrum, sizes, precisions, allowed))
     rng = generator(seed)
-    convex = solve_marginal_weights(spectrum, sizes, "gaussian", allowed).precisions
+    convex = solve_marginal_weights(spectrum, sizes, GAUSSIAN, allowed).precisions
     maximal = np.where(_maximal(asked), 1.0, 0.0)
     starts = [full, np.sqrt(convex) + 1e-3 * full, convex ** (1 / 3)]
     starts += [np.where(allowed & asked, 1.0, 0.0) + 1e-4 * full, maximal + 1e-4 * full]

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.subsets import subset_products
+from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan, Pooled
 from matrixdp.queries import Workload
-from matrixdp.selection.factor import variance_factor
 from matrixdp.selection.hdmm.marginal_spectrum import MarginalSpectrum, marginal_spectrum
 from matrixdp.selection.hdmm.marginal_weights import MarginalWeights, solve_marginal_weights
 from matrixdp.selection.selection import Certificate
@@ -28,7 +28,7 @@ MAX_COUNTED_CELLS = 100_000_000
 
 
 def marginals_plan(
-    workload: Workload, spectrum: MarginalSpectrum, precisions: np.ndarray, noise: str
+    workload: Workload, spectrum: MarginalSpectrum, precisions: np.ndarray, noise: Noise
 ) -> Plan:
     """Return the plan that measures marginals with given precisions.
 
@@ -39,7 +39,7 @@ def marginals_plan(
         For its attributes.
     precisions : ndarray, shape (2,) * d
         Inverse variances before the variance factor of the noise; 0 where nothing is measured.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
 
     Returns
     -------
@@ -50,7 +50,7 @@ def marginals_plan(
     for place in np.argwhere(precisions > 0):
         names = tuple(n for n, member in zip(spectrum.attributes, place, strict=True) if member)
         blocks = tuple(Block((name,), IdentityMatrix(workload.domain[name].size)) for name in names)
-        parts.append(Part(names, blocks, variance_factor(noise) / float(precisions[tuple(place)])))
+        parts.append(Part(names, blocks, noise.variance_factor / float(precisions[tuple(place)])))
     return Pooled(workload.domain, tuple(parts), noise)
 
 
@@ -68,7 +68,7 @@ def _allowed(spectrum: MarginalSpectrum, max_cells: int) -> NDArray[np.bool_]:
 
 def select_marginals(
     workload: Workload,
-    noise: str,
+    noise: Noise,
     *,
     seed: int = 0,
     restarts: int = 40,
@@ -81,7 +81,7 @@ def select_marginals(
     ----------
     workload : Workload
         Any; it is seen through its weights on residual spaces.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     seed, restarts : int
         Of the search under Laplace noise, whose problem is not convex.
     max_cells : int
@@ -108,8 +108,9 @@ def select_marginals(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
-    >>> _, certificate = select_marginals(mdp.Workload(domain, mdp.marginals(2)), "laplace")
+    >>> _, certificate = select_marginals(mdp.Workload(domain, mdp.marginals(2)), LAPLACE)
     >>> certificate.loss / 2 < 62_886.5  # McKenna et al., Table 3
     True
     """
@@ -118,7 +119,7 @@ def select_marginals(
     spectrum = marginal_spectrum(workload)
     found = best_weights(spectrum, noise, max_cells, seed, restarts)
     plan = marginals_plan(workload, spectrum, found.precisions, noise)
-    factor = variance_factor(noise)
+    factor = noise.variance_factor
     scope = "no bound on all strategies"
     if found.bound is not None:
         gap = found.loss / found.bound - 1.0
@@ -127,7 +128,7 @@ def select_marginals(
 
 
 def best_weights(
-    spectrum: MarginalSpectrum, noise: str, max_cells: int, seed: int, restarts: int
+    spectrum: MarginalSpectrum, noise: Noise, max_cells: int, seed: int, restarts: int
 ) -> MarginalWeights:
     """Return the best weights of marginals within a limit of cells; see `select_marginals`."""
     allowed = _allowed(spectrum, max_cells)

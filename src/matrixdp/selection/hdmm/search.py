@@ -10,11 +10,11 @@ import numpy as np
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import check_table, direct_shape, joint_gram, select_directly
-from matrixdp.selection.factor import variance_factor
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS, solve_axis
 from matrixdp.selection.hdmm.kron import select_kron
 from matrixdp.selection.hdmm.opt_marginals import select_marginals
@@ -36,7 +36,7 @@ MAX_SEARCHED_CELLS = 256
 
 def select_whole(
     workload: Workload,
-    noise: str,
+    noise: Noise,
     *,
     gap: float = DEFAULT_GAP,
     seed: int = 0,
@@ -50,7 +50,7 @@ def select_whole(
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
         Gaussian: the certified optimum.
     gap : float
         Relative gap, where it is certified.
@@ -79,13 +79,14 @@ def select_whole(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": 64}), mdp.product(a="range"))
-    >>> _, certificate = select_whole(workload, "laplace")
+    >>> _, certificate = select_whole(workload, LAPLACE)
     >>> (certificate.loss / workload.queries) ** 0.5 < 5.555  # McKenna et al., Table 4: 5.55
     True
     """
-    if noise == "gaussian":
-        return select_directly(workload, gap)
+    if noise.norm == 2:
+        return select_directly(workload, noise, gap)
     shape = direct_shape(workload)
     check_table(workload, (*shape.factored, *shape.joint), "opt-0")
     if shape.cells > max_cells:
@@ -96,7 +97,6 @@ def select_whole(
     terms = product_terms(workload.domain, workload.groups)
     blocks = []
     loss = bound = 1.0
-    sensitivity = 1
     for names in [*((name,) for name in shape.factored), *([shape.joint] if shape.joint else [])]:
         if len(names) == 1 and names[0] in shape.factored:
             axis = terms.attributes.index(names[0])
@@ -109,12 +109,11 @@ def select_whole(
         blocks.append(Block(names, matrix))
         loss *= factor.loss
         bound *= factor.bound or 0.0
-        sensitivity *= matrix.sensitivity
     if not shape.joint:
         weight = math.fsum(group.weight for group in workload)
         loss, bound = loss * weight, bound * weight
-    part = Part(workload.domain.sort([*shape.factored, *shape.joint]), tuple(blocks), 2.0 * sensitivity**2)
-    scale = variance_factor(noise)
+    part = Part(workload.domain.sort([*shape.factored, *shape.joint]), tuple(blocks), 1.0).at_cost(noise)
+    scale = noise.variance_factor
     return Direct(workload.domain, (part,), noise), Certificate(
         scale * loss, scale * bound, f"every strategy with {noise} noise"
     )
@@ -122,7 +121,7 @@ def select_whole(
 
 def select_hdmm(
     workload: Workload,
-    noise: str,
+    noise: Noise,
     *,
     gap: float = DEFAULT_GAP,
     seed: int = 0,
@@ -134,7 +133,7 @@ def select_hdmm(
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     gap : float
         Relative gap, where it is certified.
     seed : int
@@ -163,8 +162,9 @@ def select_hdmm(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
-    >>> select_hdmm(mdp.Workload(domain, mdp.marginals(2)), "laplace")[2]
+    >>> select_hdmm(mdp.Workload(domain, mdp.marginals(2)), LAPLACE)[2]
     'opt-m'
     """
     runs: dict[str, Callable[[], Choice]] = {

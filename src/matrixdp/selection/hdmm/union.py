@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Hashable
 
 from matrixdp.errors import TooLargeError
+from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Local, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
-from matrixdp.selection.factor import variance_factor
-from matrixdp.selection.hdmm.grouping import Members, group_products, group_subset, total_loss
+from matrixdp.selection.hdmm.grouping import Members, group_products, group_subset
 from matrixdp.selection.hdmm.kron import KronStrategy, kron_part, solve_kron
 from matrixdp.selection.hdmm.terms import product_terms
 from matrixdp.selection.selection import Certificate
@@ -22,7 +22,7 @@ Progress = Callable[[str, float | None], None]
 
 def select_union(
     workload: Workload,
-    noise: str,
+    noise: Noise,
     *,
     gap: float = DEFAULT_GAP,
     seed: int = 0,
@@ -36,7 +36,7 @@ def select_union(
     Parameters
     ----------
     workload : Workload
-    noise : {"gaussian", "laplace"}
+    noise : Noise
     gap : float
         Relative gap of each attribute's problem, where it is certified.
     seed : int
@@ -63,8 +63,9 @@ def select_union(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
-    >>> _, certificate = select_union(mdp.Workload(domain, mdp.marginals(2)), "laplace")
+    >>> _, certificate = select_union(mdp.Workload(domain, mdp.marginals(2)), LAPLACE)
     >>> certificate.loss / 2 < 85_070  # McKenna et al., Table 3
     True
     """
@@ -96,15 +97,13 @@ def select_union(
         raise TooLargeError("opt-plus: a group asks about a table of too many cells. Use residual or opt-m")
     losses = [solve(members, "full") for members in sets]
     strategies = [solved[members] for members in sets]
-    power = 1.0 / 2.0 if noise == "gaussian" else 1.0 / 3.0
-    roots = [loss**power for loss in losses]
     parts = []
-    for strategy, root in zip(strategies, roots, strict=True):
+    for strategy, share in zip(strategies, noise.best_shares(losses), strict=True):
         sizes = [workload.domain[name].size for name in strategy.attributes]
-        parts.append(kron_part(strategy, sizes, noise, root / math.fsum(roots)))
+        parts.append(kron_part(strategy, sizes, noise, share))
     kind = Direct if len(parts) == 1 else Local
     plan: Plan = kind(workload.domain, tuple(parts), noise)
-    loss = variance_factor(noise) * total_loss(losses, noise)
+    loss = noise.variance_factor * noise.total_loss(losses)
     if kind is Local:
         # queries that several parts determine are estimated from all of them
         analysis = plan.analysis

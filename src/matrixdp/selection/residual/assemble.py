@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.exact import CenteredMatrix, MeasuredMatrix
+from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan
 from matrixdp.plan import Split as SplitPlan
 from matrixdp.selection.convex import Design
@@ -36,41 +36,15 @@ def _broadcast(multipliers: NDArray[np.int64], rows: list[int]) -> NDArray[np.in
     return np.ascontiguousarray(np.broadcast_to(multipliers.reshape(shape), rows))
 
 
-def _sensitivity(pieces: _Pieces, multipliers: NDArray[np.int64] | None, noise: str) -> int:
-    """Return the exact squared sensitivity of the product of the pieces' matrices, L2 or L1."""
-    blocks = tuple(Block((str(i),), matrix) for i, (_, matrix) in enumerate(pieces))
-    part = Part(tuple(b.attributes[0] for b in blocks), blocks, 1.0, multipliers)
-    return part.squared_sensitivity if noise == "gaussian" else part.sensitivity**2
-
-
-def _variances(costs: list[tuple[int, float, int]], noise: str) -> list[float]:
-    """Return the best noise variances at privacy cost 1.
-
-    Parameters
-    ----------
-    costs : list of (int, float, int)
-        For each class of parts: how many there are, the total squared error of one under unit noise, and
-        its squared sensitivity c.
-    noise : {"gaussian", "laplace"}
-
-    Returns
-    -------
-    list of float
-        The minimum of sum(variance * trace) subject to sum(c / variance) = 1 or, for Laplace noise with
-        variances of twice the squared scale, sum(sqrt(c) / scale) = 1: shares of the cost are proportional
-        to the square roots, or the cube roots, of c trace.
-
-    Examples
-    --------
-    >>> [round(v, 9) for v in _variances([(1, 8.0, 1), (1, 1.0, 1)], "laplace")]
-    [4.5, 18.0]
-    """
-    if noise == "gaussian":
-        root = math.fsum(count * math.sqrt(c * trace) for count, trace, c in costs)
-        return [math.sqrt(c / trace) * root for _, trace, c in costs]
-    cubes = [(c * trace) ** (1.0 / 3.0) for _, trace, c in costs]
-    total = math.fsum(count * cube for (count, _, _), cube in zip(costs, cubes, strict=True))
-    return [2.0 * c * (total / cube) ** 2 for (_, _, c), cube in zip(costs, cubes, strict=True)]
+def _variances(drafts: list[_Draft], noise: Noise) -> list[float]:
+    """Return the noise variances at privacy cost 1 with the least sum of variance times trace."""
+    matrices = []
+    for _, pieces, multipliers, _ in drafts:
+        blocks = tuple(Block((str(i),), matrix) for i, (_, matrix) in enumerate(pieces))
+        matrices.append(Part(tuple(b.attributes[0] for b in blocks), blocks, 1.0, multipliers))
+    losses = [noise.variance(matrix) * trace for matrix, (*_, trace) in zip(matrices, drafts, strict=True)]
+    shares = noise.best_shares(losses, [len(sub.marginals) for sub, *_ in drafts])
+    return [noise.variance(matrix, share) for matrix, share in zip(matrices, shares, strict=True)]
 
 
 @dataclass(eq=False)
@@ -91,7 +65,7 @@ class Assembly:
         return self.matrices[block.key]
 
     def _rounded(self, design: Design | None, size: int) -> MeasuredMatrix:
-        if self.solver.noise == "gaussian":
+        if self.solver.noise.norm == 2:
             return measured_matrix(design, size)
         rows = symmetric_rows(size) if design is None else design.factor
         return measured_factor(rows, self.solver.noise)
@@ -190,12 +164,8 @@ def assemble(
             # the structured block stands last; the blocks before it have no row weights of their own
             multipliers = _broadcast(multipliers, [matrix.rows for _, matrix in pieces])
         drafts.append((sub, pieces, multipliers, trace))
-    costs = [
-        (len(sub.marginals), trace, _sensitivity(pieces, multipliers, solver.noise))
-        for sub, pieces, multipliers, trace in drafts
-    ]
     parts = []
-    for (sub, pieces, multipliers, _), variance in zip(drafts, _variances(costs, solver.noise), strict=True):
+    for (sub, pieces, multipliers, _), variance in zip(drafts, _variances(drafts, solver.noise), strict=True):
         for marginal in sub.marginals:
             blocks = tuple(Block(tuple(marginal[axis] for axis in axes), matrix) for axes, matrix in pieces)
             parts.append(Part(marginal, blocks, variance, multipliers))

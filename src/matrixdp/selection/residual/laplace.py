@@ -1,4 +1,4 @@
-"""Sub-solvers for Laplace noise: strategies with L1 sensitivity 1 for one Gram matrix.
+"""Sub-solvers for Laplace noise: Noiseategies with L1 sensitivity 1 for one Gram matrix.
 
 No convex form is known. A sub-workload takes the best of a p-Identity strategy and of the strategy that is
 optimal for Gaussian noise, rescaled to L1 sensitivity 1; the latter is the optimum where there is one query.
@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.noise import LAPLACE
 from matrixdp.selection.convex import Design, solve_gram, solve_rows
-from matrixdp.selection.factor import Factor, column_norms
+from matrixdp.selection.factor import Factor
 from matrixdp.selection.hdmm.axis import solve_axis
 
 __all__ = [
@@ -75,7 +76,7 @@ def sum_design(factor: Array, gram: Array) -> SumDesign:
     >>> sum_design(3.0 * np.eye(2), np.eye(2)).loss
     2.0
     """
-    rows = factor / float(column_norms(factor, "laplace").max())
+    rows = factor / float(LAPLACE.column_norms(factor).max())
     inverse = np.linalg.pinv(rows, rcond=_RANK)
     loss = float(np.einsum("ia,ia->", inverse, gram @ inverse))
     size = rows.shape[1]
@@ -129,7 +130,7 @@ def solve_sum_gram(
     if start is not None and (len(start) <= len(gram) or float(start.min()) < 0.0):
         start = None  # it was not a p-Identity strategy
     begin = None if start is None else Factor(start, math.inf, None)
-    found = solve_axis(gram, "laplace", gap=gap, seed=seed, start=begin, effort=effort)
+    found = solve_axis(gram, LAPLACE, gap=gap, seed=seed, start=begin, effort=effort)
     if found.loss < best.loss:
         best = sum_design(found.rows, gram)
     return best
@@ -165,7 +166,7 @@ def solve_sum_rows(
 
 def _rows_design(factor: Array, rows: Array) -> SumDesign:
     """Return a strategy rescaled to L1 sensitivity 1, with its loss on explicit queries."""
-    scaled = factor / float(column_norms(factor, "laplace").max())
+    scaled = factor / float(LAPLACE.column_norms(factor).max())
     loss = float(((rows @ np.linalg.pinv(scaled, rcond=_RANK)) ** 2).sum())
     size = rows.shape[1]
     return SumDesign(scaled, loss, loss, np.full(size, 1.0 / size), 0)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import PrivacyError, WorkloadError
+from matrixdp.errors import WorkloadError
+from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
-from matrixdp.selection.factor import NOISES, variance_factor
 from matrixdp.selection.residual.assemble import assemble
 from matrixdp.selection.residual.bases import own_bases
 from matrixdp.selection.residual.fourier import MAX_FOURIER_CELLS, fourier_gram, fourier_rows
@@ -76,23 +75,25 @@ def _sum_fourier(
     return sum_design(fourier_gram(gram, sizes, gap, start).factor, gram)
 
 
-def _solver(pieces: Pieces, mechanism: str, noise: str, gap: float, sub_solver: str, seed: int) -> SubSolver:
+def _solver(
+    pieces: Pieces, mechanism: str, noise: Noise, gap: float, sub_solver: str, seed: int
+) -> SubSolver:
     """Return the solver of sub-workloads at the final weights."""
     fast = sub_solver == "fast"
     gap = max(gap, FAST_GAP) if fast else gap
-    if noise == "laplace":
+    if noise.norm == 1:
         dense: SolveGram = partial(solve_sum_gram, effort="fast" if fast else "full", seed=seed)
         if mechanism == "fourier":
             dense = _sum_fourier
         rows = partial(solve_sum_rows, effort="fast" if fast else "full", seed=seed)
         return SubSolver(
-            pieces, gap, MAX_SUM_CELLS, dense=dense, dense_rows=rows, noise=noise, sub_solver=sub_solver
+            pieces, noise, gap, MAX_SUM_CELLS, dense=dense, dense_rows=rows, sub_solver=sub_solver
         )
     if mechanism == "fourier":
-        return SubSolver(pieces, gap, MAX_FOURIER_CELLS, dense=fourier_gram, dense_rows=fourier_rows)
+        return SubSolver(pieces, noise, gap, MAX_FOURIER_CELLS, dense=fourier_gram, dense_rows=fourier_rows)
     bases = own_bases(pieces.split, gap) if sub_solver == "fixed" else {}
     joint = FAST_JOINT_CELLS if fast else MAX_JOINT_CELLS
-    return SubSolver(pieces, gap, joint, sub_solver=sub_solver, bases=bases)
+    return SubSolver(pieces, noise, gap, joint, sub_solver=sub_solver, bases=bases)
 
 
 def solve_classes(
@@ -138,7 +139,7 @@ def _gaussian_bound(
     """Return the bound on every Gaussian strategy where the decomposition attains it, else None."""
     if not _is_exact(split, solver, [s for _, s in solved]):
         return None
-    return math.fsum(len(sub.marginals) * math.sqrt(s.bound) for sub, s in solved) ** 2
+    return GAUSSIAN.total_loss([s.bound for _, s in solved], [len(sub.marginals) for sub, _ in solved])
 
 
 def certify_decomposition(
@@ -157,39 +158,40 @@ def certify_decomposition(
     Returns
     -------
     Certificate
-        For Laplace noise the bound is twice that of Gaussian strategies: an L1 norm is at least the L2
-        norm, and the variance of a row of sensitivity 1 is 2. Its scope also says which sub-workloads were
+        The bound is that of Gaussian strategies times the variance factor: an L1 norm is at least the L2
+        norm. Its scope also says which sub-workloads were
         not solved jointly.
     """
     methods = describe_methods(solver, solved)
-    if solver.noise == "gaussian":
-        loss = math.fsum(len(sub.marginals) * math.sqrt(s.loss) for sub, s in solved) ** 2
+    noise = solver.noise
+    loss = noise.variance_factor * noise.total_loss(
+        [s.loss for _, s in solved], [len(sub.marginals) for sub, _ in solved]
+    )
+    if noise.norm == 2:
         # a Fourier strategy's bound holds within its basis only
         certified = solver.dense is not fourier_gram
         bound = _gaussian_bound(split, solver, solved) if certified else None
     else:
-        loss = 2.0 * math.fsum(len(sub.marginals) * s.loss ** (1.0 / 3.0) for sub, s in solved) ** 3
-        gaussian = SubSolver(Pieces(split, uniform_weights(split)), gap, MAX_SUM_CELLS, 0)
+        gaussian = SubSolver(Pieces(split, uniform_weights(split)), GAUSSIAN, gap, MAX_SUM_CELLS, 0)
         bound = None
         if not split.explicit:
             bound = _gaussian_bound(split, gaussian, solve_classes(split, gaussian))
     if bound is None:
         return Certificate(loss, None, f"no bound for the decomposition at this size{methods}")
-    name = "Gaussian" if solver.noise == "gaussian" else "Laplace"
     reason = "the sub-workloads are orthogonal"
-    if solver.noise == "laplace":
+    if noise.norm == 1:
         reason += "; an L1 norm is at least the L2 norm"
     return Certificate(
-        loss, variance_factor(solver.noise) * bound, f"every {name} strategy ({reason}){methods}"
+        loss, noise.variance_factor * bound, f"every {noise.title} strategy ({reason}){methods}"
     )
 
 
 def select_by_decomposition(
     workload: Workload,
+    noise: Noise,
     mechanism: str,
     gap: float,
     progress: Progress | None = None,
-    noise: str = "gaussian",
     sub_solver: str = "auto",
     seed: int = 0,
 ) -> tuple[Plan, Certificate]:
@@ -205,7 +207,7 @@ def select_by_decomposition(
         Relative gap of every sub-solution.
     progress : callable, optional
         Called with what is being done and the share done, if known.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
         For Laplace noise sub-workloads get strategies of L1 sensitivity 1, and the privacy cost is split in
         proportion to the cube roots of their errors.
     sub_solver : {"auto", "optimum", "product", "fourier", "fixed", "fast"}
@@ -241,16 +243,15 @@ def select_by_decomposition(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 4}), mdp.marginals(1))
-    >>> plan, certificate = select_by_decomposition(workload, "residual", 1e-6, noise="laplace")
+    >>> plan, certificate = select_by_decomposition(workload, LAPLACE, "residual", 1e-6)
     >>> len(plan.parts), round(plan.cost, 9)
     (2, 1.0)
     """
-    if noise not in NOISES:
-        raise PrivacyError(f"noise: found {noise!r}; expected gaussian or laplace")
     if sub_solver not in SUB_SOLVERS:
         raise WorkloadError(f"sub_solver: found {sub_solver!r}; expected one of {', '.join(SUB_SOLVERS)}")
-    if noise == "laplace" and sub_solver in ("fourier", "fixed"):
+    if noise.norm == 1 and sub_solver in ("fourier", "fixed"):
         raise WorkloadError(f"sub_solver: {sub_solver} is for Gaussian noise; use auto or product")
     split = split_workload(workload)
     weights = uniform_weights(split)
@@ -260,7 +261,7 @@ def select_by_decomposition(
             if progress is not None:
                 progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
 
-        if noise == "laplace":
+        if noise.norm == 1:
             weights = laplace_weights(split, report)
         else:
             weights, _ = optimized_weights(split, report=report)

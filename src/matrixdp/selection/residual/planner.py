@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matrixdp.errors import WorkloadError
+from matrixdp.noise import Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.residual.assemble import assemble
@@ -32,7 +33,7 @@ def _select(workload: Workload, split: Split, solver: SubSolver, gap: float) -> 
 
 
 def select_residual_planner(
-    workload: Workload, gap: float = 1e-6, objective: str = "sum"
+    workload: Workload, noise: Noise, gap: float = 1e-6, objective: str = "sum"
 ) -> tuple[Plan, Certificate]:
     """Select by ResidualPlanner: marginals, each residual measured with its own noise, in closed form.
 
@@ -67,8 +68,9 @@ def select_residual_planner(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
     >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 4}), mdp.marginals([1, 2]))
-    >>> plan, certificate = select_residual_planner(workload)
+    >>> plan, certificate = select_residual_planner(workload, GAUSSIAN)
     >>> len(plan.parts), certificate.gap < 1e-9
     (4, True)
     """
@@ -79,12 +81,12 @@ def select_residual_planner(
         raise WorkloadError(
             "workload: residualplanner answers marginals only; use residualplanner-plus or querysmasher"
         )
-    solver = SubSolver(Pieces(split, uniform_weights(split)), gap)
+    solver = SubSolver(Pieces(split, uniform_weights(split)), noise, gap)
     return _select(workload, split, solver, gap)
 
 
 def select_residual_planner_plus(
-    workload: Workload, bases: Mapping[str, ArrayLike] | None = None, gap: float = 1e-6
+    workload: Workload, noise: Noise, bases: Mapping[str, ArrayLike] | None = None, gap: float = 1e-6
 ) -> tuple[Plan, Certificate]:
     """Select by ResidualPlanner+: one given strategy for each attribute, its mean removed, everywhere.
 
@@ -122,8 +124,9 @@ def select_residual_planner_plus(
     Examples
     --------
     >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
     >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 8}), mdp.kway(2, "prefix"))
-    >>> plan, _ = select_residual_planner_plus(workload, {"b": np.tril(np.ones((8, 8)))})
+    >>> plan, _ = select_residual_planner_plus(workload, GAUSSIAN, {"b": np.tril(np.ones((8, 8)))})
     >>> round(plan.cost, 9)
     1.0
     """
@@ -146,6 +149,7 @@ def select_residual_planner_plus(
         raise WorkloadError(f"bases: the workload asks nothing about {sorted(missing)[0]!r}")
     solver = SubSolver(
         Pieces(split, uniform_weights(split)),
+        noise,
         gap,
         sub_solver="fixed",
         bases={**own_bases(split, gap), **chosen},

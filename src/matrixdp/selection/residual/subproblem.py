@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.noise import Noise
 from matrixdp.selection.convex import DEFAULT_GAP, Design, solve_gram, solve_rows
 from matrixdp.selection.residual.bases import fixed_design, fixed_product, residual_basis
 from matrixdp.selection.residual.fourier import (
@@ -117,7 +118,7 @@ class SubSolver:
     dense, dense_rows : callable, optional
         The sub-solvers for an explicit Gram matrix and for explicit queries; the certified optimum by
         default.
-    noise : {"gaussian", "laplace"}
+    noise : Noise
         In which norm sensitivity is measured; ``dense`` and ``dense_rows`` have to suit.
     sub_solver : str
         For sub-workloads that do not factor. ``optimum``: jointly, or refused where too large.
@@ -133,6 +134,7 @@ class SubSolver:
     """
 
     pieces: Pieces
+    noise: Noise
     gap: float = DEFAULT_GAP
     joint_cells: int = MAX_JOINT_CELLS
     row_cells: int = MAX_ROW_CELLS
@@ -141,7 +143,6 @@ class SubSolver:
     products: dict[Hashable, list[Design]] = field(default_factory=dict)
     dense: SolveGram = solve_gram
     dense_rows: SolveGram = solve_rows
-    noise: str = "gaussian"
     sub_solver: str = "auto"
     bases: dict[int, Array] = field(default_factory=dict)
     solved: dict[Hashable, BlockSolution] = field(default_factory=dict)
@@ -215,7 +216,7 @@ class SubSolver:
         if key not in self.solved:
             first = self.pieces.slots[terms[0].kept[0]]
             if first.gram is None and self._basis_of(sub, axis) is None:
-                loss = symmetric_sum_loss(size) if self.noise == "laplace" else (size - 1) ** 2 / size
+                loss = symmetric_sum_loss(size) if self.noise.norm == 1 else (size - 1) ** 2 / size
                 loss *= first.coefficient
                 self.solved[key] = BlockSolution((axis,), None, size, loss, loss, terms, key)
             else:
@@ -280,7 +281,7 @@ class SubSolver:
                 design = self.dense_rows(stacked, sizes, self.gap, self.starts.get(start_key))
                 self._remember(start_key, design)
                 block = BlockSolution(axes, design, cells, design.loss, design.bound, terms, key)
-                if self.noise == "laplace" and cells > self.joint_cells and self.sub_solver != "optimum":
+                if self.noise.norm == 1 and cells > self.joint_cells and self.sub_solver != "optimum":
                     # no optimum is known there: a product is tried too
                     other = self._apart(sub, axes, terms, explicit, key, (start_key, "product"))
                     block = other if other.loss < block.loss else block
@@ -329,7 +330,7 @@ class SubSolver:
                 designs.append(residual_basis(basis, self.pieces.weights[sub.types[axis]]))
             found = fixed_product(designs, problem)
         elif self.sub_solver != "fourier":
-            laplace = self.noise == "laplace"
+            laplace = self.noise.norm == 1
             found = solve_structured(
                 problem,
                 self.gap,
@@ -349,5 +350,5 @@ class SubSolver:
         return BlockSolution(axes, None, cells, found.loss, found.loss, terms, key, found, method)
 
     def _tries_fourier(self, cells: int) -> bool:
-        known = self.noise == "gaussian" and self.sub_solver in ("auto", "fast")
+        known = self.noise.norm == 2 and self.sub_solver in ("auto", "fast")
         return known and self.weigh_rows and cells <= MAX_FOURIER_CELLS

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
+from matrixdp.noise import LAPLACE
 from matrixdp.selection.residual.laplace import MAX_FAST_CELLS, solve_sum_gram, solve_sum_rows
 from matrixdp.selection.residual.pieces import Pieces
 from matrixdp.selection.residual.split import Split
@@ -105,12 +106,12 @@ def laplace_weights(split: Split, report: Callable[[int, float], None] | None = 
         evaluations += 1
         solver = SubSolver(
             Pieces(split, weights),
+            LAPLACE,
             1e-5,
             MAX_FAST_CELLS,
             MAX_SEARCHED_ROW_CELLS,
             dense=partial(solve_sum_gram, effort="fast"),
             dense_rows=partial(solve_sum_rows, effort="fast"),
-            noise="laplace",
             solved=solved,
         )
         total = 0.0
@@ -138,7 +139,7 @@ def _descend(split: Split, weights: list[Array]) -> list[Array]:
     free = [t for t, is_free in enumerate(split.free) if is_free and weights[t].any()]
     if not free:
         return weights
-    objective = Objective(split, noise="laplace")
+    objective = Objective(split, LAPLACE)
     scale, _ = objective(weights)
     best = (scale, weights)
     ends = np.cumsum([split.sizes[t] for t in free])[:-1]

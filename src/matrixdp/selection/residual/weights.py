@@ -17,6 +17,7 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
+from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.selection.convex import Design, solve_gram
 from matrixdp.selection.residual.laplace import MAX_FAST_CELLS, solve_sum_gram, solve_sum_rows
 from matrixdp.selection.residual.pieces import Pieces
@@ -55,15 +56,15 @@ class Objective:
     Parameters
     ----------
     split : Split
+    noise : Noise
     gap : float
         Relative gap of the sub-solutions; the optimization of w needs less than the final strategy.
-    noise : {"gaussian", "laplace"}
     """
 
     split: Split
+    noise: Noise
     gap: float = 1e-7
     joint_gap: float = 1e-5
-    noise: str = "gaussian"
     starts: dict[Hashable, Array] = field(default_factory=dict)
     products: dict[Hashable, list[Design]] = field(default_factory=dict)
     evaluations: int = 0
@@ -71,13 +72,15 @@ class Objective:
     @property
     def power(self) -> float:
         """The power of a sub-workload's loss that phi sums."""
-        return 0.5 if self.noise == "gaussian" else 1.0 / 3.0
+        return self.noise.share_power
 
     def _solver(self, pieces: Pieces, gap: float) -> SubSolver:
-        solver = SubSolver(pieces, gap, MAX_SEARCHED_CELLS, MAX_SEARCHED_ROW_CELLS, weigh_rows=False)
+        solver = SubSolver(
+            pieces, self.noise, gap, MAX_SEARCHED_CELLS, MAX_SEARCHED_ROW_CELLS, weigh_rows=False
+        )
         solver.starts, solver.products = self.starts, self.products
-        if self.noise == "laplace":
-            solver.noise, solver.gap = self.noise, max(gap, 1e-5)
+        if self.noise.norm == 1:
+            solver.gap = max(gap, 1e-5)
             solver.dense = partial(solve_sum_gram, effort="fast")
             solver.dense_rows = partial(solve_sum_rows, effort="fast")
             solver.joint_cells = MAX_FAST_CELLS
@@ -341,7 +344,7 @@ def optimized_weights(
     free = [t for t, is_free in enumerate(split.free) if is_free]
     if not free:
         return uniform, 0
-    objective = Objective(split)
+    objective = Objective(split, GAUSSIAN)
     best: tuple[float, list[Array]] | None = None
 
     def look(weights: list[Array]) -> tuple[float, list[Array]]:

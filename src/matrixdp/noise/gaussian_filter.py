@@ -1,4 +1,4 @@
-"""The fast filter: |Z| from 63 bits of its tail probability, within a proved error.
+"""The Gaussian filter: |Z| from 63 bits of its tail probability, within a proved error.
 
 A table holds, for z_c = c / 256, the upper tail probability Q(z_c) as a 64-bit integer and the inverse
 of the density, both from rigorous ball arithmetic. Around z_c the inverse of Q is its Taylor polynomial
@@ -11,14 +11,22 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from matrixdp.errors import NumericalError
-from matrixdp.noise.decisions import upper_tail
 
-__all__ = ["CELLS_PER_UNIT", "EPSILON", "LARGEST_STEP", "LAST_CELL", "FilterTable", "approximate", "table"]
+__all__ = [
+    "CELLS_PER_UNIT",
+    "EPSILON",
+    "LARGEST_STEP",
+    "LAST_CELL",
+    "FilterTable",
+    "approximate",
+    "table",
+    "upper_tail",
+]
 
 CELLS_PER_UNIT = 256
 LAST_CELL = 1408  # z = 5.5
@@ -51,6 +59,11 @@ class FilterTable:
     third: NDArray[np.float64]
     fourth: NDArray[np.float64]
     fifth: NDArray[np.float64]
+
+
+def upper_tail(point: Fraction) -> arb:
+    """Enclose Q(point), the upper tail probability of the normal distribution, at the current precision."""
+    return (arb(fmpq(point.numerator, point.denominator)) / arb(2).sqrt()).erfc() / 2
 
 
 def _nearest_integer(cell: int, precision: int) -> int:

@@ -7,20 +7,26 @@ from fractions import Fraction
 import pytest
 
 from matrixdp.errors import PrivacyError
-from matrixdp.privacy import Authorization, Budget, authorize
+from matrixdp.measure import Authorization, authorize
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
+from matrixdp.privacy import Budget
 
 TINY = Fraction(1, 10**100)
+
+
+def gaussian(value):
+    return Cost(value, GAUSSIAN)
 
 
 @pytest.mark.parametrize(
     "budget", [Budget(rho=0.1), Budget(mu=0.3, neighbours="replace"), Budget(epsilon=1, delta=1e-6)]
 )
 def test_the_whole_budget_and_not_a_hair_more(budget):
-    allowed = budget.gaussian_cost()
-    for cost in (allowed, allowed - TINY, TINY):
+    allowed = GAUSSIAN.cost(budget)
+    for cost in (allowed, gaussian(allowed.value - TINY), gaussian(TINY)):
         assert authorize(cost, budget).cost == cost
     with pytest.raises(PrivacyError, match=r"privacy cost: found .*; expected at most"):
-        authorize(allowed + TINY, budget)
+        authorize(allowed + gaussian(TINY), budget)
 
 
 @pytest.mark.parametrize(
@@ -28,43 +34,52 @@ def test_the_whole_budget_and_not_a_hair_more(budget):
 )
 def test_bad_costs_are_refused(cost):
     with pytest.raises(PrivacyError, match="privacy cost"):
-        authorize(cost, Budget(mu=10))
+        authorize(gaussian(cost), Budget(mu=10))
     with pytest.raises(PrivacyError, match="privacy cost"):
         Authorization(cost, Budget(mu=10), "2024-01-01T00:00:00+00:00")
+
+
+def test_a_cost_says_of_which_noise_it_is():
+    with pytest.raises(PrivacyError, match="found a Fraction; expected a Cost"):
+        authorize(Fraction(1), Budget(mu=10))
+    assert authorize(Cost(Fraction(1, 2), LAPLACE), Budget(epsilon=1)).cost.noise == LAPLACE
+    for mixed in (lambda one, two: one + two, lambda one, two: one <= two):
+        with pytest.raises(PrivacyError, match="noise in a plan for"):
+            mixed(gaussian(1), Cost(Fraction(1), LAPLACE))
 
 
 @pytest.mark.parametrize("budget", [None, 1, {"rho": 1}])
 def test_a_budget_is_a_budget(budget):
     with pytest.raises(PrivacyError, match="expected a Budget"):
-        authorize(Fraction(1), budget)
+        authorize(gaussian(1), budget)
 
 
 def test_pure_privacy_is_refused():
     with pytest.raises(PrivacyError, match="pure"):
-        authorize(TINY, Budget(epsilon=100))
+        authorize(gaussian(TINY), Budget(epsilon=100))
 
 
 def test_a_cost_beyond_float64_is_refused_in_words():
     with pytest.raises(PrivacyError, match="found inf"):
-        authorize(Fraction(10) ** 400, Budget(mu=1))
+        authorize(gaussian(Fraction(10) ** 400), Budget(mu=1))
 
 
 def test_a_budget_beyond_float64_is_refused_in_words():
     with pytest.raises(PrivacyError, match="expected at most"):
-        authorize(Fraction(10) ** 900, Budget(mu=10**400))
+        authorize(gaussian(Fraction(10) ** 900), Budget(mu=10**400))
 
 
 def test_no_authorization_above_the_budget_can_be_built():
     with pytest.raises(PrivacyError):
-        Authorization(Fraction(2), Budget(mu=1), "2024-01-01T00:00:00+00:00")
+        Authorization(gaussian(2), Budget(mu=1), "2024-01-01T00:00:00+00:00")
 
 
 def test_the_record():
-    record = authorize(1, Budget(mu=1))
-    assert isinstance(record.cost, Fraction)
+    record = authorize(gaussian(1), Budget(mu=1))
+    assert isinstance(record.cost.value, Fraction)
     assert record.ledger is None
     assert "No ledger" in record.note
     assert datetime.fromisoformat(record.time).utcoffset() == timedelta(0)
     assert json.loads(json.dumps(record.as_dict()))["cost"] == "1"
     with pytest.raises(FrozenInstanceError):
-        record.cost = Fraction(2)
+        record.cost = gaussian(2)

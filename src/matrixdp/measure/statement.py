@@ -5,10 +5,10 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from matrixdp.errors import PrivacyError
-from matrixdp.privacy.budget import Budget
-from matrixdp.privacy.conversions import delta_of, epsilon_of, gdp_of_epsilon
-from matrixdp.privacy.gate import checked_cost
-from matrixdp.privacy.numbers import float_above, root_above
+from matrixdp.measure.gate import checked_cost
+from matrixdp.noise import Cost
+from matrixdp.privacy import Budget
+from matrixdp.privacy.numbers import float_above
 
 __all__ = ["REFERENCE_DELTA", "PrivacyStatement", "statement"]
 
@@ -49,12 +49,12 @@ class PrivacyStatement:
         False if the noise was seeded, in which case nothing is promised.
     neighbours : str
         Which tables the promise compares.
-    noise : {"gaussian", "laplace"}
-        The noise that was added.
+    noise : str
+        The name of the noise that was added.
     cost : Fraction
         The exact ``add_remove`` privacy cost: mu squared for Gaussian noise, epsilon for Laplace noise.
     pure_epsilon : float or None
-        Upper bound of epsilon at delta = 0 between these neighbours; None for Gaussian noise.
+        Upper bound of epsilon at delta = 0 between these neighbours; None where there is none.
     mu, rho : float
         Upper bounds of the GDP and zCDP parameters between these neighbours.
     epsilon_at_reference_delta : float
@@ -124,7 +124,8 @@ class PrivacyStatement:
 
         Examples
         --------
-        >>> statement(Fraction(1), Budget(rho=0.5), private=True).as_dict()["mu"]
+        >>> from matrixdp.noise import GAUSSIAN
+        >>> statement(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.5), private=True).as_dict()["mu"]
         1.0
         """
         return {
@@ -154,21 +155,17 @@ def _up(value: float) -> str:
     return f"{float(context.plus(Decimal(repr(value)))):.4g}"
 
 
-def statement(
-    cost_spent: Fraction, budget: Budget, private: bool, noise: str = "gaussian"
-) -> PrivacyStatement:
-    """State what a release of Gaussian or Laplace noise promises.
+def statement(cost: Cost, budget: Budget, *, private: bool) -> PrivacyStatement:
+    """State what a release promises.
 
     Parameters
     ----------
-    cost_spent : Fraction
+    cost : Cost
         The exact ``add_remove`` privacy cost of what was measured.
     budget : Budget
         What might have been spent, and between which neighbours.
     private : bool
         Whether the noise came from the operating system (False: it was seeded).
-    noise : {"gaussian", "laplace"}
-        The noise that was added.
 
     Returns
     -------
@@ -178,7 +175,7 @@ def statement(
     Raises
     ------
     PrivacyError
-        If the cost is not an exact number above 0 within the budget.
+        If the cost is not within the budget.
 
     References
     ----------
@@ -188,7 +185,8 @@ def statement(
 
     Examples
     --------
-    >>> promise = statement(Fraction(1), Budget(mu=1), private=False)
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> promise = statement(Cost(Fraction(1), GAUSSIAN), Budget(mu=1), private=False)
     >>> promise.text[:46]
     'SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Whoe'
     >>> promise.rho
@@ -196,31 +194,19 @@ def statement(
     """
     if not isinstance(private, bool):
         raise PrivacyError(f"private: found a {type(private).__name__}; expected True or False")
-    cost = checked_cost(cost_spent, budget, noise)
-    replaced = budget.neighbours == "replace"
-    if noise == "gaussian":
-        between = 4 * cost if replaced else cost
-        pure, mu, rho = None, root_above(between), between / 2
-        reference = epsilon_of(mu, REFERENCE_DELTA)
-        spent = None if budget.epsilon is None else delta_of(mu, budget.epsilon)
-    else:
-        pure = 2 * cost if replaced else cost
-        mu, rho, reference = gdp_of_epsilon(pure), pure * pure / 2, pure
-        if budget.kind == "mu":  # the cost is within the budget, so its mu is one that is proved
-            mu = min(mu, budget.mu)
-        # the epsilon spent is at most the budget's, at which nothing of delta is needed
-        spent = None if budget.epsilon is None else Fraction(0)
+    checked_cost(cost, budget)
+    promised = cost.noise.promise(cost, budget, REFERENCE_DELTA)
     return PrivacyStatement(
         private=private,
         neighbours=budget.neighbours,
-        noise=noise,
-        cost=cost,
-        pure_epsilon=None if pure is None else float_above(pure),
-        mu=float_above(mu),
-        rho=float_above(rho),
-        epsilon_at_reference_delta=float_above(reference),
+        noise=cost.noise.name,
+        cost=cost.value,
+        pure_epsilon=None if promised.pure_epsilon is None else float_above(promised.pure_epsilon),
+        mu=float_above(promised.mu),
+        rho=float_above(promised.rho),
+        epsilon_at_reference_delta=float_above(promised.epsilon),
         budget=budget,
         epsilon=float_above(budget.epsilon) if budget.epsilon is not None else None,
         delta=float_above(budget.delta) if budget.delta is not None else None,
-        delta_at_epsilon=None if spent is None else float_above(spent),
+        delta_at_epsilon=None if promised.delta is None else float_above(promised.delta),
     )

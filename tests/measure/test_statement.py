@@ -6,11 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrixdp.errors import PrivacyError
-from matrixdp.privacy import Budget, delta_of, epsilon_of, statement
+from matrixdp.measure import statement
+from matrixdp.noise import GAUSSIAN, Cost
+from matrixdp.privacy import Budget, delta_of, epsilon_of
 
 
 def test_the_words_of_a_private_release():
-    promise = statement(Fraction(1), Budget(rho=0.5), private=True)
+    promise = statement(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.5), private=True)
     assert "adding or removing one record" in promise.text
     assert "1-GDP" in promise.text
     assert "0.5-zCDP" in promise.text
@@ -27,14 +29,14 @@ def test_the_words_of_a_private_release():
 
 
 def test_the_words_of_a_seeded_release():
-    promise = statement(Fraction(1), Budget(rho=0.5), private=False)
+    promise = statement(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.5), private=False)
     assert promise.text.startswith("SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE")
     assert promise.as_dict()["private"] is False
 
 
 def test_epsilon_and_delta_as_asked():
     budget = Budget(epsilon=1, delta=1e-6)
-    promise = statement(budget.gaussian_cost(), budget, private=True)
+    promise = statement(GAUSSIAN.cost(budget), budget, private=True)
     assert (promise.epsilon, promise.delta) == (1.0, 1e-6)
     assert "(1, 1e-06)-differential privacy" in promise.text
     assert promise.delta_at_epsilon == pytest.approx(1e-6, rel=1e-12)
@@ -42,7 +44,7 @@ def test_epsilon_and_delta_as_asked():
 
 def test_replacing_doubles_mu():
     budget = Budget(mu=1, neighbours="replace")
-    promise = statement(budget.gaussian_cost(), budget, private=True)
+    promise = statement(GAUSSIAN.cost(budget), budget, private=True)
     assert promise.mu == 1.0
     assert promise.rho == 0.5
     assert promise.cost == Fraction(1, 4)
@@ -52,7 +54,7 @@ def test_replacing_doubles_mu():
 @given(st.fractions(Fraction(1, 1000), 4), st.sampled_from(["add_remove", "replace"]))
 @settings(deadline=None, max_examples=50)
 def test_every_figure_is_an_upper_bound(cost, neighbours):
-    promise = statement(cost, Budget(mu=10, neighbours=neighbours), private=True)
+    promise = statement(Cost(cost, GAUSSIAN), Budget(mu=10, neighbours=neighbours), private=True)
     between = cost * (4 if neighbours == "replace" else 1)
     assert Fraction(promise.mu) ** 2 >= between
     assert Fraction(promise.rho) >= between / 2
@@ -67,7 +69,7 @@ def test_every_figure_is_an_upper_bound(cost, neighbours):
 @settings(deadline=None, max_examples=30)
 def test_the_claimed_epsilon_and_delta_are_not_below_the_budget(epsilon, delta):
     budget = Budget(epsilon=epsilon, delta=delta)
-    promise = statement(budget.gaussian_cost(), budget, private=True)
+    promise = statement(GAUSSIAN.cost(budget), budget, private=True)
     assert Fraction(promise.epsilon) >= epsilon
     assert Fraction(promise.delta) >= delta
     assert delta_of(budget.mu, Fraction(promise.epsilon)) <= Fraction(promise.delta) * (
@@ -77,27 +79,27 @@ def test_the_claimed_epsilon_and_delta_are_not_below_the_budget(epsilon, delta):
 
 def test_the_record_is_json():
     budget = Budget(epsilon=1, delta=1e-6, neighbours="replace")
-    record = statement(budget.gaussian_cost() / 2, budget, private=True).as_dict()
+    record = statement(Cost(GAUSSIAN.cost(budget).value / 2, GAUSSIAN), budget, private=True).as_dict()
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert record["ledger"] is None
     assert record["neighbours"] == "replace"
     assert record["epsilon_at_delta"]["delta"] == 1e-6
-    assert Fraction(record["cost"]) == budget.gaussian_cost() / 2
+    assert Fraction(record["cost"]) == GAUSSIAN.cost(budget).value / 2
     assert all(record[name] for name in ("covered", "assumed", "not_covered"))
 
 
 @pytest.mark.parametrize("cost", [0, -1, 0.5, Fraction(2), None, float("nan")])
 def test_no_promise_for_a_bad_cost(cost):
     with pytest.raises(PrivacyError, match="privacy cost"):
-        statement(cost, Budget(mu=1), private=True)
+        statement(Cost(cost, GAUSSIAN), Budget(mu=1), private=True)
 
 
 @pytest.mark.parametrize("private", [None, 1, "yes"])
 def test_private_is_said_outright(private):
     with pytest.raises(PrivacyError, match="private"):
-        statement(Fraction(1), Budget(mu=1), private=private)
+        statement(Cost(Fraction(1), GAUSSIAN), Budget(mu=1), private=private)
 
 
 def test_pure_privacy_has_no_promise():
     with pytest.raises(PrivacyError, match="pure"):
-        statement(Fraction(1), Budget(epsilon=1), private=True)
+        statement(Cost(Fraction(1), GAUSSIAN), Budget(epsilon=1), private=True)

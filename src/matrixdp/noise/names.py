@@ -1,0 +1,67 @@
+"""The noises by name: where text becomes a noise."""
+
+from __future__ import annotations
+
+from matrixdp.errors import PrivacyError
+from matrixdp.forms.wording import nearest
+from matrixdp.noise.gaussian import GAUSSIAN
+from matrixdp.noise.laplace import LAPLACE
+from matrixdp.noise.noise import Noise
+from matrixdp.privacy import Budget
+
+__all__ = ["NOISES", "natural_noise", "noise_named", "register_noise"]
+
+#: Every noise by its name; where several can honour a budget, the first of them is taken.
+NOISES: dict[str, Noise] = {noise.name: noise for noise in (GAUSSIAN, LAPLACE)}
+
+
+def register_noise(noise: Noise) -> None:
+    """Make a noise known by its name, everywhere.
+
+    Raises
+    ------
+    PrivacyError
+        If it is no noise, its norm is neither 1 nor 2, or another has its name.
+    """
+    if not isinstance(noise, Noise):
+        raise PrivacyError(f"noise: found a {type(noise).__name__}; expected a Noise")
+    if noise.norm not in (1, 2):
+        raise PrivacyError(f"noise {noise}: found norm {noise.norm!r}; expected 1 or 2")
+    if NOISES.setdefault(noise.name, noise) != noise:
+        raise PrivacyError(f"noise {noise}: another noise has this name")
+
+
+def noise_named(name: str | Noise) -> Noise:
+    """Return the noise of a name; a noise is itself.
+
+    Raises
+    ------
+    PrivacyError
+        If there is none.
+
+    Examples
+    --------
+    >>> noise_named("laplace").norm
+    1
+    >>> noise_named("laplas")
+    Traceback (most recent call last):
+        ...
+    matrixdp.errors.PrivacyError: noise: found 'laplas'; expected gaussian or laplace; did you mean 'laplace'?
+    """
+    if isinstance(name, Noise):
+        return name
+    if isinstance(name, str) and name in NOISES:
+        return NOISES[name]
+    meant = nearest(name, NOISES) if isinstance(name, str) else ()
+    raise PrivacyError.at(("noise",), repr(name), " or ".join(NOISES), meant)
+
+
+def natural_noise(budget: Budget | None) -> Noise:
+    """Return the first noise that can honour a budget, of whatever size.
+
+    Examples
+    --------
+    >>> natural_noise(Budget(rho=1)), natural_noise(Budget(epsilon=1)), natural_noise(None)
+    (gaussian, laplace, gaussian)
+    """
+    return next(noise for noise in NOISES.values() if budget is None or noise.honours(budget))
