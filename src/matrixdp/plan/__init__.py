@@ -1,12 +1,12 @@
 """What is measured, and the estimates and errors that follow from it before any data is read."""
 
 from matrixdp.plan.analysis import Analysis, Estimates, GroupError
-from matrixdp.plan.direct import Direct
+from matrixdp.plan.direct import Direct, TableAnalysis
 from matrixdp.plan.local import Local
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.plan import PLAN_KINDS, Plan
 from matrixdp.plan.pooled import Pooled
-from matrixdp.plan.split import Split, residual_weights
+from matrixdp.plan.split import Split, SplitAnalysis, residual_weights
 
 __all__ = [
     "PLAN_KINDS",
@@ -20,5 +20,7 @@ __all__ = [
     "Plan",
     "Pooled",
     "Split",
+    "SplitAnalysis",
+    "TableAnalysis",
     "residual_weights",
 ]

@@ -39,7 +39,6 @@ class Direct(Plan, kind="direct"):
         return TableAnalysis(self.domain, part, variance)
 
 
-@final
 class TableAnalysis(PieceAnalysis):
     """Estimates and errors of queries on the table that one part measures; nothing is contracted."""
 

@@ -1,0 +1,74 @@
+"""A kind of plan that this file alone adds: measured, analysed, saved and read like any other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import StorageError
+from matrixdp.exact import IdentityMatrix
+from matrixdp.measure import measure
+from matrixdp.plan import PLAN_KINDS, Block, Part, Plan, TableAnalysis
+from matrixdp.sources import open_source
+from matrixdp.storage.saving import load_measurement, save_measurement
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed(Plan, kind="weighed"):
+    """One table, measured several times and averaged with given weights."""
+
+    words: ClassVar[str] = "one table, several times"
+    weights: dict[str, np.ndarray]
+
+    def analysed(self, noise: Sequence[float]) -> TableAnalysis:
+        return WeighedAnalysis(self, noise)
+
+
+class WeighedAnalysis(TableAnalysis):
+    def __init__(self, plan: Weighed, noise: Sequence[float]) -> None:
+        self.own = plan.weights["parts"]
+        super().__init__(plan.domain, plan.parts[0], float(self.own**2 @ np.array(noise)))
+
+    def estimates(self, values):
+        return super().estimates([np.tensordot(self.own, np.stack(values), axes=1)])
+
+
+DOMAIN = mdp.Domain({"a": 4})
+WORKLOAD = mdp.Workload(DOMAIN, mdp.product(a="prefix"))
+
+
+def weighed() -> Weighed:
+    blocks = (Block(("a",), IdentityMatrix(4)),)
+    parts = (Part(("a",), blocks, 3.0), Part(("a",), blocks, 1.5))
+    return Weighed(DOMAIN, parts, "gaussian", {"parts": np.array([0.25, 0.75])})
+
+
+def test_its_answers_vary_as_it_says():
+    plan = weighed()
+    assert plan.cost == pytest.approx(1.0)
+    variance = 3 / 16 + 1.5 * 9 / 16
+    [group] = WORKLOAD.groups
+    np.testing.assert_allclose(plan.analysis.variances(group), variance * np.arange(1, 5))
+    answers = plan.analysis.estimates([np.ones(4), 2 * np.ones(4)]).answers(group)
+    np.testing.assert_allclose(answers, 1.75 * np.arange(1, 5))
+
+
+def test_it_is_measured_and_read_back(tmp_path):
+    measured = measure(weighed(), open_source({"a": [0, 1, 1, 3]}), mdp.Budget(mu=100))
+    save_measurement(tmp_path / "m.mdp", measured, WORKLOAD)
+    again, workload = load_measurement(tmp_path / "m.mdp")
+    assert type(again.plan) is Weighed
+    answers = mdp.Release(again, workload).answers
+    assert answers.equals(mdp.Release(measured, WORKLOAD).answers)
+    np.testing.assert_allclose(answers.column("estimate"), [1, 3, 3, 4], atol=0.2)
+
+
+def test_without_it_its_files_are_refused(tmp_path, monkeypatch):
+    measured = measure(weighed(), open_source({"a": [0, 1, 1, 3]}), mdp.Budget(mu=100))
+    save_measurement(tmp_path / "m.mdp", measured, WORKLOAD)
+    monkeypatch.delitem(PLAN_KINDS, "weighed")
+    with pytest.raises(StorageError, match="no kind of plan is called 'weighed'"):
+        load_measurement(tmp_path / "m.mdp")
