@@ -5,6 +5,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
+from matrixdp.release import columns as columns_module
 from matrixdp.release import release as release_module
 from matrixdp.release.columns import AnswerColumns
 
@@ -146,12 +147,13 @@ def test_tables_past_the_limit_are_refused(release: mdp.Release, monkeypatch: py
         release.answer(mdp.marginals([["age"]]))
 
 
-def test_batches_join_to_the_same_rows():
+def test_batches_join_to_the_same_rows(monkeypatch):
     workload = mdp.Workload(DOMAIN, mdp.product(sex="identity", age="prefix", income="identity"))
     columns = AnswerColumns(DOMAIN, workload.groups)
     queries = workload.queries
     whole = list(columns.batches(0, np.arange(queries), np.ones(queries), 1.0))
-    pieces = list(columns.batches(0, np.arange(queries), np.ones(queries), 1.0, rows=7))
+    monkeypatch.setattr(columns_module, "BATCH_ROWS", 7)
+    pieces = list(columns.batches(0, np.arange(queries), np.ones(queries), 1.0))
     assert [batch.num_rows for batch in pieces] == [7, 7, 7, 7, 7, 7, 7, 7, 4]
     assert [row for batch in pieces for row in batch.to_pylist()] == whole[0].to_pylist()
 

@@ -34,19 +34,8 @@ _TEXT = pa.dictionary(pa.int32(), pa.utf8())
 class AnswerColumns:
     """The columns of the answers to some query groups.
 
-    Parameters
-    ----------
-    domain : Domain
-        The attributes, whose labels become the text of the columns.
-    groups : sequence of Group
-        What is asked.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        The columns; an attribute whose name is taken by another column gets the ending ``_attribute``.
-    columns : dict of str to str
-        The column of each attribute that is asked about.
+    ``schema`` has them, and ``columns`` those of the attributes that are asked about: where another column
+    has the name of an attribute, its own gets the ending ``_attribute``.
 
     Examples
     --------
@@ -93,32 +82,15 @@ class AnswerColumns:
         self._codes[key] = np.asarray(codes, dtype=np.int32)
 
     def batches(
-        self,
-        position: int,
-        estimates: Array,
-        variances: Array,
-        quantile: float | Array,
-        rows: int = BATCH_ROWS,
+        self, position: int, estimates: Array, variances: Array, quantile: float | Array
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one group, in order.
-
-        Parameters
-        ----------
-        position : int
-            The place of the group.
-        estimates, variances : ndarray
-            Shape (queries,), row-major.
-        quantile : float or ndarray
-            The ends of an interval lie so many standard deviations away, for all queries or for each.
-        rows : int
-            The most rows of a batch.
-        """
+        """Yield the rows of the group at a place, in order, with the ends of intervals ``quantile`` apart."""
         group = self._groups[position]
         texts = None
         if isinstance(group, DenseGroup):
             texts = group.content.describe(self._domain, group.attributes)
-        for start in range(0, group.queries, rows):
-            stop = min(start + rows, group.queries)
+        for start in range(0, group.queries, BATCH_ROWS):
+            stop = min(start + BATCH_ROWS, group.queries)
             estimate = estimates[start:stop]
             deviation = np.sqrt(variances[start:stop])
             width = (quantile if isinstance(quantile, float) else quantile[start:stop]) * deviation

@@ -35,18 +35,8 @@ def document(
 ) -> dict[str, object]:
     """Return the record of a release as plain values for JSON.
 
-    Parameters
-    ----------
-    release : Release
-        The release.
-    errors : sequence of pairs of float
-        For each group of the workload the sum of its variances and the largest.
-    files : mapping
-        For each file its size in bytes and its checksum.
-    columns : AnswerColumns or None
-        The columns of the answers on disk; None if only the measurement is.
-    note : str or None
-        Why there are no answers on disk.
+    ``files`` says the size and checksum of each; ``columns`` is None where only the measurement is on disk,
+    and ``note`` says why.
     """
     measurement, workload = release.measurement, release.workload
     promise = release.statement.as_dict()

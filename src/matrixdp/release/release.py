@@ -181,23 +181,16 @@ class Release:
         self,
         groups: Sequence[Group],
         columns: AnswerColumns,
-        seen: Callable[[int, Group, Array], None] | None = None,
+        seen: Callable[[Array], None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the answers to query groups, one group in memory at a time.
 
-        Parameters
-        ----------
-        groups : sequence of Group
-            What is asked.
-        columns : AnswerColumns
-            The columns for these groups.
-        seen : callable, optional
-            Called before the rows of each group with its place, the group and its queries' variances.
+        ``seen`` is called before the rows of each group, with its queries' variances.
         """
         for position, group in enumerate(groups):
             variances = self.analysis.variances(group)
             if seen is not None:
-                seen(position, group, variances)
+                seen(variances)
             estimates = self.measurement.estimates.answers(group)
             yield from columns.batches(position, estimates, variances, self.intervals.multipliers(group))
 

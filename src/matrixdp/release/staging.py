@@ -23,19 +23,8 @@ RELEASE_FILES = ("release.json", "measurement.mdp", "answers.parquet", "answers.
 def staged_folder(out: str | os.PathLike[str], *, force: bool = False) -> Iterator[Path]:
     """Give a temporary folder beside `out`, which takes its place when all went well.
 
-    If anything fails, the temporary folder is removed and `out` is as it was.
-
-    Parameters
-    ----------
-    out : str or path
-        Where the folder goes. It must not be there, or be empty, or, with `force`, hold a release.
-    force : bool
-        Whether a release may be replaced. Anything else never is.
-
-    Yields
-    ------
-    Path
-        The temporary folder, to write files to.
+    If anything fails, the temporary folder is removed and `out` is as it was. It must not be there, or be
+    empty, or, with `force`, hold a release: nothing else is ever replaced.
 
     Raises
     ------

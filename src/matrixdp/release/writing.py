@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import StorageError
-from matrixdp.queries import Group
 from matrixdp.release.columns import BATCH_ROWS, AnswerColumns
 from matrixdp.release.document import document
 from matrixdp.release.release import Release
@@ -106,22 +105,7 @@ def write_release(
     max_answers: int = MAX_ANSWERS,
     progress: Progress | None = None,
 ) -> dict[str, object]:
-    """Write the files of a release into an empty folder; see `save_release`.
-
-    Parameters
-    ----------
-    release : Release
-        The release.
-    folder : Path
-        From `staged_folder`.
-    csv, max_answers, progress
-        As in `save_release`.
-
-    Returns
-    -------
-    dict
-        What ``release.json`` says.
-    """
+    """Write the files of a release into a staged folder, and return its record; see `save_release`."""
     workload = release.workload
     save_measurement(folder / _MEASUREMENT, release.measurement, workload)
     columns: AnswerColumns | None = None
@@ -154,7 +138,7 @@ def _write_answers(
     """Write the answers and return each group's sum of variances and largest variance."""
     errors: list[tuple[float, float]] = []
 
-    def seen(_position: int, _group: Group, variances: NDArray[np.float64]) -> None:
+    def seen(variances: NDArray[np.float64]) -> None:
         errors.append((float(variances.sum()), float(variances.max())))
 
     metadata = {b"matrixdp": b"private" if release.private else b"NOT PRIVATE: seeded noise"}
@@ -164,9 +148,9 @@ def _write_answers(
     with ExitStack() as stack:
         # many small products: several threads would spend their time waiting for one another
         stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
-        sinks = [stack.enter_context(_Sink(_parquet(folder / _ANSWERS, schema)))]
+        sinks = [stack.enter_context(_parquet(folder / _ANSWERS, schema))]
         if csv:
-            sinks.append(stack.enter_context(_Sink(_csv(folder / _CSV, schema))))
+            sinks.append(stack.enter_context(_csv(folder / _CSV, schema)))
         for table in _row_groups(release.batches(release.workload.groups, columns, seen), schema):
             for sink in sinks:
                 sink.write(table)
@@ -190,52 +174,44 @@ def _row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterato
         yield pa.Table.from_batches(pending).cast(schema)
 
 
-class _Writer:
-    """A file in one format."""
-
-    def __init__(self, write: Callable[[pa.Table], None], close: Callable[[], None]) -> None:
-        self.write = write
-        self.close = close
-
-
-def _parquet(path: Path, schema: pa.Schema) -> _Writer:
-    repeated = [name for name in schema.names if name not in _UNREPEATED]
-    writer = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1, use_dictionary=repeated)
-    return _Writer(lambda table: writer.write_table(table, row_group_size=table.num_rows), writer.close)
-
-
-def _csv(path: Path, schema: pa.Schema) -> _Writer:
-    plain = pa.schema(
-        [(field.name, pa.utf8() if pa.types.is_dictionary(field.type) else field.type) for field in schema]
-    )
-    writer = pacsv.CSVWriter(path, plain)
-    return _Writer(lambda table: writer.write_table(table.cast(plain)), writer.close)
-
-
 @final
 class _Sink:
-    """Write in a thread of its own, at most one table behind."""
+    """Write tables to a file in a thread of its own, at most one table behind."""
 
-    def __init__(self, writer: _Writer) -> None:
-        self._writer = writer
+    def __init__(self, write: Callable[[pa.Table], None], close: Callable[[], None]) -> None:
+        self._write, self._close = write, close
         self._pool = ThreadPoolExecutor(1)
         self._pending: Future[None] | None = None
 
     def write(self, table: pa.Table) -> None:
         if self._pending is not None:
             self._pending.result()
-        self._pending = self._pool.submit(self._writer.write, table)
+        self._pending = self._pool.submit(self._write, table)
 
     def __enter__(self) -> _Sink:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             if self._pending is not None:
                 self._pending.result()
         finally:
             self._pool.shutdown()
-            self._writer.close()
+            self._close()
+
+
+def _parquet(path: Path, schema: pa.Schema) -> _Sink:
+    repeated = [name for name in schema.names if name not in _UNREPEATED]
+    writer = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1, use_dictionary=repeated)
+    return _Sink(lambda table: writer.write_table(table, row_group_size=table.num_rows), writer.close)
+
+
+def _csv(path: Path, schema: pa.Schema) -> _Sink:
+    plain = pa.schema(
+        [(field.name, pa.utf8() if pa.types.is_dictionary(field.type) else field.type) for field in schema]
+    )
+    writer = pacsv.CSVWriter(path, plain)
+    return _Sink(lambda table: writer.write_table(table.cast(plain)), writer.close)
 
 
 def load_release(out: str | os.PathLike[str], *, confidence: float | None = None) -> Release:
