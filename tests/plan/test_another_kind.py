@@ -11,6 +11,7 @@ import matrixdp as mdp
 from matrixdp.errors import StorageError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.measure import measure
+from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import PLAN_KINDS, Block, Part, Plan, TableAnalysis
 from matrixdp.sources import open_source
 from matrixdp.storage.saving import load_measurement, save_measurement
@@ -43,7 +44,7 @@ WORKLOAD = mdp.Workload(DOMAIN, mdp.product(a="prefix"))
 def weighed() -> Weighed:
     blocks = (Block(("a",), IdentityMatrix(4)),)
     parts = (Part(("a",), blocks, 3.0), Part(("a",), blocks, 1.5))
-    return Weighed(DOMAIN, parts, "gaussian", {"parts": np.array([0.25, 0.75])})
+    return Weighed(DOMAIN, parts, GAUSSIAN, {"parts": np.array([0.25, 0.75])})
 
 
 def test_its_answers_vary_as_it_says():
