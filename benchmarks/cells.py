@@ -106,7 +106,7 @@ def _prefix_bases(workload: mdp.Workload) -> dict[str, NDArray[np.float64]]:
     for name in workload.domain.names:
         size = workload.domain[name].size
         centred = np.tri(size) @ (np.eye(size) - 1 / size)
-        bases[name] = solve_gram(centred.T @ centred + 1.0).factor
+        bases[name] = solve_gram(centred.T @ centred + 1.0).rows
     return bases
 
 

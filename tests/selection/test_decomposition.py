@@ -13,7 +13,8 @@ from matrixdp.errors import PrivacyError, TooLargeError, UnsupportedQueryError, 
 from matrixdp.measure.calibration import calibrate, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.selection import select
-from matrixdp.selection.residual import subproblem, weights
+from matrixdp.selection.convex import ConvexSolver
+from matrixdp.selection.residual import weights
 from matrixdp.selection.residual.split import split_workload
 from matrixdp.testing import dense_measurement, dense_queries
 
@@ -116,16 +117,13 @@ def test_auto_takes_the_better():
 
 def test_equal_sub_problems_are_solved_once(monkeypatch):
     calls = []
-    solve = subproblem.solve_gram
+    solve = ConvexSolver.gram
 
-    def counted(gram, *args, **kwargs):
+    def counted(self, gram, *args):
         calls.append(len(gram))
-        return solve(gram, *args, **kwargs)
+        return solve(self, gram, *args)
 
-    monkeypatch.setattr(subproblem.SubSolver, "dense", staticmethod(counted))
-    monkeypatch.setattr(subproblem.SubSolver.__init__, "__defaults__", tuple(
-        counted if d is solve else d for d in subproblem.SubSolver.__init__.__defaults__
-    ))  # fmt: skip
+    monkeypatch.setattr(ConvexSolver, "gram", counted)
     counts = []
     for attributes in (4, 12):
         calls.clear()

@@ -10,8 +10,13 @@ from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.residual import subproblem
-from matrixdp.selection.residual.bases import fixed_design, residual_basis
-from matrixdp.selection.residual.fourier import fourier_energies, fourier_gram, fourier_loss, fourier_strategy
+from matrixdp.selection.residual.bases import fixed_factor, residual_basis
+from matrixdp.selection.residual.fourier import (
+    FourierSolver,
+    fourier_energies,
+    fourier_loss,
+    fourier_strategy,
+)
 from matrixdp.selection.residual.mechanism import select_by_decomposition
 from matrixdp.selection.residual.planner import select_residual_planner, select_residual_planner_plus
 from matrixdp.selection.residual.structured import StructuredProblem
@@ -89,9 +94,9 @@ def test_fourier_energies_by_terms():
     problem = StructuredProblem((4, 3), [(1.5, grams)], [(0.5, rows)])
     gram = 1.5 * np.kron(*grams) + 0.5 * rows.reshape(2, -1).T @ rows.reshape(2, -1)
     energies = fourier_energies(problem)
-    whole = fourier_gram(gram, (4, 3))
+    whole = FourierSolver().gram(gram, (4, 3))
     assert fourier_loss(energies) == pytest.approx(whole.loss, rel=1e-9)
-    strategy = fourier_strategy(energies, (4, 3)).factor
+    strategy = fourier_strategy(energies, (4, 3)).rows
     inverse = np.linalg.pinv(strategy)
     assert np.trace(gram @ inverse @ inverse.T) == pytest.approx(whole.loss, rel=1e-9)
 
@@ -123,7 +128,7 @@ def test_residual_planner_plus_with_given_bases():
     """Published for a mix of ranges, affine queries and prefixes, measured in the basis made for prefixes."""
     prefix = np.tril(np.ones((10, 10)))
     centered = prefix - prefix.mean(axis=1, keepdims=True)
-    basis = solve_gram(centered.T @ centered + 1.0).factor
+    basis = solve_gram(centered.T @ centered + 1.0).rows
     domain = mdp.Domain({f"a{i}": 10 for i in range(10)})
     workload = mdp.Workload(domain, mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix"))
     _, certificate = select_residual_planner_plus(workload, GAUSSIAN, dict.fromkeys(domain.names, basis))
@@ -166,13 +171,13 @@ def test_given_bases_are_checked():
 def test_a_basis_keeps_its_gram_matrix():
     rng = np.random.default_rng(2)
     basis, w = rng.normal(size=(7, 5)), rng.dirichlet(np.ones(5))
-    found = residual_basis(basis, w).factor
+    found = residual_basis(basis, w)
     assert found.shape == (4, 5)
     np.testing.assert_allclose(found @ w, 0.0, atol=1e-12)
     expected = basis @ (np.eye(5) - np.outer(w, np.ones(5)))
     gram = expected.T @ expected
     np.testing.assert_allclose(found.T @ found, gram / gram.diagonal().max(), atol=1e-12)
-    assert fixed_design(residual_basis(basis, w), gram).loss == pytest.approx(4 * gram.diagonal().max())
+    assert fixed_factor(residual_basis(basis, w), gram).loss == pytest.approx(4 * gram.diagonal().max())
 
 
 def test_residual_planner_is_optimal_on_marginals():

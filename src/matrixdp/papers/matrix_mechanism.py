@@ -68,8 +68,8 @@ def l2_factor(gram: Array, noise: Noise) -> Factor:
     """
     design = solve_gram(gram, gap=_GAP)
     if noise.norm == 2:
-        return best_factor([design.factor], gram, noise, design.bound)
-    optimum = spectrum_of(design.factor.T @ design.factor)
+        return best_factor([design.rows], gram, noise, design.bound)
+    optimum = spectrum_of(design.rows.T @ design.rows)
     return best_factor(roots_of(optimum.values, optimum.vectors), gram, noise, design.bound)
 
 
@@ -126,7 +126,7 @@ def rotation_factor(gram: Array, noise: Noise, seed: int = 0) -> Factor:
     if noise.norm == 2:
         return l2_factor(gram, noise)
     design = solve_gram(gram, gap=_GAP)
-    optimum = spectrum_of(design.factor.T @ design.factor)
+    optimum = spectrum_of(design.rows.T @ design.rows)
     starts = roots_of(optimum.values, optimum.vectors)
     starts.append(_reversed_root(starts[0]))
     found = [factor_of(rows, gram, noise).loss for rows in starts]

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.queries import Predicates, ProductGroup, Total, Workload
-from matrixdp.selection.convex import Design, solve_gram
+from matrixdp.selection.convex import solve_gram
+from matrixdp.selection.factor import Factor
 from matrixdp.selection.rounding import measured_matrix
 from matrixdp.selection.selection import Certificate
 
@@ -108,14 +109,14 @@ def direct_shape(workload: Workload) -> DirectShape:
     return DirectShape(tuple(factored), tuple(joint), cells)
 
 
-def _axis_design(predicates: Predicates, size: int, gap: float) -> tuple[Design | None, float, float]:
+def _axis_factor(predicates: Predicates, size: int, gap: float) -> Factor:
     symmetric = predicates.symmetric(size)
     if symmetric is not None and symmetric[1] == 0.0:
-        return None, symmetric[0] * size, symmetric[0] * size
+        loss = symmetric[0] * size
+        return Factor(IdentityMatrix(size), loss, loss)
     if size > MAX_DENSE_CELLS:
         raise TooLargeError(f"dense: an attribute of {size} values; the limit is {MAX_DENSE_CELLS}")
-    design = solve_gram(predicates.gram(size), gap=gap)
-    return design, design.loss, design.bound
+    return solve_gram(predicates.gram(size), gap=gap)
 
 
 def joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
@@ -189,26 +190,20 @@ def select_directly(workload: Workload, noise: Noise, gap: float) -> tuple[Plan,
             f"{MAX_DENSE_CELLS}. Use residual, which never forms the whole table."
         )
     asked = _asked(workload)
-    loss, bound = 1.0, 1.0
-    blocks: list[Block] = []
+    factors: list[tuple[tuple[str, ...], Factor]] = []
     for name in shape.factored:
-        size = workload.domain[name].size
         predicates = next(p for p in asked[name] if p is not None)
-        design, own_loss, own_bound = _axis_design(predicates, size, gap)
-        matrix: MeasuredMatrix = IdentityMatrix(size) if design is None else measured_matrix(design, size)
-        blocks.append(Block((name,), matrix))
-        loss, bound = loss * own_loss, bound * own_bound
+        factors.append(((name,), _axis_factor(predicates, workload.domain[name].size, gap)))
+    weight = 1.0
     if shape.joint:
-        gram = joint_gram(workload, shape.joint)
         sizes = [workload.domain[name].size for name in shape.joint]
-        design = solve_gram(gram, sizes, gap)
-        matrix = measured_matrix(design, shape.cells)
-        blocks.append(Block(shape.joint, matrix))
-        loss, bound = loss * design.loss, bound * design.bound
+        factors.append((shape.joint, solve_gram(joint_gram(workload, shape.joint), sizes, gap)))
     else:
         weight = math.fsum(group.weight for group in workload)
-        loss, bound = loss * weight, bound * weight
-    names = workload.domain.sort([*shape.factored, *shape.joint])
-    plan = Direct(workload.domain, (Part(names, tuple(blocks), 1.0).at_cost(noise),), noise)
+    loss = weight * math.prod(factor.loss for _, factor in factors)
+    bound = weight * math.prod(factor.bound or 0.0 for _, factor in factors)
+    blocks = tuple(Block(names, measured_matrix(factor, noise)) for names, factor in factors)
+    part = Part(workload.domain.sort([*shape.factored, *shape.joint]), blocks, 1.0).at_cost(noise)
     scale = noise.variance_factor
+    plan = Direct(workload.domain, (part,), noise)
     return plan, Certificate(scale * loss, scale * bound, f"every {noise.title} strategy")

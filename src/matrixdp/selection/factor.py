@@ -2,31 +2,164 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
-__all__ = ["Factor"]
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+
+__all__ = ["EVERY", "Factor", "Solver", "right_inverse"]
 
 Array = NDArray[np.float64]
 
 
+#: The scope of a bound that holds for every strategy with the same noise.
+EVERY = "every strategy"
+
+#: Singular values below this share of the largest are what a strategy does not measure.
+_RANK = 1e-10
+
+
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A strategy B for one Gram matrix V, before it is rounded to integers.
+    """A strategy B for one Gram matrix V, before it is rounded to integers, and what is proved of it.
 
     Attributes
     ----------
-    rows : ndarray, shape (m, n)
-        B. Its largest column norm, in the norm of the noise, is 1. Its row space holds
-        that of the workload.
+    strategy : ndarray, shape (m, n), or MeasuredMatrix
+        B. Its largest column norm, in the norm of the noise, is 1. Its row space holds that of the workload. An integer matrix is measured as it is and stands for itself at that scale.
     loss : float
         tr(V (B'B)^+): the total squared error with noise of variance 1 on every row.
     bound : float or None
-        A lower bound on the loss of every strategy for the same noise, or None.
+        A lower bound on the loss of every strategy of ``scope`` for the same noise, or None.
+    dual : ndarray, shape (n,), or None
+        The distribution over cells that B is built from, a point of the convex dual problem.
+    scope : str
+        Which strategies the bound covers.
     """
 
-    rows: Array
+    strategy: Array | MeasuredMatrix
     loss: float
-    bound: float | None
+    bound: float | None = None
+    dual: Array | None = None
+    scope: str = EVERY
+
+    @property
+    def cells(self) -> int:
+        """The number of columns, n."""
+        return self.strategy.columns if isinstance(self.strategy, MeasuredMatrix) else len(self.strategy.T)
+
+    @cached_property
+    def rows(self) -> Array:
+        """B itself, shape (m, n)."""
+        if not isinstance(self.strategy, MeasuredMatrix):
+            return self.strategy
+        entries = self.strategy.multiply(np.eye(self.cells))
+        return entries / math.sqrt(self.strategy.squared_sensitivity)
+
+    @cached_property
+    def identity(self) -> bool:
+        """Whether every cell is measured as it is."""
+        if isinstance(self.strategy, MeasuredMatrix):
+            return isinstance(self.strategy, IdentityMatrix)
+        rows = self.strategy
+        return rows.shape[0] == rows.shape[1] and np.array_equal(rows, np.eye(len(rows)))
+
+    @cached_property
+    def inverse(self) -> Array:
+        """A right inverse of B, shape (n, m), that reproduces every query of the workload.
+
+        With a dual point D it is D B' (B D B')^-1, where B D B' is diagonal: it agrees with the
+        pseudo-inverse on the row space of B, and is the one with which the error changes as the queries'
+        null space moves (the envelope of the dual problem).
+        """
+        if self.dual is not None:
+            weighted = self.rows * self.dual
+            return np.asarray(weighted.T / np.einsum("aj,aj->a", weighted, self.rows))
+        return right_inverse(self.rows)
+
+    def scaled(self, coefficient: float) -> Factor:
+        """Return the same strategy for the Gram matrix multiplied by a coefficient."""
+        bound = None if self.bound is None else coefficient * self.bound
+        return replace(self, loss=coefficient * self.loss, bound=bound)
+
+    @property
+    def dual_value(self) -> float:
+        """The value of the dual problem at ``dual``: a lower bound on the loss of every strategy."""
+        assert self.dual is not None
+        squares = np.einsum("aj,aj->j", self.rows, self.rows)
+        return self.loss * float(squares @ self.dual)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the dual point is the uniform distribution."""
+        return self.dual is not None and float(np.ptp(self.dual)) <= 1e-9 * float(self.dual.max())
+
+    @property
+    def level(self) -> float:
+        """What changes smoothly with V: the bound where a dual point proves it, else the loss."""
+        return self.loss if self.bound is None or self.dual is None else self.bound
+
+    @property
+    def _share(self) -> float:
+        return 1.0 if self.dual is None else self.dual_value / self.loss
+
+    @cached_property
+    def slope(self) -> Array:
+        """The derivative of ``level`` with respect to V, shape (n, n)."""
+        return np.asarray(self._share * (self.inverse @ self.inverse.T))
+
+    def image(self, rows: Array) -> Array:
+        """Return queries times ``slope``: shape (k, n) in and out."""
+        return np.asarray(self._share * ((rows @ self.inverse) @ self.inverse.T))
+
+    def change(self, grams: Sequence[Array]) -> float:
+        """Return how ``level`` changes along a Kronecker product: tr(slope (G_1 x G_2 x ...))."""
+        product: Array = np.ones((1, 1))
+        for gram in grams:
+            product = np.asarray(np.kron(product, gram), dtype=np.float64)
+        return float(np.einsum("ij,ij->", self.slope, product))
+
+    def axis_slope(self, axis: int, grams: Sequence[Array]) -> Array:
+        """Return the derivative of ``change`` with respect to the Gram matrix of one axis."""
+        sizes = [len(gram) for gram in grams]
+        tensor = self.slope.reshape(*sizes, *sizes)
+        kept = len(sizes)
+        for other in range(len(sizes) - 1, -1, -1):
+            if other != axis:
+                tensor = np.tensordot(tensor, grams[other], axes=((other, other + kept), (0, 1)))
+                kept -= 1
+        return np.asarray(tensor)
+
+
+def right_inverse(rows: Array) -> Array:
+    """Return the pseudo-inverse of a strategy, shape (n, m)."""
+    if rows.shape[0] >= rows.shape[1]:
+        q, r = np.linalg.qr(rows)
+        diagonal = np.abs(np.diagonal(r))
+        if diagonal.min() > 1e-9 * diagonal.max():
+            return np.asarray(scipy.linalg.solve_triangular(r, q.T))
+    return np.asarray(scipy.linalg.pinv(rows, rtol=_RANK))
+
+
+class Solver(Protocol):
+    """A way to find a strategy for one explicit problem under a norm; its options are its own."""
+
+    @property
+    def optimal(self) -> bool:
+        """Whether what it finds is the best of its class, up to a gap."""
+
+    def gram(self, gram: Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
+        """Solve for a Gram matrix over a product domain, perhaps from a similar problem's factor."""
+
+    def queries(self, rows: Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
+        """Solve for explicit queries, fewer than cells."""
+
+    def centered(self, size: int, /) -> Factor:
+        """Solve for I - 11'/n."""

@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import (
-    CenteredMatrix,
     DeficientMatrix,
     ExplicitMatrix,
     IdentityMatrix,
     IntegerMatrix,
     MeasuredMatrix,
 )
-from matrixdp.noise import GAUSSIAN, Noise
-from matrixdp.selection.convex import Design
+from matrixdp.noise import Noise
+from matrixdp.selection.factor import Factor
 
 __all__ = ["MAX_MEASURED_CELLS", "measured_factor", "measured_matrix"]
 
@@ -43,64 +42,35 @@ _SMALL = 1 << 12
 _RANK = 1e-9
 
 
-def measured_matrix(design: Design | None, cells: int, bits: int = BITS) -> MeasuredMatrix:
-    """Return the integer matrix that measures a design with Gaussian noise.
+def measured_matrix(factor: Factor, noise: Noise) -> MeasuredMatrix:
+    """Return the integer matrix that measures a factor.
 
-    Parameters
-    ----------
-    design : Design or None
-        The real strategy; None stands for the centered identity, which is an integer matrix as it is.
-    cells : int
-        Its number of columns.
-    bits : int
-        log2 of the largest column norm after scaling.
-
-    Returns
-    -------
-    MeasuredMatrix
-
-    Raises
-    ------
-    TooLargeError
-        Past ``MAX_MEASURED_CELLS`` cells.
+    Integer matrices stay as they are. Where a real strategy does not have full column rank, the
+    ``unsupported`` rows of the integer one span what queries may not ask about. Raises TooLargeError past
+    ``MAX_MEASURED_CELLS`` cells.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from matrixdp.noise import GAUSSIAN
     >>> from matrixdp.selection.convex import solve_gram
-    >>> measured_matrix(solve_gram(np.eye(4)), 4).squared_sensitivity
+    >>> measured_matrix(solve_gram(np.eye(4)), GAUSSIAN).squared_sensitivity
     1
     """
-    if design is None:
-        return CenteredMatrix(cells)
-    factor = design.factor
-    if _is_identity(factor.T @ factor):
-        return IdentityMatrix(cells)
-    _check_size(cells)
-    # the rows of a design are independent: only their number says what is missing
-    return _rounded(factor, len(factor), 2.0**bits, GAUSSIAN)
+    if isinstance(factor.strategy, MeasuredMatrix):
+        return factor.strategy
+    if factor.dual is None:
+        return measured_factor(factor.rows, noise)
+    rows = factor.rows
+    if _is_identity(rows.T @ rows):
+        return IdentityMatrix(factor.cells)
+    _check_size(factor.cells)
+    # rows that come with a dual point are independent: only their number says what is missing
+    return _rounded(rows, len(rows), 2.0**BITS, noise)
 
 
 def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:
-    """Return the integer matrix that measures a real strategy.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (m, n)
-        The real strategy, its largest column norm 1; of any rank.
-    noise : Noise
-        In which norm sensitivity is measured.
-
-    Returns
-    -------
-    MeasuredMatrix
-        Where the real strategy does not have full column rank, its ``unsupported`` rows span what queries
-        may not ask about.
-
-    Raises
-    ------
-    TooLargeError
-        Past ``MAX_MEASURED_CELLS`` cells.
+    """Return the integer matrix that measures a real strategy of any rank, its largest column norm 1.
 
     Examples
     --------

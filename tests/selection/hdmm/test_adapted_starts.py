@@ -63,7 +63,7 @@ def test_low_rank_starts_are_for_low_ranks_alone():
 def test_trees_follow_the_order_that_is_found():
     shuffled = np.random.default_rng(1).permutation(64)
     gram = AllRanges().gram(64)[np.ix_(shuffled, shuffled)]
-    families = adapted_starts(gram, solve_gram(gram).factor, 0)
+    families = adapted_starts(gram, solve_gram(gram).rows, 0)
     tree = families[1][0]
     assert all(np.ptp(shuffled[row > 0]) + 1 == (row > 0).sum() for row in tree)
     np.testing.assert_array_equal(families[0][0], total_start(64))

@@ -48,25 +48,22 @@ class _Evaluation:
 
 @dataclass(frozen=True)
 class DesignPoint:
-    """The best point that the solver met.
+    """The best strategy and the best bound that the solver met.
 
     Attributes
     ----------
     p : ndarray, shape (N,)
-        The dual distribution over the design points.
+        The dual distribution that the strategy is built from.
     primal, dual : float
-        Error of the strategy built from ``p`` and a lower bound on every strategy's error.
+        The strategy's error, and a lower bound on every strategy's error.
     factors : list of ndarray
         For each block a matrix B_b, shape (r_b, N); X = sum of B_b' B_b has diagonal at most 1.
-    iterations : int
-        How many times the blocks were factored.
     """
 
     p: Array
     primal: float
     dual: float
     factors: list[Array]
-    iterations: int
 
     @property
     def gap(self) -> float:
@@ -142,6 +139,40 @@ def _factors(evaluation: _Evaluation) -> list[Array]:
     ]
 
 
+class _Search:
+    """The points looked at so far: the one with the least error, and the largest bound of all."""
+
+    def __init__(self, blocks: Sequence[Array], gap: float) -> None:
+        self.blocks, self.gap = blocks, gap
+        self.primal, self.dual, self.looks = np.inf, 0.0, 0
+        self.best: tuple[Array, _Evaluation] | None = None
+
+    def look(self, y: Array) -> _Evaluation:
+        self.looks += 1
+        evaluation = _evaluate(self.blocks, y)
+        primal = float(evaluation.diagonal.max()) * evaluation.trace
+        dual = evaluation.trace**2 / float(y.sum())
+        if not (np.isfinite(primal) and np.isfinite(dual)):
+            raise NumericalError("the optimal strategy: an iterate is not finite")
+        self.dual = max(self.dual, dual)
+        if primal < self.primal:
+            self.primal, self.best = primal, (y, evaluation)
+        return evaluation
+
+    @property
+    def ratio(self) -> float:
+        return self.primal / self.dual
+
+    @property
+    def reached(self) -> bool:
+        return self.ratio - 1.0 <= self.gap
+
+    def point(self) -> DesignPoint:
+        assert self.best is not None
+        y, evaluation = self.best
+        return DesignPoint(y / y.sum(), self.primal, min(self.dual, self.primal), _factors(evaluation))
+
+
 def solve_dual(
     blocks: Sequence[Array],
     gap: float = DEFAULT_GAP,
@@ -155,22 +186,12 @@ def solve_dual(
     blocks : sequence of ndarray
         R_b of shape (r_b, N), each of full row rank, mutually orthogonal under every admissible p.
     gap : float
-        Relative gap between the error of the strategy and the lower bound at which to stop.
+        Relative gap between the error of the strategy and the lower bound at which to stop; the result's
+        may exceed it only after ``max_iterations`` or where floating point allows no further progress.
     start : ndarray, optional
         A distribution to start from, shape (N,); uniform if absent.
     max_iterations : int
         Factorizations after which the best point so far is returned, whatever its gap.
-
-    Returns
-    -------
-    DesignPoint
-        The best point met, with its certificate; its ``gap`` may exceed ``gap`` only after
-        ``max_iterations`` or where floating point allows no further progress.
-
-    Raises
-    ------
-    NumericalError
-        If no finite point was met.
 
     References
     ----------
@@ -180,40 +201,26 @@ def solve_dual(
     Examples
     --------
     >>> import numpy as np
-    >>> point = solve_dual([np.tril(np.ones((4, 4)))])
-    >>> point.gap < 1e-6
+    >>> solve_dual([np.tril(np.ones((4, 4)))]).gap < 1e-6
     True
     """
     count = blocks[0].shape[1]
     p = np.full(count, 1.0 / count) if start is None else np.maximum(start, 1e-9 / count)
-    best: tuple[float, Array, _Evaluation] | None = None
-    best_dual = 0.0
-    iterations = 0
-
-    def look(y: Array) -> _Evaluation:
-        nonlocal best, best_dual, iterations
-        iterations += 1
-        evaluation = _evaluate(blocks, y)
-        primal = float(evaluation.diagonal.max()) * evaluation.trace
-        dual = evaluation.trace**2 / float(y.sum())
-        if not (np.isfinite(primal) and np.isfinite(dual)):
-            raise NumericalError("the optimal strategy: an iterate is not finite")
-        best_dual = max(best_dual, dual)
-        if best is None or primal < best[0]:
-            best = (primal, y, evaluation)
-        return evaluation
-
-    def reached() -> bool:
-        return best is not None and best[0] / best_dual - 1.0 <= gap
-
-    evaluation = look(p)
+    search = _Search(blocks, gap)
+    evaluation = search.look(p)
     if start is None:
         for _ in range(2):
-            if reached():
+            if search.reached:
                 break
             p = p * evaluation.diagonal**2
             p = np.maximum(p / p.sum(), 1e-9 / count)  # cells that no query counts keep the interior open
-            evaluation = look(p)
+            evaluation = search.look(p)
+    if not search.reached:
+        _interior_point(search, p, evaluation, max_iterations)
+    return search.point()
+
+
+def _interior_point(search: _Search, p: Array, evaluation: _Evaluation, max_iterations: int) -> None:
     # In the scale y = p F^2 the conditions read y_j (1 - g_j) = 0, 1 - g_j >= 0, without a constraint.
     scale = evaluation.trace**2
     y = p * scale
@@ -225,23 +232,19 @@ def solve_dual(
     )
     spread = float(np.abs(evaluation.diagonal - 1.0).max())
     slack = np.maximum(1.0 - evaluation.diagonal, 0.1 * max(spread, 1e-9))
+    fraction = 0.99
     stalled = 0
-    while not reached() and iterations < max_iterations and stalled < 6:
-        before = best[0] / best_dual if best else np.inf
-        complementarity = float(y @ slack) / count
+    while not search.reached and search.looks < max_iterations and stalled < 6:
+        before = search.ratio
+        complementarity = float(y @ slack) / len(y)
         infeasibility = float(np.abs(1.0 - evaluation.diagonal - slack).max())
-        shrink = 0.03 if infeasibility < 0.3 * float(slack.max()) else 0.2
-        mu = shrink * complementarity
+        mu = (0.03 if infeasibility < 0.3 * float(slack.max()) else 0.2) * complementarity
         dy = _newton_step(evaluation, y, slack, mu, 0.03)
         dslack = (mu - y * slack - slack * dy) / y
-        fraction = 0.99
         step = min(1.0, fraction / max(float((-dy / y).max()), fraction))
         slack_step = min(1.0, fraction / max(float((-dslack / slack).max()), fraction))
         y = y + step * dy
         slack = slack + slack_step * dslack
-        evaluation = look(y)
-        now = best[0] / best_dual if best else np.inf
+        evaluation = search.look(y)
+        now = search.ratio
         stalled = stalled + 1 if now >= before * (1 - 1e-12) and now > 1 else 0
-    assert best is not None
-    primal, y, evaluation = best
-    return DesignPoint(y / y.sum(), primal, min(best_dual, primal), _factors(evaluation), iterations)

@@ -110,7 +110,7 @@ def solve_axis(
             raise TooLargeError(f"opt-0: {len(reduced)} different cells; the limit is {MAX_AXIS_CELLS}")
         if noise.norm == 2:
             design = solve_gram(reduced, gap=gap)
-            solved = Factor(design.factor, design.loss, design.bound)
+            solved = Factor(design.rows, design.loss, design.bound)
         else:
             begin = None if start is None else _theta(start.rows[:, first])
             # products of a few rows lose by several threads, many times over where cores are shared
@@ -196,7 +196,7 @@ def _search(
         families.insert(0, [begin])
     design = None if fast else solve_gram(gram, gap=max(gap, 1e-5))
     if p is None and design is not None:
-        families += adapted_starts(gram, design.factor, seed)
+        families += adapted_starts(gram, design.rows, seed)
     elif p is None:
         families.append([total_start(size)])
         if size <= _RANDOM_CELLS:
@@ -219,10 +219,10 @@ def _search(
         found = optimize(gram, found.theta, 300, 1e-9)
     if design is None:
         return Factor(strategy_rows(found.theta), found.loss, None)
-    if len(design.factor) < size:
+    if len(design.rows) < size:
         # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
-        pairs = len(design.factor) * (len(design.factor) - 1) // 2
-        rows = rotated(design.factor, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
+        pairs = len(design.rows) * (len(design.rows) - 1) // 2
+        rows = rotated(design.rows, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
         norm = float(LAPLACE.column_norms(rows).max())
         if norm**2 * design.loss < found.loss:
             return Factor(rows / norm, norm**2 * design.loss, design.bound)

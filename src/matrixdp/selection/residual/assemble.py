@@ -13,12 +13,11 @@ from matrixdp.exact import CenteredMatrix, MeasuredMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan
 from matrixdp.plan import Split as SplitPlan
-from matrixdp.selection.convex import Design
-from matrixdp.selection.residual.laplace import symmetric_rows
+from matrixdp.selection.factor import Factor
 from matrixdp.selection.residual.split import Split, SubWorkload
-from matrixdp.selection.residual.structured import StructuredProblem
+from matrixdp.selection.residual.structured import Product
 from matrixdp.selection.residual.subproblem import BlockSolution, SubSolution, SubSolver
-from matrixdp.selection.rounding import measured_factor, measured_matrix
+from matrixdp.selection.rounding import measured_matrix
 
 __all__ = ["Assembly", "assemble"]
 
@@ -58,47 +57,35 @@ class Assembly:
         default_factory=dict
     )
 
-    def matrix(self, block: BlockSolution) -> MeasuredMatrix:
+    def matrix(self, block: BlockSolution, factor: Factor) -> MeasuredMatrix:
         """Return the integer matrix of a block; blocks of equal content share it."""
         if block.key not in self.matrices:
-            self.matrices[block.key] = self._rounded(block.design, block.size)
+            self.matrices[block.key] = measured_matrix(factor, self.solver.noise)
         return self.matrices[block.key]
 
-    def _rounded(self, design: Design | None, size: int) -> MeasuredMatrix:
-        if self.solver.noise.norm == 2:
-            return measured_matrix(design, size)
-        rows = symmetric_rows(size) if design is None else design.factor
-        return measured_factor(rows, self.solver.noise)
-
-    def trace(self, sub: SubWorkload, block: BlockSolution) -> float:
+    def trace(self, sub: SubWorkload, block: BlockSolution, factor: Factor) -> float:
         """Return the total squared error of a block under unit noise, after rounding."""
         if block.key not in self.traces:
-            matrix = self.matrix(block)
+            matrix = self.matrix(block, factor)
             if isinstance(matrix, CenteredMatrix):
-                self.traces[block.key] = block.loss / matrix.squared_sensitivity
+                self.traces[block.key] = factor.loss / matrix.squared_sensitivity
             else:
-                total = 0.0
                 covariance = matrix.covariance()
+                total = 0.0
                 if block.terms:
                     total += float(np.einsum("ij,ij->", covariance, self.solver.gram(block.terms)))
-                if len(block.axes) == len(sub.types) and sub.rows:
-                    for item in sub.rows:
-                        rows = self.solver.pieces.explicit_rows(item.explicit, item.kept)
-                        total += item.weight * float(np.einsum("qi,qi->", rows @ covariance, rows))
+                if len(block.axes) == len(sub.types):
+                    for weight, rows in self.solver.explicit(sub):
+                        total += weight * float(np.einsum("qi,qi->", rows @ covariance, rows))
                 self.traces[block.key] = total
         return self.traces[block.key]
 
-    def structured(
-        self, sub: SubWorkload, block: BlockSolution
+    def product(
+        self, sub: SubWorkload, block: BlockSolution, found: Product
     ) -> tuple[list[MeasuredMatrix], NDArray[np.int64] | None, float]:
-        """Return a structured block's matrices, integer row multipliers and total squared error."""
-        found = block.structured
-        assert found is not None
+        """Return a product's matrices, integer row multipliers and total squared error."""
         if block.key not in self.products:
-            matrices: list[MeasuredMatrix] = [
-                self._rounded(design, sub.sizes[axis])
-                for axis, design in zip(block.axes, found.designs, strict=True)
-            ]
+            matrices = [measured_matrix(factor, self.solver.noise) for factor in found.factors]
             multipliers = None
             scale = np.ones([matrix.rows for matrix in matrices])
             if found.multipliers is not None:
@@ -110,16 +97,7 @@ class Assembly:
                     np.int64
                 )
                 scale = np.asarray(multipliers, dtype=float)
-            problem = StructuredProblem(
-                tuple(sub.sizes[axis] for axis in block.axes),
-                [(t.coefficient, [self.solver.slot_gram(slot) for slot in t.kept]) for t in block.terms],
-                [
-                    (item.weight, self.solver.pieces.explicit_rows(item.explicit, item.kept).reshape(
-                        -1, *[sub.sizes[axis] for axis in block.axes]
-                    ))
-                    for item in sub.rows
-                ],
-            )  # fmt: skip
+            problem = self.solver.problem(sub, block.axes, block.terms, self.solver.explicit(sub))
             energies = problem.row_energies([m.solve(np.eye(m.rows)) for m in matrices])
             self.products[block.key] = (matrices, multipliers, float((energies / scale**2).sum()))
         return self.products[block.key]
@@ -153,11 +131,11 @@ def assemble(
         multipliers: NDArray[np.int64] | None = None
         trace = solution.scale
         for block in solution.blocks:
-            if block.structured is None:
-                pieces.append((block.axes, assembly.matrix(block)))
-                trace *= assembly.trace(sub, block)
+            if isinstance(block.found, Factor):
+                pieces.append((block.axes, assembly.matrix(block, block.found)))
+                trace *= assembly.trace(sub, block, block.found)
             else:
-                matrices, multipliers, share = assembly.structured(sub, block)
+                matrices, multipliers, share = assembly.product(sub, block, block.found)
                 pieces += [((axis,), matrix) for axis, matrix in zip(block.axes, matrices, strict=True)]
                 trace *= share
         if multipliers is not None:

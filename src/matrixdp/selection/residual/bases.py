@@ -9,11 +9,12 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.errors import WorkloadError
-from matrixdp.selection.convex import Design, solve_gram
+from matrixdp.selection.convex import solve_gram
+from matrixdp.selection.factor import Factor, right_inverse
 from matrixdp.selection.residual.split import Split
-from matrixdp.selection.residual.structured import StructuredDesign, StructuredProblem
+from matrixdp.selection.residual.structured import Product, StructuredProblem
 
-__all__ = ["fixed_design", "fixed_product", "own_bases", "residual_basis"]
+__all__ = ["fixed_factor", "fixed_product", "own_bases", "residual_basis"]
 
 Array = NDArray[np.float64]
 
@@ -26,22 +27,9 @@ _OUTSIDE = 1e-7
 def own_bases(split: Split, gap: float) -> dict[int, Array]:
     """Return for each attribute type the optimal strategy of its own queries and the total.
 
-    Parameters
-    ----------
-    split : Split
-    gap : float
-
-    Returns
-    -------
-    dict of int to ndarray, shape (r, n)
-        For types whose queries are not symmetric: the strategy that is optimal for the queries with their
-        mean removed, together with the total. For types that only explicit queries ask about, that of
-        prefix queries.
-
-    Notes
-    -----
-    ResidualPlanner+ leaves the strategies to the user. With this choice the figures published for it are
-    reproduced.
+    For types whose queries are not symmetric: the strategy that is optimal for the queries with their mean
+    removed, together with the total. For types that only explicit queries ask about, that of prefixes.
+    ResidualPlanner+ leaves strategies to the user; with these its published figures are reproduced.
     """
     grams: dict[int, Array] = {}
     for slot in split.slots:
@@ -57,28 +45,18 @@ def own_bases(split: Split, gap: float) -> dict[int, Array]:
     for type_, gram in grams.items():
         mean = gram.mean(axis=0)
         centered = gram - mean[:, None] - mean[None, :] + mean.mean()
-        bases[type_] = solve_gram(centered + 1.0, gap=gap).factor
+        bases[type_] = solve_gram(centered + 1.0, gap=gap).rows
     return bases
 
 
-def residual_basis(basis: Array, weights: Array) -> Design:
-    """Return a basis with its weighted mean removed, as a strategy of largest column norm 1.
+def residual_basis(basis: Array, weights: Array) -> Array:
+    """Return a basis B with its weighted mean removed: independent rows, the largest column norm 1.
 
-    Parameters
-    ----------
-    basis : ndarray, shape (m, n)
-        B.
-    weights : ndarray, shape (n,)
-        w, with sum 1.
-
-    Returns
-    -------
-    Design
-        Independent rows with the Gram matrix of B (I - w 1'), up to scale. Loss and bound are not known yet.
+    Their Gram matrix is that of B (I - w 1'), up to scale.
 
     Examples
     --------
-    >>> residual_basis(np.eye(2), np.array([0.5, 0.5])).factor.shape
+    >>> residual_basis(np.eye(2), np.array([0.5, 0.5])).shape
     (1, 2)
     """
     rows = basis @ (np.eye(len(weights)) - np.outer(weights, np.ones(len(weights))))
@@ -86,48 +64,36 @@ def residual_basis(basis: Array, weights: Array) -> Design:
     keep = values > _RANK * values[-1]
     if not values[-1] > _RANK * float((basis**2).sum()):
         raise WorkloadError("bases: found a basis that measures nothing but the total")
-    factor = (vectors[:, keep] * np.sqrt(values[keep])).T
-    factor /= math.sqrt(float((factor**2).sum(axis=0).max()))
-    size = len(weights)
-    return Design(factor, math.nan, math.nan, np.full(size, 1.0 / size), 0)
+    rows = (vectors[:, keep] * np.sqrt(values[keep])).T
+    return np.asarray(rows / math.sqrt(float((rows**2).sum(axis=0).max())))
 
 
-def fixed_design(design: Design, gram: Array) -> Design:
-    """Return the design with its loss on a Gram matrix.
+def fixed_factor(rows: Array, gram: Array) -> Factor:
+    """Return a given strategy with its loss on a Gram matrix.
 
-    Raises
-    ------
-    WorkloadError
-        If the basis does not span the queries.
+    Raises WorkloadError if the basis does not span the queries.
 
     Examples
     --------
     >>> basis = residual_basis(np.eye(2), np.array([0.5, 0.5]))
-    >>> round(fixed_design(basis, np.array([[0.5, -0.5], [-0.5, 0.5]])).loss, 9)
+    >>> round(fixed_factor(basis, np.array([[0.5, -0.5], [-0.5, 0.5]])).loss, 9)
     0.5
     """
-    inverse = np.linalg.pinv(design.factor)
-    inside = inverse @ (design.factor @ gram)
+    inverse = right_inverse(rows)
+    inside = inverse @ (rows @ gram)
     if float(np.abs(inside - gram).max()) > _OUTSIDE * float(np.abs(gram).max()):
         raise WorkloadError("bases: a basis does not span the attribute's queries; give one that does")
-    loss = float(np.einsum("ia,ia->", inverse, gram @ inverse))
-    return Design(design.factor, loss, loss, design.p, 0)
+    return Factor(rows, float(np.einsum("ia,ia->", inverse, gram @ inverse)))
 
 
-def fixed_product(designs: list[Design], problem: StructuredProblem) -> StructuredDesign:
-    """Return the product of given designs with its loss on a problem.
-
-    Raises
-    ------
-    WorkloadError
-        If a basis does not span the queries.
-    """
-    for axis, design in enumerate(designs):
+def fixed_product(chosen: list[Array], problem: StructuredProblem) -> Product:
+    """Return the product of given strategies with its loss on a problem; they have to span the queries."""
+    factors = []
+    for axis, rows in enumerate(chosen):
         grams = [grams[axis] for _, grams in problem.terms]
         for _, tensor in problem.rows:
             flat = np.moveaxis(tensor, axis + 1, -1).reshape(-1, problem.sizes[axis])
             grams.append(flat.T @ flat)
-        for gram in grams:
-            fixed_design(design, gram)
-    plain = StructuredDesign(designs, None, math.nan)
-    return StructuredDesign(designs, None, float(problem.row_energies(plain.inverses).sum()))
+        factors.append([fixed_factor(rows, gram) for gram in grams][-1])
+    loss = problem.row_energies([factor.inverse for factor in factors]).sum()
+    return Product(tuple(factors), float(loss))

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.selection.convex import Design
+from matrixdp.selection.convex import ConvexSolver
+from matrixdp.selection.factor import Factor
 from matrixdp.selection.residual.structured import StructuredProblem
 
-__all__ = [
-    "MAX_FOURIER_CELLS",
-    "fourier_energies",
-    "fourier_gram",
-    "fourier_loss",
-    "fourier_rows",
-    "fourier_strategy",
-]
+__all__ = ["MAX_FOURIER_CELLS", "FourierSolver", "fourier_energies", "fourier_loss", "fourier_strategy"]
 
 Array = NDArray[np.float64]
 
 #: Sub-workloads that do not factor are measured up to this many cells.
 MAX_FOURIER_CELLS = 6_000
+_SCOPE = "strategies in the Fourier basis"
 
 
 def fourier_energies(problem: StructuredProblem) -> Array:
@@ -65,22 +61,16 @@ def fourier_loss(energies: Array) -> float:
     return float(np.sqrt(energies).sum()) ** 2 / energies.size
 
 
-def fourier_strategy(energies: Array, sizes: Sequence[int]) -> Design:
-    """Return the best strategy for energies of shape ``sizes``, one for each character.
-
-    Raises
-    ------
-    TooLargeError
-        Past ``MAX_FOURIER_CELLS`` cells.
-    """
+def fourier_strategy(energies: Array, sizes: Sequence[int]) -> Factor:
+    """Return the best strategy for energies of shape ``sizes``, one for each character."""
     cells = math.prod(sizes)
-    roots = np.sqrt(np.where(energies > 1e-12 * energies.max(), energies, 0.0))
-    loss = float(roots.sum()) ** 2 / cells
     if cells > MAX_FOURIER_CELLS:
         raise TooLargeError(
             f"fourier: a sub-workload of {cells} cells that does not factor; the limit is "
             f"{MAX_FOURIER_CELLS} cells. Use querysmasher or residual."
         )
+    roots = np.sqrt(np.where(energies > 1e-12 * energies.max(), energies, 0.0))
+    loss = float(roots.sum()) ** 2 / cells
     # rows: the real and imaginary parts of each conjugate pair of characters, once
     frequencies = np.stack(np.unravel_index(np.arange(cells), sizes))
     conjugate = np.ravel_multi_index(
@@ -92,39 +82,35 @@ def fourier_strategy(energies: Array, sizes: Sequence[int]) -> Design:
     phases = 2.0 * np.pi * (turns - np.rint(turns))
     paired = conjugate[chosen] != chosen
     scale = np.sqrt(energy[chosen] * np.where(paired, 2.0, 1.0))[:, None]
-    factor = np.vstack([scale * np.cos(phases), (scale * np.sin(phases))[paired]])
-    factor /= math.sqrt(float((factor**2).sum(axis=0).max()))
-    return Design(factor, loss, loss, np.full(cells, 1.0 / cells), 1)
+    rows = np.vstack([scale * np.cos(phases), (scale * np.sin(phases))[paired]])
+    rows /= math.sqrt(float((rows**2).sum(axis=0).max()))
+    return Factor(rows, loss, loss, np.full(cells, 1.0 / cells), _SCOPE)
 
 
-def fourier_gram(
-    gram: Array, sizes: Sequence[int] | None = None, gap: float = 0.0, start: Array | None = None
-) -> Design:
-    """Return the best strategy in the Fourier basis for a Gram matrix; ``gap`` and ``start`` have no use.
+class FourierSolver(ConvexSolver):
+    """The best strategy in the Fourier basis, in closed form.
 
     Examples
     --------
     >>> import numpy as np
-    >>> round(fourier_gram(np.eye(4)).loss, 9)
+    >>> round(FourierSolver().gram(np.eye(4), (4,)).loss, 9)
     4.0
     """
-    del gap, start
-    shape = tuple(sizes or (len(gram),))
-    tensor = gram.reshape(*shape, *shape)
-    axes = tuple(range(len(shape)))
-    spectrum = np.fft.fftn(tensor, axes=axes)
-    spectrum = np.fft.ifftn(spectrum, axes=tuple(a + len(shape) for a in axes))
-    flat = spectrum.reshape(len(gram), len(gram))
-    energies = np.maximum(np.diagonal(flat).real, 0.0).reshape(shape)
-    return fourier_strategy(energies, shape)
 
+    def gram(self, gram: Array, sizes: Sequence[int], _: Factor | None = None, /) -> Factor:
+        """Solve for a Gram matrix."""
+        tensor = gram.reshape(*sizes, *sizes)
+        axes = tuple(range(len(sizes)))
+        spectrum = np.fft.fftn(tensor, axes=axes)
+        spectrum = np.fft.ifftn(spectrum, axes=tuple(a + len(sizes) for a in axes))
+        diagonal = np.diagonal(spectrum.reshape(gram.shape)).real
+        return fourier_strategy(np.maximum(diagonal, 0.0).reshape(sizes), sizes)
 
-def fourier_rows(
-    rows: Array, sizes: Sequence[int] | None = None, gap: float = 0.0, start: Array | None = None
-) -> Design:
-    """Return the best strategy in the Fourier basis for explicit queries."""
-    del gap, start
-    shape = tuple(sizes or (rows.shape[1],))
-    spectrum = np.fft.fftn(rows.reshape(len(rows), *shape), axes=tuple(range(1, len(shape) + 1)))
-    energies = (np.abs(spectrum) ** 2).sum(axis=0) / math.prod(shape)
-    return fourier_strategy(energies, shape)
+    def queries(self, rows: Array, sizes: Sequence[int], _: Factor | None = None, /) -> Factor:
+        """Solve for explicit queries."""
+        problem = StructuredProblem(tuple(sizes), [], [(1.0, rows.reshape(len(rows), *sizes))])
+        return fourier_strategy(fourier_energies(problem), sizes)
+
+    def centered(self, size: int) -> Factor:
+        """Return the centered identity."""
+        return replace(super().centered(size), scope=_SCOPE)

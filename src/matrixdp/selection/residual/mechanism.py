@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,26 +12,16 @@ from matrixdp.errors import WorkloadError
 from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
+from matrixdp.selection.convex import ConvexSolver
+from matrixdp.selection.factor import EVERY, Factor, Solver
 from matrixdp.selection.residual.assemble import assemble
 from matrixdp.selection.residual.bases import own_bases
-from matrixdp.selection.residual.fourier import MAX_FOURIER_CELLS, fourier_gram, fourier_rows
-from matrixdp.selection.residual.laplace import (
-    MAX_SUM_CELLS,
-    SumDesign,
-    solve_sum_gram,
-    solve_sum_rows,
-    sum_design,
-)
+from matrixdp.selection.residual.fourier import MAX_FOURIER_CELLS, FourierSolver
+from matrixdp.selection.residual.laplace import MAX_SUM_CELLS, LaplaceSolver, rescaled
 from matrixdp.selection.residual.notes import describe_methods
 from matrixdp.selection.residual.pieces import Pieces
 from matrixdp.selection.residual.split import Split, SubWorkload, split_workload
-from matrixdp.selection.residual.subproblem import (
-    MAX_JOINT_CELLS,
-    SUB_SOLVERS,
-    SolveGram,
-    SubSolution,
-    SubSolver,
-)
+from matrixdp.selection.residual.subproblem import MAX_JOINT_CELLS, SUB_SOLVERS, SubSolution, SubSolver
 from matrixdp.selection.residual.sum_weights import laplace_weights
 from matrixdp.selection.residual.weights import optimized_weights, uniform_weights
 from matrixdp.selection.selection import Certificate
@@ -47,13 +37,13 @@ FAST_JOINT_CELLS = 3_000
 
 
 def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> bool:
-    """Return whether the sub-workloads' optima together are the optimum of the whole.
+    """Return whether the sub-workloads' dual points together are a dual point of the whole.
 
     With uniform weights and Gram matrices that have 1 as an eigenvector the workload's Gram matrix is the
-    direct sum of the sub-workloads'; if moreover the uniform dual distribution is optimal for each of
-    them, it is a dual point of the whole, and its bound is the square of the sum of theirs.
+    direct sum of the sub-workloads'; the uniform distribution, where each of them has it, is then a dual
+    point of the whole, and its bound the square of the sum of theirs.
     """
-    if split.explicit or any(b.method != "optimum" for solution in solutions for b in solution.blocks):
+    if split.explicit:
         return False
     for number, slot in enumerate(split.slots):
         w = solver.pieces.weights[slot.type]
@@ -63,16 +53,8 @@ def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> 
             image = slot.predicates.gram(slot.size) @ np.ones(slot.size)
             if float(np.ptp(image)) > 1e-9 * float(np.abs(image).max()):
                 return False
-    designs = [block.design for solution in solutions for block in solution.blocks]
-    # one iteration: the bound is the dual value at the uniform distribution itself
-    return all(d is None or (d.iterations == 1 and float(np.ptp(d.p)) <= 1e-9 * d.p.max()) for d in designs)
-
-
-def _sum_fourier(
-    gram: Array, sizes: Sequence[int] | None = None, gap: float = 0.0, start: Array | None = None
-) -> SumDesign:
-    """Return the Gaussian optimum in the Fourier basis, rescaled to L1 sensitivity 1."""
-    return sum_design(fourier_gram(gram, sizes, gap, start).factor, gram)
+    found = [block.found for solution in solutions for block in solution.blocks]
+    return all(isinstance(one, Factor) and one.scope == EVERY and one.uniform for one in found)
 
 
 def _solver(
@@ -82,18 +64,23 @@ def _solver(
     fast = sub_solver == "fast"
     gap = max(gap, FAST_GAP) if fast else gap
     if noise.norm == 1:
-        dense: SolveGram = partial(solve_sum_gram, effort="fast" if fast else "full", seed=seed)
+        searching: Solver = LaplaceSolver(gap, "fast" if fast else "full", seed)
         if mechanism == "fourier":
-            dense = _sum_fourier
-        rows = partial(solve_sum_rows, effort="fast" if fast else "full", seed=seed)
-        return SubSolver(
-            pieces, noise, gap, MAX_SUM_CELLS, dense=dense, dense_rows=rows, sub_solver=sub_solver
-        )
+            searching = RescaledFourier(gap, "fast" if fast else "full", seed)
+        return SubSolver(pieces, noise, searching, joint_cells=MAX_SUM_CELLS, sub_solver=sub_solver)
     if mechanism == "fourier":
-        return SubSolver(pieces, noise, gap, MAX_FOURIER_CELLS, dense=fourier_gram, dense_rows=fourier_rows)
+        return SubSolver(pieces, noise, FourierSolver(), ConvexSolver(gap), joint_cells=MAX_FOURIER_CELLS)
     bases = own_bases(pieces.split, gap) if sub_solver == "fixed" else {}
     joint = FAST_JOINT_CELLS if fast else MAX_JOINT_CELLS
-    return SubSolver(pieces, noise, gap, joint, sub_solver=sub_solver, bases=bases)
+    return SubSolver(pieces, noise, ConvexSolver(gap), joint_cells=joint, sub_solver=sub_solver, bases=bases)
+
+
+class RescaledFourier(LaplaceSolver):
+    """The Gaussian optimum in the Fourier basis, rescaled to L1 sensitivity 1."""
+
+    def gram(self, gram: Array, sizes: Sequence[int], _: Factor | None = None, /) -> Factor:
+        """Solve for a Gram matrix."""
+        return rescaled(FourierSolver().gram(gram, sizes).rows, gram)
 
 
 def solve_classes(
@@ -139,7 +126,12 @@ def _gaussian_bound(
     """Return the bound on every Gaussian strategy where the decomposition attains it, else None."""
     if not _is_exact(split, solver, [s for _, s in solved]):
         return None
-    return GAUSSIAN.total_loss([s.bound for _, s in solved], [len(sub.marginals) for sub, _ in solved])
+    values = [
+        solution.scale
+        * math.prod(block.found.dual_value for block in solution.blocks if isinstance(block.found, Factor))
+        for _, solution in solved
+    ]
+    return GAUSSIAN.total_loss(values, [len(sub.marginals) for sub, _ in solved])
 
 
 def certify_decomposition(
@@ -164,15 +156,13 @@ def certify_decomposition(
     """
     methods = describe_methods(solver, solved)
     noise = solver.noise
-    loss = noise.variance_factor * noise.total_loss(
-        [s.loss for _, s in solved], [len(sub.marginals) for sub, _ in solved]
-    )
+    counts = [len(sub.marginals) for sub, _ in solved]
+    loss = noise.variance_factor * noise.total_loss([solution.loss for _, solution in solved], counts)
     if noise.norm == 2:
-        # a Fourier strategy's bound holds within its basis only
-        certified = solver.dense is not fourier_gram
-        bound = _gaussian_bound(split, solver, solved) if certified else None
+        bound = _gaussian_bound(split, solver, solved)
     else:
-        gaussian = SubSolver(Pieces(split, uniform_weights(split)), GAUSSIAN, gap, MAX_SUM_CELLS, 0)
+        pieces = Pieces(split, uniform_weights(split))
+        gaussian = SubSolver(pieces, GAUSSIAN, ConvexSolver(gap), joint_cells=MAX_SUM_CELLS, row_cells=0)
         bound = None
         if not split.explicit:
             bound = _gaussian_bound(split, gaussian, solve_classes(split, gaussian))

@@ -23,16 +23,13 @@ def block_excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> f
     ----------
     Li and Miklau (2013), Theorem 1: no strategy has less error than (tr V^(1/2))^2 / n.
     """
-    if block.size > MAX_BOUNDED_CELLS:
+    if block.found.cells > MAX_BOUNDED_CELLS:
         return None
-    gram = solver.gram(block.terms) if block.terms else np.zeros((block.size, block.size))
-    if len(block.axes) == len(sub.types):
-        for item in sub.rows:
-            rows = solver.pieces.explicit_rows(item.explicit, item.kept)
-            gram = gram + item.weight * (rows.T @ rows)
+    explicit = solver.explicit(sub) if len(block.axes) == len(sub.types) else []
+    gram = solver.gram(block.terms, explicit)
     values = np.maximum(np.linalg.eigvalsh(gram), 0.0)
-    bound = float(np.sqrt(values).sum()) ** 2 / block.size
-    return max(math.sqrt(block.loss / bound) - 1.0, 0.0)
+    bound = float(np.sqrt(values).sum()) ** 2 / block.found.cells
+    return max(math.sqrt(block.found.loss / bound) - 1.0, 0.0)
 
 
 def describe_methods(solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]]) -> str:

@@ -12,6 +12,7 @@ from matrixdp.errors import WorkloadError
 from matrixdp.noise import Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
+from matrixdp.selection.convex import ConvexSolver
 from matrixdp.selection.residual.assemble import assemble
 from matrixdp.selection.residual.bases import own_bases
 from matrixdp.selection.residual.mechanism import certify_decomposition, solve_classes
@@ -81,7 +82,7 @@ def select_residual_planner(
         raise WorkloadError(
             "workload: residualplanner answers marginals only; use residualplanner-plus or querysmasher"
         )
-    solver = SubSolver(Pieces(split, uniform_weights(split)), noise, gap)
+    solver = SubSolver(Pieces(split, uniform_weights(split)), noise, ConvexSolver(gap))
     return _select(workload, split, solver, gap)
 
 
@@ -150,7 +151,7 @@ def select_residual_planner_plus(
     solver = SubSolver(
         Pieces(split, uniform_weights(split)),
         noise,
-        gap,
+        ConvexSolver(gap),
         sub_solver="fixed",
         bases={**own_bases(split, gap), **chosen},
     )

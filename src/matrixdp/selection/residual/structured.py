@@ -8,7 +8,7 @@ multiplicative steps on its dual, with a gap. The result is never worse than the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.plan.quadratic_forms import along
-from matrixdp.selection.convex import Design, solve_gram
-from matrixdp.selection.residual.laplace import SumDesign
+from matrixdp.selection.factor import Factor, Solver
 
-__all__ = ["StructuredDesign", "StructuredProblem", "solve_structured"]
+__all__ = ["Product", "StructuredProblem", "solve_structured"]
 
 Array = NDArray[np.float64]
-SolveGram = Callable[[Array, Sequence[int], float, Array | None], Design]
 
 _SWEEPS = 12
 _WEIGHT_STEPS = 400
@@ -63,79 +61,75 @@ class StructuredProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class StructuredDesign:
+class Product:
     """A strategy B = diag(lambda)^(1/2) (B_1 x B_2 x ...), column norms at most 1.
 
     Attributes
     ----------
-    designs : list of Design
+    factors : tuple of Factor
         One for each axis.
-    multipliers : ndarray or None
-        lambda, in the shape of the factors' rows; None for a plain product.
     loss : float
         Total squared error at privacy cost 1.
+    bound : float or None
+        A lower bound on that of every strategy, or None.
+    multipliers : ndarray or None
+        lambda, in the shape of the factors' rows; None for a plain product.
     """
 
-    designs: list[Design]
-    multipliers: Array | None
+    factors: tuple[Factor, ...]
     loss: float
+    bound: float | None = None
+    multipliers: Array | None = None
 
-    @cached_property
-    def inverses(self) -> list[Array]:
-        """A right inverse of every factor, weighted by its dual distribution."""
-        return [_right_inverse(design) for design in self.designs]
+    @property
+    def cells(self) -> int:
+        """The number of columns."""
+        return math.prod(factor.cells for factor in self.factors)
+
+    @property
+    def level(self) -> float:
+        """What changes smoothly with the problem."""
+        return self.loss
 
     @cached_property
     def _variances(self) -> Array:
-        shape = [inverse.shape[1] for inverse in self.inverses]
+        shape = [len(factor.rows) for factor in self.factors]
         return np.ones(shape) if self.multipliers is None else 1.0 / self.multipliers
 
-    def covariance_image(self, rows: Array) -> Array:
-        """Return queries times X^+: shape (m, cells) in and out."""
-        tensor = rows.reshape(len(rows), *[inverse.shape[0] for inverse in self.inverses])
-        for axis, inverse in enumerate(self.inverses):
-            tensor = along(tensor, axis + 1, inverse.T)
+    def image(self, rows: Array) -> Array:
+        """Return queries times X^+, the derivative of the loss: shape (m, cells) in and out."""
+        tensor = rows.reshape(len(rows), *[factor.cells for factor in self.factors])
+        for axis, factor in enumerate(self.factors):
+            tensor = along(tensor, axis + 1, factor.inverse.T)
         tensor = tensor * self._variances
-        for axis, inverse in enumerate(self.inverses):
-            tensor = along(tensor, axis + 1, inverse)
+        for axis, factor in enumerate(self.factors):
+            tensor = along(tensor, axis + 1, factor.inverse)
         return tensor.reshape(rows.shape)
 
-    def error_of(self, grams: Sequence[Array]) -> float:
+    def change(self, grams: Sequence[Array]) -> float:
         """Return tr(X^+ (G_1 x G_2 x ...))."""
         tensor = self._variances
-        for inverse, gram in zip(self.inverses, grams, strict=True):
-            tensor = np.tensordot(_energies(inverse, gram), tensor, axes=(0, 0))
+        for factor, gram in zip(self.factors, grams, strict=True):
+            tensor = np.tensordot(_energies(factor.inverse, gram), tensor, axes=(0, 0))
         return float(tensor)
 
-    def sensitivity(self, axis: int, grams: Sequence[Array]) -> Array:
-        """Return the derivative of ``error_of`` with respect to the Gram matrix of one axis."""
+    def axis_slope(self, axis: int, grams: Sequence[Array]) -> Array:
+        """Return the derivative of ``change`` with respect to the Gram matrix of one axis."""
         tensor = np.moveaxis(self._variances, axis, -1)
-        for other, (inverse, gram) in enumerate(zip(self.inverses, grams, strict=True)):
+        for other, (factor, gram) in enumerate(zip(self.factors, grams, strict=True)):
             if other != axis:
-                tensor = np.tensordot(_energies(inverse, gram), tensor, axes=(0, 0))
-        own = self.inverses[axis]
+                tensor = np.tensordot(_energies(factor.inverse, gram), tensor, axes=(0, 0))
+        own = self.factors[axis].inverse
         return (own * tensor) @ own.T
-
-
-def _right_inverse(design: Design) -> Array:
-    """Return D B' (B D B')^-1, where B D B' is diagonal.
-
-    On queries in the row space of B it agrees with the pseudo-inverse; unlike that it is also the one with
-    which the error changes as the queries' null space moves (the envelope of the dual problem).
-    """
-    if isinstance(design, SumDesign):
-        return design.inverse
-    weighted = design.factor * design.p
-    return np.asarray(weighted.T / np.einsum("aj,aj->a", weighted, design.factor))
 
 
 def _energies(inverse: Array, gram: Array) -> Array:
     return np.asarray(np.einsum("ia,ia->a", inverse, gram @ inverse))
 
 
-def _partial(problem: StructuredProblem, axis: int, designs: list[Design]) -> Array:
+def _partial(problem: StructuredProblem, axis: int, factors: Sequence[Factor]) -> Array:
     """Return the Gram matrix that an axis sees with the strategies of all others fixed."""
-    inverses = [_right_inverse(design) for design in designs]
+    inverses = [factor.inverse for factor in factors]
     covariances = [inverse @ inverse.T for inverse in inverses]
     total = np.zeros((problem.sizes[axis],) * 2)
     for coefficient, grams in problem.terms:
@@ -154,10 +148,10 @@ def _partial(problem: StructuredProblem, axis: int, designs: list[Design]) -> Ar
     return total
 
 
-def _first_designs(problem: StructuredProblem, gap: float, solve: SolveGram) -> list[Design]:
+def _first_factors(problem: StructuredProblem, solver: Solver) -> list[Factor]:
     """Return each axis's optimum with all others taken as unknown."""
     axes = range(len(problem.sizes))
-    designs = []
+    factors = []
     for axis in axes:
         start = np.zeros((problem.sizes[axis],) * 2)
         for coefficient, grams in problem.terms:
@@ -169,14 +163,13 @@ def _first_designs(problem: StructuredProblem, gap: float, solve: SolveGram) -> 
         for weight, tensor in problem.rows:
             flat = np.moveaxis(tensor, axis + 1, -1).reshape(-1, problem.sizes[axis])
             start += weight * (flat.T @ flat) / (math.prod(problem.sizes) / problem.sizes[axis])
-        designs.append(solve(start, (len(start),), gap, None))
-    return designs
+        factors.append(solver.gram(start, (len(start),)))
+    return factors
 
 
-def _row_weights(energies: Array, squares: Sequence[Array], y: Array) -> tuple[Array, float, float]:
-    """Minimize sum(d / lambda) subject to column norms at most 1; return lambda, its error and a bound."""
-    best: tuple[float, Array] | None = None
-    bound = 0.0
+def _row_weights(energies: Array, squares: Sequence[Array], y: Array) -> tuple[Array, float]:
+    """Minimize sum(d / lambda) subject to column norms at most 1; return lambda and its error."""
+    best, least, bound = y, math.inf, 0.0
     for _ in range(_WEIGHT_STEPS):
         pull = y
         for axis, square in enumerate(squares):
@@ -189,41 +182,25 @@ def _row_weights(energies: Array, squares: Sequence[Array], y: Array) -> tuple[A
         positive = weights > 0
         error = float((energies[positive] / weights[positive]).sum()) * peak
         bound = max(bound, float(np.sqrt(energies * pull).sum()) ** 2)
-        if best is None or error < best[0]:
-            best = (error, weights / peak)
-        if best[0] <= bound * (1.0 + _WEIGHT_GAP):
+        if error < least:
+            best, least = weights / peak, error
+        if least <= bound * (1.0 + _WEIGHT_GAP):
             break
         y = y * norms
         y = y / y.sum()
-    assert best is not None
-    return best[1], best[0], bound
+    return best, least
 
 
 def solve_structured(
     problem: StructuredProblem,
-    gap: float,
+    solver: Solver,
     weigh_rows: bool = True,
-    start: Sequence[Design] | None = None,
-    solve: SolveGram = solve_gram,
-) -> StructuredDesign:
+    start: Sequence[Factor] | None = None,
+) -> Product:
     """Solve by alternating over factors, then weight the rows of their product.
 
-    Parameters
-    ----------
-    problem : StructuredProblem
-    gap : float
-        Relative gap of every explicit problem on one axis.
-    weigh_rows : bool
-        Whether to weight the rows of the product; without it the result is the best product found.
-    start : sequence of Design, optional
-        The designs of a similar problem, to alternate from.
-    solve : callable, optional
-        The sub-solver of one axis; one for Laplace noise takes no row weights.
-
-    Returns
-    -------
-    StructuredDesign
-        Without a certificate: the class is not that of all strategies.
+    ``solver`` solves each axis; one that is not optimal takes no row weights. ``start`` are the factors of a
+    similar problem, to alternate from.
 
     References
     ----------
@@ -233,45 +210,42 @@ def solve_structured(
     Examples
     --------
     >>> import numpy as np
+    >>> from matrixdp.selection.convex import ConvexSolver
     >>> eye, ones = np.eye(4), np.ones((4, 4))
     >>> problem = StructuredProblem((4, 4), [(1.0, [eye, ones]), (1.0, [ones, eye])], [])
-    >>> solve_structured(problem, 1e-8).loss < 16.0
+    >>> solve_structured(problem, ConvexSolver(1e-8)).loss < 16.0
     True
     """
-    axes = range(len(problem.sizes))
-    designs = list(start) if start is not None else _first_designs(problem, gap, solve)
+    factors = list(start) if start is not None else _first_factors(problem, solver)
     loss = math.inf
-    best, best_loss = designs, math.inf
+    best, least = factors, math.inf
     for _ in range(_SWEEPS):
         before = loss
-        for axis in axes:
-            seen = _partial(problem, axis, designs)
-            known = designs[axis]
-            begin = known.factor if isinstance(known, SumDesign) else known.p
-            designs[axis] = solve(seen, (len(seen),), gap, begin)
-            loss = designs[axis].loss
-        if isinstance(designs[0], SumDesign) and loss < best_loss:
-            best, best_loss = list(designs), loss  # a search may end above where it began
+        for axis in range(len(problem.sizes)):
+            seen = _partial(problem, axis, factors)
+            factors[axis] = solver.gram(seen, (len(seen),), factors[axis])
+            loss = factors[axis].loss
+        if solver.optimal or loss < least:
+            best, least = list(factors), loss  # a search may end above where it began
         if loss > before * (1.0 - 1e-5):
             break
-    if best_loss < math.inf:
-        designs, loss = best, best_loss
-    plain = StructuredDesign(designs, None, loss)
-    if not weigh_rows:
+    plain = Product(tuple(best), least)
+    if not (weigh_rows and solver.optimal):
         return plain
-    inverses = plain.inverses
-    energies = problem.row_energies(inverses)
+    energies = problem.row_energies([factor.inverse for factor in best])
     start_y = np.ones(())
-    for design in designs:
-        start_y = np.multiply.outer(start_y, design.p / design.p.sum())
+    for factor in best:
+        assert factor.dual is not None
+        start_y = np.multiply.outer(start_y, factor.dual)
     start_y = 0.99 * start_y + 0.01 / start_y.size
-    weights, error, _ = _row_weights(energies, [d.factor**2 for d in designs], start_y)
-    if error > loss * (1.0 - 1e-4):
+    squares = [factor.rows**2 for factor in best]
+    weights, error = _row_weights(energies, squares, start_y)
+    if error > least * (1.0 - 1e-4):
         return plain
     # a row that hardly matters still has to be measured: keep the spread of the weights within 2^16
     weights = np.maximum(weights, float(weights.max()) * 2.0**-16)
     norms = weights
-    for axis, design in enumerate(designs):
-        norms = along(norms, axis, (design.factor**2).T)
+    for axis, square in enumerate(squares):
+        norms = along(norms, axis, square.T)
     weights = weights / float(norms.max())
-    return StructuredDesign(designs, weights, float((energies / weights).sum()))
+    return Product(tuple(best), float((energies / weights).sum()), multipliers=weights)

@@ -10,14 +10,13 @@ of the query groups are measured apart, so the result is never worse than that.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import partial
 
 import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
 from matrixdp.noise import LAPLACE
-from matrixdp.selection.residual.laplace import MAX_FAST_CELLS, solve_sum_gram, solve_sum_rows
+from matrixdp.selection.residual.laplace import MAX_FAST_CELLS, LaplaceSolver
 from matrixdp.selection.residual.pieces import Pieces
 from matrixdp.selection.residual.split import Split
 from matrixdp.selection.residual.subproblem import BlockSolution, SubSolver
@@ -107,11 +106,9 @@ def laplace_weights(split: Split, report: Callable[[int, float], None] | None = 
         solver = SubSolver(
             Pieces(split, weights),
             LAPLACE,
-            1e-5,
-            MAX_FAST_CELLS,
-            MAX_SEARCHED_ROW_CELLS,
-            dense=partial(solve_sum_gram, effort="fast"),
-            dense_rows=partial(solve_sum_rows, effort="fast"),
+            LaplaceSolver(1e-5, "fast"),
+            joint_cells=MAX_FAST_CELLS,
+            row_cells=MAX_SEARCHED_ROW_CELLS,
             solved=solved,
         )
         total = 0.0

@@ -8,8 +8,7 @@ costs the sub-workloads' own solutions and little more.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,11 +17,11 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from matrixdp.noise import GAUSSIAN, Noise
-from matrixdp.selection.convex import Design, solve_gram
-from matrixdp.selection.residual.laplace import MAX_FAST_CELLS, solve_sum_gram, solve_sum_rows
+from matrixdp.selection.convex import ConvexSolver, solve_gram
+from matrixdp.selection.factor import Factor
+from matrixdp.selection.residual.laplace import MAX_FAST_CELLS, LaplaceSolver
 from matrixdp.selection.residual.pieces import Pieces
 from matrixdp.selection.residual.split import Split, SubWorkload
-from matrixdp.selection.residual.structured import StructuredDesign
 from matrixdp.selection.residual.subproblem import BlockSolution, SubSolution, SubSolver
 
 #: While weights are searched, larger sub-workloads that do not factor are solved by structure.
@@ -34,14 +33,8 @@ __all__ = ["MAX_SEARCHED_ROW_CELLS", "Objective", "optimized_weights", "uniform_
 Array = NDArray[np.float64]
 
 
-def _low_rank(scale: float, factor: Array, rows: Array) -> Array:
-    """Return rows times scale Z'Z."""
-    return scale * ((rows @ factor.T) @ factor)
-
-
-def _scaled_image(scale: float, design: StructuredDesign, rows: Array) -> Array:
-    """Return rows times scale X^+."""
-    return scale * design.covariance_image(rows)
+def _scaled(image: Callable[[Array], Array], scale: float, rows: Array) -> Array:
+    return scale * image(rows)
 
 
 def uniform_weights(split: Split) -> list[Array]:
@@ -49,24 +42,48 @@ def uniform_weights(split: Split) -> list[Array]:
     return [np.full(size, 1.0 / size) for size in split.sizes]
 
 
+class _Gradient:
+    """What an evaluation of phi adds up: derivatives with respect to the weights and to the slots' pieces."""
+
+    def __init__(self, split: Split) -> None:
+        self.weights = [np.zeros(size) for size in split.sizes]
+        self.mean_squares = np.zeros(len(split.slots))  # d phi / d t of each slot
+        self.slots: dict[int, Array] = {}  # d phi / d (P'VP) of each slot
+        # blocks on one axis, each with its share of phi
+        self.axes: dict[Hashable, tuple[BlockSolution, float]] = {}
+
+    def add_slot(self, slot: int, addition: Array) -> None:
+        current = self.slots.get(slot)
+        self.slots[slot] = addition if current is None else current + addition
+
+    def add_types(self, parts: list[tuple[int, Array]]) -> None:
+        for type_, part in parts:
+            self.weights[type_] += part
+
+    def finished(self, split: Split, weights: Sequence[Array]) -> list[Array]:
+        """Carry the slots' derivatives on to the weights."""
+        for number, definition in enumerate(split.slots):
+            w = weights[definition.type]
+            if not split.free[definition.type]:
+                continue
+            gram = definition.predicates.gram(definition.size)
+            self.weights[definition.type] += 2.0 * self.mean_squares[number] * (gram @ w)
+            if number in self.slots:
+                image = self.slots[number].sum(axis=1)
+                self.weights[definition.type] -= 2.0 * (gram @ (image - w * image.sum()))
+        return self.weights
+
+
 @dataclass(eq=False)
 class Objective:
-    """phi(w) and its gradient.
-
-    Parameters
-    ----------
-    split : Split
-    noise : Noise
-    gap : float
-        Relative gap of the sub-solutions; the optimization of w needs less than the final strategy.
-    """
+    """phi(w) and its gradient; gaps are those of the sub-solutions, of single axes and of joint ones."""
 
     split: Split
     noise: Noise
     gap: float = 1e-7
     joint_gap: float = 1e-5
-    starts: dict[Hashable, Array] = field(default_factory=dict)
-    products: dict[Hashable, list[Design]] = field(default_factory=dict)
+    starts: dict[Hashable, Factor] = field(default_factory=dict)
+    products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
     evaluations: int = 0
 
     @property
@@ -75,98 +92,60 @@ class Objective:
         return self.noise.share_power
 
     def _solver(self, pieces: Pieces, gap: float) -> SubSolver:
-        solver = SubSolver(
-            pieces, self.noise, gap, MAX_SEARCHED_CELLS, MAX_SEARCHED_ROW_CELLS, weigh_rows=False
+        laplace = self.noise.norm == 1
+        return SubSolver(
+            pieces,
+            self.noise,
+            LaplaceSolver(max(gap, 1e-5), "fast") if laplace else ConvexSolver(gap),
+            joint_cells=MAX_FAST_CELLS if laplace else MAX_SEARCHED_CELLS,
+            row_cells=MAX_SEARCHED_ROW_CELLS,
+            weigh_rows=False,
+            starts=self.starts,
+            products=self.products,
         )
-        solver.starts, solver.products = self.starts, self.products
-        if self.noise.norm == 1:
-            solver.gap = max(gap, 1e-5)
-            solver.dense = partial(solve_sum_gram, effort="fast")
-            solver.dense_rows = partial(solve_sum_rows, effort="fast")
-            solver.joint_cells = MAX_FAST_CELLS
-        return solver
 
     def __call__(self, weights: list[Array]) -> tuple[float, list[Array]]:
         """Return phi and its gradient with respect to each type's weight vector."""
         self.evaluations += 1
-        pieces = Pieces(self.split, weights)
         loosest = max((len(c.sizes) for c in self.split.classes), default=0)
-        gap = self.gap if loosest < 2 else self.joint_gap
-        solver = self._solver(pieces, gap)
-        gradient = [np.zeros(size) for size in self.split.sizes]
-        mean_squares = np.zeros(len(self.split.slots))  # d phi / d t of each slot
-        sensitivities: dict[int, Array] = {}  # d phi / d (P'VP) of each slot
-        axis_use: dict[Hashable, tuple[BlockSolution, float]] = {}
+        solver = self._solver(Pieces(self.split, weights), self.gap if loosest < 2 else self.joint_gap)
+        gradient = _Gradient(self.split)
         phi = 0.0
         for sub in self.split.classes:
             solution = solver.solve(sub)
             if solution is None:
                 continue
-            value = len(sub.marginals) * solution.bound**self.power
+            value = len(sub.marginals) * solution.level**self.power
             phi += value
-            self._spread(solver, sub, solution, value, gradient, mean_squares, sensitivities, axis_use)
-        for block, value in axis_use.values():
-            assert block.design is not None
-            middle = self.power * value / math.sqrt(block.bound) * block.design.gradient
+            self._spread(solver, sub, solution, value, gradient)
+        for block, value in gradient.axes.values():
+            share = self.power * value / block.found.level
             for term in block.terms:
-                slot = term.kept[0]
-                current = sensitivities.get(slot)
-                addition = term.coefficient * middle
-                sensitivities[slot] = addition if current is None else current + addition
-        for number, definition in enumerate(self.split.slots):
-            w = weights[definition.type]
-            if not self.split.free[definition.type]:
-                continue
-            gram = definition.predicates.gram(definition.size)
-            gradient[definition.type] += 2.0 * mean_squares[number] * (gram @ w)
-            if number in sensitivities:
-                image = sensitivities[number].sum(axis=1)
-                gradient[definition.type] -= 2.0 * (gram @ (image - w * image.sum()))
-        return phi, gradient
+                grams = [solver.slot_gram(term.kept[0])]
+                gradient.add_slot(term.kept[0], share * term.coefficient * block.found.axis_slope(0, grams))
+        return phi, gradient.finished(self.split, weights)
 
     def _spread(
-        self,
-        solver: SubSolver,
-        sub: SubWorkload,
-        solution: SubSolution,
-        value: float,
-        gradient: list[Array],
-        mean_squares: Array,
-        sensitivities: dict[int, Array],
-        axis_use: dict[Hashable, tuple[BlockSolution, float]],
+        self, solver: SubSolver, sub: SubWorkload, solution: SubSolution, value: float, gradient: _Gradient
     ) -> None:
-        """Add one class's share (its value in phi) to the gradient and the slots' derivatives."""
-        pieces = solver.pieces
-        joint: BlockSolution | None = None
+        """Add one class's share (its value in phi) to the gradient."""
         for block in solution.blocks:
-            if len(block.axes) == 1 and not solution.has_rows:
-                if block.design is not None:
-                    use = (block.key, tuple(term.kept for term in block.terms))
-                    known = axis_use.get(use)
-                    axis_use[use] = (block, value + (known[1] if known else 0.0))
-            else:
-                joint = block
-        if joint is not None and joint.structured is not None:
-            self._spread_structured(
-                solver, sub, joint, self.power * value / joint.loss, gradient, sensitivities
-            )
-        elif joint is not None:
-            assert joint.design is not None
-            share = self.power * value / math.sqrt(joint.bound)
-            self._spread_joint(solver, sub, joint, share, gradient, sensitivities)
+            if len(block.axes) > 1 or solution.has_rows:
+                self._spread_joint(solver, sub, block, value, gradient)
+            elif solver.pieces.slots[block.terms[0].kept[0]].gram is not None:
+                use = (block.key, tuple(term.kept for term in block.terms))
+                known = gradient.axes.get(use)
+                gradient.axes[use] = (block, value + (known[1] if known else 0.0))
         shares = self._term_shares(solver, sub, solution, value)
         for product, share in zip(sub.products, shares, strict=True):
             for slot in product.contracted:
-                t = pieces.slots[slot].mean_square
+                t = solver.pieces.slots[slot].mean_square
                 if t > 0.0:
-                    mean_squares[slot] += share / t
+                    gradient.mean_squares[slot] += share / t
         if not sub.types:
             for item in sub.rows:
-                scale = self.power * value / solution.bound * item.weight
-                for type_, part in pieces.explicit_gradient(
-                    item.explicit, item.kept, partial(np.multiply, scale)
-                ):
-                    gradient[type_] += part
+                image = partial(np.multiply, self.power * value / solution.level * item.weight)
+                gradient.add_types(solver.pieces.explicit_gradient(item.explicit, item.kept, image))
 
     def _term_shares(
         self, solver: SubSolver, sub: SubWorkload, solution: SubSolution, value: float
@@ -180,98 +159,34 @@ class Objective:
             for slot in product.contracted:
                 weight *= pieces.slots[slot].mean_square
             if not sub.types:
-                shares.append(self.power * value * weight / solution.bound)
+                shares.append(self.power * value * weight / solution.level)
                 continue
-            if not mixed:
-                # one common Kronecker product: the shares are those of the coefficients
-                for slot in product.kept:
-                    piece = pieces.slots[slot]
-                    weight *= piece.ratio
-                    if piece.gram is None:
-                        weight *= piece.coefficient / pieces.slots[piece.representative].coefficient
-                shares.append(self.power * value * weight / solution.scale)
-                continue
-            block = mixed[0]
-            if block.structured is not None:
-                grams = []
-                for axis, slot in enumerate(product.kept):
-                    piece = pieces.slots[slot]
-                    weight *= piece.ratio
-                    if axis in block.axes:
-                        grams.append(solver.slot_gram(piece.representative))
-                error = block.structured.error_of(grams) * weight / solution.scale
-                shares.append(self.power * value * error / block.loss)
-                continue
-            assert block.design is not None
-            inner = np.full((1, 1), weight / solution.scale)
-            for axis, slot in enumerate(product.kept):
-                piece = pieces.slots[slot]
-                if axis in block.axes:
-                    inner = np.kron(inner, piece.ratio * solver.slot_gram(piece.representative))
-                else:
-                    inner = inner * piece.ratio
-            trace = float(np.einsum("ij,ij->", block.design.gradient, inner))
-            shares.append(self.power * value * trace / math.sqrt(block.bound))
+            kept = [pieces.slots[slot] for slot in product.kept]
+            for piece in kept:
+                weight *= piece.ratio
+                if piece.gram is None:
+                    weight *= piece.coefficient / pieces.slots[piece.representative].coefficient
+            # one common Kronecker product: the shares are those of the coefficients
+            change = 1.0
+            if mixed:
+                found = mixed[0].found
+                grams = [solver.slot_gram(kept[axis].representative) for axis in mixed[0].axes]
+                change = found.change(grams) / found.level
+            shares.append(self.power * value * weight / solution.scale * change)
         return shares
 
     def _spread_joint(
-        self,
-        solver: SubSolver,
-        sub: SubWorkload,
-        block: BlockSolution,
-        share: float,
-        gradient: list[Array],
-        sensitivities: dict[int, Array],
+        self, solver: SubSolver, sub: SubWorkload, block: BlockSolution, value: float, gradient: _Gradient
     ) -> None:
-        assert block.design is not None
-        sizes = [sub.sizes[axis] for axis in block.axes]
-        middle = share * block.design.gradient if block.terms else np.zeros((0, 0))
-        for term in block.terms:
-            grams = [solver.slot_gram(slot) for slot in term.kept]
-            tensor = middle.reshape(*sizes, *sizes)
-            for axis, slot in enumerate(term.kept):
-                contracted = tensor
-                kept_axes = len(sizes)
-                for other in range(len(sizes) - 1, -1, -1):
-                    if other != axis:
-                        contracted = np.tensordot(
-                            contracted, grams[other], axes=((other, other + kept_axes), (0, 1))
-                        )
-                        kept_axes -= 1
-                addition = term.coefficient * contracted
-                current = sensitivities.get(slot)
-                sensitivities[slot] = addition if current is None else current + addition
-        factor = block.design.gradient_factor
-        for item in sub.rows:
-            scale = share * item.weight
-            for type_, part in solver.pieces.explicit_gradient(
-                item.explicit, item.kept, partial(_low_rank, scale, factor)
-            ):
-                gradient[type_] += part
-
-    def _spread_structured(
-        self,
-        solver: SubSolver,
-        sub: SubWorkload,
-        block: BlockSolution,
-        share: float,
-        gradient: list[Array],
-        sensitivities: dict[int, Array],
-    ) -> None:
-        design = block.structured
-        assert design is not None
+        """Add the share of a block whose error changes with all of its axes together."""
+        share = self.power * value / block.found.level
         for term in block.terms:
             grams = [solver.slot_gram(slot) for slot in term.kept]
             for axis, slot in enumerate(term.kept):
-                addition = share * term.coefficient * design.sensitivity(axis, grams)
-                current = sensitivities.get(slot)
-                sensitivities[slot] = addition if current is None else current + addition
+                gradient.add_slot(slot, share * term.coefficient * block.found.axis_slope(axis, grams))
         for item in sub.rows:
-            scale = share * item.weight
-            for type_, part in solver.pieces.explicit_gradient(
-                item.explicit, item.kept, partial(_scaled_image, scale, design)
-            ):
-                gradient[type_] += part
+            image = partial(_scaled, block.found.image, share * item.weight)
+            gradient.add_types(solver.pieces.explicit_gradient(item.explicit, item.kept, image))
 
 
 def _starting_points(split: Split) -> list[list[Array]]:
@@ -293,9 +208,10 @@ def _starting_points(split: Split) -> list[list[Array]]:
             if float(np.trace(gram)) > 0:
                 grams[type_] = grams.get(type_, np.zeros_like(gram)) + gram / np.trace(gram)
     for type_, gram in grams.items():
-        design = solve_gram(gram, gap=1e-8)
-        dual[type_] = design.p / design.p.sum()
-        own[type_] = _exact_weights(design.factor)
+        factor = solve_gram(gram, gap=1e-8)
+        assert factor.dual is not None
+        dual[type_] = factor.dual / factor.dual.sum()
+        own[type_] = _exact_weights(factor.rows)
     return [own, dual, uniform]
 
 
