@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -120,19 +120,100 @@ def _attribute_types(workload: Workload) -> dict[str, int]:
     return types
 
 
+class _Splitter:
+    """Collects the slots, the explicit queries, and what every marginal gets of each group."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.types = _attribute_types(workload)
+        self.slots: dict[Hashable, int] = {}
+        self.slot_list: list[Slot] = []
+        self.explicit: dict[Hashable, int] = {}
+        self.explicit_list: list[Explicit] = []
+        self.products: dict[tuple[str, ...], dict[tuple[tuple[int, ...], tuple[int, ...]], float]] = {}
+        self.rows: dict[tuple[str, ...], dict[tuple[int, tuple[bool, ...]], float]] = {}
+
+    def slot_of(self, type_: int, predicates: Predicates, size: int) -> int:
+        key = (type_, predicates.key(size))
+        if key not in self.slots:
+            self.slots[key] = len(self.slot_list)
+            self.slot_list.append(Slot(type_, predicates, size, predicates.symmetric(size)))
+        return self.slots[key]
+
+    def explicit_of(self, group: Group) -> int:
+        types = tuple(self.types[name] for name in group.attributes)
+        key = (type(group).__name__, group.key(), _weights_digest(group), types)
+        if key not in self.explicit:
+            self.explicit[key] = len(self.explicit_list)
+            rows = group.rows()
+            if group.query_weights is not None:
+                rows = rows * np.sqrt(group.query_weights)[:, None]
+            self.explicit_list.append(Explicit(rows, types, group.sizes))
+        return self.explicit[key]
+
+    def add_explicit(self, group: Group) -> None:
+        number = self.explicit_of(group)
+        exchangeable = _exchangeable(self.explicit_list[number])
+        for positions in _subsets(range(len(group.attributes))):
+            mask = tuple(i in positions for i in range(len(group.attributes)))
+            if exchangeable and len(positions) == 1:
+                mask = (True, False)
+            bucket = self.rows.setdefault(tuple(group.attributes[i] for i in positions), {})
+            bucket[number, mask] = bucket.get((number, mask), 0.0) + group.weight
+
+    def add_product(self, group: ProductGroup) -> None:
+        names = group.attributes
+        own = [
+            self.slot_of(self.types[name], predicates, size)
+            for name, predicates, size in zip(names, group.predicates, group.sizes, strict=True)
+        ]
+        # a kept attribute whose Gram is b 11' has no piece: only its total is asked
+        slots = [self.slot_list[slot] for slot in own]
+        keepable = [
+            i
+            for i, slot in enumerate(slots)
+            if slot.symmetric is None or (slot.symmetric[0] > 0 and slot.size > 1)
+        ]
+        for positions in _subsets(keepable):
+            kept = tuple(own[i] for i in positions)
+            contracted = tuple(sorted(s for i, s in enumerate(own) if i not in positions))
+            terms = self.products.setdefault(tuple(names[i] for i in positions), {})
+            terms[kept, contracted] = terms.get((kept, contracted), 0.0) + group.weight
+
+    def classes(self, workload: Workload) -> tuple[SubWorkload, ...]:
+        """Return the marginals in classes that read the same in types and slots."""
+        order = {name: place for place, name in enumerate(workload.domain.names)}
+        classes: dict[Hashable, list[tuple[str, ...]]] = {}
+        for marginal in sorted({*self.products, *self.rows}, key=lambda m: (len(m), [order[n] for n in m])):
+            signature = (
+                tuple(self.types[name] for name in marginal),
+                *(
+                    tuple(sorted((*key, float(f"{w:.12g}")) for key, w in found.get(marginal, {}).items()))
+                    for found in (self.products, self.rows)
+                ),
+            )
+            classes.setdefault(signature, []).append(marginal)
+        return tuple(
+            SubWorkload(
+                tuple(self.types[name] for name in first),
+                tuple(workload.domain[name].size for name in first),
+                tuple(ProductTerm(w, k, c) for (k, c), w in self.products.get(first, {}).items()),
+                tuple(RowsTerm(w, e, m) for (e, m), w in self.rows.get(first, {}).items()),
+                (first, *others),
+            )
+            for first, *others in classes.values()
+        )
+
+
+def _subsets(positions: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for size in range(len(positions) + 1):
+        yield from combinations(positions, size)
+
+
 def split_workload(workload: Workload) -> Split:
     """Split a workload into classes of sub-workloads.
 
-    Parameters
-    ----------
-    workload : Workload
-        Any mix of product and dense groups.
-
-    Returns
-    -------
-    Split
-        Every subset of every group's attributes appears in exactly one class, unless its pieces are zero
-        because a kept attribute is only asked for its total.
+    Every subset of every group's attributes appears in exactly one class, unless its pieces are zero because
+    a kept attribute is only asked for its total.
 
     References
     ----------
@@ -146,90 +227,24 @@ def split_workload(workload: Workload) -> Split:
     >>> [(c.sizes, len(c.marginals)) for c in split.classes]
     [((), 1), ((10,), 3), ((10, 10), 3)]
     """
-    types = _attribute_types(workload)
-    sizes: dict[int, int] = {types[name]: workload.domain[name].size for name in types}
-    slots: dict[Hashable, int] = {}
-    slot_list: list[Slot] = []
-    explicit: dict[Hashable, int] = {}
-    explicit_list: list[Explicit] = []
-    products: dict[tuple[str, ...], dict[tuple[tuple[int, ...], tuple[int, ...]], float]] = {}
-    rows: dict[tuple[str, ...], dict[tuple[int, tuple[bool, ...]], float]] = {}
-
-    def slot_of(type_: int, predicates: Predicates, size: int) -> int:
-        key = (type_, predicates.key(size))
-        if key not in slots:
-            slots[key] = len(slot_list)
-            slot_list.append(Slot(type_, predicates, size, predicates.symmetric(size)))
-        return slots[key]
-
+    found = _Splitter(workload)
     for group in workload:
-        names = group.attributes
         if isinstance(group, DenseGroup) or group.query_weights is not None:
-            key = (type(group).__name__, group.key(), _weights_digest(group), tuple(types[n] for n in names))
-            if key not in explicit:
-                explicit[key] = len(explicit_list)
-                matrix = group.rows()
-                if group.query_weights is not None:
-                    matrix = matrix * np.sqrt(group.query_weights)[:, None]
-                explicit_list.append(Explicit(matrix, tuple(types[n] for n in names), group.sizes))
-            exchangeable = _exchangeable(explicit_list[explicit[key]])
-            for size in range(len(names) + 1):
-                for positions in combinations(range(len(names)), size):
-                    kept_names = tuple(names[i] for i in positions)
-                    mask = tuple(i in positions for i in range(len(names)))
-                    if exchangeable and size == 1:
-                        mask = (True, False)
-                    bucket = rows.setdefault(kept_names, {})
-                    entry = (explicit[key], mask)
-                    bucket[entry] = bucket.get(entry, 0.0) + group.weight
-            continue
-        own = [
-            slot_of(types[name], predicates, n)
-            for name, predicates, n in zip(names, group.predicates, group.sizes, strict=True)
-        ]
-        # a kept attribute whose Gram is b 11' has no piece: only its total is asked
-        keepable = [
-            i for i, s in enumerate(own)
-            if (sym := slot_list[s].symmetric) is None or (sym[0] > 0 and slot_list[s].size > 1)
-        ]  # fmt: skip
-        for size in range(len(keepable) + 1):
-            for positions in combinations(keepable, size):
-                kept = tuple(own[i] for i in positions)
-                contracted = tuple(sorted(s for i, s in enumerate(own) if i not in positions))
-                terms = products.setdefault(tuple(names[i] for i in positions), {})
-                terms[kept, contracted] = terms.get((kept, contracted), 0.0) + group.weight
-
-    classes: dict[Hashable, list[tuple[str, ...]]] = {}
-    for marginal in sorted({*products, *rows}, key=lambda m: (len(m), [workload.domain.index(n) for n in m])):
-        signature = (
-            tuple(types[name] for name in marginal),
-            tuple(sorted((k, c, float(f"{w:.12g}")) for (k, c), w in products.get(marginal, {}).items())),
-            tuple(sorted((e, m, float(f"{w:.12g}")) for (e, m), w in rows.get(marginal, {}).items())),
-        )
-        classes.setdefault(signature, []).append(marginal)
-    subworkloads = []
-    for marginals in classes.values():
-        first = marginals[0]
-        subworkloads.append(
-            SubWorkload(
-                tuple(types[name] for name in first),
-                tuple(workload.domain[name].size for name in first),
-                tuple(ProductTerm(w, k, c) for (k, c), w in products.get(first, {}).items()),
-                tuple(RowsTerm(w, e, m) for (e, m), w in rows.get(first, {}).items()),
-                tuple(marginals),
-            )
-        )
+            found.add_explicit(group)
+        else:
+            found.add_product(group)
+    sizes = {type_: workload.domain[name].size for name, type_ in found.types.items()}
     free = [False] * len(sizes)
-    for slot in slot_list:
+    for slot in found.slot_list:
         free[slot.type] |= slot.symmetric is None
-    for item in explicit_list:
+    for item in found.explicit_list:
         for type_ in item.types:
             free[type_] |= sizes[type_] > 1
     return Split(
-        types,
-        tuple(sizes[t] for t in range(len(sizes))),
+        found.types,
+        tuple(sizes[type_] for type_ in range(len(sizes))),
         tuple(free),
-        tuple(slot_list),
-        tuple(explicit_list),
-        tuple(subworkloads),
+        tuple(found.slot_list),
+        tuple(found.explicit_list),
+        found.classes(workload),
     )
