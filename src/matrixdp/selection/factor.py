@@ -33,7 +33,8 @@ class Factor:
     Attributes
     ----------
     strategy : ndarray, shape (m, n), or MeasuredMatrix
-        B. Its largest column norm, in the norm of the noise, is 1. Its row space holds that of the workload. An integer matrix is measured as it is and stands for itself at that scale.
+        B. Its largest column norm, in the norm of the noise, is 1. Its row space holds that of the workload.
+        An integer matrix is measured as it is and stands for itself at that scale.
     loss : float
         tr(V (B'B)^+): the total squared error with noise of variance 1 on every row.
     bound : float or None

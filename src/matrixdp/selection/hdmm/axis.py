@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import itemgetter
 
 import numpy as np
 import scipy.linalg
@@ -186,8 +187,8 @@ def _search(
     fast = effort == "fast"
     tolerance = 1e-6 if fast else 1e-8 if size <= _RANDOM_CELLS else 1e-7
     if fast and begin is not None:
-        found = optimize(gram, begin, 60, tolerance)
-        return Factor(strategy_rows(found.theta), found.loss, None)
+        loss, theta = optimize(gram, begin, 60, tolerance)
+        return Factor(strategy_rows(theta), loss)
     if progress is not None:
         progress(f"searching p-Identity strategies over {size} cells", None)
     count = restarts if restarts is not None else (1 if fast else 2 if size <= _RANDOM_CELLS else 0)
@@ -205,28 +206,28 @@ def _search(
             )
     large = size > _LARGE_CELLS
     steps = 40 if large else 80 if fast else 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 150
-    found = best_of(gram, families, 5 if large else 25, steps, tolerance)
+    loss, theta = best_of(gram, families, 5 if large else 25, steps, tolerance)
     if not fast and p is None and size <= _MORE_ROWS_CELLS:
         rng = generator(seed + 1)
         for _ in range(_MOST_ROUNDS):
             more = 0.02 * random_start(size, max(1, size // 32), rng)
-            wider = optimize(gram, np.vstack([found.theta, more]), 1_000, tolerance)
-            gained = wider.loss < found.loss * (1 - _GAIN)
-            found = wider if wider.loss < found.loss else found
-            if not gained:
+            before = loss
+            wider = optimize(gram, np.vstack([theta, more]), 1_000, tolerance)
+            loss, theta = min((wider, (loss, theta)), key=itemgetter(0))
+            if loss >= before * (1 - _GAIN):
                 break
-    elif not fast and not large and found.theta.size:
-        found = optimize(gram, found.theta, 300, 1e-9)
+    elif not fast and not large and theta.size:
+        loss, theta = optimize(gram, theta, 300, 1e-9)
     if design is None:
-        return Factor(strategy_rows(found.theta), found.loss, None)
+        return Factor(strategy_rows(theta), loss)
     if len(design.rows) < size:
         # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
         pairs = len(design.rows) * (len(design.rows) - 1) // 2
         rows = rotated(design.rows, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
         norm = float(LAPLACE.column_norms(rows).max())
-        if norm**2 * design.loss < found.loss:
+        if norm**2 * design.loss < loss:
             return Factor(rows / norm, norm**2 * design.loss, design.bound)
-    return Factor(strategy_rows(found.theta), found.loss, design.bound)
+    return Factor(strategy_rows(theta), loss, design.bound)
 
 
 def _rank(gram: Array) -> int:

@@ -8,41 +8,24 @@ evaluation costs one p x n by n x n product.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-__all__ = ["PIdentity", "best_of", "loss_and_gradient", "optimize", "strategy_rows"]
+__all__ = ["Found", "best_of", "loss_and_gradient", "optimize", "strategy_rows"]
 
 Array = NDArray[np.float64]
+#: The loss of a strategy, tr(V (A'A)^-1), and its Theta, shape (p, n).
+Found = tuple[float, Array]
 
 #: Weights of rows stay below this, so that the identity's never vanish beside them: then the loss would be a
 #: difference of large numbers.
 _MAX_WEIGHT = 1e3
 #: How many searches go to the end, and how much longer than the first look the second one is.
 _FINALISTS, _FURTHER = 4, 4
-
-
-@dataclass(frozen=True, eq=False)
-class PIdentity:
-    """A p-Identity strategy.
-
-    Attributes
-    ----------
-    theta : ndarray, shape (p, n)
-        Nonnegative.
-    loss : float
-        tr(V (A'A)^-1).
-    evaluations : int
-        Of the objective, that the search took.
-    """
-
-    theta: Array
-    loss: float
-    evaluations: int
 
 
 def strategy_rows(theta: Array) -> Array:
@@ -60,19 +43,6 @@ def strategy_rows(theta: Array) -> Array:
 def loss_and_gradient(gram: Array, theta: Array) -> tuple[float, Array]:
     """Return tr(V (A'A)^-1) and its gradient with respect to Theta.
 
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-        V.
-    theta : ndarray, shape (p, n)
-
-    Returns
-    -------
-    loss : float
-    gradient : ndarray, shape (p, n)
-
-    Notes
-    -----
     With s = 1 + column sums, C = diag(s) V diag(s), H = (I + Theta'Theta)^-1 = I - Theta' R Theta and
     R = (I + Theta Theta')^-1: loss = tr(H C), and its gradient is
     -2 Theta H C H + 2 1 diag(H C)' diag(1 / s).
@@ -98,23 +68,13 @@ def loss_and_gradient(gram: Array, theta: Array) -> tuple[float, Array]:
     return float(diagonal.sum()), gradient
 
 
-def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> PIdentity:
-    """Descend from a start by L-BFGS with bounds.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-    theta : ndarray, shape (p, n)
-        The start, nonnegative.
-    iterations : int
-        At most.
-    tolerance : float
-        Relative decrease of the loss at which to stop.
+def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> Found:
+    """Descend from a start by L-BFGS with bounds, to a relative decrease of the loss; drop rows of zeros.
 
     Examples
     --------
-    >>> found = optimize(np.tri(8) @ np.tri(8).T, np.full((1, 8), 0.5), 50, 1e-6)
-    >>> found.loss < 204  # the identity's
+    >>> loss, _ = optimize(np.tri(8) @ np.tri(8).T, np.full((1, 8), 0.5), 50, 1e-6)
+    >>> loss < 204  # the identity's
     True
     """
     shape = theta.shape
@@ -135,39 +95,28 @@ def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> PI
     )
     best = np.maximum(found.x, 0.0).reshape(shape)
     best = best[best.max(axis=1) > 1e-9] if best.size else best
-    return PIdentity(
-        best, loss_and_gradient(gram, best)[0] if best.size else float(np.trace(gram)), found.nfev
-    )
+    return loss_and_gradient(gram, best)[0] if best.size else float(np.trace(gram)), best
 
 
 def best_of(
     gram: Array, families: Sequence[Sequence[Array]], screen: int, iterations: int, tolerance: float
-) -> PIdentity:
+) -> Found:
     """Descend a little from every start, further from the best of each family, to the end from the best few.
 
-    What leads after a few steps need not win: trees are ahead of random rows at first.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-    families : sequence of sequence of ndarray
-        Starts of one kind each; empty ones are left out.
-    screen : int
-        Iterations for each start; the best of each family gets `_FURTHER` times as many.
-    iterations : int
-        Iterations to the end.
-    tolerance : float
+    What leads after a few steps need not win: trees are ahead of random rows at first. Families are starts
+    of one kind each; ``screen`` are the iterations for each start, `_FURTHER` times as many for the best of
+    each family, and ``iterations`` those to the end.
     """
-    leaders = []
-    for family in families:
-        if family:
-            first = [optimize(gram, start, screen, tolerance) for start in family]
-            leaders.append(min(first, key=lambda found: found.loss))
+    leaders = [
+        min((optimize(gram, start, screen, tolerance) for start in family), key=itemgetter(0))
+        for family in families
+        if family
+    ]
     if len(leaders) > _FINALISTS:
         further = [_on(gram, leader, _FURTHER * screen, tolerance) for leader in leaders]
-        leaders = sorted(further, key=lambda found: found.loss)[:_FINALISTS]
-    return min((_on(gram, leader, iterations, tolerance) for leader in leaders), key=lambda found: found.loss)
+        leaders = sorted(further, key=itemgetter(0))[:_FINALISTS]
+    return min((_on(gram, leader, iterations, tolerance) for leader in leaders), key=itemgetter(0))
 
 
-def _on(gram: Array, found: PIdentity, iterations: int, tolerance: float) -> PIdentity:
-    return optimize(gram, found.theta, iterations, tolerance) if found.theta.size else found
+def _on(gram: Array, found: Found, iterations: int, tolerance: float) -> Found:
+    return optimize(gram, found[1], iterations, tolerance) if found[1].size else found
