@@ -137,6 +137,8 @@ SIDE_DOOR = "papers/dawa/door.py"
 CHECK = "testing/sources.py"
 
 
+#: What every noise is checked by; it draws from a seed.
+NOISE_CHECK = "testing/noise.py"
 #: What a module needs to draw noise.
 DRAWING = {"RandomSource", "SeededSource", "SystemSource"}
 
@@ -144,7 +146,7 @@ DRAWING = {"RandomSource", "SeededSource", "SystemSource"}
 def test_only_the_measurement_draws_noise():
     users = {place(p) for p in FILES if room(p) != "noise" and imported_names(p, "matrixdp.noise") & DRAWING}
     # those beside the door know the type of a source of bits, and pass it on
-    assert users == {"measure/measurement.py", SIDE_DOOR, "papers/dawa/dawa.py"}
+    assert users == {"measure/measurement.py", SIDE_DOOR, "papers/dawa/dawa.py", NOISE_CHECK}
     names = imported_names(PACKAGE / "papers" / "dawa" / "dawa.py", "matrixdp.noise")
     assert names & DRAWING == {"RandomSource"}
     for path in FILES:
@@ -156,7 +158,7 @@ def test_only_the_measurement_draws_noise():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute) and node.attr == "draw_rounded"
     }
-    assert drawing == {"measure/measurement.py", SIDE_DOOR}
+    assert drawing == {"measure/measurement.py", SIDE_DOOR, NOISE_CHECK}
 
 
 #: Where a noise is still the text that a user or a file wrote.

@@ -15,12 +15,14 @@ all that is needed.
 """
 
 from matrixdp.testing.dense import dense_error, dense_gram, dense_measurement, dense_queries
+from matrixdp.testing.noise import check_noise
 from matrixdp.testing.predicates import check_predicates
 from matrixdp.testing.sources import HOSTILE_DOMAIN, HOSTILE_VALUES, check_source
 
 __all__ = [
     "HOSTILE_DOMAIN",
     "HOSTILE_VALUES",
+    "check_noise",
     "check_predicates",
     "check_source",
     "dense_error",
