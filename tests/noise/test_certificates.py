@@ -6,8 +6,8 @@ import pytest
 from flint import arb, ctx
 
 from matrixdp.errors import NumericalError
-from matrixdp.noise import filter as normal_filter
-from matrixdp.noise import laplace
+from matrixdp.noise import gaussian_filter as normal_filter
+from matrixdp.noise import laplace_filter
 from matrixdp.noise.decisions import LazyTail, exceeds
 from matrixdp.noise.source import SeededSource
 
@@ -35,7 +35,7 @@ def wide(ball: arb) -> arb:
 
 def test_tables_that_cannot_be_certified_are_refused(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(NumericalError, match="the table of logarithms could not be certified"):
-        laplace._nearest(wide(arb(1)))
+        laplace_filter._nearest(wide(arb(1)))
     monkeypatch.setattr(normal_filter, "upper_tail", lambda _point: wide(arb(1) / 2))
     with pytest.raises(NumericalError, match="normal tail probabilities could not be certified"):
         normal_filter.table.__wrapped__()

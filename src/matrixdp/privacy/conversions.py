@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _PRECISIONS = tuple(1 << power for power in range(7, 16))
-_SMALLEST_EXPONENT = -10_000  # an upper bound below 2**-10000 is given as 2**-10000
+_SMALLEST = Fraction(1, 1 << 10_000)  # an upper bound below it is given as it
 _RELATIVE_BITS = 60
 _LARGEST_EPSILON = Fraction(1 << 30)
 _LARGEST_ANSWER = Fraction(1 << 64)
@@ -48,59 +48,72 @@ def _curve(mu: Fraction, epsilon: Fraction) -> arb:
     return (near - _ball(epsilon).exp() * far) / 2
 
 
-@lru_cache(maxsize=4096)
-def _at_most(mu: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
-    """Return True only if delta(epsilon; mu) <= delta is proved (False also where it stays undecided)."""
+def _proved(balls: Callable[[], tuple[arb, arb]]) -> bool:
+    """Return True only if the first ball is proved to be at most the second (False also where undecided)."""
     for precision in _PRECISIONS:
         with ctx.workprec(precision):
-            curve, limit = _curve(mu, epsilon), _ball(delta)
-            if curve <= limit:
+            found, limit = balls()
+            if found <= limit:
                 return True
-            if curve > limit:
+            if found > limit:
                 return False
     return False
 
 
-def _bisect(holds: Callable[[Fraction], bool], good: Fraction, bad: Fraction) -> Fraction:
-    """Return a point where `holds` is True, within a relative 2**-60 of one where it is not.
+@lru_cache(maxsize=4096)
+def _at_most(mu: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
+    """Return True only if delta(epsilon; mu) <= delta is proved."""
+    return _proved(lambda: (_curve(mu, epsilon), _ball(delta)))
 
-    Both ends are dyadic, so every point is; `holds` is True at `good` and False at `bad`.
-    """
+
+def _pure_is_gdp(epsilon: Fraction, mu: Fraction) -> bool:
+    """Return True only if (1 + e^epsilon) Phi(-mu / 2) <= 1 is proved."""
+    return _proved(
+        lambda: ((1 + _ball(epsilon).exp()) * (_ball(mu / 2) / arb(2).sqrt()).erfc(), _ball(Fraction(2)))
+    )
+
+
+def _bisect(holds: Callable[[Fraction], bool], good: Fraction, bad: Fraction) -> Fraction:
+    """Return a dyadic point where `holds` is True, within a relative 2**-60 of one where it is not."""
     while abs(bad - good) * (1 << _RELATIVE_BITS) > max(good, bad):
         middle = (good + bad) / 2
-        if holds(middle):
-            good = middle
-        else:
-            bad = middle
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good
+
+
+def _largest(holds: Callable[[Fraction], bool], refusal: str) -> Fraction:
+    """Return the largest point where `holds`, which it does below it, within a relative 2**-60."""
+    good = Fraction(1)
+    while not holds(good):
+        good /= 2
+        if good < _SMALLEST:
+            raise NumericalError(refusal)
+    while holds(2 * good):
+        good *= 2
+        if good > 1 / _SMALLEST:
+            raise NumericalError(refusal)
+    return _bisect(holds, good, 2 * good)
+
+
+def _least(holds: Callable[[Fraction], bool], refusal: str) -> Fraction:
+    """Return the least point where `holds`, which it does above it, within a relative 2**-60."""
+    good = Fraction(1)
+    while not holds(good):
+        good *= 2
+        if good > _LARGEST_ANSWER:
+            raise NumericalError(refusal)
+    while holds(good / 2):
+        good /= 2
+        if good < _SMALLEST:
+            return good
+    return _bisect(holds, good, good / 2)
 
 
 @lru_cache(maxsize=256)
 def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return the largest mu whose Gaussian curve keeps to (epsilon, delta), rounded down.
+    """Return the largest mu whose Gaussian curve is proved to keep to (epsilon, delta), rounded down.
 
-    Parameters
-    ----------
-    epsilon : Fraction
-        Above 0; above 2**30 it is taken as 2**30, which asks for more.
-    delta : Fraction
-        Above 0 and below 1.
-
-    Returns
-    -------
-    Fraction
-        A dyadic mu with delta(epsilon; mu) <= delta proved by ball arithmetic, within a relative
-        2**-60 of the largest.
-
-    Raises
-    ------
-    NumericalError
-        If the parameters are so extreme that no mu can be certified.
-
-    References
-    ----------
-    B. Balle and Y.-X. Wang, Improving the Gaussian mechanism for differential privacy, ICML 2018,
-    theorem 8.
+    Above 2**30 epsilon is taken as 2**30, which asks for more. Balle and Wang 2018, theorem 8.
 
     Examples
     --------
@@ -108,23 +121,11 @@ def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     >>> round(float(1 / mu), 4)  # noise of standard deviation 4.2247 per unit of sensitivity
     4.2247
     """
-    # A smaller epsilon asks for more: beyond the limit the answer is that at the limit, which is safe.
     asked = min(epsilon, _LARGEST_EPSILON)
-
-    def keeps(mu: Fraction) -> bool:
-        return _at_most(mu, asked, delta)
-
-    good = Fraction(1)
-    while not keeps(good):
-        good /= 2
-        if good.denominator.bit_length() > -_SMALLEST_EXPONENT:
-            raise NumericalError("no noise level could be certified for this epsilon and delta")
-    bad = 2 * good
-    while keeps(bad):
-        good, bad = bad, 2 * bad
-        if bad.numerator.bit_length() > -_SMALLEST_EXPONENT:
-            raise NumericalError("no noise level could be certified for this epsilon and delta")
-    return _bisect(keeps, good, bad)
+    return _largest(
+        lambda mu: _at_most(mu, asked, delta),
+        "no noise level could be certified for this epsilon and delta",
+    )
 
 
 def rho_of_mu(mu: Number) -> Fraction:
@@ -216,9 +217,8 @@ def delta_of(mu: Number, epsilon: Number) -> Fraction:
     """
     exact_mu = exact_positive("mu", mu, larger=True)
     exact_epsilon = min(exact_positive("epsilon", epsilon, zero=True), _LARGEST_EPSILON)
-    floor = Fraction(1, 1 << -_SMALLEST_EXPONENT)
-    if _at_most(exact_mu, exact_epsilon, floor):
-        return floor
+    if _at_most(exact_mu, exact_epsilon, _SMALLEST):
+        return _SMALLEST
     for precision in _PRECISIONS:
         with ctx.workprec(precision):
             curve = _curve(exact_mu, exact_epsilon)
@@ -265,62 +265,22 @@ def epsilon_of(mu: Number, delta: Number) -> Fraction:
     exact_mu = exact_positive("mu", mu, larger=True)
     exact_delta = exact_positive("delta", delta, below=1)
 
-    def keeps(epsilon: Fraction) -> bool:
-        return _at_most(exact_mu, epsilon, exact_delta)
-
-    if keeps(Fraction(0)):
+    if _at_most(exact_mu, Fraction(0), exact_delta):
         return Fraction(0)
-    good, bad = Fraction(1), Fraction(1, 2)
-    while not keeps(good):
-        good, bad = 2 * good, good
-        if good > _LARGEST_ANSWER:
-            raise NumericalError("no epsilon could be certified for this mu and delta")
-    while keeps(bad):
-        good, bad = bad, bad / 2
-        if bad.denominator.bit_length() > -_SMALLEST_EXPONENT:
-            return good
-    return _bisect(keeps, good, bad)
-
-
-def _pure_is_gdp(epsilon: Fraction, mu: Fraction) -> bool:
-    """Return True only if (1 + e^epsilon) Phi(-mu / 2) <= 1 is proved (False also where undecided)."""
-    for precision in _PRECISIONS:
-        with ctx.workprec(precision):
-            twice = (1 + _ball(epsilon).exp()) * (_ball(mu / 2) / arb(2).sqrt()).erfc()
-            if twice <= 2:
-                return True
-            if twice > 2:
-                return False
-    return False
+    return _least(
+        lambda epsilon: _at_most(exact_mu, epsilon, exact_delta),
+        "no epsilon could be certified for this mu and delta",
+    )
 
 
 @lru_cache(maxsize=256)
 def epsilon_of_gdp(mu: Fraction) -> Fraction:
-    """Return the largest epsilon for which every epsilon-DP mechanism is mu-GDP, rounded down.
+    """Return the largest epsilon for which every epsilon-DP mechanism is proved to be mu-GDP, rounded down.
 
     The trade-off curve of epsilon-DP is max(0, 1 - e^epsilon a, e^-epsilon (1 - a)); it lies above that of
     mu-GDP, which is convex and symmetric, if and only if it does at its kink a = 1 / (1 + e^epsilon), that
     is where the fixed point Phi(-mu / 2) of the curve of mu-GDP is at most a (proof in docs/privacy.md).
-
-    Parameters
-    ----------
-    mu : Fraction
-        Above 0; above 2**15 it is taken as 2**15, which asks for more.
-
-    Returns
-    -------
-    Fraction
-        A dyadic epsilon with (1 + e^epsilon) Phi(-mu / 2) <= 1 proved by ball arithmetic, within a
-        relative 2**-60 of the largest.
-
-    Raises
-    ------
-    NumericalError
-        If mu is so small that no epsilon can be certified.
-
-    References
-    ----------
-    J. Dong, A. Roth and W. Su, Gaussian differential privacy, JRSS B 84, 2022, section 2.
+    Above 2**15 mu is taken as 2**15, which asks for more.
 
     Examples
     --------
@@ -328,35 +288,16 @@ def epsilon_of_gdp(mu: Fraction) -> Fraction:
     0.806965
     """
     asked = min(mu, _LARGEST_PURE_MU)
-
-    def keeps(epsilon: Fraction) -> bool:
-        return _pure_is_gdp(epsilon, asked)
-
-    good = Fraction(1)
-    while not keeps(good):
-        good /= 2
-        if good.denominator.bit_length() > -_SMALLEST_EXPONENT:
-            raise NumericalError("no epsilon of pure differential privacy could be certified for this mu")
-    bad = 2 * good
-    while keeps(bad):
-        good, bad = bad, 2 * bad
-    return _bisect(keeps, good, bad)
+    return _largest(
+        lambda epsilon: _pure_is_gdp(epsilon, asked),
+        "no epsilon of pure differential privacy could be certified for this mu",
+    )
 
 
 def gdp_of_epsilon(epsilon: Fraction) -> Fraction:
-    """Return the least mu for which every epsilon-DP mechanism is mu-GDP, rounded up.
+    """Return the least mu for which every epsilon-DP mechanism is proved to be mu-GDP, rounded up.
 
-    Parameters
-    ----------
-    epsilon : Fraction
-        Above 0.
-
-    Returns
-    -------
-    Fraction
-        At least -2 Phi^-1(1 / (1 + e^epsilon)), with (1 + e^epsilon) Phi(-mu / 2) <= 1 proved by ball
-        arithmetic, within a relative 2**-60 of the least; for an epsilon above 2**20 sqrt(8 epsilon), which
-        is enough because Phi(-x) <= exp(-x**2 / 2) / 2.
+    For an epsilon above 2**20 it is sqrt(8 epsilon), which is enough because Phi(-x) <= exp(-x**2 / 2) / 2.
 
     Examples
     --------
@@ -366,15 +307,4 @@ def gdp_of_epsilon(epsilon: Fraction) -> Fraction:
     """
     if epsilon > 1 << 20:
         return root_above(8 * epsilon)
-
-    def keeps(mu: Fraction) -> bool:
-        return _pure_is_gdp(epsilon, mu)
-
-    good, bad = Fraction(1), Fraction(1, 2)
-    while not keeps(good):
-        good, bad = 2 * good, good
-    while keeps(bad):
-        good, bad = bad, bad / 2
-        if bad.denominator.bit_length() > -_SMALLEST_EXPONENT:
-            return good
-    return _bisect(keeps, good, bad)
+    return _least(lambda mu: _pure_is_gdp(epsilon, mu), "no mu could be certified for this epsilon")
