@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
-from matrixdp.plan.part import Part
+from matrixdp.noise import Noise
+from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import PieceAnalysis
 from matrixdp.plan.plan import Plan
 from matrixdp.queries.groups import DenseGroup, Group
@@ -33,6 +34,12 @@ class Direct(Plan, kind="direct"):
         super().__post_init__()
         if len(self.parts) != 1:
             raise NumericalError("a direct plan has one part")
+
+    @classmethod
+    def of(cls, domain: Domain, blocks: Sequence[Block], noise: Noise) -> Direct:
+        """Return the plan that measures the Kronecker product of blocks at the whole privacy cost."""
+        names = domain.sort([name for block in blocks for name in block.attributes])
+        return cls(domain, (Part(names, tuple(blocks), 1.0).at_cost(noise),), noise)
 
     def analysed(self, noise: Sequence[float]) -> TableAnalysis:
         [part], [variance] = self.parts, noise

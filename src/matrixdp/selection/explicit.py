@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct, Part
+from matrixdp.plan import Block, Direct
 from matrixdp.queries import Workload
 from matrixdp.selection.direct import check_table, direct_shape, joint_gram
 from matrixdp.selection.factor import Factor
@@ -236,10 +236,8 @@ def explicit_product(
     if not shape.joint:
         weight = math.fsum(group.weight for group in workload)
         loss, bound = loss * weight, bound * weight
-    whole = Part(names, tuple(blocks), 1.0)
-    variance = noise.variance(whole)
     scale = noise.variance_factor
-    plan = Direct(workload.domain, (Part(names, tuple(blocks), variance),), noise)
+    plan = Direct.of(workload.domain, blocks, noise)
     if certified:
         return plan, Certificate(scale * loss, scale * bound, f"every strategy with {noise} noise")
     return plan, Certificate(scale * loss, None, scope)

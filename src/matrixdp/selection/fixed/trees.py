@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct, Part
+from matrixdp.plan import Block, Direct
 from matrixdp.queries import Workload
 from matrixdp.selection.direct import joint_gram
 from matrixdp.selection.fixed.products import NO_BOUND, Choice, numeric_product
@@ -273,11 +273,9 @@ def select_quadtree(workload: Workload, noise: Noise) -> Choice:
     scaled = rows / float(noise.column_norms(rows).max())
     inverse = AxisStrategy.of(scaled, None).inverse
     matrix: MeasuredMatrix = measured_factor(scaled, noise)
-    variance = noise.variance(matrix)
-    part = Part(names, (Block(names, matrix),), variance)
     gram = joint_gram(workload, names)
     loss = float(np.trace(gram)) if inverse is None else float(np.vdot(inverse, gram @ inverse))
-    plan = Direct(workload.domain, (part,), noise)
+    plan = Direct.of(workload.domain, [Block(names, matrix)], noise)
     return plan, Certificate(noise.variance_factor * loss, None, NO_BOUND)
 
 

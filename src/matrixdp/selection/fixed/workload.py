@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct, Part
+from matrixdp.plan import Block, Direct
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
 from matrixdp.selection.direct import check_table, joint_gram
 from matrixdp.selection.fixed.products import Choice, product_of
@@ -201,8 +201,7 @@ def _written_out(workload: Workload, noise: Noise, names: tuple[str, ...]) -> Ch
         blocks = tuple(Block((name,), IdentityMatrix(workload.domain[name].size)) for name in names)
     else:
         blocks = (Block(names, matrix),)
-    variance = noise.variance(matrix)
-    plan = Direct(workload.domain, (Part(names, blocks, variance),), noise)
+    plan = Direct.of(workload.domain, blocks, noise)
     return plan, Certificate(noise.variance_factor * loss, None, _SCOPE)
 
 
