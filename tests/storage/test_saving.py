@@ -22,9 +22,9 @@ from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 from matrixdp.storage.saving import (
     STRATEGY_FORMAT,
     load_measurement,
-    load_selection,
+    load_strategy,
     save_measurement,
-    save_selection,
+    save_strategy,
 )
 
 DOMAIN = Domain(
@@ -66,7 +66,7 @@ def selection(workload: Workload) -> Selection:
 @pytest.fixture(scope="module")
 def saved(selection: Selection, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("saved") / "strategy.mdp"
-    save_selection(path, selection)
+    save_strategy(path, selection)
     return path
 
 
@@ -104,7 +104,7 @@ def with_array(header, members, name: str, array) -> None:
 
 
 def test_a_strategy_comes_back_the_same(selection: Selection, saved: Path):
-    again = load_selection(saved)
+    again = load_strategy(saved)
     assert again.workload.domain == selection.workload.domain
     assert [g.name for g in again.workload] == [g.name for g in selection.workload]
     assert again.certificate == selection.certificate
@@ -119,7 +119,7 @@ def test_a_strategy_comes_back_the_same(selection: Selection, saved: Path):
 
 
 def test_a_strategy_saves_to_the_same_content_again(saved: Path, tmp_path: Path):
-    save_selection(tmp_path / "again.mdp", load_selection(saved))
+    save_strategy(tmp_path / "again.mdp", load_strategy(saved))
     with zipfile.ZipFile(saved) as first, zipfile.ZipFile(tmp_path / "again.mdp") as second:
         assert {n: first.read(n) for n in first.namelist()} == {n: second.read(n) for n in second.namelist()}
 
@@ -130,8 +130,8 @@ def test_a_direct_strategy_comes_back_the_same(tmp_path: Path):
     )
     selection = select(workload, mechanism="dense", noise=GAUSSIAN)
     assert isinstance(selection.plan, Direct)
-    save_selection(tmp_path / "s.mdp", selection)
-    again = load_selection(tmp_path / "s.mdp")
+    save_strategy(tmp_path / "s.mdp", selection)
+    again = load_strategy(tmp_path / "s.mdp")
     assert isinstance(again.plan, Direct)
     assert again.total_squared_error == pytest.approx(selection.total_squared_error, rel=1e-9)
 
@@ -139,7 +139,7 @@ def test_a_direct_strategy_comes_back_the_same(tmp_path: Path):
 def test_shared_matrices_are_saved_once(tmp_path: Path):
     domain = Domain({f"a{i}": {"min": 0, "max": 7} for i in range(6)})
     selection = select(Workload(domain, kway([1, 2, 3], "prefix")), noise=GAUSSIAN)
-    save_selection(tmp_path / "s.mdp", selection)
+    save_strategy(tmp_path / "s.mdp", selection)
     with ArchiveReader(tmp_path / "s.mdp", STRATEGY_FORMAT, 3) as archive:
         assert len(archive.header["plan"]["parts"]) == 1 + 6 + 15 + 20
         assert len(archive.header["plan"]["matrices"]) < 10
@@ -184,7 +184,7 @@ def test_every_flipped_byte_is_found_or_harmless(saved: Path, selection: Selecti
         changed[position] ^= 0x55
         (tmp_path / "x.mdp").write_bytes(bytes(changed))
         try:
-            again = load_selection(tmp_path / "x.mdp")
+            again = load_strategy(tmp_path / "x.mdp")
         except StorageError:
             continue
         assert again.weighted_squared_error == pytest.approx(selection.weighted_squared_error, rel=1e-9)
@@ -195,7 +195,7 @@ def test_truncated_files_are_refused(saved: Path, tmp_path: Path):
     for length in (0, 10, len(content) // 2, len(content) - 1):
         (tmp_path / "x.mdp").write_bytes(content[:length])
         with pytest.raises(StorageError):
-            load_selection(tmp_path / "x.mdp")
+            load_strategy(tmp_path / "x.mdp")
 
 
 def set_in(*path):
@@ -234,6 +234,11 @@ def halved(header, members):
         part["variance"] /= 2
 
 
+def floats(header, members):
+    steps = np.load(io.BytesIO(members[header["values"]]), allow_pickle=False)
+    with_array(header, members, header["values"], steps.astype(float))
+
+
 def wrong_weights(header, members):
     name = header["plan"]["vectors"]["weights"]["sex"]
     with_array(header, members, name, np.ones(2))
@@ -250,6 +255,7 @@ def wrong_weights(header, members):
         (drop("certificate", "loss"), "missing"),
         (set_in("certificate", "loss", "small"), "no number"),
         (set_in("neighbours", "anyone"), "unknown"),
+        (set_in("objective", "least"), "unknown"),
         (set_in("plan", "parts", 0, "variance", -1.0), "refused"),
         (set_in("plan", "parts", 0, "variance", None), "form"),
         (set_in("plan", "parts", 1, "blocks", [[[99], 0]]), "form"),
@@ -278,13 +284,13 @@ def wrong_weights(header, members):
 )
 def test_altered_strategies_are_refused(saved: Path, tmp_path: Path, change, says: str):
     with pytest.raises(StorageError, match=says):
-        load_selection(rewritten(saved, tmp_path / "x.mdp", change))
+        load_strategy(rewritten(saved, tmp_path / "x.mdp", change))
 
 
 def test_a_header_that_does_not_match_its_checksum_is_refused(saved: Path, tmp_path: Path):
     path = rewritten(saved, tmp_path / "x.mdp", set_in("reason", "other"), header_digest=False)
     with pytest.raises(StorageError, match="checksum"):
-        load_selection(path)
+        load_strategy(path)
 
 
 def test_a_measurement_cannot_understate_its_cost(
@@ -309,6 +315,7 @@ def test_a_measurement_cannot_understate_its_cost(
         set_in("noise", 0, 1, 10**9),
         set_in("private", "yes"),
         set_in("max_records", 0),
+        floats,
         set_in("out_of_domain", {"age": 99}),
         set_in("authorization", "cost", "1/0"),
         drop("values"),
@@ -324,15 +331,15 @@ def test_a_strategy_is_no_measurement(saved: Path):
 
 def test_other_files_are_refused(tmp_path: Path):
     with pytest.raises(StorageError, match="no such file"):
-        load_selection(tmp_path / "absent.mdp")
+        load_strategy(tmp_path / "absent.mdp")
     (tmp_path / "text.mdp").write_text("not a zip file")
     with pytest.raises(StorageError, match="not a saved"):
-        load_selection(tmp_path / "text.mdp")
+        load_strategy(tmp_path / "text.mdp")
     with zipfile.ZipFile(tmp_path / "bomb.mdp", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", b"0" * 10_000_000)
         archive.writestr("header.sha256", "0")
     with pytest.raises(StorageError, match="compressed"):
-        load_selection(tmp_path / "bomb.mdp")
+        load_strategy(tmp_path / "bomb.mdp")
     with pytest.raises(StorageError, match="cannot be written"):
         ArchiveWriter(tmp_path / "absent" / "x.mdp")
 
@@ -347,5 +354,5 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, selection: Selection):
         archive.add(np.array([object()]))
     broken = dataclasses.replace(selection, reason=float("nan"))  # not JSON
     with pytest.raises(ValueError, match="JSON"):
-        save_selection(tmp_path / "n.mdp", broken)
+        save_strategy(tmp_path / "n.mdp", broken)
     assert [p.name for p in tmp_path.iterdir()] == ["s.mdp"]

@@ -1,4 +1,4 @@
-"""Selection: from a workload to a strategy, without the data. Names are loaded when they are first used."""
+"""Selection: from a workload to a plan, without the data. Names are loaded when they are first used."""
 
 from __future__ import annotations
 

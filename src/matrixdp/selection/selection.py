@@ -16,12 +16,12 @@ __all__ = ["Certificate", "Selection"]
 
 @dataclass(frozen=True)
 class Certificate:
-    """How good a strategy is proved to be; all figures at privacy cost 1, in the weighted objective.
+    """How good a plan is proved to be; all figures at privacy cost 1, in the weighted objective.
 
     Attributes
     ----------
     loss : float
-        Weighted total squared error of the strategy before it was rounded to integers; for the objective
+        Weighted total squared error before the plan was rounded to integers; for the objective
         ``max`` the largest weight times variance, after rounding.
     lower_bound : float or None
         No Gaussian strategy can have less; None where there is no certificate.
@@ -41,13 +41,15 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """A strategy for a workload, chosen without the data.
+    """A plan that was selected for a workload, without the data, with its certificate.
+
+    It is what the file of a strategy holds; `matrixdp.Strategy` adds to it what a user does with it.
 
     Attributes
     ----------
     workload : Workload
     plan : Plan
-        The integer strategy that will be measured.
+        What will be measured.
     mechanism : str
         Which mechanism was chosen.
     neighbours : str
@@ -73,7 +75,7 @@ class Selection:
 
     @property
     def noise(self) -> Noise:
-        """The noise that the strategy is for."""
+        """The noise of the plan."""
         return self.plan.noise
 
     @property

@@ -12,7 +12,8 @@ import json
 import os
 import time
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self, final
@@ -20,7 +21,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import StorageError
+from matrixdp.errors import MatrixDPError, StorageError
 
 __all__ = ["ArchiveReader", "ArchiveWriter", "sync_folder", "temporary_name"]
 
@@ -161,6 +162,20 @@ class ArchiveReader:
     def damaged(self, why: str) -> StorageError:
         """Return the error of an archive that is damaged."""
         return StorageError(f"{self.path}: damaged or altered: {why}")
+
+    @contextmanager
+    def reading(self, what: str) -> Iterator[None]:
+        """Turn whatever goes wrong while something of the archive is read into one StorageError."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except MatrixDPError as error:
+            raise self.damaged(f"{what} is refused ({error})") from None
+        except KeyError:
+            raise self.damaged(f"a part of {what} is missing") from None
+        except (IndexError, TypeError, ValueError, AttributeError, ArithmeticError):
+            raise self.damaged(f"{what} is not in the form that it should have") from None
 
     def _bytes(self, name: str, limit: int) -> bytes:
         try:

@@ -16,7 +16,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.errors import MatrixDPError, StorageError
+from matrixdp.errors import StorageError
 from matrixdp.exact import (
     CenteredMatrix,
     DeficientMatrix,
@@ -111,7 +111,7 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
             arrays[name] = archive.array(name)
         return arrays[name]
 
-    try:
+    with archive.reading("its strategy"):
         matrices = [_read_matrix(form, archive) for form in header["matrices"]]
         parts = []
         for row in header["parts"]:
@@ -124,12 +124,6 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
         if header["kind"] not in PLAN_KINDS:
             raise archive.damaged(f"no kind of plan is called {header['kind']!r}")
         return PLAN_KINDS[header["kind"]](domain, tuple(parts), noise_named(header["noise"]), **vectors)
-    except StorageError:
-        raise
-    except MatrixDPError as error:
-        raise archive.damaged(f"its strategy is refused ({error})") from None
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
-        raise archive.damaged("its strategy is not in the form that it should have") from None
 
 
 def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMatrix:

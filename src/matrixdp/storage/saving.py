@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import MatrixDPError, StorageError
 from matrixdp.measure import Measurement, NoiseScale, plan_cost
 from matrixdp.noise import Noise
 from matrixdp.queries import Workload
@@ -30,12 +29,10 @@ __all__ = [
     "MEASUREMENT_FORMAT",
     "STRATEGY_FORMAT",
     "load_measurement",
-    "load_selection",
+    "load_strategy",
     "save_measurement",
-    "save_selection",
+    "save_strategy",
 ]
-
-Array = NDArray[np.float64]
 
 STRATEGY_FORMAT = "matrixdp strategy"
 MEASUREMENT_FORMAT = "matrixdp measurement"
@@ -43,20 +40,8 @@ _VERSION = 3
 _POWERS = 1000
 
 
-def save_selection(path: str | os.PathLike[str], selection: Selection) -> None:
-    """Write a strategy with its workload and certificate to a file.
-
-    Parameters
-    ----------
-    path : str or path
-        The file; an existing one is replaced.
-    selection : Selection
-        What selection returned.
-
-    Raises
-    ------
-    StorageError
-        If the file cannot be written.
+def save_strategy(path: str | os.PathLike[str], selection: Selection) -> None:
+    """Write the file of a strategy: what selection returned, with its workload and certificate.
 
     Examples
     --------
@@ -68,12 +53,11 @@ def save_selection(path: str | os.PathLike[str], selection: Selection) -> None:
     >>> workload = Workload(Domain({"sex": ["female", "male"], "code": 3}), marginals([1, 2]))
     >>> selection = select(workload, noise=GAUSSIAN)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_selection(f"{folder}/strategy.mdp", selection)
-    ...     again = load_selection(f"{folder}/strategy.mdp")
+    ...     save_strategy(f"{folder}/strategy.mdp", selection)
+    ...     again = load_strategy(f"{folder}/strategy.mdp")
     >>> again.total_squared_error == selection.total_squared_error
     True
     """
-    certificate = selection.certificate
     with ArchiveWriter(path) as archive:
         archive.close(
             {
@@ -86,84 +70,56 @@ def save_selection(path: str | os.PathLike[str], selection: Selection) -> None:
                 "targets": dict(selection.targets),
                 "neighbours": selection.neighbours,
                 "reason": selection.reason,
-                "certificate": {
-                    "loss": certificate.loss,
-                    "lower_bound": certificate.lower_bound,
-                    "scope": certificate.scope,
-                },
+                "certificate": asdict(selection.certificate),
             }
         )
 
 
-def load_selection(path: str | os.PathLike[str]) -> Selection:
-    """Return the strategy that a file holds.
+def load_strategy(path: str | os.PathLike[str]) -> Selection:
+    """Return what the file of a strategy holds.
 
     Its matrices are proved nonsingular anew and its privacy cost is recomputed from them; the certificate is
     what the file says.
 
-    Parameters
-    ----------
-    path : str or path
-        The file.
-
     Raises
     ------
     StorageError
-        If there is no such file, or it is not a strategy, newer than this program or damaged.
+        If there is no such file, or it is not a strategy, of another version than this program's or damaged.
     """
-    with ArchiveReader(path, STRATEGY_FORMAT, _VERSION) as archive:
+    with ArchiveReader(path, STRATEGY_FORMAT, _VERSION) as archive, archive.reading("its header"):
         header = archive.header
-        try:
-            workload = read_workload(header["workload"], archive)
-            plan = read_plan(header["plan"], workload.domain, archive)
-            certificate = Certificate(
-                _number(header["certificate"]["loss"], archive),
-                _optional(header["certificate"]["lower_bound"], archive),
-                str(header["certificate"]["scope"]),
-            )
-            selection = Selection(
-                workload=workload,
-                plan=plan,
-                mechanism=str(header["mechanism"]),
-                neighbours=str(header["neighbours"]),
-                certificate=certificate,
-                reason=str(header["reason"]),
-                objective=str(header.get("objective", "sum")),
-                targets={
-                    str(name): _number(target, archive)
-                    for name, target in dict(header.get("targets", {})).items()
-                },
-            )
-        except (KeyError, TypeError, ValueError):
-            raise archive.damaged("a part of its header is missing") from None
-        if selection.neighbours not in ("add_remove", "replace"):
-            raise archive.damaged("its neighbours are unknown")
-        return selection
+        workload = read_workload(header["workload"], archive)
+        plan = read_plan(header["plan"], workload.domain, archive)
+        written = header["certificate"]
+        bound = written["lower_bound"]
+        loss = _number(written["loss"], archive)
+        if header["neighbours"] not in ("add_remove", "replace") or header["objective"] not in ("sum", "max"):
+            raise archive.damaged("its neighbours or its objective are unknown")
+        return Selection(
+            workload=workload,
+            plan=plan,
+            mechanism=str(header["mechanism"]),
+            neighbours=header["neighbours"],
+            certificate=Certificate(
+                loss, None if bound is None else _number(bound, archive), str(written["scope"])
+            ),
+            reason=str(header["reason"]),
+            objective=header["objective"],
+            targets={name: _number(target, archive) for name, target in header["targets"].items()},
+        )
 
 
 def save_measurement(path: str | os.PathLike[str], measurement: Measurement, workload: Workload) -> None:
     """Write noisy measurements with the workload that they were made for.
 
-    Parameters
-    ----------
-    path : str or path
-        The file; an existing one is replaced.
-    measurement : Measurement
-        What was measured. Nothing else of the table is known, so nothing else can be written.
-    workload : Workload
-        What was asked.
-
-    Raises
-    ------
-    StorageError
-        If the file cannot be written.
+    Nothing else of the table is known, so nothing else can be written.
     """
-    values, powers = measurement.values, [scale.power for scale in measurement.scales]
-    rows = sum(part.size for part in values)
-    largest = max(
-        float(np.abs(part).max(initial=0.0)) * 2.0**-power for part, power in zip(values, powers, strict=True)
-    )
+    pairs = list(zip(measurement.values, measurement.scales, strict=True))
+    largest = max(float(np.abs(part).max(initial=0.0)) * 2.0**-scale.power for part, scale in pairs)
     dtype = np.dtype(np.int32 if largest < 2**31 else np.int64)
+    rows = sum(part.size for part in measurement.values)
+    # in lattice steps, which are integers
+    steps = (np.ldexp(part, -scale.power).astype(dtype) for part, scale in pairs)
     with ArchiveWriter(path) as archive:
         archive.close(
             {
@@ -173,7 +129,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
                 "workload": write_workload(workload, archive),
                 "plan": write_plan(measurement.plan, archive),
                 "authorization": write_authorization(measurement.authorization),
-                "values": archive.add_pieces(_steps(values, powers, dtype), (rows,), dtype),
+                "values": archive.add_pieces(steps, (rows,), dtype),
                 "noise": [[str(scale.steps), scale.power] for scale in measurement.scales],
                 "max_records": measurement.max_records,
                 "out_of_domain": dict(measurement.out_of_domain.codes),
@@ -181,72 +137,51 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
         )
 
 
-def _steps(values: Sequence[Array], powers: Sequence[int], dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
-    """Yield the measurements in lattice steps, which are integers."""
-    for part, power in zip(values, powers, strict=True):
-        yield np.ldexp(part, -power).astype(dtype)
-
-
 def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workload]:
     """Return the measurements that a file holds, with the workload that they were made for.
 
-    Parameters
-    ----------
-    path : str or path
-        The file.
+    Their privacy cost is recomputed from the plan and the exact scales of the noise.
 
     Raises
     ------
     StorageError
-        If there is no such file, or it does not hold measurements, is newer than this program or damaged.
+        If there is no such file, or it does not hold measurements, is of another version or damaged.
     """
-    with ArchiveReader(path, MEASUREMENT_FORMAT, _VERSION) as archive:
+    with ArchiveReader(path, MEASUREMENT_FORMAT, _VERSION) as archive, archive.reading("its header"):
         header = archive.header
-        try:
-            workload = read_workload(header["workload"], archive)
-            plan = read_plan(header["plan"], workload.domain, archive)
-            authorization = read_authorization(header["authorization"], archive)
-            scales = tuple(_read_scale(form, plan.noise, archive) for form in header["noise"])
-            rows = [part.rows for part in plan.parts]
-            steps = archive.array(header["values"], (sum(rows),))
-            private, max_records = header["private"], header["max_records"]
-            out_of_domain = OutOfDomain(header["out_of_domain"])
-            out_of_domain.check(workload.domain)
-            if len(scales) != len(rows):
-                raise archive.damaged("its noise does not fit its strategy")
-            if plan_cost(plan, scales) != authorization.cost:
-                raise archive.damaged("its strategy costs more or less than it says")
-        except (KeyError, TypeError, AttributeError):
-            raise archive.damaged("a part of its header is missing") from None
-        except StorageError:
-            raise
-        except MatrixDPError as error:
-            raise archive.damaged(str(error)) from None
+        workload = read_workload(header["workload"], archive)
+        plan = read_plan(header["plan"], workload.domain, archive)
+        authorization = read_authorization(header["authorization"], archive)
+        out_of_domain = OutOfDomain(header["out_of_domain"])
+        out_of_domain.check(workload.domain)
+        private, max_records = header["private"], header["max_records"]
         if type(private) is not bool or type(max_records) is not int or max_records < 1:
             raise archive.damaged("it does not say whether it is private, or for how many records")
+        scales = tuple(_read_scale(form, plan.noise, archive) for form in header["noise"])
+        if len(scales) != len(plan.parts):
+            raise archive.damaged("its noise does not fit its strategy")
+        if plan_cost(plan, scales) != authorization.cost:
+            raise archive.damaged("its strategy costs more or less than it says")
+        ends = np.cumsum([part.rows for part in plan.parts])
+        steps = archive.array(header["values"], (int(ends[-1]),))
+        if steps.dtype.kind != "i":
+            raise archive.damaged("its measurements are not whole lattice steps")
         values = tuple(
             np.ldexp(own.astype(np.float64), scale.power)
-            for own, scale in zip(np.split(steps, np.cumsum(rows)[:-1]), scales, strict=True)
+            for own, scale in zip(np.split(steps, ends[:-1]), scales, strict=True)
         )
         measurement = Measurement(plan, scales, values, authorization, private, max_records, out_of_domain)
         return measurement, workload
 
 
 def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> NoiseScale:
-    try:
-        steps, power = form
-        if type(power) is not int or abs(power) > _POWERS:
-            raise archive.damaged("a lattice step of its noise is no power of 2 in range")
-        return NoiseScale(Fraction(steps), power, noise)
-    except (ValueError, ZeroDivisionError):
-        raise archive.damaged("a scale of its noise is no number") from None
+    steps, power = form
+    if type(power) is not int or abs(power) > _POWERS:
+        raise archive.damaged("a lattice step of its noise is no power of 2 in range")
+    return NoiseScale(Fraction(steps), power, noise)
 
 
 def _number(value: object, archive: ArchiveReader) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise archive.damaged("a figure of its certificate is no number")
     return float(value)
-
-
-def _optional(value: object, archive: ArchiveReader) -> float | None:
-    return None if value is None else _number(value, archive)

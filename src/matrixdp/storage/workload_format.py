@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.errors import MatrixDPError, StorageError
+from matrixdp.errors import StorageError
 from matrixdp.language import Entry, read_entry
 from matrixdp.measure import Authorization
 from matrixdp.noise import Cost, noise_named
@@ -53,20 +53,7 @@ def write_workload(workload: Workload, archive: ArchiveWriter) -> dict[str, obje
 
 
 def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload:
-    """Return the workload that `write_workload` saved, checked like one that a user writes.
-
-    Parameters
-    ----------
-    header : mapping
-        What `write_workload` returned, after a round trip through JSON.
-    archive : ArchiveReader
-        Where the arrays are.
-
-    Raises
-    ------
-    StorageError
-        If it is damaged.
-    """
+    """Return the workload that `write_workload` saved, checked like one that a user writes."""
 
     def given(written: object) -> object:
         if isinstance(written, Mapping) and set(written) == {_REFERENCE}:
@@ -75,24 +62,13 @@ def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload
             raise archive.damaged("its workload names a file in the place of an array")
         return written
 
-    try:
+    with archive.reading("its workload"):
         domain = Domain(dict(header["domain"]))
         return Workload(domain, *(read_entry(entry, given) for entry in header["entries"]))
-    except StorageError:
-        raise
-    except MatrixDPError as error:
-        raise archive.damaged(f"its workload is refused ({error})") from None
-    except (KeyError, TypeError, ValueError):
-        raise archive.damaged("its workload is not in the form that it should have") from None
 
 
 def write_authorization(authorization: Authorization) -> dict[str, object]:
     """Return an authorization for a header, every number exact.
-
-    Parameters
-    ----------
-    authorization : Authorization
-        The record of what was authorized.
 
     Examples
     --------
@@ -120,27 +96,10 @@ def write_authorization(authorization: Authorization) -> dict[str, object]:
 
 
 def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Authorization:
-    """Return the authorization that `write_authorization` saved; it must still be within its budget.
-
-    Parameters
-    ----------
-    header : mapping
-        What `write_authorization` returned, after a round trip through JSON.
-    archive : ArchiveReader
-        For messages.
-
-    Raises
-    ------
-    StorageError
-        If it is damaged.
-    """
-    try:
+    """Return the authorization that `write_authorization` saved; it must still be within its budget."""
+    with archive.reading("its privacy record"):
         written = dict(header["budget"])
         neighbours = written.pop("neighbours")
         budget = Budget(neighbours=neighbours, **{key: Fraction(value) for key, value in written.items()})
         cost = Cost(Fraction(header["cost"]), noise_named(header["noise"]))
         return Authorization(cost, budget, str(header["time"]))
-    except MatrixDPError as error:
-        raise archive.damaged(f"its privacy record is refused ({error})") from None
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
-        raise archive.damaged("its privacy record is not in the form that it should have") from None

@@ -21,7 +21,7 @@ from matrixdp.release.questions import Question, covariance
 from matrixdp.selection import Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
 from matrixdp.sources import open_source
-from matrixdp.storage.saving import load_selection, save_selection
+from matrixdp.storage.saving import load_strategy, save_strategy
 
 __all__ = ["MeasuredStrategy", "Strategy"]
 
@@ -212,7 +212,7 @@ class Strategy:
         path : str or path
             The file; an existing one is replaced.
         """
-        save_selection(path, self.selection)
+        save_strategy(path, self.selection)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Strategy:
@@ -228,7 +228,7 @@ class Strategy:
         StorageError
             If there is no such file, or it is not a strategy, newer than this program or damaged.
         """
-        return cls(load_selection(path))
+        return cls(load_strategy(path))
 
     def check_workload(self, workload: Workload) -> None:
         """Check that the strategy determines every query of a workload; no data are needed.
