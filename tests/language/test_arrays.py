@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from matrixdp.errors import EntryError, TooLargeError, WorkloadError
-from matrixdp.forms import FormError
+from matrixdp.forms import FormError, as_given
 from matrixdp.language import product
 from matrixdp.language.arrays import ArrayForm, load_array
 from matrixdp.queries import arrays
@@ -43,7 +43,7 @@ def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TooLargeError, match="9 entries; the limit is 8"):
         load_array(tmp_path / "a.npy")
     with pytest.raises(TooLargeError):
-        ArrayForm("a matrix").read(np.eye(3))
+        ArrayForm("a matrix").read(np.eye(3), as_given)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_given_array_refused(value: object, found: str) -> None:
     with pytest.raises(FormError, match=found) as caught:
-        ArrayForm("a matrix", axes=2).read(value)
+        ArrayForm("a matrix", axes=2).read(value, as_given)
     assert "a matrix" in caught.value.problem.expected
     with pytest.raises(EntryError, match=found) as placed:
         product(age={"matrix": value})

@@ -49,7 +49,7 @@ def strangers() -> Iterator[None]:
 
         first: int = key(whole("how many attributes, an integer of at least 1", least=1))
 
-        def expand(self, domain: Domain) -> list[Group]:
+        def groups(self, domain: Domain) -> list[Group]:
             if self.first > len(domain):
                 raise EntryError.at(("first",), str(self.first), f"at most {len(domain)}")
             chosen = domain.attributes[: self.first]

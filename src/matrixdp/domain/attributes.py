@@ -13,10 +13,17 @@ from itertools import pairwise
 from typing import ClassVar, Self, final
 
 from matrixdp.domain.attribute import Attribute
-from matrixdp.domain.canonical import canonical_text, finite_number, number_text, whole_number
+from matrixdp.domain.canonical import (
+    canonical_text,
+    finite_number,
+    integer_of,
+    number_of,
+    number_text,
+    whole_number,
+)
 from matrixdp.domain.rules import NUMBERS, Kind, Listed, Steps, Whole
 from matrixdp.errors import DomainError, within
-from matrixdp.forms import closest, describe_value
+from matrixdp.forms import describe_value, unknown_name
 
 __all__ = ["Attribute", "Bins", "Categorical", "Coded", "Integers"]
 
@@ -82,21 +89,21 @@ class Categorical(Attribute):
 
     def code_of(self, value: object) -> int:
         """Return the code of a category, given by its canonical text or a value that has that text."""
-        text = canonical_text(value)
-        code = self._rules[Kind.TEXT].codes.get(text)
+        code = self._rules[Kind.TEXT].codes.get(canonical_text(value))
         if code is None:
-            found = f"attribute {self.name!r} has no category {text!r}"
-            raise DomainError(found + closest(text, self.categories))
+            text, expected = canonical_text(value), f"a category of {self.name!r}"
+            raise DomainError(unknown_name((), text, expected, self.categories, describe_value(value)))
         return code
 
     def code_range(self, low: object, high: object) -> tuple[int, int]:
         """Return the codes of two categories, which must be in the listed order."""
-        first, last = self.code_of(low), self.code_of(high)
+        with within(0):
+            first = self.code_of(low)
+        with within(1):
+            last = self.code_of(high)
         if first > last:
-            raise DomainError(
-                f"attribute {self.name!r} lists {self.value(last)!r} before {self.value(first)!r}; "
-                "a range goes in the listed order"
-            )
+            expected = f"two categories of {self.name!r}, in the listed order"
+            raise DomainError.at((), describe_value([low, high]), expected)
         return first, last
 
     def to_spec(self) -> list[str]:
@@ -122,20 +129,23 @@ class _Whole(Attribute):
 
     def code_of(self, value: object) -> int:
         """Return the code of an integer."""
-        first, last = self._whole.first, self._whole.last
-        number = whole_number(value, (self.name,))
-        if not first <= number <= last:
-            raise DomainError(f"attribute {self.name!r} has the values {first} to {last}; found {number}")
-        return number - first
+        code = self._code(value)
+        if code is None:
+            expected = f"a value of {self.name!r}, an integer from {self._whole.first} to {self._whole.last}"
+            raise DomainError.at((), describe_value(value), expected)
+        return code
 
     def code_range(self, low: object, high: object) -> tuple[int, int]:
         """Return the codes of two integers; both belong to the range."""
-        first, last = self.code_of(low), self.code_of(high)
-        if first > last:
-            raise DomainError(
-                f"a range of attribute {self.name!r} must not end before it starts; found [{low}, {high}]"
-            )
+        first, last = self._code(low), self._code(high)
+        if first is None or last is None or first > last:
+            ends = f"from {self._whole.first} to {self._whole.last}, the values of {self.name!r}"
+            raise DomainError.at((), describe_value([low, high]), f"two integers first <= last {ends}")
         return first, last
+
+    def _code(self, value: object) -> int | None:
+        code = None if (number := integer_of(value)) is None else number - self._whole.first
+        return code if code is not None and 0 <= code < self.size else None
 
 
 @final
@@ -325,20 +335,18 @@ class Bins(Attribute):
     def code_of(self, value: object) -> int:
         """Return the code of the bin that starts at an edge."""
         position = self._edge(value)
-        if position == self.size:
-            raise DomainError(
-                f"no bin of attribute {self.name!r} starts at its last edge {self._text(value)}"
-            )
+        if position is None or position == self.size:
+            expected = f"the lower edge of a bin of {self.name!r}{self._near(value)}"
+            raise DomainError.at((), describe_value(value), expected)
         return position
 
     def code_range(self, low: object, high: object) -> tuple[int, int]:
         """Return the codes of the bins that make up ``[low, high)``; both must be edges."""
         first, end = self._edge(low), self._edge(high)
-        if first >= end:
-            raise DomainError(
-                f"a range [a, b) of attribute {self.name!r} must have a below b; "
-                f"found [{self._text(low)}, {self._text(high)})"
-            )
+        if first is None or end is None or first >= end:
+            near = self._near(low if first is None else high)
+            expected = f"two edges a < b of the bins of {self.name!r}, for the range [a, b){near}"
+            raise DomainError.at((), describe_value([low, high]), expected)
         return first, end - 1
 
     def to_spec(self) -> dict[str, object]:
@@ -350,18 +358,20 @@ class Bins(Attribute):
             return {"min": _plain(ends[0]), "max": _plain(ends[1]), "bins": self.size}
         return {"edges": [_plain(edge) for edge in self.edges], "closed": True}
 
-    def _text(self, value: object) -> str:
-        return number_text(finite_number(value, (self.name,)))
+    def _edge(self, value: object) -> int | None:
+        """Return the place of an edge, None for what is none."""
+        number = number_of(value)
+        position = 0 if number is None else bisect_left(self.edges, number)
+        return position if position <= self.size and self.edges[position] == number else None
 
-    def _edge(self, value: object) -> int:
-        number = finite_number(value, (self.name,))
+    def _near(self, value: object) -> str:
+        """Return which edges are near a number that is none."""
+        number = number_of(value)
+        if number is None or number in self.edges:
+            return ""
         position = bisect_left(self.edges, number)
-        if position <= self.size and self.edges[position] == number:
-            return position
         near = [number_text(edge) for edge in self.edges[max(position - 1, 0) : position + 1]]
-        raise DomainError(
-            f"attribute {self.name!r} has no bin edge at {number_text(number)}; near it: {' and '.join(near)}"
-        )
+        return f"; near it: {' and '.join(near)}"
 
 
 def _plain(number: float) -> int | float:

@@ -8,8 +8,18 @@ import numpy as np
 from matrixdp.errors import DomainError, Path
 from matrixdp.forms import describe_value
 
-__all__ = ["canonical_text", "finite_number", "float_of_text", "number_text", "whole_number"]
+__all__ = [
+    "INTEGER",
+    "canonical_text",
+    "finite_number",
+    "float_of_text",
+    "integer_of",
+    "number_of",
+    "number_text",
+    "whole_number",
+]
 
+INTEGER = "an integer between -(2^53 - 1) and 2^53 - 1"
 LARGEST_INTEGER = 2**53 - 1
 """Integers up to here are told apart by floating point, so that every engine reads them alike."""
 
@@ -62,37 +72,51 @@ def number_text(number: float) -> str:
     return str(int(number)) if number == math.floor(number) and abs(number) < 1e16 else repr(number)
 
 
-def whole_number(value: object, path: Path) -> int:
-    """Return a public value that is an integer within +-(2^53 - 1) as an int; booleans are not integers here.
+def integer_of(value: object) -> int | None:
+    """Return a public value that is an integer within +-(2^53 - 1), else None; booleans are no integers here.
 
     Examples
     --------
-    >>> whole_number(40.0, ("age",))
-    40
+    >>> integer_of(40.0), integer_of(0.5), integer_of(True)
+    (40, None, None)
     """
     whole: int | None = None
     if isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_):
         whole = int(value)
     elif isinstance(value, float | np.floating) and float(value).is_integer():
         whole = int(float(value))
-    if whole is not None and abs(whole) <= LARGEST_INTEGER:
-        return whole
-    raise DomainError.at(path, describe_value(value), "an integer between -(2^53 - 1) and 2^53 - 1")
+    return whole if whole is not None and abs(whole) <= LARGEST_INTEGER else None
 
 
-def finite_number(value: object, path: Path) -> float:
-    """Return a public value that is a finite number as a float; booleans are not numbers here.
+def number_of(value: object) -> float | None:
+    """Return a public value that is a finite number, else None; booleans are no numbers here.
 
     Examples
     --------
-    >>> finite_number(3, ("age", "min"))
-    3.0
+    >>> number_of(3), number_of(math.inf), number_of("3")
+    (3.0, None, None)
     """
     if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
         try:
             number = float(value)
         except OverflowError:
-            number = math.inf
+            return None
         if math.isfinite(number):
             return number + 0.0  # the negative zero becomes the positive one
-    raise DomainError.at(path, describe_value(value), "a finite number")
+    return None
+
+
+def whole_number(value: object, path: Path) -> int:
+    """Return a public value as `integer_of` does, or raise the error of its place."""
+    number = integer_of(value)
+    if number is None:
+        raise DomainError.at(path, describe_value(value), INTEGER)
+    return number
+
+
+def finite_number(value: object, path: Path) -> float:
+    """Return a public value as `number_of` does, or raise the error of its place."""
+    number = number_of(value)
+    if number is None:
+        raise DomainError.at(path, describe_value(value), "a finite number")
+    return number

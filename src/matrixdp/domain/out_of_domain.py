@@ -89,11 +89,8 @@ class OutOfDomain:
                 raise DomainError.at((name,), describe_value(rule), _EXPECTED)
             with within(name):
                 value = OtherForm.read(rule).other
-            try:
-                codes[name] = domain[name].code_of(value)
-            except DomainError as error:
-                expected = f"a value of {name!r} ({error})"
-                raise DomainError.at((name, "other"), describe_value(value), expected) from None
+                with within("other"):
+                    codes[name] = domain[name].code_of(value)
         return cls(codes)
 
     @staticmethod

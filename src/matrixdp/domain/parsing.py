@@ -8,7 +8,7 @@ from numbers import Real
 from typing import final
 
 from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Integers
-from matrixdp.domain.canonical import finite_number, whole_number
+from matrixdp.domain.canonical import INTEGER, integer_of, number_of
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import (
     Accepted,
@@ -26,9 +26,8 @@ from matrixdp.forms import (
 __all__ = ["attribute_from_spec", "attribute_schema"]
 
 EXPECTED = "a list of categories, {min, max}, {min, max, bins}, {edges: [...]} or a size"
-_INTEGER = Accepted("an integer", lambda written: whole_number(written, ()), {"type": "integer"})
-_COUNT = Accepted("an integer", lambda written: whole_number(written, ()), {"type": "integer", "minimum": 1})
-_NUMBER = Accepted("a number", lambda written: finite_number(written, ()), {"type": "number"})
+_INTEGER = Accepted(INTEGER, integer_of, {"type": "integer"})
+_NUMBER = Accepted("a finite number", number_of, {"type": "number"})
 
 
 class _AttributeForm(Record):
@@ -50,7 +49,6 @@ class EdgesForm(_AttributeForm):
     closed: bool = key(flag(), default=False)
 
     def named(self, name: str) -> Bins:
-        """Return the bins."""
         return Bins(name, self.edges, self.closed)
 
 
@@ -61,10 +59,9 @@ class EqualBinsForm(_AttributeForm):
 
     min: float = key(_NUMBER)
     max: float = key(_NUMBER)
-    bins: int = key(_COUNT)
+    bins: int = key(_INTEGER)
 
     def named(self, name: str) -> Bins:
-        """Return the bins."""
         return Bins.equal(name, self.min, self.max, self.bins)
 
 
@@ -77,7 +74,6 @@ class IntegersForm(_AttributeForm):
     max: int = key(_INTEGER)
 
     def named(self, name: str) -> Integers:
-        """Return the integers."""
         return Integers(name, self.min, self.max)
 
 

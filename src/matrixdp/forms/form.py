@@ -40,18 +40,18 @@ class Form(ABC, Generic[T]):
 
     Examples
     --------
-    >>> from matrixdp.forms import ListOf, whole
+    >>> from matrixdp.forms import ListOf, as_given, whole
     >>> form = ListOf(whole("an integer"), "a list of integers")
-    >>> form.read([1, 2]), form.write((1, 2)), form.schema({})
+    >>> form.read([1, 2], as_given), form.write((1, 2)), form.schema({})
     ((1, 2), [1, 2], {'type': 'array', 'items': {'type': 'integer'}})
-    >>> form.read([1, "2"])
+    >>> form.read([1, "2"], as_given)
     Traceback (most recent call last):
         ...
     matrixdp.forms.form.FormError: [1]: found '2'; expected an integer
     """
 
     @abstractmethod
-    def read(self, written: object, given: Given = as_given) -> T:
+    def read(self, written: object, given: Given) -> T:
         """Return the value that was written; what was read before is read again.
 
         Raises
@@ -60,7 +60,7 @@ class Form(ABC, Generic[T]):
             If it does not have this form, with the path inside of it.
         """
 
-    def write(self, value: T, kept: Kept = as_lists) -> object:  # noqa: ARG002 - for forms with arrays
+    def write(self, value: T, kept: Kept = as_lists) -> object:
         """Return a value as it is written, made of what JSON has and of kept arrays."""
         return value
 

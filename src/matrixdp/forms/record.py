@@ -37,7 +37,6 @@ class _Key:
     attribute: str = ""
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return the JSON Schema of the value, with what it says and its default."""
         schema = self.form.schema(definitions)
         if self.about:
             schema["description"] = self.about
@@ -217,14 +216,11 @@ class RecordForm(Form[R], Generic[R]):
 
     record: type[R]
 
-    def read(self, written: object, given: Given = as_given) -> R:
-        """Return the record."""
+    def read(self, written: object, given: Given) -> R:
         return self.record.read(written, given)
 
     def write(self, value: R, kept: Kept = as_lists) -> object:
-        """Return the record as a mapping."""
         return value.to_spec(kept)
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return a reference to the record's definition."""
         return self.record.schema(definitions)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar, final
 import numpy as np
 
 from matrixdp.errors import MatrixDPError, placed
-from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_given, as_lists
+from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_lists
 from matrixdp.forms.wording import describe_value, nearest
 
 __all__ = ["LISTS", "Accepted", "ListOf", "MappingOf", "OneOf", "flag", "number", "scalar", "text", "whole"]
@@ -32,15 +32,13 @@ class Accepted(Form[V]):
     accept: Callable[[object], V | None]
     described: Schema = field(default_factory=dict)
 
-    def read(self, written: object, given: Given = as_given) -> V:  # noqa: ARG002 - no array
-        """Return what the function makes of it."""
+    def read(self, written: object, given: Given) -> V:
         value = self.accept(written)
         if value is None:
             raise FormError.at((), describe_value(written), self.expected)
         return value
 
-    def schema(self, definitions: Schema) -> Schema:  # noqa: ARG002 - refers to nothing
-        """Return the description."""
+    def schema(self, definitions: Schema) -> Schema:
         return dict(self.described)
 
 
@@ -104,16 +102,14 @@ class OneOf(Form[str]):
 
     words: tuple[str, ...]
 
-    def read(self, written: object, given: Given = as_given) -> str:  # noqa: ARG002 - no array
-        """Return the word."""
+    def read(self, written: object, given: Given) -> str:
         if isinstance(written, str) and written in self.words:
             return str(written)
         expected = f"{', '.join(self.words[:-1])} or {self.words[-1]}"
         close = nearest(written, self.words) if isinstance(written, str) else ()
         raise FormError.at((), describe_value(written), expected, close)
 
-    def schema(self, definitions: Schema) -> Schema:  # noqa: ARG002 - refers to nothing
-        """Return the words."""
+    def schema(self, definitions: Schema) -> Schema:
         return {"enum": list(self.words)}
 
 
@@ -142,8 +138,7 @@ class ListOf(Form[tuple[T, ...]], Generic[T]):
     count: str | None = None
     once: str | None = None
 
-    def read(self, written: object, given: Given = as_given) -> tuple[T, ...]:
-        """Return the items."""
+    def read(self, written: object, given: Given) -> tuple[T, ...]:
         if not isinstance(written, LISTS):
             raise FormError.at((), describe_value(written), self.expected)
         values: list[T] = []
@@ -163,11 +158,9 @@ class ListOf(Form[tuple[T, ...]], Generic[T]):
         return tuple(values)
 
     def write(self, value: tuple[T, ...], kept: Kept = as_lists) -> list[object]:
-        """Return the items as a list."""
         return [self.item.write(item, kept) for item in value]
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return an array of the items."""
         schema: Schema = {"type": "array", "items": self.item.schema(definitions)}
         bounds = {
             "minItems": self.least or None,
@@ -198,8 +191,7 @@ class MappingOf(Form[Mapping[str, T]], Generic[T]):
     named: str = "the name of an attribute"
     least: int = 0
 
-    def read(self, written: object, given: Given = as_given) -> Mapping[str, T]:
-        """Return the values by name."""
+    def read(self, written: object, given: Given) -> Mapping[str, T]:
         if not isinstance(written, Mapping) or len(written) < self.least:
             raise FormError.at((), describe_value(written), self.expected)
         values: dict[str, T] = {}
@@ -213,10 +205,8 @@ class MappingOf(Form[Mapping[str, T]], Generic[T]):
         return values
 
     def write(self, value: Mapping[str, T], kept: Kept = as_lists) -> dict[str, object]:
-        """Return the values by name."""
         return {name: self.item.write(item, kept) for name, item in value.items()}
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return an object with any keys."""
         schema: Schema = {"type": "object", "additionalProperties": self.item.schema(definitions)}
         return schema | ({"minProperties": self.least} if self.least else {})

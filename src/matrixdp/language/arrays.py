@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from matrixdp.errors import WorkloadError
-from matrixdp.forms import Form, FormError, Given, Kept, Schema, as_given, as_lists, describe_value
+from matrixdp.forms import Form, FormError, Given, Kept, Schema, as_lists, describe_value
 from matrixdp.queries.arrays import Array, real_array
 
 __all__ = ["ArrayForm", "load_array"]
@@ -57,8 +57,7 @@ class ArrayForm(Form[Array]):
     expected: str
     axes: int | None = None
 
-    def read(self, written: object, given: Given = as_given) -> Array:
-        """Return a finite, read-only array, none of whose axes is empty."""
+    def read(self, written: object, given: Given) -> Array:
         value = given(written)
         array = self._numbers(value)
         if array.ndim != (array.ndim if self.axes is None else self.axes) or 0 in array.shape:
@@ -68,11 +67,9 @@ class ArrayForm(Form[Array]):
         return array.ravel() if self.axes is None else array
 
     def write(self, value: Array, kept: Kept = as_lists) -> object:
-        """Return what is kept of the array."""
         return kept(value)
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return a file's name, or an array."""
         definitions["Array"] = {
             "description": "a NumPy file (.npy), or the numbers themselves",
             "anyOf": [{"type": "string", "minLength": 1}, {"type": "array"}],

@@ -1,10 +1,14 @@
-"""The Python face of workloads: one function for each form of entry, with the keys of a specification."""
+"""The Python face of workloads: one function for each form of entry, with the keys of a specification.
+
+Every function raises `EntryError` where an argument is wrong, and `TooLargeError` where explicit queries are
+too many numbers.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -13,19 +17,36 @@ from matrixdp.language.combinations import KwayEntry, MarginalsEntry
 from matrixdp.language.merged import CellsEntry, DisjunctionEntry
 from matrixdp.language.products import DenseEntry, PairwiseEntry, ProductEntry
 
-__all__ = ["cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"]
+__all__ = ["Options", "cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"]
 
 Source = ArrayLike | str | os.PathLike[str]
 """An array, nested lists, or the path of a NumPy file."""
+
+
+class Options(TypedDict, total=False):
+    """What every entry takes.
+
+    Attributes
+    ----------
+    weight : float
+        Multiplies the variance of the queries in the objective; 1 where it is left out.
+    weights : array or path
+        One weight for each query, for an entry that stands for one group: row-major in the order of the
+        attributes as written, those of ``by`` last.
+    name : str
+        What the groups are called.
+    """
+
+    weight: float
+    weights: Source | None
+    name: str | None
 
 
 def marginals(
     which: int | Iterable[int] | Iterable[Iterable[str]],
     attributes: Iterable[str] | None = None,
     max_cells: int | None = None,
-    weight: float = 1.0,
-    weights: Source | None = None,
-    name: str | None = None,
+    **options: Unpack[Options],
 ) -> MarginalsEntry:
     """Return an entry that asks for marginals: every cell of a combination of attributes.
 
@@ -37,23 +58,8 @@ def marginals(
         The attributes to combine; all where it is left out. Not with listed combinations.
     max_cells : int, optional
         Leave out marginals with more cells.
-    weight : float
-        Multiplies the variance of the queries in the objective.
-    weights : array or path, optional
-        One weight for each query, row-major in the order of the attributes as written; for an entry that
-        stands for one marginal.
-    name : str, optional
-        What the groups are called.
-
-    Returns
-    -------
-    MarginalsEntry
-        The entry, for `Workload`.
-
-    Raises
-    ------
-    EntryError
-        If an argument is none of these.
+    **options : Options
+        The weight, the weights and the name.
 
     Examples
     --------
@@ -65,7 +71,7 @@ def marginals(
     ['sex, code']
     """
     given = {"marginals": which, "attributes": attributes, "max_cells": max_cells}
-    return MarginalsEntry.read(given | _options(weight, weights, name))
+    return MarginalsEntry.read(given | options)
 
 
 def kway(
@@ -73,9 +79,7 @@ def kway(
     predicates: object = "identity",
     attributes: Iterable[str] | None = None,
     max_cells: int | None = None,
-    weight: float = 1.0,
-    weights: Source | None = None,
-    name: str | None = None,
+    **options: Unpack[Options],
 ) -> KwayEntry:
     """Return an entry that asks for products of predicate sets on every `k` attributes.
 
@@ -90,35 +94,21 @@ def kway(
         The attributes to combine; all where it is left out.
     max_cells : int, optional
         Leave out combinations of attributes with more cells.
-    weight : float
-        Multiplies the variance of the queries in the objective.
-    weights : array or path, optional
-        One weight for each query, row-major in domain order; for an entry that stands for one group.
-    name : str, optional
-        What the groups are called.
-
-    Returns
-    -------
-    KwayEntry
-        The entry, for `Workload`.
-
-    Raises
-    ------
-    EntryError
-        If an argument is none of these.
+    **options : Options
+        The weight, the weights and the name.
 
     Examples
     --------
     >>> from matrixdp.domain import Domain
     >>> domain = Domain({"sex": ["female", "male"], "age": range(115), "code": 40})
-    >>> for group in kway(2, {"numeric": "prefix"}).expand(domain):
+    >>> for group in kway(2, {"categorical": "identity", "numeric": "prefix"}).expand(domain):
     ...     print(group.name)
     sex, age: identity x prefix
     sex, code: identity x prefix
     age, code: prefix x prefix
     """
     given = {"kway": k, "predicates": predicates, "attributes": attributes, "max_cells": max_cells}
-    return KwayEntry.read(given | _options(weight, weights, name))
+    return KwayEntry.read(given | options)
 
 
 def product(
@@ -136,30 +126,14 @@ def product(
     ----------
     attributes : mapping of str to predicate set, optional
         For attributes whose names are not Python names, or are `weight`, `weights` or `name`.
-    weight : float
-        Multiplies the variance of the queries in the objective.
-    weights : array or path, optional
-        One weight for each query, row-major in the order of the attributes as written.
-    name : str, optional
-        What the group is called.
+    weight, weights, name
+        See `Options`.
     **predicates : predicate set
         By attribute: ``identity``, ``total``, ``prefix``, ``suffix``, ``range`` (all ranges), ``circular``
         (every start, lengths 1 to n), ``{"width": k}``, ``{"ranges": [[first, last], ...]}``,
         ``{"sets": [[value, ...], ...]}``, ``{"matrix": array or path}``, ``{"permuted": set, "seed": 1}``,
         or a list of these, stacked. Ranges and sets are in values of the attribute: ranges inclusive on
         integers and categories, ``[a, b)`` on bins. Attributes that are not named are totals.
-
-    Returns
-    -------
-    ProductEntry
-        The entry, for `Workload`.
-
-    Raises
-    ------
-    EntryError
-        If an argument is none of these, or an attribute is given twice.
-    TooLargeError
-        If a matrix is larger than explicit queries may be.
 
     Examples
     --------
@@ -170,15 +144,11 @@ def product(
     ('sex, age: identity x ranges', 4)
     """
     given = {"product": _by_attribute("product", attributes, predicates)}
-    return ProductEntry.read(given | _options(weight, weights, name))
+    return ProductEntry.read(given | {"weight": weight, "weights": weights, "name": name})
 
 
 def pairwise(
-    kind: Literal["affine", "abs"],
-    attributes: Iterable[str] | None = None,
-    weight: float = 1.0,
-    weights: Source | None = None,
-    name: str | None = None,
+    kind: Literal["affine", "abs"], attributes: Iterable[str] | None = None, **options: Unpack[Options]
 ) -> PairwiseEntry:
     """Return an entry that compares the codes of every two numeric attributes A and B.
 
@@ -188,22 +158,8 @@ def pairwise(
         ``affine``: code(A) + code(B) <= c for all c; ``abs``: |code(A) - code(B)| <= c for all c.
     attributes : list of str, optional
         The attributes to pair; all numeric ones where it is left out.
-    weight : float
-        Multiplies the variance of the queries in the objective.
-    weights : array or path, optional
-        One weight for each query; for an entry that stands for one pair.
-    name : str, optional
-        What the groups are called.
-
-    Returns
-    -------
-    PairwiseEntry
-        The entry, for `Workload`.
-
-    Raises
-    ------
-    EntryError
-        If an argument is none of these.
+    **options : Options
+        The weight, the weights and the name.
 
     Examples
     --------
@@ -212,17 +168,15 @@ def pairwise(
     >>> [(group.name, group.queries) for group in pairwise("affine").expand(domain)]
     [('age, hours: affine', 214)]
     """
-    given = {"pairwise": kind, "attributes": attributes}
-    return PairwiseEntry.read(given | _options(weight, weights, name))
+    return PairwiseEntry.read({"pairwise": kind, "attributes": attributes} | options)
 
 
 def dense(
     matrix: Source,
     attributes: Iterable[str],
-    weight: float = 1.0,
-    weights: Source | None = None,
-    name: str | None = None,
+    *,
     by: Mapping[str, object] | None = None,
+    **options: Unpack[Options],
 ) -> DenseEntry:
     """Return an entry whose queries are the rows of a matrix over the cells of a few attributes.
 
@@ -232,26 +186,10 @@ def dense(
         Shape (queries, cells); the cells are row-major in the order of `attributes` as written.
     attributes : list of str
         The attributes.
-    weight : float
-        Multiplies the variance of the queries in the objective.
-    weights : array or path, optional
-        One weight for each query, row-major: the rows, then the attributes of `by` as written.
-    name : str, optional
-        What the group is called.
     by : mapping of str to predicate set, optional
         Predicate sets of other attributes: each row is asked within every combination of their predicates.
-
-    Returns
-    -------
-    DenseEntry
-        The entry, for `Workload`.
-
-    Raises
-    ------
-    EntryError
-        If an argument is none of these.
-    TooLargeError
-        If the matrix is larger than explicit queries may be.
+    **options : Options
+        The weight, the weights and the name.
 
     Examples
     --------
@@ -261,8 +199,7 @@ def dense(
     >>> group.attributes, group.rows()
     (('sex', 'smokes'), array([[ 1.,  0.,  0., -1.]]))
     """
-    given = {"dense": matrix, "attributes": attributes, "by": by or {}}
-    return DenseEntry.read(given | _options(weight, weights, name))
+    return DenseEntry.read({"dense": matrix, "attributes": attributes, "by": by} | options)
 
 
 def disjunction(
@@ -283,24 +220,10 @@ def disjunction(
         For attributes whose names are not Python names, or are `by`, `weight`, `weights` or `name`.
     by : mapping of str to predicate set, optional
         Predicate sets of other attributes: each disjunction is asked within every combination of them.
-    weight : float
-        Multiplies the variance of the queries in the objective.
-    weights : array or path, optional
-        One weight for each query, row-major in the order of the attributes as written, those of `by` last.
-    name : str, optional
-        What the group is called.
+    weight, weights, name
+        See `Options`.
     **predicates : predicate set
         By attribute, as for `product`; at least two attributes.
-
-    Returns
-    -------
-    DisjunctionEntry
-        The entry, for `Workload`.
-
-    Raises
-    ------
-    EntryError
-        If an argument is none of these, an attribute is given twice, or there are fewer than two.
 
     Examples
     --------
@@ -310,16 +233,14 @@ def disjunction(
     >>> group.queries, group.content.describe(domain, group.attributes)[0]
     (2, 'sex female or age 0-17')
     """
-    given = {"any": _by_attribute("any", attributes, predicates), "by": by or {}}
-    return DisjunctionEntry.read(given | _options(weight, weights, name))
+    given = {"any": _by_attribute("any", attributes, predicates), "by": by}
+    return DisjunctionEntry.read(given | {"weight": weight, "weights": weights, "name": name})
 
 
 def cells(
     queries: Iterable[Iterable[Mapping[str, object]] | Mapping[str, object]],
     by: Mapping[str, object] | None = None,
-    weight: float = 1.0,
-    weights: Source | None = None,
-    name: str | None = None,
+    **options: Unpack[Options],
 ) -> CellsEntry:
     """Return an entry of predicates over merged attributes, each a union of boxes of cells.
 
@@ -331,22 +252,8 @@ def cells(
         name may have any. A record counts if it is in at least one of the boxes.
     by : mapping of str to predicate set, optional
         Predicate sets of other attributes: each query is asked within every combination of them.
-    weight : float
-        Multiplies the variance of the queries in the objective.
-    weights : array or path, optional
-        One weight for each query, row-major: the queries, then the attributes of `by` as written.
-    name : str, optional
-        What the group is called.
-
-    Returns
-    -------
-    CellsEntry
-        The entry, for `Workload`.
-
-    Raises
-    ------
-    EntryError
-        If an argument is none of these.
+    **options : Options
+        The weight, the weights and the name.
 
     Examples
     --------
@@ -357,20 +264,13 @@ def cells(
     >>> group.rows()
     array([[1., 0., 0., 1.]])
     """
-    given = {"cells": queries, "by": by or {}}
-    return CellsEntry.read(given | _options(weight, weights, name))
-
-
-def _options(weight: object, weights: object, name: object) -> dict[str, object]:
-    return {"weight": weight, "weights": weights, "name": name}
+    return CellsEntry.read({"cells": queries, "by": by} | options)
 
 
 def _by_attribute(under: str, attributes: object, more: Mapping[str, object]) -> object:
     """Return the predicate sets given as a mapping and by keywords together."""
-    if attributes is None:
-        return more
     if not isinstance(attributes, Mapping):
-        return attributes
+        return more if attributes is None else attributes
     for name in more:
         if name in attributes:
             raise EntryError.at((under, name), "the attribute a second time", "each attribute once")

@@ -21,7 +21,6 @@ from matrixdp.forms import (
     ListOf,
     Record,
     Schema,
-    as_given,
     as_lists,
     describe_value,
     key,
@@ -59,10 +58,9 @@ class _WaysForm(Form[Ways]):
     empty: str
     listed: bool = False
 
-    def read(self, written: object, given: Given = as_given) -> Ways:
-        """Return the numbers, or the combinations."""
+    def read(self, written: object, given: Given) -> Ways:
         if isinstance(written, Integral):
-            return (_NUMBER.read(written),)
+            return (_NUMBER.read(written, given),)
         items = list(written) if isinstance(written, LISTS) else []
         if self.listed and any(isinstance(item, str) for item in items):
             raise FormError.at((), describe_value(items), "a list of lists: [[first, second], ...]")
@@ -70,12 +68,10 @@ class _WaysForm(Form[Ways]):
             return ListOf(NAMES, self.expected).read(items, given)
         return ListOf(_NUMBER, self.expected, least=1, count=self.empty).read(written, given)
 
-    def write(self, value: Ways, kept: Kept = as_lists) -> list[object]:  # noqa: ARG002 - no array
-        """Return a list."""
+    def write(self, value: Ways, kept: Kept = as_lists) -> list[object]:
         return [item if isinstance(item, int) else list(item) for item in value]
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return a number, or a list."""
         one = _NUMBER.schema(definitions)
         forms = [one, {"type": "array", "items": one, "minItems": 1}]
         if self.listed:
@@ -99,32 +95,20 @@ class PredicatesByKind(Record):
 class _ByKind(Form[PredicateForm | PredicatesByKind]):
     """One predicate set for all attributes, or one for each kind of attribute."""
 
-    def read(self, written: object, given: Given = as_given) -> PredicateForm | PredicatesByKind:
-        """Return the set, or the sets by kind."""
-        kinds = list(PredicatesByKind.keys())
+    def read(self, written: object, given: Given) -> PredicateForm | PredicatesByKind:
+        kinds = PredicatesByKind.keys()
         if isinstance(written, PredicatesByKind):
             return written
-        if not isinstance(written, Mapping):
-            return PREDICATES.read(written, given)
-        expected = " or ".join(kinds)
-        if not written:
-            raise FormError.at((), "an empty mapping", f"predicate sets for {', '.join(kinds)} or both")
-        wrong = [name for name in written if name not in kinds]
-        if len(wrong) < len(written):
-            if wrong:
-                raise FormError.at((), f"the key {describe_value(wrong[0])}", expected)
+        if isinstance(written, Mapping) and any(
+            name in kinds or nearest(str(name), kinds) for name in written
+        ):
             return PredicatesByKind.read(written, given)
-        close = nearest(str(wrong[0]), kinds)
-        if close:
-            raise FormError.at((), f"the key {str(wrong[0])!r}", expected, close)
         return PREDICATES.read(written, given)
 
     def write(self, value: PredicateForm | PredicatesByKind, kept: Kept = as_lists) -> object:
-        """Return the set, or the mapping of both."""
         return value.to_spec(kept)
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return a set, or a mapping."""
         by_kind = PredicatesByKind.schema(definitions)
         definitions["PredicatesByKind"]["minProperties"] = 1
         return {"anyOf": [PREDICATES.schema(definitions), by_kind]}
@@ -141,7 +125,7 @@ class _Combinations(Entry):
     def predicates_of(self, attribute: Attribute) -> tuple[PredicateForm, tuple[str, ...]]:
         """Return the predicate set of an attribute, and its place in the entry."""
 
-    def groups(self, chosen: list[Chosen], named: bool) -> list[Group]:
+    def of_each(self, chosen: list[Chosen], named: bool) -> list[Group]:
         """Return the group of each combination; `named` to call it by its predicate sets too."""
         self.check_single(len(chosen))
         sets: dict[str, tuple[Predicates, str]] = {}
@@ -214,20 +198,17 @@ class MarginalsEntry(_Combinations):
     )
 
     def check(self) -> None:
-        """Check that listed combinations are not narrowed."""
         super().check()
         if self.attributes is not None and not isinstance(self.which[0], int):
             expected = "`attributes` with numbers of attributes alone"
             raise EntryError.at(("attributes",), "attributes with listed marginals", expected)
 
-    def expand(self, domain: Domain) -> list[Group]:
-        """Return one group for each combination."""
+    def groups(self, domain: Domain) -> list[Group]:
         numbers = tuple(item for item in self.which if isinstance(item, int))
         chosen = self.combined(domain, numbers) if numbers else self._listed(domain)
-        return self.groups(chosen, named=False)
+        return self.of_each(chosen, named=False)
 
-    def predicates_of(self, attribute: Attribute) -> tuple[PredicateForm, tuple[str, ...]]:  # noqa: ARG002
-        """Return the identity."""
+    def predicates_of(self, attribute: Attribute) -> tuple[PredicateForm, tuple[str, ...]]:
         return IDENTITY, ()
 
     def _listed(self, domain: Domain) -> list[Chosen]:
@@ -254,12 +235,10 @@ class KwayEntry(_Combinations):
     )
     predicates: PredicateForm | PredicatesByKind = key(_ByKind(), default=IDENTITY, always=True)
 
-    def expand(self, domain: Domain) -> list[Group]:
-        """Return one group for each combination."""
-        return self.groups(self.combined(domain, self.numbers), named=True)
+    def groups(self, domain: Domain) -> list[Group]:
+        return self.of_each(self.combined(domain, self.numbers), named=True)
 
     def predicates_of(self, attribute: Attribute) -> tuple[PredicateForm, tuple[str, ...]]:
-        """Return the set for all attributes, or that for the attribute's kind."""
         if isinstance(self.predicates, PredicateForm):
             return self.predicates, ("predicates",)
         kind = "numeric" if attribute.numeric else "categorical"

@@ -11,7 +11,7 @@ from typing import TypeVar, final
 import numpy as np
 
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import EntryError, Problem, within
+from matrixdp.errors import DomainError, EntryError, Problem, within
 from matrixdp.forms import (
     Given,
     ListOf,
@@ -70,6 +70,9 @@ class Entry(Record, ABC):
     name: str | None = key(text("text that is not empty"), default=None)
 
     @abstractmethod
+    def groups(self, domain: Domain) -> list[Group]:
+        """Return the query groups, in the order that the user wrote and within it in domain order."""
+
     def expand(self, domain: Domain) -> list[Group]:
         """Return the query groups, in the order that the user wrote and within it in domain order.
 
@@ -80,6 +83,10 @@ class Entry(Record, ABC):
         TooLargeError
             If there are too many groups, or explicit queries are too many numbers.
         """
+        try:
+            return self.groups(domain)
+        except DomainError as error:
+            raise EntryError(error.problem or str(error)) from None
 
     def check(self) -> None:
         """Check that the weights are numbers above 0 that neither overflow nor vanish."""
@@ -230,7 +237,6 @@ class AttributeSets:
 
     @classmethod
     def on(cls, domain: Domain, forms: Mapping[str, PredicateForm], under: str) -> AttributeSets:
-        """Return the sets on their attributes; `under` is the key that they stand under."""
         attributes: list[Attribute] = []
         predicates: list[Predicates] = []
         for name, form in forms.items():

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import DomainError, EntryError, TooLargeError, WorkloadError, within
+from matrixdp.errors import EntryError, TooLargeError, WorkloadError, within
 from matrixdp.forms import (
     LISTS,
     Form,
@@ -20,7 +20,6 @@ from matrixdp.forms import (
     ListOf,
     MappingOf,
     Schema,
-    as_given,
     as_lists,
     describe_value,
     key,
@@ -46,15 +45,13 @@ class DisjunctionEntry(MergedEntry):
     predicates: Mapping[str, PredicateForm] = key(PREDICATES_BY_ATTRIBUTE, name="any")
 
     def check(self) -> None:
-        """Check that there is something to join."""
         super().check()
         count = len(self.predicates)
         if count < 2:
             expected = "at least two to join by OR; `product` asks about one"
             raise EntryError.at(("any",), f"{count} attribute{'s' * (not count)}", expected)
 
-    def expand(self, domain: Domain) -> list[Group]:
-        """Return the one group."""
+    def groups(self, domain: Domain) -> list[Group]:
         sets = AttributeSets.on(domain, self.predicates, "any")
         counts, order, sets = sets.counts, sets.order, sets.in_order
         sizes = tuple(attribute.size for attribute in sets.attributes)
@@ -87,26 +84,23 @@ _VALUE = scalar("one value of the attribute, a list of values, or {range: [first
 class _ConditionForm(Form[Condition]):
     """One value, a list of values, or a range."""
 
-    def read(self, written: object, given: Given = as_given) -> Condition:  # noqa: ARG002 - no array
-        """Return the values, or the range."""
+    def read(self, written: object, given: Given) -> Condition:
         if isinstance(written, Span):
             return written
         if isinstance(written, Mapping):
             ends = written.get("range")
             if set(written) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
                 raise FormError.at((), describe_value(written), _VALUE.expected)
-            return Span(*(_VALUE.read(end) for end in ends))
-        values = tuple(_VALUE.read(v) for v in (written if isinstance(written, LISTS) else [written]))
+            return Span(*(_VALUE.read(end, given) for end in ends))
+        values = tuple(_VALUE.read(v, given) for v in (written if isinstance(written, LISTS) else [written]))
         if not values:
             raise FormError.at((), "an empty list", _VALUE.expected)
         return values
 
-    def write(self, value: Condition, kept: Kept = as_lists) -> object:  # noqa: ARG002 - no array
-        """Return the values as a list, or the range as a mapping."""
+    def write(self, value: Condition, kept: Kept = as_lists) -> object:
         return {"range": [value.low, value.high]} if isinstance(value, Span) else list(value)
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return a value, a list, or a range."""
         one = _VALUE.schema(definitions)
         values = {"type": "array", "items": one, "minItems": 1}
         ends = {"type": "array", "items": one, "minItems": 2, "maxItems": 2}
@@ -122,16 +116,13 @@ _BOXES = ListOf(_BOX, "a box, or a list of boxes", least=1, count="at least one 
 class _QueryForm(Form[Boxes]):
     """A box, or a list of boxes."""
 
-    def read(self, written: object, given: Given = as_given) -> Boxes:
-        """Return the boxes."""
+    def read(self, written: object, given: Given) -> Boxes:
         return _BOXES.read([written] if isinstance(written, Mapping) else written, given)
 
     def write(self, value: Boxes, kept: Kept = as_lists) -> list[object]:
-        """Return the list of boxes."""
         return _BOXES.write(value, kept)
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return a box, or a list."""
         return {"anyOf": [_BOX.schema(definitions), _BOXES.schema(definitions)]}
 
 
@@ -146,8 +137,7 @@ class CellsEntry(MergedEntry):
         name="cells",
     )
 
-    def expand(self, domain: Domain) -> list[Group]:
-        """Return the one group over the merged attributes."""
+    def groups(self, domain: Domain) -> list[Group]:
         attributes = self._attributes(domain)
         sizes = tuple(attribute.size for attribute in attributes)
         cells = math.prod(sizes)
@@ -198,20 +188,10 @@ def _allowed(attribute: Attribute, condition: Condition) -> tuple[Array, str]:
     """Return the values that a condition allows, as entries 0 and 1, and as text."""
     found = np.zeros(attribute.size)
     if isinstance(condition, Span):
-        ends = [condition.low, condition.high]
-        try:
-            first, last = attribute.code_range(*ends)
-        except DomainError as error:
-            expected = f"a range of {attribute.name!r} ({error})"
-            raise EntryError.at(("range",), describe_value(ends), expected) from None
+        with within("range"):
+            first, last = attribute.code_range(condition.low, condition.high)
         found[first : last + 1] = 1.0
         return found, attribute.range_label(first, last)
-    codes = []
-    for value in condition:
-        try:
-            codes.append(attribute.code_of(value))
-        except DomainError as error:
-            expected = f"a value of {attribute.name!r} ({error})"
-            raise EntryError.at((), describe_value(value), expected) from None
+    codes = [attribute.code_of(value) for value in condition]
     found[codes] = 1.0
     return found, " | ".join(attribute.label(code) for code in codes)

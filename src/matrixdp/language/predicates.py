@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, TypeVar, final
 
-from matrixdp.domain import Attribute, Bins, Categorical
-from matrixdp.errors import DomainError, EntryError, placed, within
+from matrixdp.domain import Attribute
+from matrixdp.errors import EntryError, placed, within
 from matrixdp.forms import (
     Form,
     FormError,
@@ -18,7 +18,6 @@ from matrixdp.forms import (
     ListOf,
     Record,
     Schema,
-    as_given,
     as_lists,
     describe_value,
     key,
@@ -104,15 +103,12 @@ class NamedPredicates(PredicateForm):
 
     @property
     def text(self) -> str:
-        """The name."""
         return self.name
 
-    def on(self, attribute: Attribute) -> Predicates:  # noqa: ARG002 - fits every attribute
-        """Return the set."""
+    def on(self, attribute: Attribute) -> Predicates:
         return NAMED_PREDICATES[self.name]
 
-    def to_spec(self, kept: Kept = as_lists) -> str:  # noqa: ARG002 - no array
-        """Return the name."""
+    def to_spec(self, kept: Kept = as_lists) -> str:
         return self.name
 
 
@@ -125,11 +121,9 @@ class StackedPredicates(PredicateForm):
 
     @property
     def text(self) -> str:
-        """What the sets are called."""
         return " + ".join(form.text for form in self.forms)
 
     def on(self, attribute: Attribute) -> Predicates:
-        """Return the sets, stacked."""
         sets = []
         for position, form in enumerate(self.forms):
             with within(position):
@@ -137,7 +131,6 @@ class StackedPredicates(PredicateForm):
         return Stacked(tuple(sets))
 
     def to_spec(self, kept: Kept = as_lists) -> list[object]:
-        """Return the list of the sets."""
         return [form.to_spec(kept) for form in self.forms]
 
 
@@ -149,7 +142,6 @@ class KeyedPredicates(Record, PredicateForm):
 
     @property
     def text(self) -> str:
-        """The first key."""
         return self.main_key()
 
 
@@ -168,8 +160,7 @@ class _Predicates(Form[PredicateForm]):
         """Return the forms but for lists, in words."""
         return ", ".join([*NAMED_PREDICATES, *(form.sample for form in KEYED_PREDICATES.values())])
 
-    def read(self, written: object, given: Given = as_given) -> PredicateForm:
-        """Return the form of what was written, or a form as it is."""
+    def read(self, written: object, given: Given) -> PredicateForm:
         if isinstance(written, PredicateForm):
             return written
         if isinstance(written, str) and written in NAMED_PREDICATES:
@@ -188,11 +179,9 @@ class _Predicates(Form[PredicateForm]):
         raise FormError.at((), describe_value(written), f"{self.forms()} or a list of these", close)
 
     def write(self, value: PredicateForm, kept: Kept = as_lists) -> object:
-        """Return the form as it is written."""
         return value.to_spec(kept)
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return a reference to the sets."""
         one, several = {"$ref": "#/$defs/PredicateSet"}, {"$ref": "#/$defs/PredicateSets"}
         if "PredicateSet" not in definitions:
             forms = definitions["PredicateSet"] = {"anyOf": [{"enum": list(NAMED_PREDICATES)}]}
@@ -229,11 +218,9 @@ class WidthForm(KeyedPredicates):
 
     @property
     def text(self) -> str:
-        """The width."""
         return f"width {self.width}"
 
     def on(self, attribute: Attribute) -> Predicates:
-        """Return the ranges."""
         if self.width > attribute.size:
             raise EntryError.at(
                 ("width",), str(self.width), f"at most {attribute.size}, the attribute's size"
@@ -257,15 +244,10 @@ class RangesForm(KeyedPredicates):
     )
 
     def on(self, attribute: Attribute) -> Predicates:
-        """Return the ranges of codes."""
-        intervals: list[tuple[int, int]] = []
-        try:
-            for low, high in self.ranges:
-                intervals.append(attribute.code_range(low, high))
-        except DomainError as error:
-            found = describe_value(list(self.ranges[len(intervals)]))
-            path = ("ranges", len(intervals))
-            raise EntryError.at(path, found, f"{_range_of(attribute)} ({error})") from None
+        intervals = []
+        for position, ends in enumerate(self.ranges):
+            with within("ranges", position):
+                intervals.append(attribute.code_range(*ends))
         return Ranges(tuple(intervals))
 
 
@@ -281,13 +263,10 @@ class SetsForm(KeyedPredicates):
     )
 
     def on(self, attribute: Attribute) -> Predicates:
-        """Return the sets of codes."""
-        sets: list[tuple[int, ...]] = []
-        try:
-            for values in self.sets:
-                sets.append(_codes_of(values, attribute))  # noqa: PERF401 - the error tells which
-        except EntryError as error:
-            raise placed(error, "sets", len(sets)) from None
+        sets = []
+        for position, values in enumerate(self.sets):
+            with within("sets", position):
+                sets.append(_codes_of(values, attribute))
         return Sets(tuple(sets))
 
 
@@ -305,7 +284,6 @@ class MatrixForm(KeyedPredicates):
         return Matrix(self.matrix)
 
     def on(self, attribute: Attribute) -> Predicates:
-        """Return the rows."""
         columns = self.matrix.shape[1]
         if columns != attribute.size:
             expected = f"{attribute.size}, one for each value of the attribute"
@@ -326,18 +304,15 @@ class PermutedForm(KeyedPredicates):
 
     @property
     def text(self) -> str:
-        """What the set is called, and that it is permuted."""
         return f"permuted {self.permuted.text}"
 
     def check(self) -> None:
-        """Check that there is one order."""
         if (self.seed is None) == (self.order is None):
             found = "permuted with neither seed nor order" if self.seed is None else "both seed and order"
             expected = "{permuted: set, seed: 1} or {permuted: set, order: [value, ...]}, each value once"
             raise FormError.at((), found, expected)
 
     def on(self, attribute: Attribute) -> Predicates:
-        """Return the set over the permuted codes."""
         with within("order"):
             order = self._order(attribute)
         with within("permuted"):
@@ -355,31 +330,9 @@ class PermutedForm(KeyedPredicates):
 def _codes_of(values: tuple[object, ...], attribute: Attribute) -> tuple[int, ...]:
     codes: dict[int, None] = {}
     for place, value in enumerate(values):
-        try:
+        with within(place):
             code = attribute.code_of(value)
-        except DomainError as error:
-            expected = f"{_value_of(attribute)} ({error})"
-            raise EntryError.at((place,), describe_value(value), expected) from None
-        if code in codes:
-            raise EntryError.at((place,), f"{describe_value(value)} again", "each value once in a set")
+            if code in codes:
+                raise EntryError.at((), f"{describe_value(value)} again", "each value once in a set")
         codes[code] = None
     return tuple(codes)
-
-
-def _range_of(attribute: Attribute) -> str:
-    if isinstance(attribute, Categorical):
-        return f"two categories of {attribute.name!r}, in the listed order"
-    if isinstance(attribute, Bins):
-        return f"two edges a < b of the bins of {attribute.name!r}, for the range [a, b)"
-    return (
-        f"two integers first <= last from {attribute.value(0)} to {attribute.value(attribute.size - 1)}, "
-        f"the values of {attribute.name!r}"
-    )
-
-
-def _value_of(attribute: Attribute) -> str:
-    if isinstance(attribute, Categorical):
-        return f"a category of {attribute.name!r}"
-    if isinstance(attribute, Bins):
-        return f"the lower edge of a bin of {attribute.name!r}"
-    return f"a value of {attribute.name!r}"

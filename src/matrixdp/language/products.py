@@ -45,8 +45,7 @@ class ProductEntry(Entry):
 
     predicates: Mapping[str, PredicateForm] = key(PREDICATES_BY_ATTRIBUTE, name="product")
 
-    def expand(self, domain: Domain) -> list[Group]:
-        """Return the one group."""
+    def groups(self, domain: Domain) -> list[Group]:
         sets = AttributeSets.on(domain, self.predicates, "product")
         weights, sets = self.weights_for(sets.counts, sets.order), sets.in_order
         return [
@@ -70,8 +69,7 @@ class PairwiseEntry(Entry):
     kind: str = key(OneOf(("affine", "abs")), name="pairwise")
     attributes: tuple[str, ...] | None = key(NAMES, default=None)
 
-    def expand(self, domain: Domain) -> list[Group]:
-        """Return one group for each pair, in domain order."""
+    def groups(self, domain: Domain) -> list[Group]:
         chosen = narrowed(domain, self.attributes)
         if self.attributes is None:
             chosen = tuple(attribute for attribute in chosen if attribute.numeric)
@@ -173,8 +171,7 @@ class DenseEntry(MergedEntry):
         missing="the list of attributes whose cells the matrix is over",
     )
 
-    def expand(self, domain: Domain) -> list[Group]:
-        """Return the one group, its columns brought into domain order."""
+    def groups(self, domain: Domain) -> list[Group]:
         attributes = []
         for position, name in enumerate(self.attributes):
             with within("attributes", position):

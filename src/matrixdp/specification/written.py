@@ -21,7 +21,6 @@ from matrixdp.forms import (
     Record,
     RecordForm,
     Schema,
-    as_given,
     as_lists,
     describe_value,
     key,
@@ -44,8 +43,7 @@ DEFAULT_MAX_RECORDS = 2**33
 class _DomainForm(Form[Domain]):
     """The attributes, in order: a name and its values for each."""
 
-    def read(self, written: object, given: Given = as_given) -> Domain:  # noqa: ARG002 - no array
-        """Return the domain."""
+    def read(self, written: object, given: Given) -> Domain:
         if isinstance(written, Domain):
             return written
         if not isinstance(written, Mapping):
@@ -57,12 +55,10 @@ class _DomainForm(Form[Domain]):
                 raise FormError.at((), f"the key {describe_value(name)}", "text as a key")
         return Domain(written)
 
-    def write(self, value: Domain, kept: Kept = as_lists) -> object:  # noqa: ARG002 - no array
-        """Return the attributes by name."""
+    def write(self, value: Domain, kept: Kept = as_lists) -> object:
         return value.to_spec()
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return an object with any names."""
         return {"type": "object", "minProperties": 1, "additionalProperties": attribute_schema(definitions)}
 
 
@@ -70,16 +66,13 @@ class _DomainForm(Form[Domain]):
 class _EntryForm(Form[Entry]):
     """An entry of the workload."""
 
-    def read(self, written: object, given: Given = as_given) -> Entry:
-        """Return the entry."""
+    def read(self, written: object, given: Given) -> Entry:
         return written if isinstance(written, Entry) else read_entry(written, given)
 
     def write(self, value: Entry, kept: Kept = as_lists) -> object:
-        """Return the entry as a mapping."""
         return value.to_spec(kept)
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return any entry."""
         return entry_schema(definitions)
 
 
@@ -87,12 +80,10 @@ class _EntryForm(Form[Entry]):
 class _RuleForm(Form[object]):
     """What happens to values that are out of domain; the domain reads it."""
 
-    def read(self, written: object, given: Given = as_given) -> object:  # noqa: ARG002 - no array
-        """Return what was written."""
+    def read(self, written: object, given: Given) -> object:
         return written
 
     def schema(self, definitions: Schema) -> Schema:
-        """Return that of the rule."""
         return OutOfDomain.schema(definitions)
 
 
@@ -117,7 +108,6 @@ class PrivacyPart(Record):
     neighbours: str = key(OneOf(("add_remove", "replace")), default="add_remove")
 
     def check(self) -> None:
-        """Check that there is one definition, with parameters in range."""
         for name in BUDGET_KINDS if self.least is not None else ():
             if getattr(self, name) is not None:
                 found = f"{name} beside least"
@@ -190,7 +180,6 @@ class WrittenSpecification(Record):
     )
 
     def check(self) -> None:
-        """Check that what is made least has something to meet."""
         if self.targets is None and self.privacy is not None and self.privacy.least is not None:
             expected = "it beside targets: {group: standard error}"
             raise EntryError.at(("privacy", "least"), "no targets", expected)
