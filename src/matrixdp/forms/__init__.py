@@ -2,7 +2,20 @@
 
 from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_given, as_lists
 from matrixdp.forms.record import Record, RecordForm, key, record
-from matrixdp.forms.values import LISTS, Accepted, ListOf, MappingOf, OneOf, flag, number, scalar, text, whole
+from matrixdp.forms.values import (
+    LISTS,
+    Accepted,
+    ListOf,
+    MappingOf,
+    OneOf,
+    Raw,
+    Turned,
+    flag,
+    number,
+    scalar,
+    text,
+    whole,
+)
 from matrixdp.forms.wording import closest, describe_value, nearest, unknown_name
 
 __all__ = [
@@ -15,9 +28,11 @@ __all__ = [
     "ListOf",
     "MappingOf",
     "OneOf",
+    "Raw",
     "Record",
     "RecordForm",
     "Schema",
+    "Turned",
     "as_given",
     "as_lists",
     "closest",

@@ -14,8 +14,22 @@ from matrixdp.errors import MatrixDPError, placed
 from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_lists
 from matrixdp.forms.wording import describe_value, nearest
 
-__all__ = ["LISTS", "Accepted", "ListOf", "MappingOf", "OneOf", "flag", "number", "scalar", "text", "whole"]
+__all__ = [
+    "LISTS",
+    "Accepted",
+    "ListOf",
+    "MappingOf",
+    "OneOf",
+    "Raw",
+    "Turned",
+    "flag",
+    "number",
+    "scalar",
+    "text",
+    "whole",
+]
 
+S = TypeVar("S")
 T = TypeVar("T")
 V = TypeVar("V", bound=str | int | float)
 
@@ -184,16 +198,21 @@ class MappingOf(Form[Mapping[str, T]], Generic[T]):
         What a key should be.
     least : int
         How many keys there must be.
+    count : str, optional
+        What is expected in place of a mapping of fewer; `expected` where it is left out.
     """
 
     item: Form[T]
     expected: str
     named: str = "the name of an attribute"
     least: int = 0
+    count: str | None = None
 
     def read(self, written: object, given: Given) -> Mapping[str, T]:
-        if not isinstance(written, Mapping) or len(written) < self.least:
+        if not isinstance(written, Mapping):
             raise FormError.at((), describe_value(written), self.expected)
+        if len(written) < self.least:
+            raise FormError.at((), describe_value(written), self.count or self.expected)
         values: dict[str, T] = {}
         for name, item in written.items():
             if not isinstance(name, str):
@@ -210,3 +229,37 @@ class MappingOf(Form[Mapping[str, T]], Generic[T]):
     def schema(self, definitions: Schema) -> Schema:
         schema: Schema = {"type": "object", "additionalProperties": self.item.schema(definitions)}
         return schema | ({"minProperties": self.least} if self.least else {})
+
+
+@final
+@dataclass(frozen=True)
+class Raw(Form[object]):
+    """What somebody else reads."""
+
+    described: Callable[[Schema], Schema]
+
+    def read(self, written: object, given: Given) -> object:
+        return written
+
+    def schema(self, definitions: Schema) -> Schema:
+        return self.described(definitions)
+
+
+@final
+@dataclass(frozen=True)
+class Turned(Form[T], Generic[S, T]):
+    """A value that is made of what another form reads."""
+
+    form: Form[S]
+    kind: type[T]
+    make: Callable[[S], T]
+    unmake: Callable[[T], object]
+
+    def read(self, written: object, given: Given) -> T:
+        return written if isinstance(written, self.kind) else self.make(self.form.read(written, given))
+
+    def write(self, value: T, kept: Kept = as_lists) -> object:
+        return self.unmake(value)
+
+    def schema(self, definitions: Schema) -> Schema:
+        return self.form.schema(definitions)

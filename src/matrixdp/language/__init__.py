@@ -3,7 +3,7 @@
 from matrixdp.errors import EntryError
 from matrixdp.language.builders import cells, dense, disjunction, kway, marginals, pairwise, product
 from matrixdp.language.combinations import KwayEntry, MarginalsEntry
-from matrixdp.language.entry import Entry, entry_form, entry_schema, read_entry
+from matrixdp.language.entry import ENTRY, Entry, entry_form, read_entry
 from matrixdp.language.merged import CellsEntry, DisjunctionEntry
 from matrixdp.language.predicates import (
     NAMED_PREDICATES,
@@ -15,6 +15,7 @@ from matrixdp.language.predicates import (
 from matrixdp.language.products import DenseEntry, PairwiseEntry, ProductEntry
 
 __all__ = [
+    "ENTRY",
     "NAMED_PREDICATES",
     "PREDICATES",
     "CellsEntry",
@@ -32,7 +33,6 @@ __all__ = [
     "dense",
     "disjunction",
     "entry_form",
-    "entry_schema",
     "keyed_predicates",
     "kway",
     "marginals",

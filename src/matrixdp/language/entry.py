@@ -13,12 +13,15 @@ import numpy as np
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import DomainError, EntryError, Problem, within
 from matrixdp.forms import (
+    Form,
     Given,
+    Kept,
     ListOf,
     MappingOf,
     Record,
     Schema,
     as_given,
+    as_lists,
     describe_value,
     key,
     nearest,
@@ -35,13 +38,13 @@ from matrixdp.queries.predicate_set import Predicates
 
 __all__ = [
     "ENTRIES",
+    "ENTRY",
     "MAX_GROUPS",
     "NAMES",
     "PREDICATES_BY_ATTRIBUTE",
     "AttributeSets",
     "Entry",
     "entry_form",
-    "entry_schema",
     "find_attribute",
     "narrowed",
     "read_entry",
@@ -158,6 +161,32 @@ def entry_form(form: E) -> E:
     return form
 
 
+@final
+class _Entries(Form[Entry]):
+    """An entry of any form, told by its first key."""
+
+    def read(self, written: object, given: Given) -> Entry:
+        if isinstance(written, Entry):
+            return written
+        keys = list(written) if isinstance(written, Mapping) else []
+        for name in keys:
+            if name in ENTRIES:
+                return ENTRIES[name].read(written, given)
+        close = next(filter(None, (nearest(str(name), ENTRIES) for name in keys)), ())
+        expected = f"an entry with one of the keys {', '.join(ENTRIES)}"
+        raise EntryError.at((), describe_value(written), expected, close)
+
+    def write(self, value: Entry, kept: Kept = as_lists) -> object:
+        return value.to_spec(kept)
+
+    def schema(self, definitions: Schema) -> Schema:
+        return {"anyOf": [form.schema(definitions) for form in ENTRIES.values()]}
+
+
+ENTRY = _Entries()
+"""The form of entries."""
+
+
 def read_entry(written: object, given: Given = as_given) -> Entry:
     """Return the entry that a mapping describes.
 
@@ -180,18 +209,7 @@ def read_entry(written: object, given: Given = as_given) -> Entry:
     >>> read_entry({"product": {"age": "prefix"}, "weight": 2}).to_spec()
     {'product': {'age': 'prefix'}, 'weight': 2.0}
     """
-    keys = list(written) if isinstance(written, Mapping) else []
-    for name in keys:
-        if name in ENTRIES:
-            return ENTRIES[name].read(written, given)
-    close = next(filter(None, (nearest(str(name), ENTRIES) for name in keys)), ())
-    expected = f"an entry with one of the keys {', '.join(ENTRIES)}"
-    raise EntryError.at((), describe_value(written), expected, close)
-
-
-def entry_schema(definitions: Schema) -> Schema:
-    """Return the JSON Schema of entries."""
-    return {"anyOf": [form.schema(definitions) for form in ENTRIES.values()]}
+    return ENTRY.read(written, given)
 
 
 def find_attribute(domain: Domain, name: str) -> Attribute:

@@ -11,25 +11,21 @@ from matrixdp.domain.parsing import attribute_schema
 from matrixdp.errors import EntryError, PrivacyError, SpecificationError
 from matrixdp.forms import (
     Accepted,
-    Form,
     FormError,
-    Given,
-    Kept,
     ListOf,
     MappingOf,
     OneOf,
+    Raw,
     Record,
     RecordForm,
-    Schema,
-    as_lists,
-    describe_value,
+    Turned,
     key,
     number,
     record,
     text,
     whole,
 )
-from matrixdp.language import Entry, entry_schema, read_entry
+from matrixdp.language import ENTRY, Entry
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.privacy.least import BUDGET_KINDS
 
@@ -39,60 +35,15 @@ DEFAULT_MAX_RECORDS = 2**33
 """The number of records that a table may have, where a specification does not say."""
 
 
-@final
-class _DomainForm(Form[Domain]):
-    """The attributes, in order: a name and its values for each."""
-
-    def read(self, written: object, given: Given) -> Domain:
-        if isinstance(written, Domain):
-            return written
-        if not isinstance(written, Mapping):
-            raise FormError.at((), describe_value(written), "a mapping")
-        if not written:
-            raise FormError.at((), "an empty mapping", "at least 1 attribute")
-        for name in written:
-            if not isinstance(name, str):
-                raise FormError.at((), f"the key {describe_value(name)}", "text as a key")
-        return Domain(written)
-
-    def write(self, value: Domain, kept: Kept = as_lists) -> object:
-        return value.to_spec()
-
-    def schema(self, definitions: Schema) -> Schema:
-        return {"type": "object", "minProperties": 1, "additionalProperties": attribute_schema(definitions)}
-
-
-@final
-class _EntryForm(Form[Entry]):
-    """An entry of the workload."""
-
-    def read(self, written: object, given: Given) -> Entry:
-        return written if isinstance(written, Entry) else read_entry(written, given)
-
-    def write(self, value: Entry, kept: Kept = as_lists) -> object:
-        return value.to_spec(kept)
-
-    def schema(self, definitions: Schema) -> Schema:
-        return entry_schema(definitions)
-
-
-@final
-class _RuleForm(Form[object]):
-    """What happens to values that are out of domain; the domain reads it."""
-
-    def read(self, written: object, given: Given) -> object:
-        return written
-
-    def schema(self, definitions: Schema) -> Schema:
-        return OutOfDomain.schema(definitions)
-
-
 def _number(written: object) -> int | float | None:
     return written if isinstance(written, int | float) and not isinstance(written, bool) else None
 
 
 _TEXT = text("text that is not empty")
 _PARAMETER = Accepted("a number", _number, {"type": "number"})
+_ATTRIBUTES = MappingOf(
+    Raw(attribute_schema), "a mapping", named="text as a key", least=1, count="at least 1 attribute"
+)
 
 
 @final
@@ -150,12 +101,12 @@ class WrittenSpecification(Record):
     data: str | None = key(_TEXT, default=None, about="CSV, Parquet (a glob too) or a DuckDB database")
     table: str | None = key(_TEXT, default=None, about="the table of a DuckDB database")
     domain: Domain = key(
-        _DomainForm(),
+        Turned(_ATTRIBUTES, Domain, Domain, Domain.to_spec),
         missing="the attributes: a name and its values for each",
         about="the attributes, in order",
     )
     workload: tuple[Entry, ...] = key(
-        ListOf(_EntryForm(), "a list", least=1, count="at least 1 entry that asks something"),
+        ListOf(ENTRY, "a list", least=1, count="at least 1 entry that asks something"),
         missing="a list of entries that ask something",
         about="what is asked",
     )
@@ -171,7 +122,7 @@ class WrittenSpecification(Record):
         about="the largest standard error of query groups",
     )
     out_of_domain: object = key(
-        _RuleForm(), default="drop", about="what happens to values that are out of domain"
+        Raw(OutOfDomain.schema), default="drop", about="what happens to values that are out of domain"
     )
     max_records: int = key(
         whole("an integer of at least 1", least=1),

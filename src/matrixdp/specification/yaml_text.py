@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from typing import final
 
 import yaml
-from yaml.composer import Composer
-from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
-from yaml.parser import Parser
-from yaml.reader import Reader
-from yaml.resolver import BaseResolver
-from yaml.scanner import Scanner
 
 from matrixdp.errors import Path, Problem, SpecificationError
 from matrixdp.forms import describe_value
@@ -54,8 +48,10 @@ class Document:
     lines: Mapping[Path, int]
 
 
-class _Resolver(BaseResolver):
-    """Resolves plain scalars by the core schema of YAML 1.2, section 10.3.2."""
+class _Loader(yaml.SafeLoader):
+    """Resolves plain scalars by the core schema of YAML 1.2, section 10.3.2; `_Builder` makes the values."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - declared by the base class
 
 
 for _name, _pattern, _first in (
@@ -64,19 +60,7 @@ for _name, _pattern, _first in (
     ("int", _INT, list("-+0123456789")),
     ("float", _FLOAT, list("-+.0123456789")),
 ):
-    _Resolver.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern.pattern})\Z"), _first)
-
-
-class _Loader(Reader, Scanner, Parser, Composer, SafeConstructor, _Resolver):
-    """Composes nodes; values are made of them by `_Builder`."""
-
-    def __init__(self, stream: str) -> None:
-        Reader.__init__(self, stream)
-        Scanner.__init__(self)
-        Parser.__init__(self)
-        Composer.__init__(self)
-        SafeConstructor.__init__(self)
-        _Resolver.__init__(self)
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern.pattern})\Z"), _first)
 
 
 def parse_yaml(text: str) -> Document:
@@ -108,8 +92,7 @@ def parse_yaml(text: str) -> Document:
     {'smokes': ['yes', 'no'], 'delta': 1e-06}
     """
     try:
-        loader = _Loader(text)
-        node = loader.get_single_node()
+        node = yaml.compose(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(part for part in (error.context, error.problem) if part)
