@@ -19,14 +19,14 @@ from matrixdp.selection.direct import check_table
 from matrixdp.selection.explicit import (
     Spectrum,
     best_factor,
-    explicit_product,
+    explicit_mechanism,
     factor_of,
     roots_of,
     spectrum_of,
 )
 from matrixdp.selection.factor import Factor
 from matrixdp.selection.fixed.greedy_h import greedy_rows
-from matrixdp.selection.fixed.products import axis_gram, numeric_product, product_of
+from matrixdp.selection.fixed.products import axis_gram, numeric_mechanism, product_of
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
 from matrixdp.selection.hdmm.opt_marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS
 from matrixdp.selection.hdmm.rotation import rotated
@@ -53,11 +53,11 @@ __all__ = [
     "axis_gram",
     "best_factor",
     "check_table",
-    "explicit_product",
+    "explicit_mechanism",
     "factor_of",
     "generator",
     "greedy_rows",
-    "numeric_product",
+    "numeric_mechanism",
     "option",
     "product_of",
     "product_terms",

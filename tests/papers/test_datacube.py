@@ -12,13 +12,17 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.papers.datacube import select_datacube
 from matrixdp.plan import Block, Part, Pooled
+from matrixdp.selection.trials import Trials
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 CPS = mdp.Domain({"income": 100, "age": 50, "marital": 7, "race": 4, "sex": 2})
 ALL_CPS = mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5]))
+
+
+def select_datacube(workload, noise):
+    return Trials(workload, noise, {}).choose("datacube")
 
 
 def rmse(loss, workload, noise):

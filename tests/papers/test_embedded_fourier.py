@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.noise import GAUSSIAN
 from matrixdp.papers.embedded_fourier import (
     embedded_thresholds,
-    select_embedded_fourier,
     weighted_characters,
 )
 
@@ -39,6 +37,15 @@ def test_circular_workloads_are_optimal():
 def test_unions_are_refused():
     domain = mdp.Domain({"a": range(4), "b": range(4)})
     with pytest.raises(mdp.WorkloadError, match="fourier-thresholds: the workload is not one product"):
-        select_embedded_fourier(
-            mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="prefix")), GAUSSIAN
+        mdp.select(
+            mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="prefix")),
+            mechanism="fourier-thresholds",
         )
+
+
+def test_embedding_lowers_the_error():
+    workload = mdp.Workload(mdp.Domain({"a": range(256)}), mdp.product(a="prefix"))
+    embedded, plain = (
+        mdp.select(workload, mechanism=name).certificate.loss for name in ("fourier-thresholds", "fourier")
+    )
+    assert embedded < 0.75 * plain

@@ -4,21 +4,15 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.papers.coa import newton_factor, select_coa
-from matrixdp.papers.datacube import asked_marginals, cube_of, greedy_cover, select_datacube
-from matrixdp.papers.eigen_query import select_eigen_query
-from matrixdp.papers.exponential_smoothing import select_smoothing
-from matrixdp.papers.low_rank import select_low_rank
-from matrixdp.papers.matrix_mechanism import select_l2_approximation, select_singular_value
-from matrixdp.selection.fixed.greedy_h import select_greedy_h
-from matrixdp.selection.fixed.identity import select_identity
-from matrixdp.selection.fixed.trees import select_hb, select_hierarchical
-from matrixdp.selection.fixed.wavelet import select_wavelet
-from matrixdp.selection.fixed.workload import select_workload, uniform_marginals, unreconstructed_error
+from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
+from matrixdp.papers.coa import newton_factor
+from matrixdp.papers.datacube import asked_marginals, cube_of, greedy_cover
+from matrixdp.selection import Certificate
+from matrixdp.selection.fixed.workload import uniform_marginals, unreconstructed_error
+from matrixdp.selection.trials import Trials
 
 MU = {LAPLACE: 1.0, GAUSSIAN: 0.236704}  # epsilon = 1; (epsilon, delta) = (1, 1e-6)
-FIXED = (select_identity, select_hierarchical, select_wavelet, select_hb, select_greedy_h)
+FIXED = ("identity", "hierarchical", "wavelet", "hb", "greedy-h")
 #: McKenna et al. 2018, journal version, Tables 4 and 5.
 PRINTED = {
     (LAPLACE, "range", 64): (6.63, 11.28, 10.11, 6.63, 6.34),
@@ -41,7 +35,11 @@ def one_attribute(kind: str, size: int) -> mdp.Workload:
     return mdp.Workload(mdp.Domain({"a": range(size)}), mdp.product(a=kind))
 
 
-def rmse(loss: float, workload: mdp.Workload, noise: str) -> float:
+def certificate(name: str, workload: mdp.Workload, noise: Noise) -> Certificate:
+    return Trials(workload, noise, {}).choose(name)[1]
+
+
+def rmse(loss: float, workload: mdp.Workload, noise: Noise) -> float:
     return (loss / workload.queries) ** 0.5 / MU[noise]
 
 
@@ -54,37 +52,54 @@ def test_fixed_strategies_have_the_printed_digits(case):
     noise, kind, size = case
     workload = one_attribute(kind, size)
     # 13.115 is printed as 13.11
-    for select, printed in zip(FIXED, PRINTED[case], strict=True):
-        assert abs(rmse(select(workload, noise)[1].loss, workload, noise) - printed) < 0.0051, select
+    for name, printed in zip(FIXED, PRINTED[case], strict=True):
+        assert abs(rmse(certificate(name, workload, noise).loss, workload, noise) - printed) < 0.0051, name
 
 
 @pytest.mark.parametrize("case", COA, ids=str)
 def test_coa_is_no_worse_than_printed(case):
     workload = one_attribute(*case)
-    assert rmse(select_coa(workload, GAUSSIAN)[1].loss, workload, GAUSSIAN) < COA[case] + 0.005
+    assert rmse(certificate("coa", workload, GAUSSIAN).loss, workload, GAUSSIAN) < COA[case] + 0.005
 
 
 @pytest.mark.parametrize("kind", ["range", "prefix"])
 def test_searches_in_the_l2_norm_come_near_the_optimum(kind):
     workload = one_attribute(kind, 32)
-    optimum = select_l2_approximation(workload, GAUSSIAN)[1]
+    optimum = certificate("l2-approximation", workload, GAUSSIAN)
     assert optimum.loss < optimum.lower_bound * (1 + 1e-5)
-    for select, ratio in (
-        (select_coa, 1.001),
-        (select_smoothing, 1.01),
-        (select_low_rank, 1.01),
-        (select_singular_value, 1.2),
-        (select_eigen_query, 1.5),
+    for name, ratio in (
+        ("coa", 1.001),
+        ("exponential-smoothing", 1.01),
+        ("low-rank", 1.01),
+        ("singular-value", 1.2),
+        ("eigen-query", 1.5),
     ):
-        loss = select(workload, GAUSSIAN)[1].loss
-        assert optimum.lower_bound * (1 - 1e-9) <= loss <= optimum.lower_bound * ratio, select
+        loss = certificate(name, workload, GAUSSIAN).loss
+        assert optimum.lower_bound * (1 - 1e-9) <= loss <= optimum.lower_bound * ratio, name
 
 
 def test_low_rank_beats_noise_on_cells_and_trees_in_the_l1_norm():
     workload = one_attribute("range", 32)
-    loss = select_low_rank(workload, LAPLACE)[1].loss
-    for select in FIXED:
-        assert loss < select(workload, LAPLACE)[1].loss
+    loss = certificate("low-rank", workload, LAPLACE).loss
+    for name in FIXED:
+        assert loss < certificate(name, workload, LAPLACE).loss
+
+
+def test_rotation_lowers_the_l1_norm():
+    workload = one_attribute("prefix", 8)
+    rotated, plain = (certificate(name, workload, LAPLACE).loss for name in ("rotation", "l2-approximation"))
+    assert rotated < plain
+
+
+def test_a_quadtree_has_its_levels():
+    workload = mdp.Workload(mdp.Domain({"a": 4, "b": 4}), mdp.product(a="range", b="range"))
+    assert Trials(workload, LAPLACE, {}).choose("quadtree")[0].parts[0].sensitivity == 3
+
+
+def test_noise_on_two_way_marginals():
+    """McKenna et al. 2018, Table 3."""
+    domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
+    assert round(certificate("workload", mdp.Workload(domain, mdp.marginals(2)), LAPLACE).loss / 2) == 206964
 
 
 def test_coa_serves_singular_gram_matrices():
@@ -95,7 +110,9 @@ def test_coa_serves_singular_gram_matrices():
 def test_noise_on_the_queries_themselves():
     for noise, printed in ((LAPLACE, 45.25), (GAUSSIAN, 23.90)):
         assert abs(rmse(unreconstructed_error(ALL_MARGINALS, noise), ALL_MARGINALS, noise) - printed) < 0.005
-        assert select_workload(ALL_MARGINALS, noise)[1].loss < unreconstructed_error(ALL_MARGINALS, noise)
+        assert certificate("workload", ALL_MARGINALS, noise).loss < unreconstructed_error(
+            ALL_MARGINALS, noise
+        )
 
 
 def test_noise_on_prefix_marginals():
@@ -113,8 +130,8 @@ def test_noise_on_prefix_marginals():
     for noise, printed in ((LAPLACE, 56568.54), (GAUSSIAN, 844.94)):
         found = rmse(unreconstructed_error(workload, noise), workload, noise)
         assert abs(found / printed - 1) < 1e-5
-    assert abs(rmse(select_identity(workload, LAPLACE)[1].loss, workload, LAPLACE) - 98.06) < 0.005
-    assert abs(rmse(select_identity(workload, GAUSSIAN)[1].loss, workload, GAUSSIAN) - 292.93) < 0.01
+    assert abs(rmse(certificate("identity", workload, LAPLACE).loss, workload, LAPLACE) - 98.06) < 0.005
+    assert abs(rmse(certificate("identity", workload, GAUSSIAN).loss, workload, GAUSSIAN) - 292.93) < 0.01
 
 
 def test_datacube_is_no_worse_than_printed_and_its_printed_covering_is_found():
@@ -124,4 +141,4 @@ def test_datacube_is_no_worse_than_printed_and_its_printed_covering_is_found():
     for noise, printed in ((LAPLACE, 18.49), (GAUSSIAN, 19.53)):
         loss = uniform_marginals(ALL_MARGINALS, noise, covering, "")[1].loss
         assert abs(rmse(loss, ALL_MARGINALS, noise) - printed) < 0.005
-        assert rmse(select_datacube(ALL_MARGINALS, noise)[1].loss, ALL_MARGINALS, noise) < printed
+        assert rmse(certificate("datacube", ALL_MARGINALS, noise).loss, ALL_MARGINALS, noise) < printed

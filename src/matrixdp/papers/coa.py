@@ -7,19 +7,14 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.mechanisms import (
-    Choice,
     Factor,
-    Mechanism,
-    Options,
-    explicit_product,
+    explicit_mechanism,
     factor_of,
-    register,
     spectrum_of,
 )
 from matrixdp.noise import Noise
-from matrixdp.queries import Workload
 
-__all__ = ["MAX_CELLS", "newton_factor", "select_coa"]
+__all__ = ["MAX_CELLS", "newton_factor"]
 
 Array = NDArray[np.float64]
 
@@ -38,11 +33,6 @@ def newton_factor(gram: Array, noise: Noise) -> Factor:
     Every Newton step solves for a direction with zero diagonal by conjugate gradients, to a residual that
     falls with the gradient; the step is halved until X stays positive definite and the objective falls
     enough. Singular V are made definite by a small multiple of the identity, as published.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-    noise : Noise
 
     References
     ----------
@@ -121,44 +111,11 @@ def _direction(inverse: Array, image: Array, gradient: Array, tolerance: float) 
     return found
 
 
-def select_coa(workload: Workload, noise: Noise) -> Choice:
-    """Select by COA; see `newton_factor`.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-
-    Returns
-    -------
-    plan : Plan
-    certificate : Certificate
-        Without a bound: the method has none.
-
-    Raises
-    ------
-    TooLargeError
-        If an explicit problem has too many cells.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = mdp.Workload(mdp.Domain({"a": 64}), mdp.product(a="range"))
-    >>> _, certificate = select_coa(workload, GAUSSIAN)
-    >>> round((certificate.loss / workload.queries) ** 0.5 / 0.236704, 2)  # McKenna et al. 2018, Table 5
-    9.73
-    """
-    scope = "no bound: the method has none"
-    return explicit_product(workload, noise, "coa", newton_factor, MAX_CELLS, scope)
-
-
-register(
-    Mechanism(
-        "coa",
-        "Yuan et al. 2016: the optimum by Newton steps",
-        (2,),
-        Options,
-        lambda task: select_coa(task.workload, task.noise),
-    )
+explicit_mechanism(
+    "coa",
+    "Yuan et al. 2016: the optimum by Newton steps",
+    (2,),
+    newton_factor,
+    MAX_CELLS,
+    "no bound: the method has none",
 )

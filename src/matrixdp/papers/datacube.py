@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
@@ -16,8 +15,10 @@ from matrixdp.mechanisms import (
     MAX_COUNTED_CELLS,
     MAX_MARGINAL_CELLS,
     Certificate,
+    Choice,
     Mechanism,
     Options,
+    Task,
     register,
 )
 from matrixdp.noise import Noise
@@ -31,12 +32,10 @@ __all__ = [
     "bound_max_noise",
     "cube_of",
     "greedy_cover",
-    "select_datacube",
 ]
 
 Array = NDArray[np.float64]
 Members = tuple[str, ...]
-Progress = Callable[[str, float | None], None]
 
 #: Which of so many to measure is searched in seconds.
 MAX_ASKED_MARGINALS = 4_096
@@ -64,23 +63,6 @@ def _kept(predicates: Predicates, size: int) -> set[bool] | None:
 
 def asked_marginals(workload: Workload) -> tuple[Members, ...]:
     """Return the marginals that a workload is made of, each once, without attributes of one value.
-
-    Parameters
-    ----------
-    workload : Workload
-        Products of identity and total, in any combination; weights have no influence.
-
-    Returns
-    -------
-    tuple of tuple of str
-        Attributes in domain order; by increasing number of cells.
-
-    Raises
-    ------
-    WorkloadError
-        If a group asks something else.
-    TooLargeError
-        If there are more than ``MAX_ASKED_MARGINALS``.
 
     Examples
     --------
@@ -135,11 +117,6 @@ def cube_of(workload: Workload, asked: tuple[Members, ...]) -> Cube:
 
     Every marginal of at most ``MAX_MARGINAL_CELLS`` cells is a candidate, or, where these are too many, only
     those that are asked.
-
-    Raises
-    ------
-    TooLargeError
-        If an asked marginal is too large to be counted.
 
     Examples
     --------
@@ -206,16 +183,6 @@ def bound_max_noise(cube: Cube, noise: Noise) -> list[list[int]]:
     (Laplace noise). For each s the least m that s marginals reach is found by bisection, sets by the greedy
     cover.
 
-    Parameters
-    ----------
-    cube : Cube
-    noise : Noise
-
-    Returns
-    -------
-    list of list of int
-        Places in ``cube.candidates``; several sets if they are equally good.
-
     References
     ----------
     Ding et al. 2011, section 4 (bounding the maximal noise): within (ln |L| + 1)^2 of the least possible
@@ -258,58 +225,24 @@ def bound_max_noise(cube: Cube, noise: Noise) -> list[list[int]]:
     return best
 
 
-def select_datacube(
-    workload: Workload, noise: Noise, *, progress: Progress | None = None
-) -> tuple[Plan, Certificate]:
+def _datacube(task: Task[Options]) -> Choice:
     """Select by DataCube: the marginals to measure, each with the same noise.
 
-    Parameters
-    ----------
-    workload : Workload
-        Of marginals. Their weights have no influence on what is measured: the largest variance is bounded.
-    noise : Noise
-        The paper has Laplace noise; Gaussian noise differs in how the variance grows with the number of
-        marginals.
-    progress : callable, optional
-
-    Returns
-    -------
-    plan : Plan
-        Of kind ``pooled``: answers are consistent, by least squares (section 5 of the paper).
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    WorkloadError
-        If the workload is not one of marginals.
-    TooLargeError
-        If a marginal is too large to be counted, or there are too many.
+    Weights have no influence on what is measured: the largest variance is bounded. The paper has Laplace
+    noise; Gaussian noise differs in how the variance grows with the number of marginals. Of sets with equal
+    largest variances the one with the least total squared error is taken.
 
     References
     ----------
     Ding, Winslett, Han and Li (2011), "Differentially private data cubes: optimizing noise sources and
     consistency", sections 4 and 5.
-
-    Notes
-    -----
-    Of sets with equal largest variances the one with the least total squared error is taken.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> workload = mdp.Workload(mdp.Domain({"a": 2, "b": 2, "c": 90}), mdp.marginals([1, 2]))
-    >>> plan, _ = select_datacube(workload, LAPLACE)
-    >>> [part.attributes for part in plan.parts]
-    [('a', 'b'), ('a', 'b', 'c')]
     """
-    if progress is not None:
-        progress("choosing marginals", None)
+    task.progress("choosing marginals", None)
+    workload = task.workload
     cube = cube_of(workload, asked_marginals(workload))
     choices = []
-    for chosen in bound_max_noise(cube, noise):
-        plan = _plan(workload, [cube.candidates[place] for place in chosen], noise)
+    for chosen in bound_max_noise(cube, task.noise):
+        plan = _plan(workload, [cube.candidates[place] for place in chosen], task.noise)
         analysis = plan.analysis
         choices.append((math.fsum(analysis.group(group).weighted for group in workload), plan))
     loss, plan = min(choices, key=lambda choice: (choice[0], len(choice[1].parts)))
@@ -327,12 +260,4 @@ def _plan(workload: Workload, chosen: list[Members], noise: Noise) -> Plan:
     return Pooled(workload.domain, tuple(parts), noise)
 
 
-register(
-    Mechanism(
-        "datacube",
-        "Ding et al. 2011: marginals by greedy covering",
-        (1, 2),
-        Options,
-        lambda task: select_datacube(task.workload, task.noise),
-    )
-)
+register(Mechanism("datacube", "Ding et al. 2011: marginals by greedy covering", (1, 2), Options, _datacube))

@@ -6,19 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.mechanisms import (
-    Choice,
     Factor,
-    Mechanism,
-    Options,
     best_factor,
-    explicit_product,
-    register,
+    explicit_mechanism,
     spectrum_of,
 )
 from matrixdp.noise import Noise
-from matrixdp.queries import Workload
 
-__all__ = ["MAX_CELLS", "design_weights", "eigen_factor", "select_eigen_query"]
+__all__ = ["MAX_CELLS", "design_weights", "eigen_factor"]
 
 Array = NDArray[np.float64]
 
@@ -33,22 +28,6 @@ def design_weights(costs: Array, squares: Array, power: float) -> tuple[Array, f
     The problem is convex. Prices p of the columns, with sum 1, give weights u in closed form; a price is
     multiplied by a root of how much of its column is used, until the weights, scaled to be feasible, are
     within the gap of the lower bound that the prices prove.
-
-    Parameters
-    ----------
-    costs : ndarray, shape (r,)
-        Positive.
-    squares : ndarray, shape (r, n)
-        Not negative; what a unit of each weight adds to each column.
-    power : float
-        1 or 2.
-
-    Returns
-    -------
-    u : ndarray, shape (r,)
-        Feasible, with the largest column at 1.
-    bound : float
-        A lower bound on the minimum.
 
     Examples
     --------
@@ -79,12 +58,6 @@ def design_weights(costs: Array, squares: Array, power: float) -> tuple[Array, f
 def eigen_factor(gram: Array, noise: Noise) -> Factor:
     """Return the eigenvectors of a Gram matrix as queries, their weights optimal, columns completed.
 
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-    noise : Noise
-        The same program with the L1 norm under Laplace noise.
-
     References
     ----------
     Li, Miklau: An adaptive mechanism for accurate query answering under differential privacy, PVLDB 2012,
@@ -106,44 +79,11 @@ def eigen_factor(gram: Array, noise: Noise) -> Factor:
     return best_factor([weights[:, None] * spectrum.vectors], gram, noise)
 
 
-def select_eigen_query(workload: Workload, noise: Noise) -> Choice:
-    """Select by the adaptive mechanism; see `eigen_factor`.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-
-    Returns
-    -------
-    plan : Plan
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    TooLargeError
-        If an explicit problem has too many cells.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = mdp.Workload(mdp.Domain({"a": 16}), mdp.product(a="range"))
-    >>> plan, _ = select_eigen_query(workload, GAUSSIAN)
-    >>> round(plan.cost, 9)
-    1.0
-    """
-    scope = "no bound: optimal among weighted eigenvectors alone"
-    return explicit_product(workload, noise, "eigen-query", eigen_factor, MAX_CELLS, scope)
-
-
-register(
-    Mechanism(
-        "eigen-query",
-        "Li and Miklau 2012: weighted eigenvectors (the adaptive mechanism)",
-        (1, 2),
-        Options,
-        lambda task: select_eigen_query(task.workload, task.noise),
-    )
+explicit_mechanism(
+    "eigen-query",
+    "Li and Miklau 2012: weighted eigenvectors (the adaptive mechanism)",
+    (1, 2),
+    eigen_factor,
+    MAX_CELLS,
+    "no bound: optimal among weighted eigenvectors alone",
 )

@@ -11,15 +11,15 @@ from matrixdp.mechanisms import (
     Choice,
     Mechanism,
     Options,
+    Task,
     check_table,
     product_of,
     product_terms,
     register,
 )
-from matrixdp.noise import Noise
-from matrixdp.queries import Identity, Prefix, Suffix, Workload
+from matrixdp.queries import Identity, Prefix, Suffix
 
-__all__ = ["characters", "embedded_thresholds", "select_embedded_fourier", "weighted_characters"]
+__all__ = ["characters", "embedded_thresholds", "weighted_characters"]
 
 Array = NDArray[np.float64]
 
@@ -30,20 +30,6 @@ _UNUSED = 1e-12
 
 def characters(order: int, size: int, frequencies: NDArray[np.int64]) -> Array:
     """Return the real characters of the cyclic group of a given order on its first elements.
-
-    Parameters
-    ----------
-    order : int
-        Of the group, N.
-    size : int
-        n, at most N.
-    frequencies : ndarray of int64, shape (k,)
-        Between 0 and N / 2.
-
-    Returns
-    -------
-    ndarray, shape (2 k, n)
-        A cosine and a sine for each, not scaled; the sine is zero for the frequencies 0 and N / 2.
 
     Examples
     --------
@@ -60,16 +46,6 @@ def embedded_thresholds(size: int) -> Array:
     The values are the first half of the cyclic group of order 2n. There prefixes are half circles, all
     rotations of one function h, whose Fourier coefficients weigh the characters: the strategy is
     sqrt(|h^(k)|) times each character, cut back to the n values. Even frequencies but 0 have weight 0.
-
-    Parameters
-    ----------
-    size : int
-        n.
-
-    Returns
-    -------
-    ndarray, shape (n + 1, n) or with one row more
-        Every column has the same L2 norm.
 
     References
     ----------
@@ -95,16 +71,6 @@ def embedded_thresholds(size: int) -> Array:
 def weighted_characters(gram: Array) -> Array:
     """Return the characters of the cyclic group of order n, weighted by how much a workload uses each.
 
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-        V. The weight of a character is the fourth root of its quadratic form in V.
-
-    Returns
-    -------
-    ndarray, shape (r, n)
-        Characters that the workload does not use are left out.
-
     Examples
     --------
     >>> rows = weighted_characters(np.eye(4))
@@ -123,43 +89,15 @@ def weighted_characters(gram: Array) -> Array:
     return np.asarray(np.sqrt(np.sqrt(used[kept]))[:, None] * rows[kept])
 
 
-def select_embedded_fourier(workload: Workload, noise: Noise) -> Choice:
+def _embedded(task: Task[Options]) -> Choice:
     """Select the product of weighted Fourier bases, one for each attribute of one product workload.
 
     Attributes with prefixes or suffixes are embedded (`embedded_thresholds`); on others the characters of
     their own cyclic group are weighted (`weighted_characters`). Unions of products are served by
-    ``fourier``, which does not embed.
-
-    Parameters
-    ----------
-    workload : Workload
-        All groups ask the same up to weights: one product.
-    noise : Noise
-
-    Returns
-    -------
-    plan : Plan
-        One part, with least squares: never worse than the published estimator, which adds up characters.
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    WorkloadError
-        If the workload is not one product.
-    TooLargeError
-        If the table has too many cells, or an attribute too many values.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = mdp.Workload(mdp.Domain({"a": range(256)}), mdp.product(a="prefix"))
-    >>> from matrixdp.selection import select
-    >>> embedded = select_embedded_fourier(workload, GAUSSIAN)[1].loss
-    >>> embedded < 0.75 * select(workload, mechanism="fourier", noise=GAUSSIAN).certificate.loss
-    True
+    ``fourier``, which does not embed. Least squares are never worse than the published estimator, which
+    adds up characters.
     """
+    workload = task.workload
     terms = product_terms(workload.domain, workload.groups)
     check_table(workload, terms.attributes, "fourier-thresholds")
     if not terms.sizes or not terms.proportional():
@@ -183,7 +121,7 @@ def select_embedded_fourier(workload: Workload, noise: Noise) -> Choice:
             chosen.append(embedded_thresholds(size))
         else:
             chosen.append(weighted_characters(predicates.gram(size)))
-    return product_of(workload, noise, terms, chosen, _SCOPE)
+    return product_of(workload, task.noise, terms, chosen, _SCOPE)
 
 
 register(
@@ -192,6 +130,6 @@ register(
         "Weighted Fourier Factorizations: thresholds as half circles, for one product",
         (2,),
         Options,
-        lambda task: select_embedded_fourier(task.workload, task.noise),
+        _embedded,
     )
 )

@@ -6,11 +6,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from matrixdp.mechanisms import Choice, Factor, Mechanism, Options, explicit_product, factor_of, register
+from matrixdp.mechanisms import Factor, explicit_mechanism, factor_of
 from matrixdp.noise import Noise
-from matrixdp.queries import Workload
 
-__all__ = ["MAX_CELLS", "select_smoothing", "smoothed_factor"]
+__all__ = ["MAX_CELLS", "smoothed_factor"]
 
 Array = NDArray[np.float64]
 
@@ -30,11 +29,6 @@ def smoothed_factor(gram: Array, noise: Noise) -> Factor:
     Non-monotone spectral projected gradients: steps of Barzilai and Borwein, projected onto matrices whose
     eigenvalues stay above a small number, accepted against the worst of the last objectives. The width of
     the smoothing falls in stages.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-    noise : Noise
 
     References
     ----------
@@ -110,44 +104,11 @@ def _descended(start: Array, target: Array, width: float) -> Array:
     return best
 
 
-def select_smoothing(workload: Workload, noise: Noise) -> Choice:
-    """Select by the exponential smoothing mechanism; see `smoothed_factor`.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-
-    Returns
-    -------
-    plan : Plan
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    TooLargeError
-        If an explicit problem has too many cells.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="range"))
-    >>> plan, _ = select_smoothing(workload, GAUSSIAN)
-    >>> round(plan.cost, 9)
-    1.0
-    """
-    scope = "no bound: the method has none"
-    return explicit_product(workload, noise, "exponential-smoothing", smoothed_factor, MAX_CELLS, scope)
-
-
-register(
-    Mechanism(
-        "exponential-smoothing",
-        "Yuan et al. 2015: exponential smoothing",
-        (2,),
-        Options,
-        lambda task: select_smoothing(task.workload, task.noise),
-    )
+explicit_mechanism(
+    "exponential-smoothing",
+    "Yuan et al. 2015: exponential smoothing",
+    (2,),
+    smoothed_factor,
+    MAX_CELLS,
+    "no bound: the method has none",
 )

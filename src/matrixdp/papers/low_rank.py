@@ -10,21 +10,16 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.mechanisms import (
-    Choice,
     Factor,
-    Mechanism,
-    Options,
     Spectrum,
-    explicit_product,
+    explicit_mechanism,
     factor_of,
     generator,
-    register,
     spectrum_of,
 )
 from matrixdp.noise import Noise
-from matrixdp.queries import Workload
 
-__all__ = ["MAX_CELLS", "low_rank_factor", "project_columns", "select_low_rank"]
+__all__ = ["MAX_CELLS", "low_rank_factor", "project_columns"]
 
 Array = NDArray[np.float64]
 
@@ -61,25 +56,13 @@ def project_columns(rows: Array, noise: Noise) -> Array:
     return np.asarray(np.sign(rows) * np.maximum(magnitudes - thresholds, 0.0))
 
 
-def low_rank_factor(gram: Array, noise: Noise, seed: int = 0) -> Factor:
+def low_rank_factor(gram: Array, noise: Noise) -> Factor:
     """Minimize tr(B'B) over W = B L with columns of L of norm at most 1; L is the strategy.
 
     W enters through queries with the same Gram matrix, which have as many rows as its rank. B has a closed
     form; L is found by accelerated projected gradients; the multipliers of W = B L are updated while the
     violation falls, else the penalty grows. Starts are the scaled singular vectors and, for workloads of
     full rank, the identity with random rows beside it. The best L met is returned.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-    noise : Noise
-    seed : int
-        Of the random start.
-
-    Raises
-    ------
-    NumericalError
-        If no L that was met supports every query.
 
     References
     ----------
@@ -102,7 +85,7 @@ def low_rank_factor(gram: Array, noise: Noise, seed: int = 0) -> Factor:
     singular[:rank] = spectrum.vectors
     starts = [singular]
     if spectrum.full and noise.norm == 1:
-        beside = 0.3 * generator(seed).random((rows - size, size))
+        beside = 0.3 * generator(0).random((rows - size, size))
         starts.append(np.vstack([np.eye(size), beside]))
     found = [_decomposed(spectrum, start, gram, noise) for start in starts]
     factors = [factor for factor in found if factor is not None]
@@ -172,46 +155,11 @@ def _tried(right: Array, spectrum: Spectrum, gram: Array, noise: Noise, best: Fa
     return factor if best is None or factor.loss < best.loss else best
 
 
-def select_low_rank(workload: Workload, noise: Noise) -> Choice:
-    """Select by the low-rank mechanism; see `low_rank_factor`.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-
-    Returns
-    -------
-    plan : Plan
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    TooLargeError
-        If an explicit problem has too many cells.
-    NumericalError
-        If no decomposition supports every query.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="range"))
-    >>> plan, _ = select_low_rank(workload, GAUSSIAN)
-    >>> round(plan.cost, 9)
-    1.0
-    """
-    scope = "no bound: the decomposition is not convex"
-    return explicit_product(workload, noise, "low-rank", low_rank_factor, MAX_CELLS, scope)
-
-
-register(
-    Mechanism(
-        "low-rank",
-        "Yuan et al. 2012: the low-rank mechanism",
-        (1, 2),
-        Options,
-        lambda task: select_low_rank(task.workload, task.noise),
-    )
+explicit_mechanism(
+    "low-rank",
+    "Yuan et al. 2012: the low-rank mechanism",
+    (1, 2),
+    low_rank_factor,
+    MAX_CELLS,
+    "no bound: the decomposition is not convex",
 )

@@ -7,30 +7,18 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.mechanisms import (
-    Choice,
     Factor,
-    Mechanism,
-    Options,
     best_factor,
-    explicit_product,
+    explicit_mechanism,
     factor_of,
-    register,
     roots_of,
     rotated,
     solve_gram,
     spectrum_of,
 )
 from matrixdp.noise import Noise
-from matrixdp.queries import Workload
 
-__all__ = [
-    "l2_factor",
-    "rotation_factor",
-    "select_l2_approximation",
-    "select_rotation",
-    "select_singular_value",
-    "singular_value_factor",
-]
+__all__ = ["MAX_CELLS", "MAX_ROTATED_CELLS", "l2_factor", "rotation_factor", "singular_value_factor"]
 
 Array = NDArray[np.float64]
 
@@ -47,11 +35,6 @@ def l2_factor(gram: Array, noise: Noise) -> Factor:
     """Return the strategy of least error among those of L2 sensitivity 1, used under either norm.
 
     Under Laplace noise the root of the optimal B'B with the least error is taken, and completed.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-    noise : Noise
 
     References
     ----------
@@ -79,11 +62,6 @@ def singular_value_factor(gram: Array, noise: Noise) -> Factor:
     It minimizes the error where the columns of a strategy are bounded on average alone; before completion
     its loss for Gaussian noise is tr(V^(1/2)) max diag(V^(1/2)).
 
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-    noise : Noise
-
     References
     ----------
     Li, Miklau, Hay, McGregor, Rastogi: The matrix mechanism, VLDB Journal 2015, section 5.1 (the singular
@@ -99,17 +77,10 @@ def singular_value_factor(gram: Array, noise: Noise) -> Factor:
     return best_factor(roots_of(np.sqrt(spectrum.values), spectrum.vectors), gram, noise)
 
 
-def rotation_factor(gram: Array, noise: Noise, seed: int = 0) -> Factor:
+def rotation_factor(gram: Array, noise: Noise) -> Factor:
     """Return the L2 approximation, rotated by local search towards a small L1 sensitivity.
 
     Rotations leave L2 norms as they are: under Gaussian noise it is the L2 approximation itself.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-    noise : Noise
-    seed : int
-        Of the search.
 
     References
     ----------
@@ -131,7 +102,7 @@ def rotation_factor(gram: Array, noise: Noise, seed: int = 0) -> Factor:
     starts.append(_reversed_root(starts[0]))
     found = [factor_of(rows, gram, noise).loss for rows in starts]
     order = np.argsort(found)
-    turned = [rotated(starts[int(place)], seed=seed, rotations=_ROTATIONS // 2) for place in order[:2]]
+    turned = [rotated(starts[int(place)], rotations=_ROTATIONS // 2) for place in order[:2]]
     return best_factor([*starts, *turned], gram, noise, design.bound)
 
 
@@ -141,109 +112,27 @@ def _reversed_root(root: Array) -> Array:
     return np.asarray(turned, dtype=np.float64)
 
 
-def select_l2_approximation(workload: Workload, noise: Noise) -> Choice:
-    """Select by the matrix mechanism's L2 approximation; see `l2_factor`.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-
-    Returns
-    -------
-    plan : Plan
-    certificate : Certificate
-        Certified; with Gaussian noise it is the optimum.
-
-    Raises
-    ------
-    TooLargeError
-        If an explicit problem has too many cells.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = mdp.Workload(mdp.Domain({"a": 16}), mdp.product(a="prefix"))
-    >>> select_l2_approximation(workload, GAUSSIAN)[1].gap < 1e-5
-    True
-    """
-    return explicit_product(workload, noise, "l2-approximation", l2_factor, MAX_CELLS, _NO_BOUND)
-
-
-def select_singular_value(workload: Workload, noise: Noise) -> Choice:
-    """Select by the matrix mechanism's singular value bound approximation; see `singular_value_factor`.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-
-    Raises
-    ------
-    TooLargeError
-        If an explicit problem has too many cells.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = mdp.Workload(mdp.Domain({"a": 16}), mdp.product(a="prefix"))
-    >>> exact = select_l2_approximation(workload, GAUSSIAN)[1].loss
-    >>> exact < select_singular_value(workload, GAUSSIAN)[1].loss < 1.2 * exact
-    True
-    """
-    return explicit_product(workload, noise, "singular-value", singular_value_factor, MAX_CELLS, _NO_BOUND)
-
-
-def select_rotation(workload: Workload, noise: Noise) -> Choice:
-    """Select by the L2 approximation and rotation; see `rotation_factor`.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-
-    Raises
-    ------
-    TooLargeError
-        If an explicit problem has too many cells.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
-    >>> select_rotation(workload, LAPLACE)[1].loss < select_l2_approximation(workload, LAPLACE)[1].loss
-    True
-    """
-    return explicit_product(workload, noise, "rotation", rotation_factor, MAX_ROTATED_CELLS, _NO_BOUND)
-
-
-register(
-    Mechanism(
-        "l2-approximation",
-        "Li et al. 2010, section 5.2: the matrix mechanism in the L2 norm",
-        (1, 2),
-        Options,
-        lambda task: select_l2_approximation(task.workload, task.noise),
-    )
+explicit_mechanism(
+    "l2-approximation",
+    "Li et al. 2010, section 5.2: the matrix mechanism in the L2 norm",
+    (1, 2),
+    l2_factor,
+    MAX_CELLS,
+    _NO_BOUND,
 )
-register(
-    Mechanism(
-        "singular-value",
-        "Li et al. 2015, section 5: the singular value bound approximation",
-        (1, 2),
-        Options,
-        lambda task: select_singular_value(task.workload, task.noise),
-    )
+explicit_mechanism(
+    "singular-value",
+    "Li et al. 2015, section 5: the singular value bound approximation",
+    (1, 2),
+    singular_value_factor,
+    MAX_CELLS,
+    _NO_BOUND,
 )
-register(
-    Mechanism(
-        "rotation",
-        "Li et al. 2015, section 5: the L2 approximation rotated for the L1 norm",
-        (1, 2),
-        Options,
-        lambda task: select_rotation(task.workload, task.noise),
-    )
+explicit_mechanism(
+    "rotation",
+    "Li et al. 2015, section 5: the L2 approximation rotated for the L1 norm",
+    (1, 2),
+    rotation_factor,
+    MAX_ROTATED_CELLS,
+    _NO_BOUND,
 )

@@ -19,10 +19,20 @@ from matrixdp.selection.direct import check_table, direct_shape, joint_gram
 from matrixdp.selection.factor import Factor
 from matrixdp.selection.fixed.products import Choice
 from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
+from matrixdp.selection.options import Options
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
+from matrixdp.selection.table import Mechanism, register
 
-__all__ = ["Spectrum", "best_factor", "explicit_product", "factor_of", "roots_of", "spectrum_of"]
+__all__ = [
+    "Spectrum",
+    "best_factor",
+    "explicit_mechanism",
+    "explicit_product",
+    "factor_of",
+    "roots_of",
+    "spectrum_of",
+]
 
 Array = NDArray[np.float64]
 
@@ -62,11 +72,6 @@ class Spectrum:
 def spectrum_of(gram: Array) -> Spectrum:
     """Return the eigenvalues and eigenvectors of a Gram matrix, zeros left out.
 
-    Raises
-    ------
-    NumericalError
-        If the Gram matrix is zero or not finite.
-
     Examples
     --------
     >>> spectrum_of(np.full((4, 4), 0.5)).values.round(9).tolist()
@@ -82,18 +87,6 @@ def spectrum_of(gram: Array) -> Spectrum:
 
 def factor_of(rows: Array, gram: Array, noise: Noise, bound: float | None = None) -> Factor:
     """Return a strategy scaled to sensitivity 1, with its loss.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (m, n)
-    gram : ndarray, shape (n, n)
-    noise : Noise
-    bound : float, optional
-
-    Raises
-    ------
-    NumericalError
-        If the queries are not in the row space of the strategy.
 
     Examples
     --------
@@ -139,20 +132,7 @@ def best_factor(
 
 
 def roots_of(values: Array, vectors: Array) -> list[Array]:
-    """Return strategies B with the same B'B, whose column sums of absolute entries differ.
-
-    Parameters
-    ----------
-    values : ndarray, shape (r,)
-        Positive eigenvalues of B'B.
-    vectors : ndarray, shape (r, n)
-        Eigenvectors as rows.
-
-    Returns
-    -------
-    list of ndarray
-        The symmetric root, the triangular root and the eigenvectors scaled.
-    """
+    """Return strategies B with the same B'B, whose column sums of absolute entries differ."""
     scaled = np.sqrt(values)[:, None] * vectors
     return [
         vectors.T @ scaled,
@@ -169,33 +149,7 @@ def explicit_product(
     max_cells: int,
     scope: str,
 ) -> Choice:
-    """Return the product of strategies, each for the Gram matrix of attributes that factor out or do not.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-    name : str
-        Of the mechanism, for messages.
-    solve : callable
-        From a Gram matrix and a kind of noise to a strategy.
-    max_cells : int
-        Of one explicit problem.
-    scope : str
-        What the certificate says where there is no bound.
-
-    Returns
-    -------
-    plan : Plan
-        One part.
-    certificate : Certificate
-        With a bound if ``solve`` has one for every factor.
-
-    Raises
-    ------
-    TooLargeError
-        If an explicit problem, or the table, has too many cells.
-    """
+    """Return the product of strategies, each for the Gram matrix of attributes that factor out or do not."""
     shape = direct_shape(workload)
     names = workload.domain.sort([*shape.factored, *shape.joint])
     check_table(workload, names, name)
@@ -241,3 +195,23 @@ def explicit_product(
     if certified:
         return plan, Certificate(scale * loss, scale * bound, f"every strategy with {noise} noise")
     return plan, Certificate(scale * loss, None, scope)
+
+
+def explicit_mechanism(
+    name: str,
+    source: str,
+    norms: tuple[int, ...],
+    solve: Callable[[Array, Noise], Factor],
+    max_cells: int,
+    scope: str,
+) -> None:
+    """Register the mechanism of `explicit_product`."""
+    register(
+        Mechanism(
+            name,
+            source,
+            norms,
+            Options,
+            lambda task: explicit_product(task.workload, task.noise, name, solve, max_cells, scope),
+        )
+    )

@@ -8,13 +8,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from matrixdp.noise import Noise
-from matrixdp.queries import Workload
-from matrixdp.selection.fixed.products import Choice, axis_gram, numeric_product
-from matrixdp.selection.options import Options
-from matrixdp.selection.table import Mechanism, register
+from matrixdp.selection.fixed.products import axis_gram, numeric_mechanism
 
-__all__ = ["greedy_rows", "select_greedy_h"]
+__all__ = ["greedy_rows"]
 
 Array = NDArray[np.float64]
 
@@ -49,17 +45,6 @@ def greedy_rows(queries: Array) -> Array:
     At a node, a share 1 - p of the budget goes to its own interval and p to both subtrees, whose weights
     are fixed by then. The estimated error is that of the queries inside the node, where the share of a query
     that cuts across the two halves counts by 2^(-depth / 2): rows further up will serve it too.
-
-    Parameters
-    ----------
-    queries : ndarray, shape (q, n)
-        What is asked. McKenna et al. give the Gram matrix here: then their figures follow to the printed
-        digits.
-
-    Returns
-    -------
-    ndarray, shape (m, n)
-        The weights of the rows over each column add up to 1.
 
     References
     ----------
@@ -104,52 +89,8 @@ def greedy_rows(queries: Array) -> Array:
     return solve(0, queries.shape[1], 0).rows
 
 
-def select_greedy_h(workload: Workload, noise: Noise) -> Choice:
-    """Select GreedyH: binary trees on numeric attributes with greedily chosen weights.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-        The weights are those for Laplace noise in either case.
-
-    Returns
-    -------
-    plan : Plan
-        One product; categorical attributes are measured value by value.
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    TooLargeError
-        If the table has too many cells, or a numeric attribute too many values.
-
-    References
-    ----------
-    Li, Hay, Miklau, Wang: A data- and workload-aware algorithm for range queries under differential
-    privacy, PVLDB 2014, section 4.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> workload = mdp.Workload(mdp.Domain({"a": range(64)}), mdp.product(a="range"))
-    >>> _, certificate = select_greedy_h(workload, LAPLACE)
-    >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
-    6.34
-    """
-    return numeric_product(
-        workload, noise, "greedy-h", lambda terms, axis: greedy_rows(axis_gram(terms, axis))
-    )
-
-
-register(
-    Mechanism(
-        "greedy-h",
-        "Li et al. 2014: binary trees with greedy weights",
-        (1, 2),
-        Options,
-        lambda task: select_greedy_h(task.workload, task.noise),
-    )
+numeric_mechanism(
+    "greedy-h",
+    "Li et al. 2014: binary trees with greedy weights",
+    lambda terms, axis: greedy_rows(axis_gram(terms, axis)),
 )

@@ -15,9 +15,11 @@ from matrixdp.selection.direct import check_table
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
 from matrixdp.selection.hdmm.kron import KronStrategy, kron_part
 from matrixdp.selection.hdmm.terms import AxisStrategy, ProductTerms, product_terms
+from matrixdp.selection.options import Options
 from matrixdp.selection.selection import Certificate
+from matrixdp.selection.table import Mechanism, Task, register
 
-__all__ = ["NO_BOUND", "Choice", "axis_gram", "numeric_product", "product_of"]
+__all__ = ["NO_BOUND", "Choice", "axis_gram", "numeric_mechanism", "product_of"]
 
 Array = NDArray[np.float64]
 Choice = tuple[Plan, Certificate]
@@ -43,24 +45,6 @@ def product_of(
 ) -> Choice:
     """Return the plan that measures the Kronecker product of given strategies.
 
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-    terms : ProductTerms
-        Of all groups of the workload.
-    rows : list of ndarray or None
-        A strategy of shape (m, n) for each attribute of ``terms``; None for the identity.
-    scope : str
-        What the certificate says.
-
-    Returns
-    -------
-    plan : Plan
-        One part.
-    certificate : Certificate
-        Without a bound.
-
     Examples
     --------
     >>> import matrixdp as mdp
@@ -81,36 +65,28 @@ def product_of(
     return plan, Certificate(noise.variance_factor * strategy.loss, None, scope)
 
 
-def numeric_product(
-    workload: Workload, noise: Noise, name: str, rows: Callable[[ProductTerms, int], Array]
-) -> Choice:
-    """Return the product of strategies on numeric attributes and identities on all others.
+def numeric_mechanism(name: str, source: str, rows: Callable[[ProductTerms, int], Array]) -> None:
+    """Register the product of strategies on numeric attributes and identities on all others.
 
     Parameters
     ----------
-    workload : Workload
-    noise : Noise
-    name : str
-        Of the mechanism, for messages.
+    name, source : str
     rows : callable
         From the terms of the workload and the place of an attribute to a strategy.
-
-    Raises
-    ------
-    TooLargeError
-        If the table has too many cells, or a numeric attribute too many values.
     """
-    terms = product_terms(workload.domain, workload.groups)
-    check_table(workload, terms.attributes, name)
-    chosen: list[Array | None] = []
-    for axis, (attribute, size) in enumerate(zip(terms.attributes, terms.sizes, strict=True)):
-        if not workload.domain[attribute].numeric:
-            chosen.append(None)
-            continue
-        if size > MAX_AXIS_CELLS:
-            raise TooLargeError(
-                f"{name}: attribute {attribute!r} has {size} values; the limit is {MAX_AXIS_CELLS}. "
-                "Use coarser bins, or identity"
-            )
-        chosen.append(rows(terms, axis))
-    return product_of(workload, noise, terms, chosen)
+
+    def select(task: Task[Options]) -> Choice:
+        domain = task.workload.domain
+        terms = product_terms(domain, task.workload.groups)
+        check_table(task.workload, terms.attributes, name)
+        chosen: list[Array | None] = []
+        for axis, (attribute, size) in enumerate(zip(terms.attributes, terms.sizes, strict=True)):
+            if domain[attribute].numeric and size > MAX_AXIS_CELLS:
+                raise TooLargeError(
+                    f"{name}: attribute {attribute!r} has {size} values; the limit is {MAX_AXIS_CELLS}. "
+                    "Use coarser bins, or identity"
+                )
+            chosen.append(rows(terms, axis) if domain[attribute].numeric else None)
+        return product_of(task.workload, task.noise, terms, chosen)
+
+    register(Mechanism(name, source, (1, 2), Options, select))

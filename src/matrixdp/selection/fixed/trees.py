@@ -9,27 +9,18 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import MeasuredMatrix
-from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct
-from matrixdp.queries import Workload
 from matrixdp.selection.direct import joint_gram
-from matrixdp.selection.fixed.products import NO_BOUND, Choice, numeric_product
+from matrixdp.selection.fixed.products import NO_BOUND, Choice, numeric_mechanism
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
 from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes
 from matrixdp.selection.hdmm.terms import AxisStrategy
 from matrixdp.selection.options import Options
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.table import Mechanism, register
+from matrixdp.selection.table import Mechanism, Task, register
 
-__all__ = [
-    "best_branching",
-    "quadtree_rows",
-    "select_hb",
-    "select_hierarchical",
-    "select_quadtree",
-    "tree_rows",
-]
+__all__ = ["best_branching", "quadtree_rows", "tree_rows"]
 
 Array = NDArray[np.float64]
 
@@ -37,19 +28,10 @@ Array = NDArray[np.float64]
 def tree_rows(size: int, branching: int, *, root: bool) -> Array:
     """Return the intervals of a tree: every node has up to ``branching`` children of nearly equal length.
 
-    Parameters
+    References
     ----------
-    size : int
-        n, the number of leaves; any.
-    branching : int
-        At least 2.
-    root : bool
-        Whether the interval of everything is among them.
-
-    Returns
-    -------
-    ndarray, shape (m, n)
-        Zeros and ones; level by level, the leaves included.
+    Hay, Rastogi, Miklau, Suciu: Boosting the accuracy of differentially private histograms through
+    consistency, PVLDB 2010, section 4.
 
     Examples
     --------
@@ -101,89 +83,6 @@ def best_branching(size: int) -> int:
     return min(range(2, max(size, 2) + 1), key=variance)
 
 
-def select_hierarchical(workload: Workload, noise: Noise) -> Choice:
-    """Select H2: binary trees on numeric attributes, all levels measured alike from the root to the leaves.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-
-    Returns
-    -------
-    plan : Plan
-        One product; categorical attributes are measured value by value.
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    TooLargeError
-        If the table has too many cells, or a numeric attribute too many values.
-
-    References
-    ----------
-    Hay, Rastogi, Miklau, Suciu: Boosting the accuracy of differentially private histograms through
-    consistency, PVLDB 2010, section 4.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> workload = mdp.Workload(mdp.Domain({"a": range(64)}), mdp.product(a="range"))
-    >>> _, certificate = select_hierarchical(workload, LAPLACE)
-    >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
-    11.28
-    """
-    return numeric_product(
-        workload, noise, "hierarchical", lambda terms, axis: tree_rows(terms.sizes[axis], 2, root=True)
-    )
-
-
-def select_hb(workload: Workload, noise: Noise) -> Choice:
-    """Select HB: trees on numeric attributes whose branching minimizes the average variance of ranges.
-
-    Parameters
-    ----------
-    workload : Workload
-        It decides the attributes alone: the rule looks at the number of values.
-    noise : Noise
-        The rule is that of Laplace noise in either case.
-
-    Returns
-    -------
-    plan : Plan
-        One product, the roots not measured; categorical attributes are measured value by value.
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    TooLargeError
-        If the table has too many cells, or a numeric attribute too many values.
-
-    References
-    ----------
-    Qardaji, Yang, Li: Understanding hierarchical methods for differentially private histograms, PVLDB
-    2013, section 3.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> workload = mdp.Workload(mdp.Domain({"a": range(256)}), mdp.product(a="range"))
-    >>> _, certificate = select_hb(workload, LAPLACE)
-    >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
-    8.9
-    """
-    return numeric_product(
-        workload,
-        noise,
-        "hb",
-        lambda terms, axis: tree_rows(terms.sizes[axis], best_branching(terms.sizes[axis]), root=False),
-    )
-
-
 def quadtree_rows(height: int, width: int) -> Array:
     """Return the rectangles of a quadtree over a grid, shape (m, height * width), row-major cells.
 
@@ -221,42 +120,15 @@ def _halves(low: int, high: int) -> list[tuple[int, int]]:
     return [(low, middle), (middle, high)]
 
 
-def select_quadtree(workload: Workload, noise: Noise) -> Choice:
+def _quadtree(task: Task[Options]) -> Choice:
     """Select the quadtree over two attributes, all levels measured alike.
-
-    Parameters
-    ----------
-    workload : Workload
-        It asks about two attributes.
-    noise : Noise
-
-    Returns
-    -------
-    plan : Plan
-        One part over both attributes together.
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    WorkloadError
-        If the workload does not ask about exactly two attributes.
-    TooLargeError
-        If they have too many cells.
 
     References
     ----------
     Cormode, Procopiuc, Srivastava, Shen, Yu: Differentially private spatial decompositions, ICDE 2012,
     section 3.3 (with uniform budgets) and section 5 (least squares over the tree).
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> workload = mdp.Workload(mdp.Domain({"a": 4, "b": 4}), mdp.product(a="range", b="range"))
-    >>> select_quadtree(workload, LAPLACE)[0].parts[0].sensitivity  # three levels
-    3
     """
+    workload, noise = task.workload, task.noise
     names = asked_attributes(workload)
     if len(names) != 2:
         raise WorkloadError(
@@ -279,30 +151,16 @@ def select_quadtree(workload: Workload, noise: Noise) -> Choice:
     return plan, Certificate(noise.variance_factor * loss, None, NO_BOUND)
 
 
-register(
-    Mechanism(
-        "hierarchical",
-        "Hay et al. 2010: binary trees (H2)",
-        (1, 2),
-        Options,
-        lambda task: select_hierarchical(task.workload, task.noise),
-    )
+numeric_mechanism(
+    "hierarchical",
+    "Hay et al. 2010: binary trees (H2)",
+    lambda terms, axis: tree_rows(terms.sizes[axis], 2, root=True),
+)
+numeric_mechanism(
+    "hb",
+    "Qardaji et al. 2013: trees of the best branching",
+    lambda terms, axis: tree_rows(terms.sizes[axis], best_branching(terms.sizes[axis]), root=False),
 )
 register(
-    Mechanism(
-        "hb",
-        "Qardaji et al. 2013: trees of the best branching",
-        (1, 2),
-        Options,
-        lambda task: select_hb(task.workload, task.noise),
-    )
-)
-register(
-    Mechanism(
-        "quadtree",
-        "Cormode et al. 2012: a quadtree over two attributes",
-        (1, 2),
-        Options,
-        lambda task: select_quadtree(task.workload, task.noise),
-    )
+    Mechanism("quadtree", "Cormode et al. 2012: a quadtree over two attributes", (1, 2), Options, _quadtree)
 )

@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.noise import Noise
-from matrixdp.queries import Workload
-from matrixdp.selection.fixed.products import Choice, numeric_product
-from matrixdp.selection.options import Options
-from matrixdp.selection.table import Mechanism, register
+from matrixdp.selection.fixed.products import numeric_mechanism
 
-__all__ = ["haar_rows", "select_wavelet"]
+__all__ = ["haar_rows"]
 
 Array = NDArray[np.float64]
 
@@ -21,7 +17,13 @@ def haar_rows(size: int) -> Array:
 
     A coefficient is half the difference of the means of two halves, and its weight is the length of both
     together: weighted, every query is a difference of two sums. Sizes that are not powers of two are filled
-    up with values that never occur.
+    up with values that never occur. Several attributes are transformed one after the other, which is the
+    Kronecker product.
+
+    References
+    ----------
+    Xiao, Wang, Gehrke: Differential privacy via wavelet transforms, ICDE 2010, section IV (Haar), section
+    VI.A (several attributes) and section VI.C (Privelet+, which leaves some of them as they are).
 
     Examples
     --------
@@ -44,53 +46,8 @@ def haar_rows(size: int) -> Array:
     return np.asarray(kept[np.abs(kept).any(axis=1)])
 
 
-def select_wavelet(workload: Workload, noise: Noise) -> Choice:
-    """Select Privelet: the Haar wavelet on numeric attributes, weighted by levels.
-
-    Several attributes are transformed one after the other, which is the Kronecker product; categorical ones
-    are measured value by value.
-
-    Parameters
-    ----------
-    workload : Workload
-        It decides the attributes alone.
-    noise : Noise
-
-    Returns
-    -------
-    plan : Plan
-        One product.
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    TooLargeError
-        If the table has too many cells, or a numeric attribute too many values.
-
-    References
-    ----------
-    Xiao, Wang, Gehrke: Differential privacy via wavelet transforms, ICDE 2010, section IV (Haar), section
-    VI.A (several attributes) and section VI.C (Privelet+, which leaves some of them as they are).
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> workload = mdp.Workload(mdp.Domain({"a": range(64)}), mdp.product(a="range"))
-    >>> _, certificate = select_wavelet(workload, LAPLACE)
-    >>> round((certificate.loss / workload.queries) ** 0.5, 2)  # McKenna et al. 2018, Table 4
-    10.11
-    """
-    return numeric_product(workload, noise, "wavelet", lambda terms, axis: haar_rows(terms.sizes[axis]))
-
-
-register(
-    Mechanism(
-        "wavelet",
-        "Xiao et al. 2010: the Haar wavelet (Privelet)",
-        (1, 2),
-        Options,
-        lambda task: select_wavelet(task.workload, task.noise),
-    )
+numeric_mechanism(
+    "wavelet",
+    "Xiao et al. 2010: the Haar wavelet (Privelet)",
+    lambda terms, axis: haar_rows(terms.sizes[axis]),
 )

@@ -21,13 +21,12 @@ from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
 from matrixdp.selection.options import Options
 from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.table import Mechanism, register
+from matrixdp.selection.table import Mechanism, Task, register
 
 __all__ = [
     "MAX_QUERY_ENTRIES",
     "marginals_asked",
     "query_rows",
-    "select_workload",
     "uniform_marginals",
     "unreconstructed_error",
 ]
@@ -68,13 +67,7 @@ def marginals_asked(workload: Workload) -> list[tuple[str, ...]] | None:
 
 
 def query_rows(workload: Workload, names: tuple[str, ...]) -> Array:
-    """Return all queries over the cells of some attributes, shape (queries, cells), weights left out.
-
-    Raises
-    ------
-    TooLargeError
-        Past ``MAX_QUERY_ENTRIES`` entries.
-    """
+    """Return all queries over the cells of some attributes, shape (queries, cells), weights left out."""
     sizes = tuple(workload.domain[name].size for name in names)
     cells = math.prod(sizes)
     if workload.queries * cells > MAX_QUERY_ENTRIES:
@@ -97,7 +90,7 @@ def _spread(group: Group, names: tuple[str, ...], sizes: tuple[int, ...]) -> Arr
     return spread.reshape(len(rows), math.prod(sizes))
 
 
-def select_workload(workload: Workload, noise: Noise) -> Choice:
+def _queries(task: Task[Options]) -> Choice:
     """Select the queries of the workload as the strategy, with least squares over their answers.
 
     The published mechanism reports the noisy answers as they are; least squares can only lower the error
@@ -105,36 +98,12 @@ def select_workload(workload: Workload, noise: Noise) -> Choice:
     marginals by its marginals, each once; anything else is written out. Weights are left out of what is
     measured.
 
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-
-    Returns
-    -------
-    plan : Plan
-    certificate : Certificate
-        Without a bound.
-
-    Raises
-    ------
-    TooLargeError
-        If the queries are too many to write out.
-
     References
     ----------
     Dwork, McSherry, Nissim, Smith: Calibrating noise to sensitivity in private data analysis, TCC 2006,
     section 3 (the Laplace mechanism). Dwork and Roth 2014, appendix A (the Gaussian mechanism).
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
-    >>> _, certificate = select_workload(mdp.Workload(domain, mdp.marginals(2)), LAPLACE)
-    >>> round(certificate.loss / 2)  # McKenna et al. 2018, Table 3
-    206964
     """
+    workload, noise = task.workload, task.noise
     terms = product_terms(workload.domain, workload.groups)
     check_table(workload, terms.attributes, "workload")
     if terms.sizes and terms.proportional():
@@ -161,22 +130,7 @@ def select_workload(workload: Workload, noise: Noise) -> Choice:
 def uniform_marginals(
     workload: Workload, noise: Noise, measured: list[tuple[str, ...]], scope: str
 ) -> Choice:
-    """Return the plan that measures some marginals alike, with global least squares over them.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-    measured : list of tuple of str
-        Different marginals whose residual spaces hold the workload's.
-    scope : str
-        What the certificate says.
-
-    Raises
-    ------
-    WorkloadError
-        If they do not determine every query.
-    """
+    """Return the plan that measures some marginals alike, with global least squares over them."""
     spectrum = marginal_spectrum(workload)
     precisions = np.zeros((2,) * len(spectrum.attributes))
     count = len(measured)
@@ -207,22 +161,6 @@ def _written_out(workload: Workload, noise: Noise, names: tuple[str, ...]) -> Ch
 
 def unreconstructed_error(workload: Workload, noise: Noise) -> float:
     """Return the weighted total squared error at privacy cost 1 of noisy answers as they are.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-
-    Returns
-    -------
-    float
-        The sensitivity of all queries together, squared, times the sum of the weights, times 2 for Laplace
-        noise.
-
-    Raises
-    ------
-    TooLargeError
-        If the table of the attributes that are asked about, or explicit queries, are too large.
 
     References
     ----------
@@ -263,12 +201,4 @@ def _column_sums(rows: Array, power: int) -> Array:
     return np.asarray((np.abs(rows) ** power).sum(axis=0))
 
 
-register(
-    Mechanism(
-        "workload",
-        "Dwork et al. 2006: noise on every query",
-        (1, 2),
-        Options,
-        lambda task: select_workload(task.workload, task.noise),
-    )
-)
+register(Mechanism("workload", "Dwork et al. 2006: noise on every query", (1, 2), Options, _queries))
