@@ -105,11 +105,7 @@ class Dawa:
     def partition(self, counts: Integers, random: RandomSource) -> Partition:
         """Return the private partition: stage 1, which costs `first`.
 
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (n,)
-            At most `matrixdp.papers.dawa.door.MOST_RECORDS` each.
-        random : RandomSource
+        Counts are at most `matrixdp.papers.dawa.door.MOST_RECORDS` each.
 
         References
         ----------
@@ -127,13 +123,7 @@ class Dawa:
         return least_cost_partition(costs)
 
     def sums(self, partition: Partition, counts: Integers, random: RandomSource) -> Array:
-        """Return estimates of the buckets, shape (k,): stage 2, which costs `second`.
-
-        Raises
-        ------
-        PrivacyError
-            If the recomputed cost exceeds it.
-        """
+        """Return estimates of the buckets, shape (k,): stage 2, which costs `second`."""
         tree = greedy_tree(self.gram, partition.lengths)
         scale = lattice_scale(tree.sensitivity, self.second, -2, 20)
         if not tree.sensitivity / scale.exact <= self.second:
@@ -160,24 +150,6 @@ def cost_change(length: int) -> Fraction:
 
 def prepared(workload: Workload, budget: Budget, share: Number = DEFAULT_SHARE) -> Dawa:
     """Return DAWA for a workload and a budget, all checked; no data are needed.
-
-    Parameters
-    ----------
-    workload : Workload
-        About exactly one attribute.
-    budget : Budget
-        One that Laplace noise can honour.
-    share : number
-        Of the budget for the partition, above 0 and below 1.
-
-    Raises
-    ------
-    PrivacyError
-        If the share is out of range.
-    WorkloadError
-        If the workload is not about exactly one attribute.
-    TooLargeError
-        If the attribute has too many values.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from matrixdp.noise import LAPLACE, RandomSource, SeededSource, SystemSource
 from matrixdp.queries import Workload
 from matrixdp.sources import open_source
 
-__all__ = ["MOST_RECORDS", "check_table", "lattice_scale", "noisy", "random_source", "read_counts"]
+__all__ = ["MOST_RECORDS", "lattice_scale", "noisy", "random_source", "read_counts"]
 
 Integers = NDArray[np.int64]
 
@@ -28,34 +28,10 @@ _SCALE_BITS = 12
 _FRACTION_BITS = 40
 
 
-def check_table(table: object, table_name: str | None = None) -> None:
-    """Check that there is such a table, without reading it.
-
-    Parameters
-    ----------
-    table : object
-        A path, or a table in memory; see `matrixdp.sources.open_source`.
-    table_name : str, optional
-        The table in a DuckDB database.
-
-    Raises
-    ------
-    SourceError
-        If there is none.
-    """
-    open_source(table, table_name=table_name)
-
-
 def read_counts(
     table: object, workload: Workload, attribute: str, rule: OutOfDomain, table_name: str | None = None
 ) -> Integers:
-    """Return how many records have each value of an attribute, cut to `MOST_RECORDS`; shape (n,).
-
-    Raises
-    ------
-    SourceError
-        If the table cannot be read.
-    """
+    """Return how many records have each value of an attribute, cut to `MOST_RECORDS`; shape (n,)."""
     source = open_source(table, table_name=table_name)
     for _, counts in source.marginals(workload.domain, [(attribute,)], rule):
         return np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)
@@ -69,19 +45,6 @@ def random_source(seed_not_private: int | None) -> RandomSource:
 
 def lattice_scale(sensitivity: Fraction | int, epsilon: Fraction, least: int, most: int) -> NoiseScale:
     """Return Laplace noise of a scale of at least sensitivity / epsilon on a lattice of multiples of 2^power.
-
-    Parameters
-    ----------
-    sensitivity : Fraction or int
-    epsilon : Fraction
-        Both above 0.
-    least, most : int
-        Between which the power is, whatever the scale.
-
-    Raises
-    ------
-    PrivacyError
-        If epsilon is so small or so large that the noise has no such scale.
 
     Examples
     --------
@@ -99,17 +62,7 @@ def lattice_scale(sensitivity: Fraction | int, epsilon: Fraction, least: int, mo
 
 
 def noisy(values: Integers, shift: int, scale: NoiseScale, random: RandomSource) -> Integers:
-    """Return the integers round((v + noise) / 2^power) for the exact values v = values / 2^shift.
-
-    Parameters
-    ----------
-    values : ndarray of int64, shape (m,)
-    shift : int
-        At least 0.
-    scale : NoiseScale
-        Of the Laplace noise, and the lattice.
-    random : RandomSource
-    """
+    """Return the integers round((v + noise) / 2^power) for the exact values v = values / 2^shift."""
     digits = shift + scale.power
     if digits <= 0:
         return np.asarray(

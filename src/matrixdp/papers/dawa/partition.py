@@ -25,12 +25,7 @@ _CHUNK = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Cells in order, cut into buckets.
-
-    Parameters
-    ----------
-    edges : ndarray of int64, shape (k + 1,)
-        Bucket b holds the cells from ``edges[b]`` up to, not including, ``edges[b + 1]``.
+    """Cells in order, cut into buckets: b holds those from ``edges[b]`` up to ``edges[b + 1]``, not included.
 
     Examples
     --------
@@ -84,19 +79,7 @@ def deviations(counts: Integers, length: int) -> Integers:
     """Return what every bucket of one length costs, times that length, exactly.
 
     The cost of a bucket I of m cells is dev(I) = sum over j in I of |x_j - mean_I|, and m dev(I) is the
-    integer sum of |m x_j - sum_I|.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (n,)
-        x. n^2 times the largest of them must stay below 2^63.
-    length : int
-        m.
-
-    Returns
-    -------
-    ndarray of int64, shape (n - m + 1,)
-        For the buckets that start at cell 0, 1, ...
+    integer sum of |m x_j - sum_I|. n^2 times the largest count must stay below 2^63.
 
     Notes
     -----
@@ -130,11 +113,6 @@ def deviations(counts: Integers, length: int) -> Integers:
 
 def least_cost_partition(costs: Sequence[Integers]) -> Partition:
     """Return the partition into buckets whose costs add up to the least.
-
-    Parameters
-    ----------
-    costs : sequence of ndarray of int64
-        For each of `bucket_lengths` the cost of the buckets that start at cell 0, 1, ...; negative ones too.
 
     Notes
     -----

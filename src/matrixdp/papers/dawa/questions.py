@@ -40,13 +40,7 @@ class Questions:
         return np.concatenate([_weights(group) for group in self.workload])
 
     def answers(self, counts: Array) -> Array:
-        """Return the answers of all queries, shape (queries,), in the order of the workload.
-
-        Parameters
-        ----------
-        counts : ndarray, shape (n,)
-            Of the cells: exact, estimated, or the errors of estimates.
-        """
+        """Return the answers of all queries, shape (queries,), in the order of the workload."""
         return np.concatenate([_answers(group, counts) for group in self.workload])
 
     def gram(self) -> Array:
@@ -65,19 +59,6 @@ class Questions:
 
 def questions_of(workload: Workload, name: str) -> Questions:
     """Return what a workload asks about its one attribute.
-
-    Parameters
-    ----------
-    workload : Workload
-    name : str
-        Of the mechanism, for messages.
-
-    Raises
-    ------
-    WorkloadError
-        If it asks about no attribute, or about several.
-    TooLargeError
-        If the attribute has more than `MOST_CELLS` values.
 
     Examples
     --------

@@ -53,12 +53,7 @@ class WeightedTree:
         return np.asarray(self.weights * (totals[self.stops] - totals[self.starts]))
 
     def estimate(self, measured: Array) -> Array:
-        """Return the least-squares estimates of the buckets, shape (k,).
-
-        Parameters
-        ----------
-        measured : ndarray, shape (m,)
-            `answers` with noise of one variance on each; what a node of weight 0 says is not read.
+        """Return the least-squares estimates of the buckets, shape (k,), from noisy answers of one variance.
 
         Notes
         -----
@@ -97,12 +92,7 @@ class WeightedTree:
 def greedy_tree(gram: Array, lengths: Integers) -> WeightedTree:
     """Return GreedyH's tree over buckets for a workload over cells.
 
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-        Gram matrix of the workload over the cells.
-    lengths : ndarray of int64, shape (k,)
-        How many cells each bucket has. A query that takes part of a bucket takes that share of its count.
+    A query that takes part of a bucket takes that share of its count.
 
     References
     ----------
