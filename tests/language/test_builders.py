@@ -237,7 +237,7 @@ BAD_BUILDS = [
     (lambda: marginals(1.0), "marginals: found 1.0"),  # type: ignore[arg-type]
     (lambda: marginals("age"), "marginals: found 'age'"),  # type: ignore[arg-type]
     (lambda: marginals([]), "marginals: found an empty list"),
-    (lambda: marginals(["age"]), "marginals: found \\['age'\\]; expected a list of lists"),  # type: ignore[list-item]
+    (lambda: marginals(["age"]), r"marginals\[0\]: found 'age'; expected a list of attributes"),  # type: ignore[list-item]
     (lambda: marginals([["age"], 1]), r"marginals\[1\]: found 1; expected a list of attributes"),  # type: ignore[list-item]
     (lambda: marginals([1, ["age"]]), r"marginals\[1\]: found \['age'\]"),  # type: ignore[list-item]
     (lambda: marginals([["age", 3]]), r"marginals\[0\]\[1\]: found 3; expected the name"),  # type: ignore[list-item]

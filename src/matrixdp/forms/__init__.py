@@ -5,6 +5,8 @@ from matrixdp.forms.record import Record, RecordForm, key, record
 from matrixdp.forms.values import (
     LISTS,
     Accepted,
+    Alone,
+    Either,
     ListOf,
     MappingOf,
     OneOf,
@@ -21,6 +23,8 @@ from matrixdp.forms.wording import closest, describe_value, nearest, unknown_nam
 __all__ = [
     "LISTS",
     "Accepted",
+    "Alone",
+    "Either",
     "Form",
     "FormError",
     "Given",

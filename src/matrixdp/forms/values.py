@@ -6,17 +6,19 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
-from matrixdp.errors import MatrixDPError, placed
+from matrixdp.errors import MatrixDPError, placed, within
 from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_lists
 from matrixdp.forms.wording import describe_value, nearest
 
 __all__ = [
     "LISTS",
     "Accepted",
+    "Alone",
+    "Either",
     "ListOf",
     "MappingOf",
     "OneOf",
@@ -247,8 +249,30 @@ class Raw(Form[object]):
 
 @final
 @dataclass(frozen=True)
+class Either(Form[T], Generic[T]):
+    """One of several forms: the first whose test holds, of what is written as of what was read."""
+
+    cases: tuple[tuple[Callable[[object], bool], Form[Any]], ...]
+    otherwise: Form[Any]
+
+    def read(self, written: object, given: Given) -> T:
+        value: T = self._form(written).read(written, given)
+        return value
+
+    def write(self, value: T, kept: Kept = as_lists) -> object:
+        return self._form(value).write(value, kept)
+
+    def schema(self, definitions: Schema) -> Schema:
+        return {"anyOf": [form.schema(definitions) for _, form in (*self.cases, (None, self.otherwise))]}
+
+    def _form(self, value: object) -> Form[Any]:
+        return next((form for test, form in self.cases if test(value)), self.otherwise)
+
+
+@final
+@dataclass(frozen=True)
 class Turned(Form[T], Generic[S, T]):
-    """A value that is made of what another form reads."""
+    """A value that is made of what another form reads; a value of its kind is taken as it is."""
 
     form: Form[S]
     kind: type[T]
@@ -260,6 +284,22 @@ class Turned(Form[T], Generic[S, T]):
 
     def write(self, value: T, kept: Kept = as_lists) -> object:
         return self.unmake(value)
+
+    def schema(self, definitions: Schema) -> Schema:
+        return self.form.schema(definitions)
+
+
+@final
+@dataclass(frozen=True)
+class Alone(Form[tuple[T, ...]], Generic[T]):
+    """A list of one that is written without its brackets; `steps` is where errors say that it stands."""
+
+    form: Form[T]
+    steps: tuple[int, ...] = ()
+
+    def read(self, written: object, given: Given) -> tuple[T, ...]:
+        with within(*self.steps):
+            return (self.form.read(written, given),)
 
     def schema(self, definitions: Schema) -> Schema:
         return self.form.schema(definitions)

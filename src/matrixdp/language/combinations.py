@@ -5,29 +5,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral
 from typing import final
 
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import EntryError, TooLargeError, within
-from matrixdp.forms import (
-    LISTS,
-    Form,
-    FormError,
-    Given,
-    Kept,
-    ListOf,
-    Record,
-    Schema,
-    as_lists,
-    describe_value,
-    key,
-    nearest,
-    record,
-    whole,
-)
+from matrixdp.forms import LISTS, Alone, Either, ListOf, Record, RecordForm, key, nearest, record, whole
 from matrixdp.language.entry import (
     MAX_GROUPS,
     NAMES,
@@ -47,38 +31,8 @@ Chosen = tuple[tuple[Attribute, ...], Sequence[int]]
 Ways = tuple[int, ...] | tuple[tuple[str, ...], ...]
 
 _NUMBER = whole("a number of attributes, an integer of at least 0", least=0)
-
-
-@final
-@dataclass(frozen=True)
-class _WaysForm(Form[Ways]):
-    """How many attributes to combine: a number, a list of numbers, or the combinations themselves."""
-
-    expected: str
-    empty: str
-    listed: bool = False
-
-    def read(self, written: object, given: Given) -> Ways:
-        if isinstance(written, Integral):
-            return (_NUMBER.read(written, given),)
-        items = list(written) if isinstance(written, LISTS) else []
-        if self.listed and any(isinstance(item, str) for item in items):
-            raise FormError.at((), describe_value(items), "a list of lists: [[first, second], ...]")
-        if self.listed and items and isinstance(items[0], list | tuple):
-            return ListOf(NAMES, self.expected).read(items, given)
-        return ListOf(_NUMBER, self.expected, least=1, count=self.empty).read(written, given)
-
-    def write(self, value: Ways, kept: Kept = as_lists) -> list[object]:
-        return [item if isinstance(item, int) else list(item) for item in value]
-
-    def schema(self, definitions: Schema) -> Schema:
-        one = _NUMBER.schema(definitions)
-        forms = [one, {"type": "array", "items": one, "minItems": 1}]
-        if self.listed:
-            forms.append({"type": "array", "items": NAMES.schema(definitions), "minItems": 1})
-        return {"anyOf": forms}
-
-
+_ONE = (lambda value: isinstance(value, Integral), Alone(_NUMBER))
+_WHICH = "a number of attributes, a list of numbers, or a list of lists of attributes"
 IDENTITY = NamedPredicates("identity")
 
 
@@ -91,27 +45,14 @@ class PredicatesByKind(Record):
     numeric: PredicateForm = key(PREDICATES, default=IDENTITY, always=True)
 
 
-@final
-class _ByKind(Form[PredicateForm | PredicatesByKind]):
-    """One predicate set for all attributes, or one for each kind of attribute."""
+def _names_attributes(value: object) -> bool:
+    return isinstance(value, LISTS) and len(value) > 0 and isinstance(value[0], list | tuple | str)
 
-    def read(self, written: object, given: Given) -> PredicateForm | PredicatesByKind:
-        kinds = PredicatesByKind.keys()
-        if isinstance(written, PredicatesByKind):
-            return written
-        if isinstance(written, Mapping) and any(
-            name in kinds or nearest(str(name), kinds) for name in written
-        ):
-            return PredicatesByKind.read(written, given)
-        return PREDICATES.read(written, given)
 
-    def write(self, value: PredicateForm | PredicatesByKind, kept: Kept = as_lists) -> object:
-        return value.to_spec(kept)
-
-    def schema(self, definitions: Schema) -> Schema:
-        by_kind = PredicatesByKind.schema(definitions)
-        definitions["PredicatesByKind"]["minProperties"] = 1
-        return {"anyOf": [PREDICATES.schema(definitions), by_kind]}
+def _names_kinds(value: object) -> bool:
+    kinds = PredicatesByKind.keys()
+    named = isinstance(value, Mapping) and any(nearest(str(name), kinds) for name in value)
+    return named or isinstance(value, PredicatesByKind)
 
 
 @record
@@ -189,11 +130,7 @@ class MarginalsEntry(_Combinations):
     """Every cell of combinations of attributes."""
 
     which: Ways = key(
-        _WaysForm(
-            "a number of attributes, a list of numbers, or a list of lists of attributes",
-            "a number of attributes, a list of numbers, or a list of lists of attributes",
-            listed=True,
-        ),
+        Either((_ONE, (_names_attributes, ListOf(NAMES, _WHICH))), ListOf(_NUMBER, _WHICH, least=1)),
         name="marginals",
     )
 
@@ -231,9 +168,12 @@ class KwayEntry(_Combinations):
     """Products of predicate sets on every so many attributes."""
 
     numbers: tuple[int, ...] = key(
-        _WaysForm("a number of attributes, or a list", "at least one number of attributes"), name="kway"
+        Either((_ONE,), ListOf(_NUMBER, "a number of attributes, or a list of at least one", least=1)),
+        name="kway",
     )
-    predicates: PredicateForm | PredicatesByKind = key(_ByKind(), default=IDENTITY, always=True)
+    predicates: PredicateForm | PredicatesByKind = key(
+        Either(((_names_kinds, RecordForm(PredicatesByKind)),), PREDICATES), default=IDENTITY, always=True
+    )
 
     def groups(self, domain: Domain) -> list[Group]:
         return self.of_each(self.combined(domain, self.numbers), named=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -13,15 +12,13 @@ from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import EntryError, TooLargeError, WorkloadError, within
 from matrixdp.forms import (
     LISTS,
+    Alone,
+    Either,
     Form,
-    FormError,
-    Given,
-    Kept,
     ListOf,
     MappingOf,
-    Schema,
-    as_lists,
-    describe_value,
+    Record,
+    RecordForm,
     key,
     record,
     scalar,
@@ -64,66 +61,33 @@ class DisjunctionEntry(MergedEntry):
         return [self.merged_group(domain, sets.attributes, content, text, counts, order)]
 
 
-@final
-@dataclass(frozen=True)
-class Span:
-    """A range of values, as the user wrote its ends."""
+_VALUE = scalar("one value of the attribute, a list of values, or {range: [first, last]}")
 
-    low: object
-    high: object
+
+@final
+@record
+class Span(Record):
+    """A range of values, by its ends."""
+
+    ends: tuple[object, object] = key(
+        ListOf(_VALUE, "a range [first, last]", 2, 2, "a range [first, last] of two values"), name="range"
+    )
 
 
 Condition = tuple[object, ...] | Span
 """The values of an attribute that a box allows, as the user wrote them: listed, or a range."""
 Boxes = tuple[Mapping[str, Condition], ...]
 
-_VALUE = scalar("one value of the attribute, a list of values, or {range: [first, last]}")
-
-
-@final
-class _ConditionForm(Form[Condition]):
-    """One value, a list of values, or a range."""
-
-    def read(self, written: object, given: Given) -> Condition:
-        if isinstance(written, Span):
-            return written
-        if isinstance(written, Mapping):
-            ends = written.get("range")
-            if set(written) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
-                raise FormError.at((), describe_value(written), _VALUE.expected)
-            return Span(*(_VALUE.read(end, given) for end in ends))
-        values = tuple(_VALUE.read(v, given) for v in (written if isinstance(written, LISTS) else [written]))
-        if not values:
-            raise FormError.at((), "an empty list", _VALUE.expected)
-        return values
-
-    def write(self, value: Condition, kept: Kept = as_lists) -> object:
-        return {"range": [value.low, value.high]} if isinstance(value, Span) else list(value)
-
-    def schema(self, definitions: Schema) -> Schema:
-        one = _VALUE.schema(definitions)
-        values = {"type": "array", "items": one, "minItems": 1}
-        ends = {"type": "array", "items": one, "minItems": 2, "maxItems": 2}
-        span = {"type": "object", "properties": {"range": ends}, "required": ["range"]}
-        return {"anyOf": [one, values, span | {"additionalProperties": False}]}
-
-
-_BOX = MappingOf(_ConditionForm(), "a mapping of attributes to values, {sex: female}", least=1)
+_CONDITION: Form[Condition] = Either(
+    (
+        (lambda value: isinstance(value, Mapping | Span), RecordForm(Span)),
+        (lambda value: isinstance(value, LISTS), ListOf(_VALUE, _VALUE.expected, least=1)),
+    ),
+    Alone(_VALUE),
+)
+_BOX = MappingOf(_CONDITION, "a mapping of attributes to values, {sex: female}", least=1)
 _BOXES = ListOf(_BOX, "a box, or a list of boxes", least=1, count="at least one box")
-
-
-@final
-class _QueryForm(Form[Boxes]):
-    """A box, or a list of boxes."""
-
-    def read(self, written: object, given: Given) -> Boxes:
-        return _BOXES.read([written] if isinstance(written, Mapping) else written, given)
-
-    def write(self, value: Boxes, kept: Kept = as_lists) -> list[object]:
-        return _BOXES.write(value, kept)
-
-    def schema(self, definitions: Schema) -> Schema:
-        return {"anyOf": [_BOX.schema(definitions), _BOXES.schema(definitions)]}
+_QUERY: Form[Boxes] = Either(((lambda value: isinstance(value, Mapping), Alone(_BOX, (0,))),), _BOXES)
 
 
 @final
@@ -133,7 +97,7 @@ class CellsEntry(MergedEntry):
     """Predicates over merged attributes, each a box of cells or a union of boxes."""
 
     queries: tuple[Boxes, ...] = key(
-        ListOf(_QueryForm(), "a list of queries, each a list of boxes", least=1, count="at least one query"),
+        ListOf(_QUERY, "a list of queries, each a list of boxes", least=1, count="at least one query"),
         name="cells",
     )
 
@@ -189,7 +153,7 @@ def _allowed(attribute: Attribute, condition: Condition) -> tuple[Array, str]:
     found = np.zeros(attribute.size)
     if isinstance(condition, Span):
         with within("range"):
-            first, last = attribute.code_range(condition.low, condition.high)
+            first, last = attribute.code_range(*condition.ends)
         found[first : last + 1] = 1.0
         return found, attribute.range_label(first, last)
     codes = [attribute.code_of(value) for value in condition]

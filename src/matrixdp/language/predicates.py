@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar, TypeVar, final
 
 from matrixdp.domain import Attribute
-from matrixdp.errors import EntryError, placed, within
+from matrixdp.errors import EntryError, within
 from matrixdp.forms import (
     Form,
     FormError,
@@ -152,21 +152,19 @@ def keyed_predicates(form: K) -> K:
 
 
 @final
+@dataclass(frozen=True)
 class _Predicates(Form[PredicateForm]):
-    """The form of a predicate set: a name, a mapping, or a list of these."""
+    """The form of a predicate set: a name, a mapping, or, where they may be stacked, a list of these."""
 
-    @staticmethod
-    def forms() -> str:
-        """Return the forms but for lists, in words."""
-        return ", ".join([*NAMED_PREDICATES, *(form.sample for form in KEYED_PREDICATES.values())])
+    stacked: bool
 
     def read(self, written: object, given: Given) -> PredicateForm:
         if isinstance(written, PredicateForm):
             return written
         if isinstance(written, str) and written in NAMED_PREDICATES:
             return NamedPredicates(written)
-        if isinstance(written, list | tuple) and written:
-            return self._stack(written, given)
+        if self.stacked and isinstance(written, list | tuple) and written:
+            return StackedPredicates(ListOf(_Predicates(stacked=False), "").read(written, given))
         keys = list(written) if isinstance(written, Mapping) else []
         known = [name for name in keys if name in KEYED_PREDICATES]
         if len(known) == 1:
@@ -176,7 +174,9 @@ class _Predicates(Form[PredicateForm]):
             close = nearest(written, (*NAMED_PREDICATES, *KEYED_PREDICATES))
         elif keys and not known:
             close = nearest(str(keys[0]), KEYED_PREDICATES)
-        raise FormError.at((), describe_value(written), f"{self.forms()} or a list of these", close)
+        forms = ", ".join([*NAMED_PREDICATES, *(form.sample for form in KEYED_PREDICATES.values())])
+        expected = f"{forms} or a list of these" if self.stacked else forms
+        raise FormError.at((), describe_value(written), expected, close)
 
     def write(self, value: PredicateForm, kept: Kept = as_lists) -> object:
         return value.to_spec(kept)
@@ -189,19 +189,8 @@ class _Predicates(Form[PredicateForm]):
             forms["anyOf"] += [form.schema(definitions) for form in KEYED_PREDICATES.values()]
         return several
 
-    def _stack(self, written: list[object] | tuple[object, ...], given: Given) -> StackedPredicates:
-        forms: list[PredicateForm] = []
-        try:
-            for item in written:
-                if isinstance(item, list | tuple):
-                    raise FormError.at((), describe_value(item), self.forms())
-                forms.append(self.read(item, given))
-        except (FormError, EntryError) as error:
-            raise placed(error, len(forms)) from None
-        return StackedPredicates(tuple(forms))
 
-
-PREDICATES = _Predicates()
+PREDICATES = _Predicates(stacked=True)
 """The form of predicate sets."""
 
 _VALUE = scalar("one value of the attribute")
