@@ -9,6 +9,7 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.convex import solve_gram
+from matrixdp.selection.hdmm.terms import GivenGram, ProductTerms
 from matrixdp.selection.residual import subproblem
 from matrixdp.selection.residual.bases import fixed_factor, residual_basis
 from matrixdp.selection.residual.fourier import (
@@ -19,7 +20,6 @@ from matrixdp.selection.residual.fourier import (
 )
 from matrixdp.selection.residual.mechanism import select_by_decomposition
 from matrixdp.selection.residual.planner import select_residual_planner, select_residual_planner_plus
-from matrixdp.selection.residual.structured import StructuredProblem
 
 PAIR = mdp.Domain({"a": 9, "b": 6})
 MIXED = mdp.Workload(PAIR, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
@@ -91,7 +91,8 @@ def test_fourier_energies_by_terms():
     rng = np.random.default_rng(0)
     grams = [(m.T @ m) for m in (rng.normal(size=(4, 4)), rng.normal(size=(3, 3)))]
     rows = rng.normal(size=(2, 4, 3))
-    problem = StructuredProblem((4, 3), [(1.5, grams)], [(0.5, rows)])
+    sets = [{0: GivenGram(gram)} for gram in grams]
+    problem = ProductTerms((), (4, 3), sets, [(1.5, (0, 0))], [(0.5, (0, 1), rows)])
     gram = 1.5 * np.kron(*grams) + 0.5 * rows.reshape(2, -1).T @ rows.reshape(2, -1)
     energies = fourier_energies(problem)
     whole = FourierSolver().gram(gram, (4, 3))

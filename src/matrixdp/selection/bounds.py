@@ -137,11 +137,8 @@ def svd_bound_workload(workload: Workload) -> float | None:
     if shape.cells > MAX_SPECTRAL_CELLS:
         return _block_bound(workload)
     bound = 1.0
-    for name in shape.factored:
-        group = next(iter(workload))
+    for name, predicates in shape.factored.items():
         size = workload.domain[name].size
-        assert isinstance(group, ProductGroup)
-        predicates = dict(zip(group.attributes, group.predicates, strict=True)).get(name, Total())
         symmetric = predicates.symmetric(size)
         if symmetric is not None:
             root = math.sqrt(symmetric[0]) * (size - 1) + math.sqrt(symmetric[0] + size * symmetric[1])

@@ -7,6 +7,7 @@ as one explicit problem.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +16,12 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct, Part, Plan
+from matrixdp.plan import Direct, Plan
 from matrixdp.queries import Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.factor import Factor
-from matrixdp.selection.rounding import measured_matrix
+from matrixdp.selection.hdmm.terms import product_terms
+from matrixdp.selection.rounding import measured_matrix, product_blocks
 from matrixdp.selection.selection import Certificate
 
 __all__ = [
@@ -29,7 +31,9 @@ __all__ = [
     "check_table",
     "direct_shape",
     "joint_gram",
+    "product_choice",
     "select_directly",
+    "solve_table",
 ]
 
 Array = NDArray[np.float64]
@@ -56,15 +60,15 @@ class DirectShape:
 
     Attributes
     ----------
-    factored : tuple of str
-        Attributes with proportional queries in every group.
+    factored : dict of str to Predicates
+        Attributes with proportional queries in every group, and which.
     joint : tuple of str
         The others.
     cells : int
         Cells of the joint attributes.
     """
 
-    factored: tuple[str, ...]
+    factored: dict[str, Predicates]
     joint: tuple[str, ...]
     cells: int
 
@@ -98,112 +102,122 @@ def direct_shape(workload: Workload) -> DirectShape:
     >>> direct_shape(mdp.Workload(domain, mdp.product(a="prefix", b="range"))).cells
     1
     """
-    factored, joint = [], []
+    factored, joint = {}, []
     for name, column in _asked(workload).items():
         size = workload.domain[name].size
-        if all(p is not None for p in column) and len({p.key(size) for p in column if p is not None}) == 1:
-            factored.append(name)
+        known = {p.key(size): p for p in column if p is not None}
+        if None not in column and len(known) == 1:
+            [factored[name]] = known.values()
         else:
             joint.append(name)
-    cells = math.prod(workload.domain[name].size for name in joint)
-    return DirectShape(tuple(factored), tuple(joint), cells)
-
-
-def _axis_factor(predicates: Predicates, size: int, gap: float) -> Factor:
-    symmetric = predicates.symmetric(size)
-    if symmetric is not None and symmetric[1] == 0.0:
-        loss = symmetric[0] * size
-        return Factor(IdentityMatrix(size), loss, loss)
-    if size > MAX_DENSE_CELLS:
-        raise TooLargeError(f"dense: an attribute of {size} values; the limit is {MAX_DENSE_CELLS}")
-    return solve_gram(predicates.gram(size), gap=gap)
+    return DirectShape(factored, tuple(joint), workload.domain.cells(tuple(joint)))
 
 
 def joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
     """Return the sum over groups of the Gram matrices on the joint attributes, weights included."""
-    sizes = [workload.domain[name].size for name in joint]
-    cells = math.prod(sizes)
-    total = np.zeros((cells, cells))
-    merged: dict[object, tuple[float, list[Array]]] = {}
-    for group in workload:
-        if isinstance(group, ProductGroup) and group.query_weights is None:
-            sets = dict(zip(group.attributes, group.predicates, strict=True))
-            chosen = [sets.get(name, Total()) for name in joint]
-            key = tuple(p.key(n) for p, n in zip(chosen, sizes, strict=True))
-            if key in merged:
-                merged[key] = (merged[key][0] + group.weight, merged[key][1])
-            else:
-                merged[key] = (group.weight, [p.gram(n) for p, n in zip(chosen, sizes, strict=True)])
-            continue
-        rows = group.rows()
-        if group.query_weights is not None:
-            rows = rows * np.sqrt(group.query_weights)[:, None]
-        own = [name for name in joint if name in group.attributes]
-        skipped = [i for i, name in enumerate(group.attributes) if name not in joint]
-        tensor = rows.reshape(len(rows), *group.sizes)
-        tensor = np.squeeze(tensor, axis=tuple(i + 1 for i in skipped))
-        shape = [n if name in own else 1 for name, n in zip(joint, sizes, strict=True)]
-        spread = np.broadcast_to(tensor.reshape(len(rows), *shape), (len(rows), *sizes))
-        flat = spread.reshape(len(rows), cells)
-        total += group.weight * (flat.T @ flat)
-    for weight, grams in merged.values():
+    terms = product_terms(workload.domain, workload.groups)
+    axes = [terms.attributes.index(name) for name in joint]
+    sizes = tuple(terms.sizes[axis] for axis in axes)
+    merged: dict[tuple[Hashable, ...], float] = {}
+    for weight, keys in terms.products:
+        own = tuple(keys[axis] for axis in axes)
+        merged[own] = merged.get(own, 0.0) + weight
+    total = np.zeros((math.prod(sizes),) * 2)
+    for weight, places, rows in terms.explicit:
+        shape = [size if axis in places else 1 for axis, size in zip(axes, sizes, strict=True)]
+        spread = np.broadcast_to(rows.reshape(len(rows), *shape), (len(rows), *sizes))
+        flat = spread.reshape(len(rows), len(total))
+        total += weight * (flat.T @ flat)
+    for own, weight in merged.items():
         product = np.full((1, 1), weight)
-        for gram in grams:
-            product = np.kron(product, gram)
+        for axis, key in zip(axes, own, strict=True):
+            product = np.kron(product, terms.gram(axis, key))
         total += product
     return total
 
 
-def select_directly(workload: Workload, noise: Noise, gap: float) -> tuple[Plan, Certificate]:
-    """Select the optimal strategy on the table of all attributes that are asked about.
+def solve_table(
+    workload: Workload,
+    noise: Noise,
+    name: str,
+    solve: Callable[[Array, Sequence[int]], Factor],
+    max_cells: int,
+    *,
+    max_axis: float | None = None,
+    instead: str,
+    certified: str = "",
+    scope: str = "",
+) -> tuple[Plan, Certificate]:
+    """Solve for one table: apart for each attribute that factors out, jointly for the rest.
 
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-        Of norm 2.
-    gap : float
-        Relative gap to reach.
-
-    Returns
-    -------
-    plan : Plan
-        One part.
-    certificate : Certificate
-        Its bound covers every strategy.
-
-    Raises
-    ------
-    TooLargeError
-        If more than ``MAX_DENSE_CELLS`` cells do not factor.
+    ``solve`` gets a Gram matrix and the sizes of its attributes. The certificate has a bound, and says what
+    ``certified`` does, where every factor has one; else it says ``scope``. Raises TooLargeError where a
+    problem, or the table, has too many cells.
 
     References
     ----------
-    Yuan et al. 2016 (the explicit problem). The product rule: the dual distribution of a Kronecker
-    product is the product of the factors' dual distributions.
+    The product rule: the dual distribution of a Kronecker product is the product of the factors'.
     """
     shape = direct_shape(workload)
-    check_table(workload, (*shape.factored, *shape.joint), "dense")
-    if shape.cells > MAX_DENSE_CELLS:
-        raise TooLargeError(
-            f"dense: {' x '.join(shape.joint)} has {shape.cells} cells that do not factor; the limit is "
-            f"{MAX_DENSE_CELLS}. Use residual, which never forms the whole table."
-        )
-    asked = _asked(workload)
+    check_table(workload, (*shape.factored, *shape.joint), name)
     factors: list[tuple[tuple[str, ...], Factor]] = []
-    for name in shape.factored:
-        predicates = next(p for p in asked[name] if p is not None)
-        factors.append(((name,), _axis_factor(predicates, workload.domain[name].size, gap)))
-    weight = 1.0
-    if shape.joint:
-        sizes = [workload.domain[name].size for name in shape.joint]
-        factors.append((shape.joint, solve_gram(joint_gram(workload, shape.joint), sizes, gap)))
-    else:
-        weight = math.fsum(group.weight for group in workload)
-    loss = weight * math.prod(factor.loss for _, factor in factors)
-    bound = weight * math.prod(factor.bound or 0.0 for _, factor in factors)
-    blocks = tuple(Block(names, measured_matrix(factor, noise)) for names, factor in factors)
-    part = Part(workload.domain.sort([*shape.factored, *shape.joint]), blocks, 1.0).at_cost(noise)
-    scale = noise.variance_factor
-    plan = Direct(workload.domain, (part,), noise)
-    return plan, Certificate(scale * loss, scale * bound, f"every {noise.title} strategy")
+    open_: list[tuple[tuple[str, ...], float]] = [(shape.joint, max_cells)] if shape.joint else []
+    for attribute, predicates in shape.factored.items():
+        symmetric = predicates.symmetric(workload.domain[attribute].size)
+        if symmetric is None or symmetric[1] != 0.0:
+            open_.append(((attribute,), max_cells if max_axis is None else max_axis))
+            continue
+        # the identity is optimal for proportional queries on single cells
+        size = workload.domain[attribute].size
+        factors.append(((attribute,), Factor(IdentityMatrix(size), symmetric[0] * size, symmetric[0] * size)))
+    for names, limit in open_:
+        cells = workload.domain.cells(names)
+        if cells > limit:
+            raise TooLargeError(
+                f"{name}: {' x '.join(names)} has {cells} cells that do not factor; the limit is {limit}. "
+                f"Use {instead}"
+            )
+    for names, _ in open_:
+        sizes = [workload.domain[attribute].size for attribute in names]
+        known = shape.factored.get(names[0])
+        gram = joint_gram(workload, names) if known is None else known.gram(sizes[0])
+        factors.append((names, solve(gram, sizes)))
+    weight = 1.0 if shape.joint else math.fsum(group.weight for group in workload)
+    return product_choice(workload, noise, factors, scope, weight=weight, certified=certified)
+
+
+def product_choice(
+    workload: Workload,
+    noise: Noise,
+    factors: Sequence[tuple[tuple[str, ...], Factor]],
+    scope: str,
+    *,
+    weight: float = 1.0,
+    certified: str = "",
+) -> tuple[Plan, Certificate]:
+    """Return the plan that measures the product of factors, each for some attributes, as one part."""
+    scale = weight * noise.variance_factor
+    loss = scale * math.prod(factor.loss for _, factor in factors)
+    bounds = [factor.bound for _, factor in factors if factor.bound is not None]
+    bound = scale * math.prod(bounds) if certified and len(bounds) == len(factors) else None
+    matrices = [(names, measured_matrix(factor, noise)) for names, factor in factors]
+    plan = Direct.of(workload.domain, product_blocks(workload.domain, matrices), noise)
+    return plan, Certificate(loss, bound, scope if bound is None else certified)
+
+
+def select_directly(workload: Workload, noise: Noise, gap: float) -> tuple[Plan, Certificate]:
+    """Select the optimum under noise of norm 2 on the table of all attributes that are asked about.
+
+    References
+    ----------
+    Yuan et al. 2016 (the explicit problem).
+    """
+    return solve_table(
+        workload,
+        noise,
+        "dense",
+        lambda gram, sizes: solve_gram(gram, sizes, gap),
+        MAX_DENSE_CELLS,
+        instead="residual, which never forms the whole table.",
+        certified=f"every {noise.title} strategy",
+    )

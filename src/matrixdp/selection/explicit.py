@@ -10,18 +10,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.errors import NumericalError
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct
 from matrixdp.queries import Workload
-from matrixdp.selection.direct import check_table, direct_shape, joint_gram
-from matrixdp.selection.factor import Factor
+from matrixdp.selection.direct import solve_table
+from matrixdp.selection.factor import Factor, right_inverse
 from matrixdp.selection.fixed.products import Choice
-from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
 from matrixdp.selection.options import Options
-from matrixdp.selection.rounding import measured_factor
-from matrixdp.selection.selection import Certificate
 from matrixdp.selection.table import Mechanism, register
 
 __all__ = [
@@ -95,13 +90,11 @@ def factor_of(rows: Array, gram: Array, noise: Noise, bound: float | None = None
     6.0
     """
     scaled = rows / float(noise.column_norms(rows).max())
-    strategy = AxisStrategy.of(scaled, None)
-    if strategy.inverse is None:
-        return Factor(scaled, float(np.trace(gram)), bound)
-    outside = gram - gram @ strategy.inverse @ scaled
+    inverse = right_inverse(scaled)
+    outside = gram - gram @ inverse @ scaled
     if float(np.abs(outside).max()) > _OUTSIDE * float(np.abs(gram).max()):
         raise NumericalError("a strategy does not support every query")
-    return Factor(scaled, float(np.vdot(strategy.inverse, gram @ strategy.inverse)), bound)
+    return Factor(scaled, float(np.vdot(inverse, gram @ inverse)), bound)
 
 
 def _completed(rows: Array, noise: Noise) -> Array:
@@ -150,51 +143,16 @@ def explicit_product(
     scope: str,
 ) -> Choice:
     """Return the product of strategies, each for the Gram matrix of attributes that factor out or do not."""
-    shape = direct_shape(workload)
-    names = workload.domain.sort([*shape.factored, *shape.joint])
-    check_table(workload, names, name)
-    terms = product_terms(workload.domain, workload.groups)
-    blocks = []
-    loss, bound = 1.0, 1.0
-    certified = True
-    for own in [*((single,) for single in shape.factored), *([shape.joint] if shape.joint else [])]:
-        cells = workload.domain.cells(own)
-        place = terms.attributes.index(own[0])
-        if own[0] in shape.factored:
-            predicates = next(iter(terms.sets[place].values()))
-            symmetric = predicates.symmetric(cells)
-            if symmetric is not None and symmetric[1] == 0.0:
-                # the identity is optimal for proportional queries on single cells
-                blocks.append(Block(own, IdentityMatrix(cells)))
-                loss, bound = loss * symmetric[0] * cells, bound * symmetric[0] * cells
-                continue
-        if cells > max_cells:
-            raise TooLargeError(
-                f"{name}: {' x '.join(own)} has {cells} cells that do not factor; the limit is {max_cells}. "
-                "Use hdmm or residual"
-            )
-        gram = (
-            terms.gram(place, predicates.key(cells))
-            if own[0] in shape.factored
-            else joint_gram(workload, own)
-        )
-        factor = solve(gram, noise)
-        matrix: MeasuredMatrix = measured_factor(factor.rows, noise)
-        if len(own) > 1 and isinstance(matrix, IdentityMatrix):
-            blocks += [Block((single,), IdentityMatrix(workload.domain[single].size)) for single in own]
-        else:
-            blocks.append(Block(own, matrix))
-        loss *= factor.loss
-        certified = certified and factor.bound is not None
-        bound *= factor.bound or 0.0
-    if not shape.joint:
-        weight = math.fsum(group.weight for group in workload)
-        loss, bound = loss * weight, bound * weight
-    scale = noise.variance_factor
-    plan = Direct.of(workload.domain, blocks, noise)
-    if certified:
-        return plan, Certificate(scale * loss, scale * bound, f"every strategy with {noise} noise")
-    return plan, Certificate(scale * loss, None, scope)
+    return solve_table(
+        workload,
+        noise,
+        name,
+        lambda gram, _: solve(gram, noise),
+        max_cells,
+        instead="hdmm or residual",
+        certified=f"every strategy with {noise} noise",
+        scope=scope,
+    )
 
 
 def explicit_mechanism(

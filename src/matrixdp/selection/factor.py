@@ -85,6 +85,11 @@ class Factor:
             return np.asarray(weighted.T / np.einsum("aj,aj->a", weighted, self.rows))
         return right_inverse(self.rows)
 
+    @property
+    def estimator(self) -> Array | float:
+        """R with the covariance R R' of the cells' estimates: ``inverse``, or 1.0 for the identity."""
+        return 1.0 if self.identity else self.inverse
+
     def scaled(self, coefficient: float) -> Factor:
         """Return the same strategy for the Gram matrix multiplied by a coefficient."""
         bound = None if self.bound is None else coefficient * self.bound

@@ -10,11 +10,13 @@ Both cost about 2^-14 of the variance. Strategies that are small integers as the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import (
     DeficientMatrix,
@@ -24,9 +26,10 @@ from matrixdp.exact import (
     MeasuredMatrix,
 )
 from matrixdp.noise import Noise
+from matrixdp.plan import Block
 from matrixdp.selection.factor import Factor
 
-__all__ = ["MAX_MEASURED_CELLS", "measured_factor", "measured_matrix"]
+__all__ = ["MAX_MEASURED_CELLS", "measured_factor", "measured_matrix", "product_blocks"]
 
 Array = NDArray[np.float64]
 
@@ -90,6 +93,19 @@ def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:
     values = scipy.linalg.svdvals(rows, check_finite=False)
     rank = int((values > _RANK * values[0]).sum())
     return _rounded(rows, rank, 2.0 ** (BITS if noise.norm == 2 else SUM_BITS), noise)
+
+
+def product_blocks(
+    domain: Domain, matrices: Iterable[tuple[tuple[str, ...], MeasuredMatrix]]
+) -> tuple[Block, ...]:
+    """Return the blocks of a product of matrices over some attributes; an identity is one of each alone."""
+    blocks: list[Block] = []
+    for names, matrix in matrices:
+        if isinstance(matrix, IdentityMatrix):
+            blocks += [Block((name,), IdentityMatrix(domain[name].size)) for name in names]
+        else:
+            blocks.append(Block(names, matrix))
+    return tuple(blocks)
 
 
 def _check_size(cells: int) -> None:

@@ -13,10 +13,11 @@ from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import Budget
 from matrixdp.selection import select as front
+from matrixdp.selection.factor import Factor, right_inverse
 from matrixdp.selection.hdmm.kron import select_kron
 from matrixdp.selection.hdmm.opt_marginals import select_marginals
 from matrixdp.selection.hdmm.search import KINDS, select_hdmm, select_whole
-from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
+from matrixdp.selection.hdmm.terms import product_terms
 from matrixdp.selection.hdmm.union import select_union
 from matrixdp.sources import open_source
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
@@ -65,21 +66,26 @@ def test_one_product_has_the_error_of_its_dense_matrix(noise, select):
     assert sensitivity == pytest.approx(norms.max(), rel=1e-12)
 
 
-@pytest.mark.parametrize("noise", NOISES)
-def test_losses_of_products_agree_from_every_axis(noise):
+def test_losses_of_products_agree_from_every_axis():
     terms = product_terms(DOMAIN, WORKLOAD.groups)
     rng = np.random.default_rng(2)
-    axes = [AxisStrategy.of(rng.random((n + 2, n)), None) for n in terms.sizes]
+    axes = [rng.random((n + 2, n)) for n in terms.sizes]
+    inverses = [right_inverse(axis) for axis in axes]
     rows = np.ones((1, 1))
     for axis in axes:
-        rows = np.kron(rows, axis.rows)
+        rows = np.kron(rows, axis)
     expected = dense_error(dense_gram(WORKLOAD, ["a", "b", "c"]), rows)
-    assert terms.loss(axes) == pytest.approx(expected, rel=1e-8)
-    for axis, strategy in enumerate(axes):
-        surrogate = terms.surrogate(axis, axes)
-        found = float(np.einsum("ia,ij,ja->", strategy.inverse, surrogate, strategy.inverse))
+    assert terms.loss(inverses) == pytest.approx(expected, rel=1e-8)
+    for axis, inverse in enumerate(inverses):
+        surrogate = terms.surrogate(axis, inverses)
+        found = float(np.einsum("ia,ij,ja->", inverse, surrogate, inverse))
         assert found == pytest.approx(expected, rel=1e-8)
-    assert AxisStrategy.of(np.eye(3), None).rows is None
+    # a number stands for so many times the identity
+    for numbers in ([1.0, 1.0, 1.0], terms.unknown):
+        roots = [math.sqrt(c) * np.eye(n) for c, n in zip(numbers, terms.sizes, strict=True)]
+        assert terms.loss(numbers) == pytest.approx(terms.loss(roots), rel=1e-12)
+        np.testing.assert_allclose(terms.surrogate(1, numbers), terms.surrogate(1, roots), rtol=1e-12)
+    assert Factor(np.eye(3), 3.0).estimator == 1.0
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -91,6 +97,14 @@ def test_unions_are_unbiased_and_cost_what_they_may(noise):
     assert error <= certificate.loss * 1.002
     again = select_union(WORKLOAD, noise)[1]
     assert again.loss == certificate.loss
+
+
+def test_attributes_that_are_measured_whole_count_explicit_queries(monkeypatch):
+    terms = product_terms(DOMAIN, WORKLOAD.groups)
+    expected = terms.loss([1.0, 1.0, 1.0])
+    monkeypatch.setattr("matrixdp.selection.hdmm.terms.MAX_AXIS_CELLS", 1)
+    assert terms.large(0)
+    assert terms.loss([1.0, 1.0, 1.0]) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_closed_form_split_is_the_least():

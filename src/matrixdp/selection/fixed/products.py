@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Plan
-from matrixdp.queries import Workload
+from matrixdp.queries import Predicates, Workload
 from matrixdp.selection.direct import check_table
+from matrixdp.selection.factor import right_inverse
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
-from matrixdp.selection.hdmm.kron import KronStrategy, kron_part
-from matrixdp.selection.hdmm.terms import AxisStrategy, ProductTerms, product_terms
+from matrixdp.selection.hdmm.terms import Inverse, ProductTerms, product_terms
 from matrixdp.selection.options import Options
+from matrixdp.selection.rounding import measured_factor, product_blocks
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.table import Mechanism, Task, register
 
@@ -28,18 +30,18 @@ Choice = tuple[Plan, Certificate]
 NO_BOUND = "no bound: the strategy is fixed by its paper"
 
 
-def axis_gram(terms: ProductTerms, axis: int) -> Array:
+def axis_gram(terms: ProductTerms[Predicates], axis: int) -> Array:
     """Return the Gram matrix of what is asked about one attribute, all others taken as tr(V) / n.
 
     Shape (n, n); group weights are included.
     """
-    return terms.surrogate(axis, [None] * len(terms.sizes))
+    return terms.surrogate(axis, terms.unknown)
 
 
 def product_of(
     workload: Workload,
     noise: Noise,
-    terms: ProductTerms,
+    terms: ProductTerms[Predicates],
     rows: list[Array | None],
     scope: str = NO_BOUND,
 ) -> Choice:
@@ -54,18 +56,21 @@ def product_of(
     >>> product_of(workload, LAPLACE, terms, [None])[1].loss  # 2 (1 + 2 + 3 + 4)
     20.0
     """
-    axes = []
-    for own in rows:
+    matrices: list[tuple[tuple[str, ...], MeasuredMatrix]] = []
+    inverses: list[Inverse] = []
+    for name, size, own in zip(terms.attributes, terms.sizes, rows, strict=True):
         if own is None:
-            axes.append(AxisStrategy(None, None, None))
+            inverses.append(1.0)
+            matrices.append(((name,), IdentityMatrix(size)))
         else:
-            axes.append(AxisStrategy.of(own / float(noise.column_norms(own).max()), None))
-    strategy = KronStrategy(terms.attributes, tuple(axes), terms.loss(axes), None)
-    plan = Direct(workload.domain, (kron_part(strategy, terms.sizes, noise),), noise)
-    return plan, Certificate(noise.variance_factor * strategy.loss, None, scope)
+            scaled = own / float(noise.column_norms(own).max())
+            inverses.append(right_inverse(scaled))
+            matrices.append(((name,), measured_factor(scaled, noise)))
+    plan = Direct.of(workload.domain, product_blocks(workload.domain, matrices), noise)
+    return plan, Certificate(noise.variance_factor * terms.loss(inverses), None, scope)
 
 
-def numeric_mechanism(name: str, source: str, rows: Callable[[ProductTerms, int], Array]) -> None:
+def numeric_mechanism(name: str, source: str, rows: Callable[[ProductTerms[Predicates], int], Array]) -> None:
     """Register the product of strategies on numeric attributes and identities on all others.
 
     Parameters

@@ -8,16 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.exact import MeasuredMatrix
-from matrixdp.plan import Block, Direct
-from matrixdp.selection.direct import joint_gram
+from matrixdp.selection.direct import joint_gram, product_choice
+from matrixdp.selection.explicit import factor_of
 from matrixdp.selection.fixed.products import NO_BOUND, Choice, numeric_mechanism
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
 from matrixdp.selection.hdmm.marginal_spectrum import asked_attributes
-from matrixdp.selection.hdmm.terms import AxisStrategy
 from matrixdp.selection.options import Options
-from matrixdp.selection.rounding import measured_factor
-from matrixdp.selection.selection import Certificate
 from matrixdp.selection.table import Mechanism, Task, register
 
 __all__ = ["best_branching", "quadtree_rows", "tree_rows"]
@@ -141,14 +137,8 @@ def _quadtree(task: Task[Options]) -> Choice:
             f"quadtree: {' x '.join(names)} has {sizes[0] * sizes[1]} cells; the limit is {MAX_AXIS_CELLS}. "
             "Use hb or hierarchical"
         )
-    rows = quadtree_rows(*sizes)
-    scaled = rows / float(noise.column_norms(rows).max())
-    inverse = AxisStrategy.of(scaled, None).inverse
-    matrix: MeasuredMatrix = measured_factor(scaled, noise)
-    gram = joint_gram(workload, names)
-    loss = float(np.trace(gram)) if inverse is None else float(np.vdot(inverse, gram @ inverse))
-    plan = Direct.of(workload.domain, [Block(names, matrix)], noise)
-    return plan, Certificate(noise.variance_factor * loss, None, NO_BOUND)
+    factor = factor_of(quadtree_rows(*sizes), joint_gram(workload, names), noise)
+    return product_choice(workload, noise, [(names, factor)], NO_BOUND)
 
 
 numeric_mechanism(

@@ -8,18 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
-from matrixdp.selection.direct import check_table, joint_gram
+from matrixdp.selection.direct import check_table, joint_gram, product_choice
+from matrixdp.selection.explicit import factor_of
 from matrixdp.selection.fixed.products import Choice, product_of
 from matrixdp.selection.hdmm.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes, marginal_spectrum
 from matrixdp.selection.hdmm.marginal_weights import marginal_loss
 from matrixdp.selection.hdmm.opt_marginals import marginals_plan
-from matrixdp.selection.hdmm.terms import AxisStrategy, product_terms
+from matrixdp.selection.hdmm.terms import product_terms
 from matrixdp.selection.options import Options
-from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.table import Mechanism, Task, register
 
@@ -145,18 +143,8 @@ def uniform_marginals(
 
 
 def _written_out(workload: Workload, noise: Noise, names: tuple[str, ...]) -> Choice:
-    rows = query_rows(workload, names)
-    scaled = rows / float(noise.column_norms(rows).max())
-    matrix = measured_factor(scaled, noise)
-    inverse = AxisStrategy.of(scaled, None).inverse
-    gram = joint_gram(workload, names)
-    loss = float(np.trace(gram)) if inverse is None else float(np.vdot(inverse, gram @ inverse))
-    if isinstance(matrix, IdentityMatrix):
-        blocks = tuple(Block((name,), IdentityMatrix(workload.domain[name].size)) for name in names)
-    else:
-        blocks = (Block(names, matrix),)
-    plan = Direct.of(workload.domain, blocks, noise)
-    return plan, Certificate(noise.variance_factor * loss, None, _SCOPE)
+    factor = factor_of(query_rows(workload, names), joint_gram(workload, names), noise)
+    return product_choice(workload, noise, [(names, factor)], _SCOPE)
 
 
 def unreconstructed_error(workload: Workload, noise: Noise) -> float:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
-from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct, Part, Plan
-from matrixdp.queries import Workload
+from matrixdp.plan import Block, Direct, Plan
+from matrixdp.queries import Predicates, Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.direct import MAX_TABLE_CELLS
 from matrixdp.selection.factor import Factor
 from matrixdp.selection.hdmm.axis import solve_axis
-from matrixdp.selection.hdmm.terms import AxisStrategy, ProductTerms, product_terms
-from matrixdp.selection.rounding import measured_factor
+from matrixdp.selection.hdmm.terms import Inverse, ProductTerms, alternate, product_terms
+from matrixdp.selection.residual.structured import Product
+from matrixdp.selection.rounding import measured_matrix, product_blocks
 from matrixdp.selection.selection import Certificate
 
-__all__ = ["KronStrategy", "kron_part", "select_kron", "solve_kron"]
+__all__ = ["measured_product", "select_kron", "solve_kron"]
 
 Progress = Callable[[str, float | None], None]
 
@@ -29,105 +30,18 @@ _FIRST_SWEEPS, _MORE_SWEEPS = 3, 12
 _TOLERANCE, _LOOP_GAP = 1e-4, 1e-5
 
 
-@dataclass(frozen=True, eq=False)
-class KronStrategy:
-    """A product of strategies.
-
-    Attributes
-    ----------
-    attributes : tuple of str
-    axes : tuple of AxisStrategy
-    loss : float
-        With noise of variance 1 on every row and sensitivity 1.
-    bound : float or None
-        A lower bound on the loss of every strategy, where the workload is one product.
-    """
-
-    attributes: tuple[str, ...]
-    axes: tuple[AxisStrategy, ...]
-    loss: float
-    bound: float | None
-
-
-def _solve(
-    terms: ProductTerms,
-    axis: int,
-    strategies: Sequence[AxisStrategy | None],
-    noise: Noise,
-    gap: float,
-    seed: int,
-    effort: str,
-) -> AxisStrategy:
-    if terms.large(axis):
-        return AxisStrategy(None, None, None)
-    before = strategies[axis]
-    start = None
-    if before is not None and before.rows is not None:
-        start = Factor(before.rows, 0.0, None)
-    factor = solve_axis(
-        terms.surrogate(axis, strategies), noise, gap=gap, seed=seed, start=start, effort=effort
-    )
-    return AxisStrategy.of(factor.rows, factor.bound)
-
-
-def _alternate(
-    terms: ProductTerms,
-    first: Sequence[AxisStrategy | None],
-    noise: Noise,
-    gap: float,
-    seed: int,
-    sweeps: int,
-) -> tuple[list[AxisStrategy], float, bool]:
-    """Alternate over the attributes, the strategies of all others fixed; say whether the loss has settled."""
-    gap = max(gap, _LOOP_GAP)
-    current: list[AxisStrategy | None] = list(first)
-    for axis in range(len(current)):
-        if current[axis] is None:
-            current[axis] = _solve(terms, axis, first, noise, gap, seed, "fast")
-    known = [strategy for strategy in current if strategy is not None]
-    best, loss = list(known), terms.loss(known)
-    for _ in range(sweeps):
-        before = loss
-        for axis in range(len(known)):
-            known[axis] = _solve(terms, axis, known, noise, gap, seed, "fast")
-        found = terms.loss(known)
-        if found < loss:
-            best, loss = list(known), found
-        if found > before * (1.0 - _TOLERANCE):
-            return best, loss, True
-    return best, loss, False
-
-
 def solve_kron(
-    terms: ProductTerms,
+    terms: ProductTerms[Predicates],
     noise: Noise,
     *,
     gap: float = DEFAULT_GAP,
     seed: int = 0,
     effort: str = "full",
-) -> KronStrategy:
-    """Return the best product found for a union of products.
+) -> Product:
+    """Return the best product found for a union of products, bounded where that is one product.
 
-    Parameters
-    ----------
-    terms : ProductTerms
-        The union.
-    noise : Noise
-    gap : float
-        Relative gap of each attribute's problem, where it is certified.
-    seed : int
-        Of the searches.
-    effort : {"full", "fast"}
-
-    Returns
-    -------
-    KronStrategy
-
-    Raises
-    ------
-    TooLargeError
-        If the product is over more cells than can be held, or an attribute that is not measured whole has
-        too many values.
+    Raises TooLargeError if it is over more cells than can be held, or an attribute that is not measured
+    whole has too many values.
 
     References
     ----------
@@ -139,64 +53,51 @@ def solve_kron(
             f"opt-kron: {' x '.join(terms.attributes)} has {cells:.3g} cells; the limit is "
             f"{MAX_TABLE_CELLS:,}. Use residual, which never forms the whole table"
         )
-    count = len(terms.sizes)
+
+    def solve(
+        axis: int, inverses: Sequence[Inverse], own: Factor | None, gap: float = gap, effort: str = effort
+    ) -> Factor:
+        if terms.large(axis):
+            whole = [1.0 if other == axis else inverse for other, inverse in enumerate(inverses)]
+            return Factor(IdentityMatrix(terms.sizes[axis]), terms.loss(whole))
+        gram = terms.surrogate(axis, inverses)
+        return solve_axis(gram, noise, gap=gap, seed=seed, start=own, effort=effort)
+
+    def fast(axis: int, inverses: Sequence[Inverse], own: Factor | None) -> Factor:
+        return solve(axis, inverses, own, max(gap, _LOOP_GAP), "fast")
+
+    axes = range(len(terms.sizes))
     if terms.proportional():
-        axes = [_solve(terms, axis, [None] * count, noise, gap, seed, effort) for axis in range(count)]
-        loss = terms.loss(axes)
-        return KronStrategy(terms.attributes, tuple(axes), loss, _product_bound(terms, axes))
-    starts: list[list[AxisStrategy | None]] = [[None] * count]
+        known = [solve(axis, terms.unknown, None) for axis in axes]
+        loss = terms.loss([factor.estimator for factor in known])
+        ratios = [None if factor.bound is None else factor.bound / factor.loss for factor in known]
+        bounded = [ratio for ratio in ratios if ratio is not None]
+        return Product(tuple(known), loss, loss * math.prod(bounded) if len(bounded) == len(ratios) else None)
+    starts = [[fast(axis, terms.unknown, None) for axis in axes]]
     if effort == "full":
-        starts.append([AxisStrategy(None, None, None)] * count)
-    first = [_alternate(terms, start, noise, gap, seed, _FIRST_SWEEPS) for start in starts]
-    axes, loss, settled = min(first, key=lambda item: item[1])
+        loss = terms.loss([1.0 for _ in axes])
+        starts.append([Factor(IdentityMatrix(size), loss) for size in terms.sizes])
+    first = []
+    for start in starts:
+        loss = terms.loss([factor.estimator for factor in start])
+        first.append(alternate(fast, start, loss, _FIRST_SWEEPS, _TOLERANCE))
+    known, loss, settled = min(first, key=lambda item: item[1])
     if not settled:
-        axes, loss, _ = _alternate(terms, axes, noise, gap, seed, _MORE_SWEEPS)
+        known, loss, _ = alternate(fast, known, loss, _MORE_SWEEPS, _TOLERANCE)
     if effort == "full" and noise.norm == 1:
-        known = list(axes)
-        for axis in range(count):
-            known[axis] = _solve(terms, axis, known, noise, gap, seed, "full")
-            improved = terms.loss(known)
-            if improved < loss:
-                axes, loss = list(known), improved
-            else:
-                known = list(axes)
-    return KronStrategy(terms.attributes, tuple(axes), loss, None)
+        for axis in axes:
+            improved = solve(axis, [factor.estimator for factor in known], known[axis])
+            if improved.loss < loss:
+                known, loss = [*known[:axis], improved, *known[axis + 1 :]], improved.loss
+    return Product(tuple(known), loss)
 
 
-def _product_bound(terms: ProductTerms, axes: Sequence[AxisStrategy]) -> float | None:
-    """Return the product of the factors' bounds, each for its own Gram matrix as `_solve` scales it."""
-    bound = math.fsum(weight for weight, _ in terms.products)
-    for axis, strategy in enumerate(axes):
-        if strategy.bound is None:
-            return None
-        others = 1.0
-        for other, sets in enumerate(terms.sets):
-            if other != axis:
-                [predicates] = sets.values()
-                others *= float(predicates.squares(terms.sizes[other]).sum()) / terms.sizes[other]
-        bound *= strategy.bound / (others * math.fsum(weight for weight, _ in terms.products))
-    return bound
-
-
-def kron_part(strategy: KronStrategy, sizes: Sequence[int], noise: Noise, share: float = 1.0) -> Part:
-    """Return the part that measures a product with a share of the privacy cost.
-
-    Parameters
-    ----------
-    strategy : KronStrategy
-    sizes : sequence of int
-        Of its attributes.
-    noise : Noise
-    share : float
-        Of the cost.
-    """
-    blocks = []
-    for name, axis, size in zip(strategy.attributes, strategy.axes, sizes, strict=True):
-        matrix: MeasuredMatrix = (
-            IdentityMatrix(size) if axis.rows is None else measured_factor(axis.rows, noise)
-        )
-        blocks.append(Block((name,), matrix))
-    return Part(strategy.attributes, tuple(blocks), 1.0).at_cost(noise, share)
+def measured_product(
+    domain: Domain, attributes: Sequence[str], product: Product, noise: Noise
+) -> tuple[Block, ...]:
+    """Return the blocks that measure a product of strategies on single attributes."""
+    pairs = zip(attributes, product.factors, strict=True)
+    return product_blocks(domain, [((name,), measured_matrix(factor, noise)) for name, factor in pairs])
 
 
 def select_kron(
@@ -248,10 +149,10 @@ def select_kron(
     if progress is not None:
         progress("solving one product over all attributes", None)
     terms = product_terms(workload.domain, workload.groups)
-    strategy = solve_kron(terms, noise, gap=gap, seed=seed)
-    part = kron_part(strategy, terms.sizes, noise)
+    product = solve_kron(terms, noise, gap=gap, seed=seed)
+    blocks = measured_product(workload.domain, terms.attributes, product, noise)
     factor = noise.variance_factor
-    bound = None if strategy.bound is None else factor * strategy.bound
+    bound = None if product.bound is None else factor * product.bound
     scope = f"every strategy with {noise} noise" if bound is not None else "no bound for a union of products"
-    plan = Direct(workload.domain, (part,), noise)
-    return plan, Certificate(factor * strategy.loss, bound, scope)
+    plan = Direct.of(workload.domain, blocks, noise)
+    return plan, Certificate(factor * product.loss, bound, scope)

@@ -6,21 +6,16 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
-
 from matrixdp.errors import TooLargeError
-from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct, Part, Plan
+from matrixdp.plan import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
-from matrixdp.selection.direct import check_table, direct_shape, joint_gram, select_directly
+from matrixdp.selection.direct import select_directly, solve_table
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS, solve_axis
 from matrixdp.selection.hdmm.kron import select_kron
 from matrixdp.selection.hdmm.opt_marginals import select_marginals
-from matrixdp.selection.hdmm.terms import product_terms
 from matrixdp.selection.hdmm.union import select_union
-from matrixdp.selection.rounding import measured_factor
 from matrixdp.selection.selection import Certificate
 
 __all__ = ["KINDS", "select_hdmm", "select_whole"]
@@ -45,32 +40,8 @@ def select_whole(
 ) -> Choice:
     """Select one explicit strategy on the table of all attributes that are asked about.
 
-    Attributes on which every group asks proportional queries factor out.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-        Gaussian: the certified optimum.
-    gap : float
-        Relative gap, where it is certified.
-    seed : int
-        Of the search.
-    progress : callable, optional
-    max_cells : int
-        Limit for the cells that do not factor.
-
-    Returns
-    -------
-    plan : Plan
-        One part.
-    certificate : Certificate
-        Under Laplace noise with the bound of the Gaussian optimum, which holds for it too.
-
-    Raises
-    ------
-    TooLargeError
-        If there are more cells.
+    Attributes on which every group asks proportional queries factor out; ``max_cells`` limits the rest. The
+    bound is that of the Gaussian optimum, which holds under any noise as L1 norms are at least L2 norms.
 
     References
     ----------
@@ -87,35 +58,15 @@ def select_whole(
     """
     if noise.norm == 2:
         return select_directly(workload, noise, gap)
-    shape = direct_shape(workload)
-    check_table(workload, (*shape.factored, *shape.joint), "opt-0")
-    if shape.cells > max_cells:
-        raise TooLargeError(
-            f"opt-0: {' x '.join(shape.joint)} has {shape.cells} cells that do not factor; the limit is "
-            f"{max_cells}. Use opt-kron, opt-plus or opt-m"
-        )
-    terms = product_terms(workload.domain, workload.groups)
-    blocks = []
-    loss = bound = 1.0
-    for names in [*((name,) for name in shape.factored), *([shape.joint] if shape.joint else [])]:
-        if len(names) == 1 and names[0] in shape.factored:
-            axis = terms.attributes.index(names[0])
-            gram = terms.gram(axis, next(iter(terms.sets[axis])))
-        else:
-            gram = joint_gram(workload, names)
-        factor = solve_axis(gram, noise, gap=gap, seed=seed, progress=progress)
-        whole = len(factor.rows) == len(gram) and np.array_equal(factor.rows, np.eye(len(gram)))
-        matrix: MeasuredMatrix = IdentityMatrix(len(gram)) if whole else measured_factor(factor.rows, noise)
-        blocks.append(Block(names, matrix))
-        loss *= factor.loss
-        bound *= factor.bound or 0.0
-    if not shape.joint:
-        weight = math.fsum(group.weight for group in workload)
-        loss, bound = loss * weight, bound * weight
-    part = Part(workload.domain.sort([*shape.factored, *shape.joint]), tuple(blocks), 1.0).at_cost(noise)
-    scale = noise.variance_factor
-    return Direct(workload.domain, (part,), noise), Certificate(
-        scale * loss, scale * bound, f"every strategy with {noise} noise"
+    return solve_table(
+        workload,
+        noise,
+        "opt-0",
+        lambda gram, _: solve_axis(gram, noise, gap=gap, seed=seed, progress=progress),
+        max_cells,
+        max_axis=math.inf,
+        instead="opt-kron, opt-plus or opt-m",
+        certified=f"every strategy with {noise} noise",
     )
 
 

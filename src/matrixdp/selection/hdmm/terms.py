@@ -1,66 +1,69 @@
-"""A union of products, attribute by attribute: what the surrogate workloads of OPT_kron are made of."""
+"""A union of products, attribute by attribute: what the strategy of one attribute sees of all others.
+
+Each attribute's strategy enters through a right inverse R of it, shape (n, m), with covariance R R'; a number
+c stands for the covariance c I: 1 for the identity, 1/n for a strategy that is not known yet.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.plan.quadratic_forms import along
 from matrixdp.queries import Group, Predicates, ProductGroup, Total
+from matrixdp.selection.factor import Factor
 from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
 
-__all__ = ["AxisStrategy", "ProductTerms", "product_terms"]
+__all__ = ["GivenGram", "Inverse", "ProductTerms", "alternate", "product_terms"]
 
 Array = NDArray[np.float64]
+Inverse = Array | float
+
+
+class Asked(Protocol):
+    """What is asked about one attribute: predicates, or whatever has a Gram matrix."""
+
+    def gram(self, size: int, /) -> Array:
+        """Return the Gram matrix, shape (n, n)."""
+
+    def squares(self, size: int, /) -> Array:
+        """Return numbers that add up to its trace."""
+
+
+A = TypeVar("A", bound=Asked)
 
 
 @dataclass(frozen=True, eq=False)
-class AxisStrategy:
-    """A strategy on one attribute, as the others' surrogate workloads see it.
+class GivenGram:
+    """A Gram matrix as it is."""
 
-    Attributes
-    ----------
-    rows : ndarray, shape (m, n), or None
-        None for the identity of any size.
-    inverse : ndarray, shape (n, m), or None
-        Its pseudo-inverse.
-    bound : float or None
-        A lower bound on the loss for the Gram matrix that it was solved for.
-    """
+    matrix: Array
 
-    rows: Array | None
-    inverse: Array | None
-    bound: float | None
+    def gram(self, _: int, /) -> Array:
+        """Return it."""
+        return self.matrix
 
-    @classmethod
-    def of(cls, rows: Array, bound: float | None) -> AxisStrategy:
-        """Return the strategy with its pseudo-inverse; the identity is recognized."""
-        if rows.shape[0] == rows.shape[1] and np.array_equal(rows, np.eye(len(rows))):
-            return cls(None, None, bound)
-        q, r = np.linalg.qr(rows)
-        diagonal = np.abs(np.diagonal(r))
-        if rows.shape[0] >= rows.shape[1] and diagonal.min() > 1e-9 * diagonal.max():
-            return cls(rows, np.asarray(scipy.linalg.solve_triangular(r, q.T)), bound)
-        return cls(rows, np.asarray(scipy.linalg.pinv(rows, rtol=1e-10)), bound)
+    def squares(self, _: int, /) -> Array:
+        """Return its diagonal."""
+        return np.diagonal(self.matrix)
 
 
 @dataclass(eq=False)
-class ProductTerms:
-    """Query groups as coefficients and one predicate set for each attribute, with explicit ones beside.
+class ProductTerms(Generic[A]):
+    """A Gram matrix as a sum of Kronecker products and of Gram matrices of explicit queries.
 
     Parameters
     ----------
     attributes : tuple of str
-        Those that some group asks about, in domain order.
     sizes : tuple of int
     sets : list of dict
-        For each attribute the distinct predicate sets by key.
+        For each attribute what is asked about it, by key.
     products : list of (float, tuple of keys)
     explicit : list of (float, tuple of int, ndarray)
         Weight, places of the attributes, and queries of shape (m, sizes of those attributes).
@@ -68,16 +71,21 @@ class ProductTerms:
 
     attributes: tuple[str, ...]
     sizes: tuple[int, ...]
-    sets: list[dict[Hashable, Predicates]]
+    sets: Sequence[dict[Hashable, A]]
     products: list[tuple[float, tuple[Hashable, ...]]]
     explicit: list[tuple[float, tuple[int, ...], Array]]
     _grams: dict[tuple[int, Hashable], Array] = field(default_factory=dict)
 
     def gram(self, axis: int, key: Hashable) -> Array:
-        """Return the Gram matrix of a predicate set, shape (n, n)."""
-        if (self.sizes[axis], key) not in self._grams:
-            self._grams[self.sizes[axis], key] = self.sets[axis][key].gram(self.sizes[axis])
-        return self._grams[self.sizes[axis], key]
+        """Return the Gram matrix of what is asked about an attribute, shape (n, n)."""
+        if (axis, key) not in self._grams:
+            self._grams[axis, key] = self.sets[axis][key].gram(self.sizes[axis])
+        return self._grams[axis, key]
+
+    @property
+    def unknown(self) -> list[Inverse]:
+        """What stands for strategies of which nothing is known."""
+        return [1.0 / size for size in self.sizes]
 
     def proportional(self) -> bool:
         """Return whether the whole is one product: every attribute is asked the same in every group."""
@@ -87,99 +95,138 @@ class ProductTerms:
         """Return whether an attribute is too large for explicit strategies, so that it is measured whole."""
         return self.sizes[axis] > MAX_AXIS_CELLS
 
-    def trace(self, axis: int, key: Hashable, strategy: AxisStrategy) -> float:
-        """Return tr(V (B'B)^+) of one predicate set under a strategy."""
-        if strategy.inverse is None:
-            return float(self.sets[axis][key].squares(self.sizes[axis]).sum())
-        image = self.gram(axis, key) @ strategy.inverse
-        return float(np.einsum("ia,ia->", strategy.inverse, image))
+    def trace(self, axis: int, key: Hashable, inverse: Inverse) -> float:
+        """Return tr(V R R') of what is asked about one attribute."""
+        if isinstance(inverse, float):
+            return inverse * float(self.sets[axis][key].squares(self.sizes[axis]).sum())
+        return float(energies(inverse, self.gram(axis, key)).sum())
 
-    def surrogate(self, axis: int, strategies: Sequence[AxisStrategy | None]) -> Array:
-        """Return the Gram matrix that an attribute sees with the strategies of all others fixed.
-
-        A strategy that is None is unknown: its traces are taken as tr(V) / n.
-        """
+    def surrogate(self, axis: int, inverses: Sequence[Inverse]) -> Array:
+        """Return the Gram matrix that an attribute sees with the strategies of all others fixed."""
         size = self.sizes[axis]
         coefficients: dict[Hashable, float] = {}
         traces: dict[tuple[int, Hashable], float] = {}
-
-        def trace(other: int, key: Hashable) -> float:
-            if (other, key) not in traces:
-                strategy = strategies[other]
-                if strategy is None:
-                    squares = self.sets[other][key].squares(self.sizes[other])
-                    traces[other, key] = float(squares.sum()) / self.sizes[other]
-                else:
-                    traces[other, key] = self.trace(other, key, strategy)
-            return traces[other, key]
-
         for weight, keys in self.products:
             factor = weight
             for other, key in enumerate(keys):
                 if other != axis:
-                    factor *= trace(other, key)
+                    if (other, key) not in traces:
+                        traces[other, key] = self.trace(other, key, inverses[other])
+                    factor *= traces[other, key]
             coefficients[keys[axis]] = coefficients.get(keys[axis], 0.0) + factor
         total = np.zeros((size, size))
         for key, factor in coefficients.items():
             total += factor * self.gram(axis, key)
         for weight, axes, rows in self.explicit:
-            total += weight * self._explicit_surrogate(axis, axes, rows, strategies)
+            total += weight * self._explicit_surrogate(axis, axes, rows, inverses)
         return total
 
-    def _explicit_surrogate(
-        self, axis: int, axes: tuple[int, ...], rows: Array, strategies: Sequence[AxisStrategy | None]
-    ) -> Array:
-        image = rows
-        factor = 1.0
-        for position, other in enumerate(axes):
-            if other == axis:
+    def _image(
+        self, axes: tuple[int, ...], rows: Array, inverses: Sequence[Inverse], without: int | None
+    ) -> tuple[Array, float]:
+        """Return explicit queries times the inverses of all axes but one, and a factor of their squares."""
+        image, factor = rows, 1.0
+        for axis, inverse in enumerate(inverses):
+            if axis == without:
                 continue
-            strategy = strategies[other]
-            if strategy is None:
-                factor /= self.sizes[other]
-            elif strategy.inverse is not None:
-                image = along(image, position + 1, strategy.inverse.T)
-        for other in range(len(self.sizes)):
-            if other not in axes and other != axis:
-                factor *= self._total_trace(other, strategies[other])
+            if axis not in axes:
+                factor *= _total_trace(inverse, self.sizes[axis])
+            elif isinstance(inverse, float):
+                factor *= inverse
+            else:
+                image = along(image, axes.index(axis) + 1, inverse.T)
+        return image, factor
+
+    def _explicit_surrogate(
+        self, axis: int, axes: tuple[int, ...], rows: Array, inverses: Sequence[Inverse]
+    ) -> Array:
+        image, factor = self._image(axes, rows, inverses, axis)
         if axis not in axes:
             return np.full((self.sizes[axis],) * 2, factor * float((image**2).sum()))
         flat = np.moveaxis(image, axes.index(axis) + 1, -1).reshape(-1, self.sizes[axis])
         return np.asarray(factor * (flat.T @ flat))
 
-    def _total_trace(self, axis: int, strategy: AxisStrategy | None) -> float:
-        if strategy is None:
-            return 1.0
-        if strategy.inverse is None:
-            return float(self.sizes[axis])
-        return float((strategy.inverse.sum(axis=0) ** 2).sum())
-
-    def loss(self, strategies: Sequence[AxisStrategy]) -> float:
+    def loss(self, inverses: Sequence[Inverse]) -> float:
         """Return the error with noise of variance 1 on every row of the product."""
         if not self.sizes:
             return math.fsum(weight for weight, _ in self.products)
         if self.large(0):
             # an attribute of that size is measured whole: its traces need no matrix
-            total = 0.0
-            for weight, keys in self.products:
-                total += weight * math.prod(
-                    self.trace(axis, key, strategies[axis]) for axis, key in enumerate(keys)
-                )
+            total = sum(
+                weight * math.prod(self.trace(axis, key, inverses[axis]) for axis, key in enumerate(keys))
+                for weight, keys in self.products
+            )
+            for weight, axes, rows in self.explicit:
+                image, factor = self._image(axes, rows, inverses, None)
+                total += weight * factor * float((image**2).sum())
             return total
-        surrogate = self.surrogate(0, strategies)
-        first = strategies[0]
-        if first.inverse is None:
-            return float(np.trace(surrogate))
-        return float(np.einsum("ia,ia->", first.inverse, surrogate @ first.inverse))
+        surrogate, first = self.surrogate(0, inverses), inverses[0]
+        if isinstance(first, float):
+            return first * float(np.trace(surrogate))
+        return float(energies(first, surrogate).sum())
+
+    def row_energies(self, inverses: Sequence[Array]) -> Array:
+        """Return d with error = sum(d / lambda) if rows are weighted by lambda: the diagonal of R'VR.
+
+        Explicit queries are over all attributes.
+        """
+        total = np.zeros([inverse.shape[1] for inverse in inverses])
+        for coefficient, keys in self.products:
+            product = np.full((), coefficient)
+            for axis, (key, inverse) in enumerate(zip(keys, inverses, strict=True)):
+                product = np.multiply.outer(product, energies(inverse, self.gram(axis, key)))
+            total += product
+        for weight, _, tensor in self.explicit:
+            image = tensor
+            for axis, inverse in enumerate(inverses):
+                image = along(image, axis + 1, inverse.T)
+            total += weight * (image**2).sum(axis=0)
+        return np.maximum(total, 0.0)
 
 
-def product_terms(domain: Domain, groups: Sequence[Group]) -> ProductTerms:
-    """Return query groups, attribute by attribute.
+def energies(inverse: Array, gram: Array) -> Array:
+    """Return the diagonal of R'VR."""
+    return np.asarray(np.einsum("ia,ia->a", inverse, gram @ inverse))
 
-    Parameters
+
+def _total_trace(inverse: Inverse, size: int) -> float:
+    return inverse * size if isinstance(inverse, float) else float((inverse.sum(axis=0) ** 2).sum())
+
+
+def alternate(
+    solve: Callable[[int, Sequence[Inverse], Factor], Factor],
+    known: Sequence[Factor],
+    loss: float,
+    sweeps: int,
+    tolerance: float,
+) -> tuple[list[Factor], float, bool]:
+    """Alternate over the attributes, the strategies of all others fixed.
+
+    ``solve`` gets an axis, the inverses of all axes and the axis's own strategy so far. Returns the best
+    strategies that were met, their error, and whether the error has settled.
+
+    References
     ----------
-    domain : Domain
-    groups : sequence of Group
+    McKenna et al. 2018, section 6.1 (block-cyclic alternation over surrogate workloads).
+    """
+    best, current = list(known), list(known)
+    inverses = [factor.estimator for factor in current]
+    last = loss
+    for _ in range(sweeps):
+        before = last
+        for axis in range(len(current)):
+            current[axis] = solve(axis, inverses, current[axis])
+            inverses[axis] = current[axis].estimator
+        last = current[-1].loss
+        if last < loss:
+            best, loss = list(current), last  # a search may end above where it began
+        if last > before * (1.0 - tolerance):
+            return best, loss, True
+    return best, loss, False
+
+
+def product_terms(domain: Domain, groups: Sequence[Group]) -> ProductTerms[Predicates]:
+    """Return query groups, attribute by attribute.
 
     Examples
     --------

@@ -7,12 +7,13 @@ from collections.abc import Callable, Hashable
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
-from matrixdp.plan import Direct, Local, Plan
+from matrixdp.plan import Direct, Local, Part, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.convex import DEFAULT_GAP
 from matrixdp.selection.hdmm.grouping import Members, group_products, group_subset
-from matrixdp.selection.hdmm.kron import KronStrategy, kron_part, solve_kron
+from matrixdp.selection.hdmm.kron import measured_product, solve_kron
 from matrixdp.selection.hdmm.terms import product_terms
+from matrixdp.selection.residual.structured import Product
 from matrixdp.selection.selection import Certificate
 
 __all__ = ["select_union"]
@@ -69,38 +70,34 @@ def select_union(
     >>> certificate.loss / 2 < 85_070  # McKenna et al., Table 3
     True
     """
-    solved: dict[Members, KronStrategy] = {}
-    contents: dict[Hashable, KronStrategy] = {}
+    solved: dict[Members, tuple[tuple[str, ...], Product]] = {}
+    contents: dict[Hashable, Product] = {}
 
     def solve(members: Members, effort: str = "fast") -> float:
         terms = product_terms(workload.domain, group_subset(workload, members))
-        content = None
-        if not terms.explicit:
-            content = (terms.sizes, frozenset((keys, weight) for weight, keys in terms.products), effort)
-        if content in contents:
-            known = contents[content]
-            solved[members] = KronStrategy(terms.attributes, known.axes, known.loss, known.bound)
-            return known.loss
-        try:
-            strategy = solve_kron(terms, noise, gap=max(gap, 1e-4), seed=seed, effort=effort)
-        except TooLargeError:
-            return math.inf
-        solved[members] = strategy
-        if content is not None:
-            contents[content] = strategy
-        if progress is not None:
-            progress(f"grouping products ({len(solved)} tried)", None)
-        return strategy.loss
+        content = (terms.sizes, frozenset((keys, weight) for weight, keys in terms.products), effort)
+        known = None if terms.explicit else contents.get(content)
+        if known is None:
+            try:
+                known = solve_kron(terms, noise, gap=max(gap, 1e-4), seed=seed, effort=effort)
+            except TooLargeError:
+                return math.inf
+            if not terms.explicit:
+                contents[content] = known
+            if progress is not None:
+                progress(f"grouping products ({len(solved) + 1} tried)", None)
+        solved[members] = terms.attributes, known
+        return known.loss
 
     sets, total = group_products(workload, noise, solve)
     if not math.isfinite(total):
         raise TooLargeError("opt-plus: a group asks about a table of too many cells. Use residual or opt-m")
     losses = [solve(members, "full") for members in sets]
-    strategies = [solved[members] for members in sets]
     parts = []
-    for strategy, share in zip(strategies, noise.best_shares(losses), strict=True):
-        sizes = [workload.domain[name].size for name in strategy.attributes]
-        parts.append(kron_part(strategy, sizes, noise, share))
+    for members, share in zip(sets, noise.best_shares(losses), strict=True):
+        attributes, product = solved[members]
+        blocks = measured_product(workload.domain, attributes, product, noise)
+        parts.append(Part(attributes, blocks, 1.0).at_cost(noise, share))
     kind = Direct if len(parts) == 1 else Local
     plan: Plan = kind(workload.domain, tuple(parts), noise)
     loss = noise.variance_factor * noise.total_loss(losses)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from matrixdp.errors import WorkloadError
 from matrixdp.selection.convex import solve_gram
 from matrixdp.selection.factor import Factor, right_inverse
+from matrixdp.selection.hdmm.terms import ProductTerms
 from matrixdp.selection.residual.split import Split
-from matrixdp.selection.residual.structured import Product, StructuredProblem
+from matrixdp.selection.residual.structured import Product
 
 __all__ = ["fixed_factor", "fixed_product", "own_bases", "residual_basis"]
 
@@ -86,14 +88,13 @@ def fixed_factor(rows: Array, gram: Array) -> Factor:
     return Factor(rows, float(np.einsum("ia,ia->", inverse, gram @ inverse)))
 
 
-def fixed_product(chosen: list[Array], problem: StructuredProblem) -> Product:
+def fixed_product(chosen: list[Array], terms: ProductTerms[Any]) -> Product:
     """Return the product of given strategies with its loss on a problem; they have to span the queries."""
     factors = []
     for axis, rows in enumerate(chosen):
-        grams = [grams[axis] for _, grams in problem.terms]
-        for _, tensor in problem.rows:
-            flat = np.moveaxis(tensor, axis + 1, -1).reshape(-1, problem.sizes[axis])
+        grams = [terms.gram(axis, key) for key in terms.sets[axis]]
+        for _, _, tensor in terms.explicit:
+            flat = np.moveaxis(tensor, axis + 1, -1).reshape(-1, terms.sizes[axis])
             grams.append(flat.T @ flat)
         factors.append([fixed_factor(rows, gram) for gram in grams][-1])
-    loss = problem.row_energies([factor.inverse for factor in factors]).sum()
-    return Product(tuple(factors), float(loss))
+    return Product(tuple(factors), terms.loss([factor.inverse for factor in factors]))

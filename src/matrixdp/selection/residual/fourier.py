@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.selection.convex import ConvexSolver
 from matrixdp.selection.factor import Factor
-from matrixdp.selection.residual.structured import StructuredProblem
+from matrixdp.selection.hdmm.terms import Asked, ProductTerms
 
 __all__ = ["MAX_FOURIER_CELLS", "FourierSolver", "fourier_energies", "fourier_loss", "fourier_strategy"]
 
@@ -27,24 +28,26 @@ MAX_FOURIER_CELLS = 6_000
 _SCOPE = "strategies in the Fourier basis"
 
 
-def fourier_energies(problem: StructuredProblem) -> Array:
+def fourier_energies(terms: ProductTerms[Any]) -> Array:
     """Return the workload's energy on each character, in the shape of the problem.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> problem = StructuredProblem((2, 2), [(1.0, [np.eye(2), np.ones((2, 2))])], [])
-    >>> fourier_energies(problem).tolist()
-    [[2.0, 0.0], [2.0, 0.0]]
+    >>> import matrixdp as mdp
+    >>> from matrixdp.selection.hdmm.terms import product_terms
+    >>> domain = mdp.Domain({"a": 2, "b": 2})
+    >>> workload = mdp.Workload(domain, mdp.product(a="identity"), mdp.product(b="identity"))
+    >>> fourier_energies(product_terms(domain, workload.groups)).tolist()
+    [[4.0, 2.0], [2.0, 0.0]]
     """
-    total = np.zeros(problem.sizes)
-    for coefficient, grams in problem.terms:
+    total = np.zeros(terms.sizes)
+    for coefficient, keys in terms.products:
         product = np.full((), coefficient)
-        for gram in grams:
-            spectrum = np.fft.ifft(np.fft.fft(gram, axis=0), axis=1)
+        for axis, key in enumerate(keys):
+            spectrum = np.fft.ifft(np.fft.fft(terms.gram(axis, key), axis=0), axis=1)
             product = np.multiply.outer(product, np.maximum(np.diagonal(spectrum).real, 0.0))
         total += product
-    for weight, rows in problem.rows:
+    for weight, _, rows in terms.explicit:
         spectrum = np.fft.fftn(rows, axes=tuple(range(1, rows.ndim)))
         total += weight * (np.abs(spectrum) ** 2).sum(axis=0) / total.size
     return np.asarray(total)
@@ -108,8 +111,9 @@ class FourierSolver(ConvexSolver):
 
     def queries(self, rows: Array, sizes: Sequence[int], _: Factor | None = None, /) -> Factor:
         """Solve for explicit queries."""
-        problem = StructuredProblem(tuple(sizes), [], [(1.0, rows.reshape(len(rows), *sizes))])
-        return fourier_strategy(fourier_energies(problem), sizes)
+        axes = tuple(range(len(sizes)))
+        asked = ProductTerms[Asked]((), tuple(sizes), [], [], [(1.0, axes, rows.reshape(len(rows), *sizes))])
+        return fourier_strategy(fourier_energies(asked), sizes)
 
     def centered(self, size: int) -> Factor:
         """Return the centered identity."""

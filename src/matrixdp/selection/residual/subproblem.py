@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.selection.factor import Factor, Solver
+from matrixdp.selection.hdmm.terms import GivenGram, ProductTerms
 from matrixdp.selection.residual.bases import fixed_factor, fixed_product, residual_basis
 from matrixdp.selection.residual.fourier import (
     MAX_FOURIER_CELLS,
@@ -21,7 +22,7 @@ from matrixdp.selection.residual.fourier import (
 )
 from matrixdp.selection.residual.pieces import Pieces, Term, numeric_terms
 from matrixdp.selection.residual.split import SubWorkload
-from matrixdp.selection.residual.structured import Product, StructuredProblem, solve_structured
+from matrixdp.selection.residual.structured import Product, solve_structured
 
 __all__ = ["MAX_JOINT_CELLS", "SUB_SOLVERS", "BlockSolution", "SubSolution", "SubSolver"]
 
@@ -172,14 +173,16 @@ class SubSolver:
 
     def problem(
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
-    ) -> StructuredProblem:
+    ) -> ProductTerms[GivenGram]:
         """Return the problem of some axes, its factors apart."""
         sizes = tuple(sub.sizes[axis] for axis in axes)
-        return StructuredProblem(
-            sizes,
-            [(term.coefficient, [self.slot_gram(slot) for slot in term.kept]) for term in terms],
-            [(weight, rows.reshape(-1, *sizes)) for weight, rows in explicit],
-        )
+        sets: list[dict[Hashable, GivenGram]] = [{} for _ in axes]
+        for term in terms:
+            for asked, slot in zip(sets, term.kept, strict=True):
+                asked[slot] = GivenGram(self.slot_gram(slot))
+        own = tuple(range(len(axes)))
+        queries = [(weight, own, rows.reshape(-1, *sizes)) for weight, rows in explicit]
+        return ProductTerms((), sizes, sets, [(term.coefficient, term.kept) for term in terms], queries)
 
     def slot_gram(self, slot: int) -> Array:
         """Return the Gram matrix of a slot's pieces, shape (n, n)."""
