@@ -226,7 +226,7 @@ def test_plans_are_measured(noise, select):
     budget = Budget(epsilon=1) if noise == LAPLACE else Budget(mu=1)
     measured = measure(plan, open_source(table | {"unasked": np.zeros(300, int)}), budget)
     assert len(measured.values) == len(plan.parts)
-    assert measured.authorization.noise == noise
+    assert measured.authorization.cost.noise == noise
 
 
 def test_groups_over_many_attributes_split_by_what_they_ask():
