@@ -58,3 +58,16 @@ def test_rows_too_large_for_exact_products_are_refused():
     with pytest.raises(TooLargeError, match=r"a row sums to 281474976710656; at most 2\^48"):
         apply_kronecker([], one, 1, multipliers=np.array(2**48))
     assert apply_kronecker([], one, 1, multipliers=np.array(2**48 - 1)).values() == [2**48 - 1]
+
+
+@pytest.mark.parametrize("bits", [20, 40, 47])
+def test_counts_of_many_limbs_are_multiplied_exactly(bits):
+    value, factor = 2**60 + 123_456_789, 2**bits - 1
+    found = apply_kronecker([], np.array(value), 2**61, multipliers=np.array(factor))
+    assert len(found.limbs) > 2
+    assert found.values() == [value * factor]
+
+
+def test_a_full_rank_leaves_nothing_outside():
+    assert DeficientMatrix(np.array([[1, 1], [0, 1]])).unsupported is None
+    assert DeficientMatrix(np.array([[1, 1], [2, 2]])).unsupported.shape == (1, 2)

@@ -20,6 +20,7 @@ __all__ = ["NoiseScale", "calibrate", "plan_cost"]
 #: then adds less than 5e-9 of the variance.
 _SCALE_BITS = 12
 _FRACTION_BITS = 40
+_LARGEST_COST = 1 << 1000
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,6 @@ def _scale(part: Part, noise: Noise, cost: float, inflation: float) -> NoiseScal
         raise PrivacyError(f"part {part.attributes}: noise scale {scale}; expected a finite number above 0")
     power = math.frexp(scale)[1] - 1 - _SCALE_BITS
     steps = Fraction(math.ceil(Fraction(scale) / Fraction(2) ** power * 2**_FRACTION_BITS), 2**_FRACTION_BITS)
-    if steps < 1:
-        raise PrivacyError(f"part {part.attributes}: the noise scale vanished in rounding")
     return NoiseScale(steps, power, noise)
 
 
@@ -110,8 +109,8 @@ def calibrate(plan: Plan, allowed: Cost, max_records: int) -> tuple[tuple[NoiseS
     >>> cost <= allowed, float(cost.value) > 0.2499999
     (True, True)
     """
-    target = float(allowed.value)
-    if not (math.isfinite(target) and target > 0):
+    target = float(allowed.value) if allowed.value < _LARGEST_COST else math.inf
+    if not 0 < target < math.inf:
         raise PrivacyError(f"privacy cost allowed: {target} leaves floating-point range")
     inflation = 1.0
     for attempt in range(60):
