@@ -8,6 +8,7 @@ from scipy.stats import norm
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.noise.decisions import LazyTail, exceeds, round_exactly
+from matrixdp.testing import RecordedSource
 
 NORMAL = GAUSSIAN.distribution
 
@@ -16,25 +17,7 @@ def rounded(tail, negative, scale, offset):
     return round_exactly(tail, negative, scale, offset, NORMAL.upper_tail, NORMAL.guess)
 
 
-class Recorded:
-    """A source of recorded further bits; it counts what was taken."""
-
-    private = False
-
-    def __init__(self, words):
-        self.words = list(words)
-        self.taken = 0
-
-    def bits64(self, _count):
-        raise AssertionError
-
-    def more_bits(self, count):
-        assert count == 64
-        self.taken += 1
-        return self.words.pop(0)
-
-
-class Constant(Recorded):
+class Constant(RecordedSource):
     def __init__(self, word):
         super().__init__([])
         self.word = word
@@ -53,7 +36,7 @@ class Constant(Recorded):
 def test_agrees_with_the_inverse_in_floating_point(value, negative, scale, offset):
     z = norm.isf((value + 0.5) / 2**64)
     expected = float(offset) + (-1 if negative else 1) * float(scale) * z
-    result = rounded(LazyTail(value, 64, Recorded([2**63] * 3)), negative, scale, offset)
+    result = rounded(LazyTail(value, 64, RecordedSource([2**63] * 3)), negative, scale, offset)
     assert abs(result - expected) <= 0.5 + 1e-6 * float(scale)
 
 
@@ -67,33 +50,33 @@ def test_a_near_tie_takes_further_bits_and_follows_them():
         bits = int((upper_tail(Fraction(1, 2)) * arb(2) ** 192).floor().unique_fmpz())
     first, second = bits >> 128, bits >> 64 & (2**64 - 1)
     for word, expected in ((second - 1, 1), (second + 1, 0)):
-        source = Recorded([word])
+        source = RecordedSource([word])
         tail = LazyTail(first, 64, source)
         assert rounded(tail, False, Fraction(1), Fraction(0)) == expected
         assert source.taken == 1
     third = bits & (2**64 - 1)
     for word, expected in ((third - 1, -1), (third + 1, 0)):
-        source = Recorded([second, word])
+        source = RecordedSource([second, word])
         assert rounded(LazyTail(first, 64, source), True, Fraction(1), Fraction(0)) == expected
         assert source.taken == 2
 
 
 def test_the_far_tail_is_drawn_as_far_as_needed():
-    source = Recorded([0, 1, 2**63])
+    source = RecordedSource([0, 1, 2**63])
     result = rounded(LazyTail(0, 64, source), False, Fraction(1000), Fraction(0))
     assert source.taken == 3
     assert abs(result / 1000 - norm.isf(1.5 * 2.0**-192)) < 0.001
 
 
 def test_an_offset_of_one_half_splits_at_zero():
-    tail = LazyTail(2**63 - 1, 64, Recorded([]))
+    tail = LazyTail(2**63 - 1, 64, RecordedSource([]))
     assert rounded(tail, False, Fraction(1), Fraction(1, 2)) == 1
     assert rounded(tail, True, Fraction(1), Fraction(1, 2)) == 0
 
 
 def test_points_below_zero_are_always_exceeded():
-    assert exceeds(LazyTail(2**62, 64, Recorded([])), Fraction(-1), NORMAL.upper_tail)
-    assert exceeds(LazyTail(2**62, 64, Recorded([])), Fraction(0), NORMAL.upper_tail)
+    assert exceeds(LazyTail(2**62, 64, RecordedSource([])), Fraction(-1), NORMAL.upper_tail)
+    assert exceeds(LazyTail(2**62, 64, RecordedSource([])), Fraction(0), NORMAL.upper_tail)
 
 
 def test_a_source_of_constant_bits_is_refused():

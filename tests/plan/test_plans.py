@@ -9,9 +9,9 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
-from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block, Direct, Local, Part, Pooled, Split, residual_weights
-from matrixdp.testing import dense_measurement, dense_queries
+from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
+from matrixdp.plan import PLAN_KINDS, Block, Direct, Local, Part, Pooled, Split, residual_weights
+from matrixdp.testing import check_plan, dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2})
 SIZES = (3, 4, 2)
@@ -71,40 +71,40 @@ WORKLOADS = {
 }
 
 
-def estimator(plan, workload):
-    """The linear map from measurements to answers, column by column."""
-    counts = [math.prod(part.shape) for part in plan.parts]
-    columns = []
-    for position in range(sum(counts)):
-        unit = np.zeros(sum(counts))
-        unit[position] = 1.0
-        values = np.split(unit, np.cumsum(counts)[:-1])
-        estimates = plan.analysis.estimates(values)
-        columns.append(np.concatenate([estimates.answers(group) for group in workload]))
-    return np.array(columns).T
+def test_no_kind_is_forgotten():
+    assert set(plans(GAUSSIAN)) == set(WORKLOADS) == set(PLAN_KINDS)
 
 
-@pytest.mark.parametrize("kind", ["direct", "split", "pooled", "local"])
-def test_answers_are_unbiased_and_have_the_stated_covariances(kind):
-    plan, workload = plans(GAUSSIAN)[kind], WORKLOADS[kind]
-    measured = np.vstack([dense_measurement(part, DOMAIN) for part in plan.parts])
-    queries = np.vstack([dense_queries(group, DOMAIN) for group in workload])
-    linear = estimator(plan, workload)
-    np.testing.assert_allclose(linear @ measured, queries, atol=1e-11)
-    noise = np.concatenate([np.full(math.prod(part.shape), part.variance) for part in plan.parts])
-    covariance = (linear * noise) @ linear.T
-    analysis = plan.analysis
-    variances = np.concatenate([analysis.variances(group) for group in workload])
-    np.testing.assert_allclose(variances, np.diagonal(covariance), rtol=1e-10, atol=1e-12)
-    total = sum(analysis.group(group).total for group in workload)
-    assert total == pytest.approx(float(np.trace(covariance)), rel=1e-10)
-    groups = list(workload)
-    starts = np.cumsum([0, *[group.queries for group in groups]])
-    for left, right in [(0, 0), (0, 1), (1, len(groups) - 1)]:
-        i, j = groups[left].queries - 1, 0
-        expected = covariance[starts[left] + i, starts[right] + j]
-        found = analysis.covariance(groups[left], i, groups[right], j)
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-11)
+@pytest.mark.parametrize("noise", NOISES.values(), ids=str)
+@pytest.mark.parametrize("kind", PLAN_KINDS)
+def test_plans_keep_their_contract(kind, noise):
+    check_plan(plans(noise)[kind], WORKLOADS[kind])
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=str)
+def test_attributes_that_stay_whole_keep_the_contract(noise):
+    weights = {name: np.zeros(DOMAIN[name].size) for name in DOMAIN.names}
+    parts = [identity(("a",), 3.0), identity(("a", "b"), 5.0)]
+    plan = at_unit_cost(Split, parts, noise, weights=weights)
+    check_plan(plan, mdp.Workload(DOMAIN, mdp.product(a="prefix"), mdp.product(a="range", b="prefix")))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        ("variances", lambda right: lambda group: 1.01 * right(group), "variances"),
+        ("covariance", lambda right: lambda *pair: right(*pair) + 1.0, "covariance"),
+        ("noise_terms", lambda right: lambda *asked: 2 * right(*asked), "noise_terms"),
+        ("group", lambda right: lambda group: replace(right(group), weighted=1.0), "sums"),
+        ("estimates", lambda right: lambda values: right([0.99 * value for value in values]), "biased"),
+        ("check_support", lambda _right: lambda _group: None, "biased"),
+    ],
+)
+def test_wrong_analyses_are_found(monkeypatch, name, wrong, message):
+    plan = plans(GAUSSIAN)["split"]
+    monkeypatch.setattr(plan.analysis, name, wrong(getattr(plan.analysis, name)))
+    with pytest.raises(AssertionError, match=message):
+        check_plan(plan, WORKLOADS["split"])
 
 
 def test_pooled_plans_are_global_least_squares():

@@ -13,7 +13,7 @@ import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.selection import MECHANISMS
 from matrixdp.selection.table import _registered, register
-from matrixdp.testing import dense_error, dense_gram, dense_measurement
+from matrixdp.testing import check_mechanism, dense_error, dense_gram, dense_measurement
 
 FILE = '''
 """Cells and totals of every attribute."""
@@ -101,6 +101,11 @@ def test_it_is_selected_by_name_and_released(noise: str):
     budget = mdp.Budget(rho=50) if noise == "gaussian" else mdp.Budget(epsilon=50)
     release = strategy.measure(table, budget).reconstruct()
     assert np.abs(release.answers["estimate"].to_numpy().sum() - 40 * 4) < 60
+
+
+def test_it_keeps_the_contract():
+    check_mechanism("cells-and-totals")
+    check_mechanism("guess")
 
 
 def test_its_options_are_its_own():

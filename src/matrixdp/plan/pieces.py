@@ -6,6 +6,7 @@ costs a few outer products.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
@@ -20,7 +21,6 @@ from matrixdp.plan.part import Part
 from matrixdp.plan.quadratic_forms import (
     along,
     one_query,
-    spread_query,
     structured_covariance,
     without_sums,
 )
@@ -227,21 +227,19 @@ class PieceAnalysis(Analysis):
         return tensor.reshape(len(rows), -1)
 
     def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
-        attributes = self.domain.sort(dict.fromkeys((*self.asked(left), *self.asked(right))))
-        if self.domain.cells(attributes) > MAX_VARIANCES:
-            raise TooLargeError(f"covariance: a table of {', '.join(attributes)} has too many cells")
-        rows = [
-            spread_query(
-                self._asked_rows(group, one_query(group, index)), self.asked(group), attributes, self.domain
-            )
-            for group, index in ((left, i), (right, j))
-        ]
-        total = 0.0
-        for kept, place in self.pieces(attributes):
-            if place is not None:
-                first, second = (self.axes.piece_rows(attributes, kept, row) for row in rows)
-                total += float(self._inner(place, first, second)[0])
-        return total
+        first, second = self._query_pieces(left, i), self._query_pieces(right, j)
+        return math.fsum(
+            float(self._inner(place, first[place], second[place])[0]) for place in first.keys() & second
+        )
+
+    def _query_pieces(self, group: Group, index: int) -> dict[int, Array]:
+        """Return the piece of one query on each part that it needs, shape (1, cells)."""
+        asked = self.asked(group)
+        if self.domain.cells(asked) > MAX_VARIANCES:
+            raise TooLargeError(f"covariance: a table of {', '.join(asked)} has too many cells")
+        row = self._asked_rows(group, one_query(group, index))
+        pieces = {place: kept for kept, place in self.pieces(asked) if place is not None}
+        return {place: self.axes.piece_rows(asked, kept, row) for place, kept in pieces.items()}
 
     def noise_terms(self, group: Group, most: int) -> Array | None:
         asked = self.asked(group)

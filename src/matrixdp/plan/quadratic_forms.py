@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Domain
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.queries.groups import DenseGroup, Group
 from matrixdp.queries.predicates import Predicates
 
-__all__ = ["along", "one_query", "product_quadratic", "spread_query", "structured_covariance", "without_sums"]
+__all__ = ["along", "one_query", "product_quadratic", "structured_covariance", "without_sums"]
 
 Array = NDArray[np.float64]
 
@@ -48,13 +47,6 @@ def one_query(group: Group, index: int) -> Array:
     for predicates, size, position in zip(group.predicates, group.sizes, positions, strict=True):
         row = np.kron(row, predicates.rows(size)[int(position)][None, :])
     return row
-
-
-def spread_query(row: Array, own: tuple[str, ...], attributes: tuple[str, ...], domain: Domain) -> Array:
-    """Return a query on ``own`` as a query on more attributes, totals along the others."""
-    tensor = row.reshape([domain[name].size if name in own else 1 for name in attributes])
-    shape = [domain[name].size for name in attributes]
-    return np.broadcast_to(tensor, shape).reshape(1, -1).copy()
 
 
 def product_quadratic(form: Array, predicates: Sequence[Predicates], sizes: Sequence[int]) -> Array:

@@ -15,18 +15,24 @@ all that is needed.
 """
 
 from matrixdp.testing.dense import dense_error, dense_gram, dense_measurement, dense_queries
-from matrixdp.testing.noise import check_noise
+from matrixdp.testing.mechanisms import check_mechanism, small_workloads
+from matrixdp.testing.noise import RecordedSource, check_noise
+from matrixdp.testing.plans import check_plan
 from matrixdp.testing.predicates import check_predicates
 from matrixdp.testing.sources import HOSTILE_DOMAIN, HOSTILE_VALUES, check_source
 
 __all__ = [
     "HOSTILE_DOMAIN",
     "HOSTILE_VALUES",
+    "RecordedSource",
+    "check_mechanism",
     "check_noise",
+    "check_plan",
     "check_predicates",
     "check_source",
     "dense_error",
     "dense_gram",
     "dense_measurement",
     "dense_queries",
+    "small_workloads",
 ]
