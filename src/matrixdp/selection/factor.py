@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 
 __all__ = ["EVERY", "Factor", "Solver", "right_inverse"]
 
@@ -99,6 +99,8 @@ class Factor:
     def dual_value(self) -> float:
         """The value of the dual problem at ``dual``: a lower bound on the loss of every strategy."""
         assert self.dual is not None
+        if isinstance(self.strategy, IdentityMatrix | CenteredMatrix):  # every column has the norm 1
+            return self.loss * float(self.dual.sum())
         squares = np.einsum("aj,aj->j", self.rows, self.rows)
         return self.loss * float(squares @ self.dual)
 
