@@ -2,10 +2,13 @@
 
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from matrixdp.noise import NOISES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -23,6 +26,16 @@ def blocks(page: Path) -> list[tuple[int, str]]:
 WITH_PYTHON = [page for page in PAGES if blocks(page)]
 
 
+@pytest.fixture
+def own_noises() -> Iterator[None]:
+    """What a page registers is forgotten after it."""
+    before = dict(NOISES)
+    yield
+    NOISES.clear()
+    NOISES.update(before)
+
+
+@pytest.mark.usefixtures("own_noises")
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
 def test_python_blocks_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -32,11 +32,6 @@ _CHUNK = 20_000_000
 def largest_quantile(confidence: float) -> float:
     """Return a multiplier q with P(|X| <= q) >= confidence for every combination X of variance 1.
 
-    Parameters
-    ----------
-    confidence : float
-        Above 0 and below 1.
-
     Notes
     -----
     P(|X| > x) = E g(V) with g(v) = erfc(x / sqrt(2 v)), which is convex up to v* = x^2 / 3 and concave
@@ -71,20 +66,9 @@ def largest_quantile(confidence: float) -> float:
 
 
 def combination_quantiles(shares: Array, confidence: float) -> Array:
-    """Return for each combination the quantile of |X|, in standard deviations.
+    """Return for each combination, by its shares of sum 1, the quantile of |X| in standard deviations.
 
-    Parameters
-    ----------
-    shares : ndarray, shape (m, k)
-        a: nonnegative, each row with sum 1.
-    confidence : float
-        Above 0 and below 1.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        Rounded outward by a relative 1e-5, which is more than the numerical error for confidences up to
-        1 - 1e-6.
+    Rounded outward by a relative 1e-5, more than the numerical error for confidences up to 1 - 1e-6.
 
     Notes
     -----

@@ -25,28 +25,14 @@ _STEP = 64
 
 @dataclass(slots=True)
 class LazyTail:
-    """A uniform tail probability V, known as far as its bits were drawn.
-
-    Attributes
-    ----------
-    value, length : int
-        V lies in [value, value + 1] * 2**-length.
-    source : RandomSource
-        Where further bits of V come from.
-    """
+    """A uniform tail probability, in [value, value + 1] * 2**-length as far as its bits were drawn."""
 
     value: int
     length: int
     source: RandomSource
 
     def extend(self) -> None:
-        """Draw 64 further bits of V.
-
-        Raises
-        ------
-        PrivacyError
-            If the source is no source of random bits (wrong range, or constant).
-        """
+        """Draw 64 further bits of V; refuse a source that is none of random bits."""
         if self.length > _LONGEST:
             raise PrivacyError("the random source does not deliver random bits: one sample used up 16384")
         bits = self.source.more_bits(_STEP)
@@ -57,27 +43,7 @@ class LazyTail:
 
 
 def exceeds(tail: LazyTail, point: Fraction, upper_tail: Callable[[Fraction], arb]) -> bool:
-    """Decide whether |Z| > point, drawing further bits of V only if they are needed.
-
-    Parameters
-    ----------
-    tail : LazyTail
-        The uniform tail probability of |Z|; extended in place.
-    point : Fraction
-        Any exact rational.
-    upper_tail : callable
-        The tail probability of Z, as a ball.
-
-    Returns
-    -------
-    bool
-        Whether V < Q(point). Equality has probability 0.
-
-    Raises
-    ------
-    PrivacyError
-        If the source is no source of random bits.
-    """
+    """Decide whether |Z| > point, that is V < Q(point), drawing further bits of V only if they are needed."""
     if point <= 0:
         return True
     guard = 32
@@ -104,32 +70,7 @@ def round_exactly(
     upper_tail: Callable[[Fraction], arb],
     guess: Callable[[float], float],
 ) -> int:
-    """Round offset + scale * Z to the nearest integer, exactly.
-
-    Parameters
-    ----------
-    tail : LazyTail
-        The uniform tail probability of |Z|; extended in place if its bits do not decide.
-    negative : bool
-        The sign of Z.
-    scale : Fraction
-        Above 0.
-    offset : Fraction
-        Any exact rational.
-    upper_tail : callable
-        The tail probability of Z, as a ball.
-    guess : callable
-        From the logarithm of a tail probability to a float near the point; it decides nothing.
-
-    Returns
-    -------
-    int
-        The one integer K with |offset + scale * Z - K| < 1/2.
-
-    Raises
-    ------
-    PrivacyError
-        If the source is no source of random bits.
+    """Return the one integer K with |offset + scale * Z - K| < 1/2; the guess decides nothing.
 
     Examples
     --------

@@ -104,31 +104,10 @@ def draw(
     epsilon: Fraction | None = None,
     filtered: bool = True,
 ) -> NDArray[np.int64]:
-    """Draw independent round(f_i + scale * Z_i).
+    """Draw independent round(f_i + scale * Z_i); see `Noise.draw_rounded`.
 
-    Parameters
-    ----------
-    distribution : Distribution
-    scale : Fraction
-        Between `SMALLEST_SCALE` and `LARGEST_SCALE`.
-    size : int
-        How many samples, n.
-    offsets : ndarray of float64, shape (n,), or None
-        The offsets f_i in [0, 1), each within 2**-53.
-    exact_offset : callable or None
-        The exact offset of a sample.
-    source : RandomSource
-    chunk : int
-        How many samples are drawn at once. Like the next two it changes how, never what.
-    epsilon : Fraction, optional
-        A wider bound for the filter; it cannot be narrowed.
-    filtered : bool
-        Whether the filter is used at all.
-
-    Raises
-    ------
-    PrivacyError
-        If an argument does not fit, or the source misbehaves.
+    ``chunk`` samples are drawn at once, ``epsilon`` is a wider bound for the filter (it cannot be narrowed),
+    and without ``filtered`` it is not used: these change how samples are made, never which.
     """
     exact_scale = _checked_scale(scale)
     try:

@@ -40,16 +40,8 @@ _TWO_TO_MINUS_64 = 2.0**-64
 class FilterTable:
     """The rigorous table of the filter; every array has shape (LAST_CELL + 1,).
 
-    Attributes
-    ----------
-    centre : ndarray of float64
-        z_c = c / 256, exact.
-    tail : ndarray of uint64
-        The integer nearest to 2**64 Q(z_c).
-    step : ndarray of float64
-        2**-64 / density(z_c), relative error at most 2**-52.
-    second, third, fourth, fifth : ndarray of float64
-        Taylor coefficients of t**2 to t**5.
+    ``centre`` is z_c = c / 256, exact; ``tail`` the integer nearest to 2**64 Q(z_c); ``step`` 2**-64 /
+    density(z_c) within a relative 2**-52; the others are Taylor coefficients of t**2 to t**5.
     """
 
     centre: NDArray[np.float64]
@@ -80,23 +72,7 @@ def _nearest_integer(cell: int, precision: int) -> int:
 
 @lru_cache(maxsize=1)
 def table() -> FilterTable:
-    """Return the table, computed once with ball arithmetic when first asked for.
-
-    Returns
-    -------
-    FilterTable
-        Read-only arrays.
-
-    Raises
-    ------
-    NumericalError
-        If the ball arithmetic cannot certify an entry.
-
-    Examples
-    --------
-    >>> int(table().tail[0]) == 2**63
-    True
-    """
+    """Return the table, computed once with ball arithmetic when first asked for; its arrays are read-only."""
     centre = np.arange(LAST_CELL + 1, dtype=np.float64) / CELLS_PER_UNIT
     tail = np.array([_nearest_integer(cell, 192) for cell in range(LAST_CELL + 1)], dtype=np.uint64)
     step = np.empty(LAST_CELL + 1)
@@ -123,20 +99,9 @@ def table() -> FilterTable:
 
 
 def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Approximate |Z| from the first 64 bits of its tail probability.
+    """Return approximations of |Z| for words B (V lies in [B, B + 1] * 2**-64), and where they are proved.
 
-    Parameters
-    ----------
-    lower : ndarray of uint64, shape (n,)
-        B < 2**63: the tail probability V lies in [B, B + 1] * 2**-64.
-
-    Returns
-    -------
-    magnitude : ndarray of float64, shape (n,)
-        An approximation of |Z|, the point with upper tail probability V.
-    proved : ndarray of bool, shape (n,)
-        Where it is True, the error is at most `EPSILON` for every V of the interval. Elsewhere
-        (beyond the table) nothing is claimed.
+    Where they are, the error is at most `EPSILON` for every V of the interval; beyond the table they are not.
 
     Examples
     --------

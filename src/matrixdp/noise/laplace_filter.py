@@ -26,16 +26,8 @@ EPSILON = Fraction(1, 2**40)
 class LogarithmTable:
     """Logarithms of the cells' centres c = 1/2 + (k + 1/2) / 4096; every array has shape (2048,).
 
-    Attributes
-    ----------
-    centre : ndarray of float64
-        c, exact.
-    inverse : ndarray of float64
-        1 / c, the nearest double.
-    logarithm : ndarray of float64
-        -ln c, within an absolute 2**-53.
-    unit : float
-        ln 2, the nearest double.
+    ``centre`` is c, exact; ``inverse`` the double nearest to 1 / c; ``logarithm`` -ln c within an absolute
+    2**-53; ``unit`` the double nearest to ln 2.
     """
 
     centre: NDArray[np.float64]
@@ -52,13 +44,7 @@ def _nearest(ball: arb) -> float:
 
 @lru_cache(maxsize=1)
 def logarithm_table() -> LogarithmTable:
-    """Return the table, made by ball arithmetic at its first use.
-
-    Raises
-    ------
-    NumericalError
-        If a value cannot be certified.
-    """
+    """Return the table, made by ball arithmetic at its first use; its arrays are read-only."""
     centre = 0.5 + (np.arange(CELLS) + 0.5) / (2 * CELLS)
     with ctx.workprec(160):
         balls = [-arb(c).log() for c in centre.tolist()]
@@ -71,20 +57,9 @@ def logarithm_table() -> LogarithmTable:
 
 
 def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Approximate |L| = -ln(2 V) from the first 64 bits of its tail probability V.
+    """Return approximations of |L| = -ln(2 V) for words B (V lies in [B, B + 1] * 2**-64), and where proved.
 
-    Parameters
-    ----------
-    lower : ndarray of uint64, shape (n,)
-        B < 2**63: V lies in [B, B + 1] * 2**-64.
-
-    Returns
-    -------
-    magnitude : ndarray of float64, shape (n,)
-        An approximation of |L|.
-    proved : ndarray of bool, shape (n,)
-        Where it is True, the error is at most `EPSILON` for every V of the interval. Elsewhere (the words
-        below `LEAST_WORD`) nothing is claimed.
+    The error is at most `EPSILON` everywhere but below `LEAST_WORD`.
 
     Examples
     --------

@@ -132,11 +132,7 @@ class Noise(ABC):
     def combination_quantiles(self, shares: Array, confidence: float) -> Array | None:  # noqa: ARG002
         """Return the quantile of |X| for each combination, or None where only the largest one is known.
 
-        Parameters
-        ----------
-        shares : ndarray, shape (m, k)
-            The shares of k independent terms in the variance, which is 1: each row has sum 1.
-        confidence : float
+        ``shares``, shape (m, k), are those of k independent terms in the variance: each row has sum 1.
         """
         return None
 
@@ -219,14 +215,10 @@ class Noise(ABC):
         return self.norm / (self.norm + 2.0)
 
     def best_shares(self, losses: Sequence[float], counts: Sequence[int] | None = None) -> list[float]:
-        """Return the shares of the cost with which parts of given losses have the least total error.
+        """Return the shares of the cost with which parts have the least total error.
 
-        Parameters
-        ----------
-        losses : sequence of float
-            The squared error of each part if it had the whole cost.
-        counts : sequence of int, optional
-            How many such parts there are; the share is that of one.
+        ``losses`` are their squared errors if each had the whole cost; with ``counts`` there are several of
+        each, and the share is that of one.
 
         Examples
         --------
@@ -257,13 +249,7 @@ class Noise(ABC):
         return float(math.sqrt(variance / self.variance_factor) / cost ** (1.0 / self.norm))
 
     def exact_cost(self, matrix: Measured, scale: Fraction) -> Cost:
-        """Return the cost of measuring a matrix with noise of an exact scale, or a bound just above it.
-
-        Raises
-        ------
-        PrivacyError
-            If the matrix has no sensitivity, or the scale is not above 0.
-        """
+        """Return the cost of measuring a matrix with noise of an exact scale, or a bound just above it."""
         power_sum, divisor = self.power_sum(matrix), scale**self.norm
         if power_sum < 1 or scale <= 0:
             raise PrivacyError("a part would be measured without noise")
@@ -284,39 +270,28 @@ class Noise(ABC):
         exact_offset: Callable[[int], Fraction] | None = None,
         source: RandomSource,
     ) -> NDArray[np.int64]:
-        """Draw independent K_i = round(f_i + scale * Z_i), Z_i exactly of the distribution.
+        """Draw independent K_i = round(f_i + scale * Z_i), Z_i exactly of the distribution; ndarray of int64.
 
         Parameters
         ----------
         scale : Fraction
             Exact, between 1 and 2**20.
         size : int
-            How many samples, n.
-        offsets : ndarray of float64, shape (n,), optional
-            The offsets f_i in [0, 1), each rounded to float64 with an absolute error of at most 2**-53.
-            Without them every f_i is 0.
+        offsets : ndarray of float64, shape (size,), optional
+            The offsets f_i in [0, 1), each within 2**-53; without them every f_i is 0.
         exact_offset : callable, optional
-            ``exact_offset(i)`` is the exact f_i; needed with `offsets`, and called only for the few samples
-            that the filter leaves undecided.
+            The exact f_i of a place: needed with ``offsets``, called where the filter does not decide.
         source : RandomSource
-            Where the random bits come from.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,)
-            The samples. Their variance is about ``variance_factor * scale**2 + 1/12``.
 
         Raises
         ------
         PrivacyError
             If the scale is not an exact number in range, the offsets do not fit, or the source misbehaves.
-            Nothing is returned then.
 
         References
         ----------
-        I. Mironov, On significance of the least significant bits for differential privacy, CCS 2012:
-        why noise must not be floating-point arithmetic's. The method here is inversion with lazily drawn
-        bits, filtered; docs/noise.md proves that the distribution is exact.
+        I. Mironov, On significance of the least significant bits for differential privacy, CCS 2012: why
+        noise must not be floating-point arithmetic's. docs/noise.md proves that the distribution is exact.
 
         Examples
         --------

@@ -58,23 +58,7 @@ class SystemSource:
     private = True
 
     def bits64(self, count: int) -> NDArray[np.uint64]:
-        """Return `count` words of 64 random bits.
-
-        Parameters
-        ----------
-        count : int
-            How many words.
-
-        Returns
-        -------
-        ndarray of uint64, shape (count,)
-            Fresh words from the operating system.
-
-        Raises
-        ------
-        PrivacyError
-            If the operating system returned fewer bytes than were asked for.
-        """
+        """Return `count` words of 64 random bits, shape (count,)."""
         data = os.urandom(8 * count)
         if len(data) != 8 * count:
             raise PrivacyError("the operating system's generator returned too few bytes")

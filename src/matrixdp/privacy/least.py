@@ -67,19 +67,8 @@ class LeastBudget:
     def least(self, error_scale: Callable[[Budget], float], needed: float) -> Budget:
         """Return the least budget of this form that divides variances at privacy cost 1 by enough.
 
-        Its parameter has six significant digits, rounded up; the limit is not looked at.
-
-        Parameters
-        ----------
-        error_scale : callable
-            By what a budget divides them, such as that of a noise; it grows with the budget.
-        needed : float
-            By what they must be divided at least, above 0.
-
-        Raises
-        ------
-        PrivacyError
-            If no budget does, or the noise cannot honour such a budget at all.
+        ``error_scale``, such as that of a noise, says by what a budget divides them. The parameter has six
+        significant digits, rounded up; the limit is not looked at.
 
         Examples
         --------

@@ -32,28 +32,8 @@ def exact_positive(
     and its binary value (a little more than 1/10), so that no budget is exceeded by a rounding; where
     the parameter tells how much was spent, `larger` takes the larger of the two.
 
-    Parameters
-    ----------
-    name : str
-        What the message calls it.
-    value : object
-        What was given.
-    below : int, optional
-        An upper limit, itself excluded.
-    zero : bool
-        Whether 0 is allowed.
-    larger : bool
-        Whether a floating-point number stands for the larger of its two readings.
-
-    Returns
-    -------
-    Fraction
-        Above 0 (or at least 0), and below the limit.
-
-    Raises
-    ------
-    PrivacyError
-        If the value is not a finite number in range. Truth values and text are not numbers.
+    ``name`` is what the message calls it, ``below`` an upper limit, itself excluded, and ``zero`` says
+    whether 0 is allowed. Truth values, text and what is not finite are refused.
 
     Examples
     --------
