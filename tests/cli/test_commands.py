@@ -223,6 +223,8 @@ def test_answer_shows_a_part_of_many(released: Path):
         ("a: [", "query|line"),
         ("[]: 1", "."),
         ("a: 1", "expected"),
+        ("'a: 1'", "found a str; expected a workload entry"),
+        ("[marginals: 0, marginals: 1]", "found a list; expected a workload entry"),
     ],
 )
 def test_wrong_queries_are_refused_with_the_reason(released: Path, query: str, says: str):
@@ -232,6 +234,21 @@ def test_wrong_queries_are_refused_with_the_reason(released: Path, query: str, s
     assert result.stderr.startswith("Error: ")
     assert len(result.stderr.splitlines()) == 1
     assert re.search(says, result.stderr), result.stderr
+
+
+def test_a_query_in_a_file_that_is_no_text(released: Path, tmp_path: Path):
+    (tmp_path / "q.yaml").write_bytes(b"marginals: \xff")
+    result = run("answer", released, tmp_path / "q.yaml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "query: found a file that cannot be read as text" in result.stderr
+
+
+def test_a_release_needs_a_table(tmp_path: Path):
+    (tmp_path / "s.yaml").write_text("domain: {code: 3}\nworkload: [{marginals: 1}]\nprivacy: {mu: 1}\n")
+    result = run("release", tmp_path / "s.yaml", "--out", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "data: found nothing; expected the path of a table, here or by --data" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
 
 
 def test_answer_refuses_what_is_no_release(tmp_path: Path, released: Path):

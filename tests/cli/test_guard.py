@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import typer
 
@@ -49,6 +51,17 @@ def test_other_failures_end_with_1_and_quote_nothing(
 
     with pytest.raises(ValueError, match="everything"):
         command()
+
+
+def test_a_reader_who_has_seen_enough_is_told_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    with (tmp_path / "pipe").open("w") as pipe:
+        monkeypatch.setattr("sys.stdout", pipe)
+        assert ending(BrokenPipeError(32, "Broken pipe")) == 1
+        pipe.write("what is still buffered")
+    assert (tmp_path / "pipe").read_text() == ""
+    assert capsys.readouterr().err == ""
 
 
 def test_interrupts_and_exits_pass():

@@ -152,6 +152,11 @@ def test_wrong_names(name):
         Coded(name, 3)
 
 
+def test_categories_are_a_list():
+    with pytest.raises(DomainError, match="a list of categories"):
+        Categorical("sex", "female")
+
+
 def test_an_attribute_passes_through_under_its_own_name():
     age = Integers("age", 0, 9)
     assert attribute_from_spec("age", age) is age
