@@ -10,6 +10,7 @@ from matrixdp.cli.tables import figure
 from matrixdp.domain import Domain
 from matrixdp.errors import PrivacyError, TooLargeError
 from matrixdp.language import kway, marginals, pairwise, product
+from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Workload
 
 
@@ -102,12 +103,13 @@ def test_forecasts_count_marginals():
         domain, marginals([0, 2]), pairwise("affine"), product(a="identity", b="total"), kway(3, "prefix")
     )
     assert len(measured_marginals(workload)) == 1 + 4 + 6 + 4
-    expected = forecast(workload, 10)
+    expected = forecast(workload, 10, [GAUSSIAN])
     assert expected.queries == workload.queries
     assert expected.largest_marginal == 3 * 5 * 6
-    assert expected.disk_bytes < forecast(workload, 10**6).disk_bytes
+    assert expected.disk_bytes < forecast(workload, 10**6, [GAUSSIAN]).disk_bytes
     wide = Domain({f"a{i}": 2 for i in range(30)})
-    assert forecast(Workload(wide, product(dict.fromkeys(wide.names, "identity"))), 10).marginals == 1
+    whole = Workload(wide, product(dict.fromkeys(wide.names, "identity")))
+    assert forecast(whole, 10, [GAUSSIAN]).marginals == 1
 
 
 def test_figures_are_short():

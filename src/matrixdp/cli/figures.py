@@ -6,7 +6,7 @@ import math
 import resource
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from matrixdp.measure import statement
 from matrixdp.noise import Noise
@@ -21,21 +21,7 @@ __all__ = ["Row", "by_entry", "by_group", "peak_memory_mb", "privacy_figures", "
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table of errors.
-
-    Attributes
-    ----------
-    name : str
-        The group, or the entry of the workload.
-    attributes : tuple of str
-        The group's attributes; empty for several groups.
-    groups, queries : int
-        How many there are.
-    rmse, max_stddev : float
-        In records, at the budget.
-    target : float or None
-        The largest standard error that was asked for.
-    """
+    """One line of a table of errors, in records: of a group, or of several, which name no attributes."""
 
     name: str
     attributes: tuple[str, ...]
@@ -54,13 +40,6 @@ def peak_memory_mb() -> float:
 
 def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
     """Return a budget with what follows from it, as plain values.
-
-    Parameters
-    ----------
-    budget : Budget
-        What may be spent.
-    noise : Noise
-        The noise that will be added.
 
     Examples
     --------
@@ -81,38 +60,20 @@ def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
 
 
 def by_group(strategy: Strategy, budget: Budget) -> list[Row]:
-    """Return one row for each query group.
-
-    Parameters
-    ----------
-    strategy : Strategy
-        The strategy.
-    budget : Budget
-        What may be spent.
-    """
+    """Return one row for each query group."""
     cost = strategy.selection.noise.error_scale(budget)
-    rows = []
     asked = strategy.selection.targets
     targets = group_targets(strategy.workload, asked) if asked else [None] * len(strategy.workload)
+    rows = []
     for group, target in zip(strategy.workload, targets, strict=True):
         error = strategy.selection.analysis.group(group)
-        rmse = math.sqrt(error.total / group.queries / cost)
-        rows.append(
-            Row(group.name, group.attributes, 1, group.queries, rmse, math.sqrt(error.largest / cost), target)
-        )
+        rmse, largest = math.sqrt(error.total / group.queries / cost), math.sqrt(error.largest / cost)
+        rows.append(Row(group.name, group.attributes, 1, group.queries, rmse, largest, target))
     return rows
 
 
 def by_entry(workload: Workload, rows: list[Row]) -> list[Row]:
-    """Return one row for each entry of the workload and number of attributes.
-
-    Parameters
-    ----------
-    workload : Workload
-        The workload.
-    rows : list of Row
-        One for each of its groups.
-    """
+    """Return one row for each entry of the workload and number of attributes."""
     joined: list[Row] = []
     for number, (entry, places) in enumerate(zip(workload.entries, workload.places, strict=True)):
         pieces: dict[int, list[Row]] = {}
@@ -137,17 +98,7 @@ def _title(spec: Mapping[str, object]) -> str:
 
 
 def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dict[str, object]:
-    """Return what ``select --json`` prints.
-
-    Parameters
-    ----------
-    strategy : Strategy
-        The strategy.
-    budget : Budget
-        All figures are at this budget.
-    seconds : float
-        How long selection took.
-    """
+    """Return what ``select --json`` prints."""
     selection, cost = strategy.selection, strategy.selection.noise.error_scale(budget)
     certificate, queries = selection.certificate, strategy.workload.queries
 
@@ -176,14 +127,7 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
         "lower_bound_scope": certificate.scope,
         "gap": certificate.gap,
         "groups": [
-            {
-                "name": row.name,
-                "attributes": list(row.attributes),
-                "queries": row.queries,
-                "rmse": row.rmse,
-                "max_stddev": row.max_stddev,
-                "target": row.target,
-            }
+            {name: value for name, value in asdict(row).items() if name != "groups"}
             for row in by_group(strategy, budget)
         ],
         "privacy": privacy_figures(budget, selection.noise),

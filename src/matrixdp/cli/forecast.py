@@ -36,23 +36,7 @@ _SEARCH_SECONDS_A_VALUE, _MERGE_SECONDS, _MOST_MERGED = 0.03, 0.05, 40
 
 @dataclass(frozen=True)
 class Forecast:
-    """What selection and a release will need.
-
-    Attributes
-    ----------
-    groups, queries : int
-        Of the workload.
-    marginals : int
-        How many marginals the queries split over.
-    counted_cells : int
-        Their cells, all together: about what is measured.
-    largest_marginal, largest_group : int
-        Cells, and queries.
-    disk_bytes, memory_bytes : float
-        Of a release, roughly.
-    select_seconds, release_seconds : float
-        Roughly.
-    """
+    """What selection and a release will need."""
 
     groups: int
     queries: int
@@ -68,11 +52,6 @@ class Forecast:
 
 def measured_marginals(workload: Workload) -> set[tuple[str, ...]]:
     """Return the marginals that a workload's queries split over: every subset of a group's attributes.
-
-    Parameters
-    ----------
-    workload : Workload
-        The workload.
 
     Examples
     --------
@@ -101,17 +80,6 @@ def forecast(
     aimed: bool = False,
 ) -> Forecast:
     """Return what a workload will need.
-
-    Parameters
-    ----------
-    workload : Workload
-        The workload.
-    max_answers : int
-        Above so many queries answers are not written.
-    noises : collection of Noise
-        Those that selection will try.
-    aimed : bool
-        Whether there are targets, for which weights are balanced in many rounds.
 
     Examples
     --------

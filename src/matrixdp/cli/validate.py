@@ -42,21 +42,14 @@ def validate(
     privacy = None if budget is None else privacy_figures(budget, natural_noise(budget))
     expected = forecast(written.workload, _MAX_ANSWERS, _noises(written), bool(written.targets))
     found = _data(written)
-    if as_json:
-        printed = {
-            "valid": True,
-            "attributes": len(written.domain),
-            "cells": written.domain.cells(),
-            **asdict(expected),
-            "privacy": privacy,
-            "data": found,
-        }
-        typer.echo(json.dumps(printed))
-        return
     cells = written.domain.cells()
+    if as_json:
+        sizes = {"valid": True, "attributes": len(written.domain), "cells": cells}
+        typer.echo(json.dumps({**sizes, **asdict(expected), "privacy": privacy, "data": found}))
+        return
     selecting = _seconds(expected.select_seconds)
     facts = [
-        ("domain", f"{len(written.domain)} attributes, {_count(cells)} cells"),
+        ("domain", f"{len(written.domain)} attributes, {cells:{',' if cells < 10**12 else '.2e'}} cells"),
         ("workload", f"{expected.queries:,} queries in {expected.groups:,} groups"),
         ("marginals", f"{expected.marginals:,}, the largest of {expected.largest_marginal:,} cells"),
         ("to measure", f"about {expected.counted_cells:,} rows"),
@@ -64,8 +57,9 @@ def validate(
         ("disk", f"about {figure(expected.disk_bytes / 1e6)} MB"),
         ("memory", f"about {figure(expected.memory_bytes / 1e6)} MB"),
         ("time", f"about {selecting} to select, {_seconds(expected.release_seconds)} in all"),
+        ("privacy", _promise(written)),
+        ("data", found),
     ]
-    facts += [("privacy", _promise(written)), ("data", found)]
     screen = console()
     screen.print(f"{spec}: valid", style="bold", markup=False)
     print_facts(screen, facts)
@@ -85,22 +79,15 @@ def _promise(written: Specification) -> str:
     budget = written.budget
     if written.least is not None:
         most = "" if budget is None else f", at most {budget!r}"
-        kind = f"{written.least.kind}" + (
-            "" if written.least.delta is None else f" at delta {written.least.delta}"
-        )
-        return f"the least {kind} that meets the targets{most}: `select` says how much"
+        delta = "" if written.least.delta is None else f" at delta {written.least.delta}"
+        return f"the least {written.least.kind}{delta} that meets the targets{most}: `select` says how much"
     if budget is None:
         return "no budget: `select` and `release` need one"
     promise = statement(natural_noise(budget).cost(budget), budget, private=True)
+    mu, rho = f"mu {promise.mu:.4g} (GDP)", f"rho {promise.rho:.4g} (zCDP)"
     if promise.pure_epsilon is not None:
-        return (
-            f"{budget!r}: epsilon {promise.pure_epsilon:.4g} (pure), which implies mu {promise.mu:.4g} "
-            f"(GDP) and rho {promise.rho:.4g} (zCDP)"
-        )
-    return (
-        f"{budget!r}: mu {promise.mu:.4g} (GDP), rho {promise.rho:.4g} (zCDP), epsilon "
-        f"{promise.epsilon_at_reference_delta:.4g} at delta 1e-06"
-    )
+        return f"{budget!r}: epsilon {promise.pure_epsilon:.4g} (pure), which implies {mu} and {rho}"
+    return f"{budget!r}: {mu}, {rho}, epsilon {promise.epsilon_at_reference_delta:.4g} at delta 1e-06"
 
 
 def _data(written: Specification) -> str:
@@ -116,11 +103,5 @@ def _data(written: Specification) -> str:
     return f"{written.data} is there (not read)"
 
 
-def _count(cells: int) -> str:
-    return f"{cells:,}" if cells < 10**12 else f"{cells:.2e}"
-
-
 def _seconds(seconds: float) -> str:
-    if seconds < 60:
-        return f"{math.ceil(seconds)} s"
-    return f"{math.ceil(seconds / 60)} min"
+    return f"{math.ceil(seconds)} s" if seconds < 60 else f"{math.ceil(seconds / 60)} min"
