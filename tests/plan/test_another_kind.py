@@ -15,6 +15,7 @@ from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import PLAN_KINDS, Block, Part, Plan, TableAnalysis
 from matrixdp.sources import open_source
 from matrixdp.storage.saving import load_measurement, save_measurement
+from matrixdp.testing import check_plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,10 @@ def weighed() -> Weighed:
     blocks = (Block(("a",), IdentityMatrix(4)),)
     parts = (Part(("a",), blocks, 3.0), Part(("a",), blocks, 1.5))
     return Weighed(DOMAIN, parts, GAUSSIAN, {"parts": np.array([0.25, 0.75])})
+
+
+def test_it_keeps_the_contract():
+    check_plan(weighed(), WORKLOAD)
 
 
 def test_its_answers_vary_as_it_says():

@@ -1,0 +1,110 @@
+"""One file of a stranger's adds a family of predicates: to Python, specifications, releases and archives."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from matrixdp.forms import key, record, whole
+from matrixdp.language import KeyedPredicates, keyed_predicates
+from matrixdp.language.predicates import KEYED_PREDICATES
+from matrixdp.queries import Predicates
+from matrixdp.testing import check_predicates
+
+
+@dataclass(frozen=True)
+class Averages(Predicates):
+    """The mean count of every window of so many values: entries that are neither 0 nor 1."""
+
+    width: int
+
+    def count(self, size):
+        return size - self.width + 1
+
+    def apply(self, matrix):
+        sums = np.cumsum(np.vstack([np.zeros((1, matrix.shape[1])), matrix]), axis=0)
+        return (sums[self.width :] - sums[: -self.width]) / self.width
+
+    def describe(self, attribute):
+        last = self.width - 1
+        return [f"mean of {attribute.range_label(a, a + last)}" for a in range(self.count(attribute.size))]
+
+
+@record
+class AveragesForm(KeyedPredicates):
+    sample = "{average: k}"
+    average: int = key(whole("an integer of at least 1, the number of values", least=1))
+
+    def on(self, attribute):
+        return Averages(min(self.average, attribute.size))
+
+
+def asking(size: int, ages: object) -> mdp.Workload:
+    domain = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": size - 1}})
+    return mdp.Workload(domain, mdp.product(sex="identity", age=ages))
+
+
+SPEC = """
+domain: {sex: [female, male], age: {min: 0, max: 23}}
+workload: [product: {sex: identity, age: {average: 4}}]
+privacy: {rho: 1}
+"""
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    keyed_predicates(AveragesForm)
+    yield
+    KEYED_PREDICATES.pop("average", None)
+
+
+@pytest.mark.parametrize("size", [3, 64, 600])
+def test_it_keeps_the_contract(size: int):
+    check_predicates(Averages(3), size)
+
+
+def rows(size: int) -> np.ndarray:
+    return np.array([(np.arange(size) >= a) & (np.arange(size) < a + 4) for a in range(size - 3)]) / 4
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "size"),
+    [("auto", 24), ("opt-m", 24), ("residual", 24), ("identity", 600), ("opt-kron", 600)],
+)
+def test_its_errors_are_those_of_its_rows(mechanism: str, size: int):
+    workload, explicit = asking(size, {"average": 4}), asking(size, {"matrix": rows(size)})
+    assert (workload.queries, workload.groups[0].name) == (2 * size - 6, "sex, age: identity x average")
+    budget = mdp.Budget(rho=1)
+    found, expected = (mdp.select(asked, mechanism=mechanism).rmse(budget) for asked in (workload, explicit))
+    assert found == pytest.approx(expected, rel=1e-9)
+    if mechanism == "identity":
+        assert found == pytest.approx(np.sqrt(4 / 16 / 2))
+
+
+def test_it_is_measured_answered_and_saved(tmp_path):
+    mdp.select(asking(24, {"average": 4})).save(tmp_path / "strategy.mdp")
+    strategy = mdp.Strategy.load(tmp_path / "strategy.mdp")
+    table = {"sex": ["male", "female", "male"] * 100, "age": np.arange(300) % 7}
+    counts = np.zeros((2, 24))
+    np.add.at(counts, ((np.array(table["sex"]) == "male").astype(int), table["age"]), 1)
+    answers = strategy.measure(table, mdp.Budget(mu=100)).reconstruct().answers
+    assert answers["age"].to_pylist()[:2] == ["mean of 0-3", "mean of 1-4"]
+    errors = answers["estimate"].to_numpy() - (counts @ rows(24).T).ravel()
+    assert 0 < np.abs(errors).max() < 20 * answers["stddev"].to_numpy().max()
+
+
+def test_specifications_have_it(tmp_path):
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    result = CliRunner().invoke(app, ["select", str(tmp_path / "spec.yaml"), "--json"])
+    assert result.exit_code == 0, result.stderr
+    specified = mdp.load_specification(tmp_path / "spec.yaml").workload
+    expected = mdp.select(specified).rmse(mdp.Budget(rho=1))
+    assert json.loads(result.stdout)["rmse"] == pytest.approx(expected, rel=1e-6)
+    (tmp_path / "spec.yaml").write_text(SPEC.replace("average: 4", "avarage: 4"))
+    refused = CliRunner().invoke(app, ["select", str(tmp_path / "spec.yaml")])
+    assert refused.exit_code == 2
+    assert "did you mean 'average'" in " ".join(refused.stderr.split())
