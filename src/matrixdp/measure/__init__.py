@@ -1,12 +1,20 @@
 """The measurement of a plan on a table: calibration, the gate, the one door, and what is promised of it."""
 
-from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
+from matrixdp.measure.calibration import SCALE_BITS, NoiseScale, calibrate, plan_cost
 from matrixdp.measure.gate import Authorization, authorize
-from matrixdp.measure.measurement import DEFAULT_MAX_RECORDS, Measurement, maximal_marginals, measure
+from matrixdp.measure.measurement import (
+    DEFAULT_MAX_RECORDS,
+    Measurement,
+    maximal_marginals,
+    measure,
+    noisy,
+    random_source,
+)
 from matrixdp.measure.statement import PrivacyStatement, statement
 
 __all__ = [
     "DEFAULT_MAX_RECORDS",
+    "SCALE_BITS",
     "Authorization",
     "Measurement",
     "NoiseScale",
@@ -15,6 +23,8 @@ __all__ = [
     "calibrate",
     "maximal_marginals",
     "measure",
+    "noisy",
     "plan_cost",
+    "random_source",
     "statement",
 ]

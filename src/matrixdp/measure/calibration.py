@@ -14,11 +14,11 @@ from matrixdp.errors import PrivacyError
 from matrixdp.noise import Cost, Noise
 from matrixdp.plan import Part, Plan
 
-__all__ = ["NoiseScale", "calibrate", "plan_cost"]
+__all__ = ["SCALE_BITS", "NoiseScale", "calibrate", "plan_cost"]
 
 #: The lattice step is chosen such that the scale in steps lies in [2^12, 2^13): rounding to the lattice
 #: then adds less than 5e-9 of the variance.
-_SCALE_BITS = 12
+SCALE_BITS = 12
 _FRACTION_BITS = 40
 _LARGEST_COST = 1 << 1000
 
@@ -41,6 +41,12 @@ class NoiseScale:
     power: int
     noise: Noise
 
+    @classmethod
+    def at_least(cls, scale: Fraction, power: int, noise: Noise) -> NoiseScale:
+        """Return noise of a scale on a lattice, rounded up in the 40th bit of a step."""
+        steps = math.ceil(scale / Fraction(2) ** power * 2**_FRACTION_BITS)
+        return cls(Fraction(steps, 2**_FRACTION_BITS), power, noise)
+
     @property
     def exact(self) -> Fraction:
         """The scale of the continuous noise in counts: what the privacy claim rests on."""
@@ -57,9 +63,7 @@ def _scale(part: Part, noise: Noise, cost: float, inflation: float) -> NoiseScal
     scale = noise.scale(part.variance, cost) * inflation
     if not (math.isfinite(scale) and scale > 0):
         raise PrivacyError(f"part {part.attributes}: noise scale {scale}; expected a finite number above 0")
-    power = math.frexp(scale)[1] - 1 - _SCALE_BITS
-    steps = Fraction(math.ceil(Fraction(scale) / Fraction(2) ** power * 2**_FRACTION_BITS), 2**_FRACTION_BITS)
-    return NoiseScale(steps, power, noise)
+    return NoiseScale.at_least(Fraction(scale), math.frexp(scale)[1] - 1 - SCALE_BITS, noise)
 
 
 def plan_cost(plan: Plan, scales: tuple[NoiseScale, ...]) -> Cost:

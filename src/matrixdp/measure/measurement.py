@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError
+from matrixdp.exact import IntegerTensor
 from matrixdp.measure.calibration import NoiseScale, calibrate
 from matrixdp.measure.gate import Authorization, authorize
 from matrixdp.noise import RandomSource, SeededSource, SystemSource
-from matrixdp.plan import Analysis, Estimates, Part, Plan
+from matrixdp.plan import Analysis, Estimates, Plan
 from matrixdp.privacy import Budget
 from matrixdp.sources import Source
 
-__all__ = ["DEFAULT_MAX_RECORDS", "Measurement", "maximal_marginals", "measure"]
+__all__ = ["DEFAULT_MAX_RECORDS", "Measurement", "maximal_marginals", "measure", "noisy", "random_source"]
 
 #: Public bound on the number of records: it decides how wide exact integers are, never a result.
 DEFAULT_MAX_RECORDS = 2**33
@@ -86,21 +87,22 @@ def maximal_marginals(marginals: Iterable[tuple[str, ...]]) -> dict[tuple[str, .
     return chosen
 
 
-def _noisy(
-    part: Part,
-    marginal: NDArray[np.int64],
-    scale: NoiseScale,
-    max_records: int,
-    source: RandomSource,
-) -> NDArray[np.float64]:
-    """Return round((answers + noise) / step) * step for the exact answers of one part."""
-    answers = part.answers(marginal, max_records)
-    quotient, fraction, exact = answers.split(scale.power)
-    offsets, exact_offset = (None, None) if scale.power <= 0 else (fraction, exact)
+def random_source(seed_not_private: int | None) -> RandomSource:
+    """Return the operating system's generator, or a seeded one, whose noise protects nobody."""
+    return SystemSource() if seed_not_private is None else SeededSource(seed_not_private)
+
+
+def noisy(
+    answers: IntegerTensor, scale: NoiseScale, source: RandomSource, shift: int = 0
+) -> NDArray[np.int64]:
+    """Return round((answers / 2^shift + noise) / step) for exact answers, flat."""
+    power = scale.power + shift
+    quotient, fraction, exact = answers.split(power)
+    offsets, exact_offset = (None, None) if power <= 0 else (fraction, exact)
     drawn = scale.noise.draw_rounded(
         scale.steps, len(quotient), offsets=offsets, exact_offset=exact_offset, source=source
     )
-    return np.ldexp((quotient + drawn).astype(np.float64), scale.power)
+    return np.asarray(quotient + drawn)
 
 
 def measure(
@@ -153,7 +155,7 @@ def measure(
     """
     scales, cost = calibrate(plan, plan.noise.cost(budget), max_records)
     authorization = authorize(cost, budget)
-    random = SystemSource() if seed_not_private is None else SeededSource(seed_not_private)
+    random = random_source(seed_not_private)
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     groups = maximal_marginals(plan.positions)
     values: dict[int, NDArray[np.float64]] = {}
@@ -165,7 +167,8 @@ def measure(
             others = tuple(axis for axis, name in enumerate(subset) if name not in attributes)
             marginal = np.asarray(counts.sum(axis=others) if others else counts, dtype=np.int64)
             for index in plan.positions[attributes]:
-                values[index] = _noisy(plan.parts[index], marginal, scales[index], bound, random)
+                answers, scale = plan.parts[index].answers(marginal, bound), scales[index]
+                values[index] = np.ldexp(noisy(answers, scale, random).astype(np.float64), scale.power)
                 if progress is not None:
                     progress(len(values), len(plan.parts))
     if len(values) != len(plan.parts):

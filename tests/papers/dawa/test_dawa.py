@@ -13,7 +13,7 @@ from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
 from matrixdp.noise import SeededSource
 from matrixdp.papers.dawa import dawa, simulate
 from matrixdp.papers.dawa.dawa import cost_change, prepared
-from matrixdp.papers.dawa.door import MOST_RECORDS, lattice_scale, noisy, read_counts
+from matrixdp.papers.dawa.door import MOST_RECORDS, lattice_scale, noisy_quotients, read_counts
 from matrixdp.papers.dawa.partition import COST_SENSITIVITY, Partition
 
 ONE = mdp.Budget(epsilon=1)
@@ -55,7 +55,7 @@ def test_scales_are_rounded_up_and_changes_of_costs_are_whole_steps(epsilon: Fra
 def test_noise_is_laplace_around_the_exact_value(shift: int, epsilon: Fraction):
     scale = lattice_scale(2, epsilon, -14, -2)
     values = np.random.default_rng(1).integers(0, 2**40, 20_000)
-    found = np.ldexp(noisy(values, shift, scale, SeededSource(1)).astype(float), scale.power)
+    found = np.ldexp(noisy_quotients(values, shift, scale, SeededSource(1)).astype(float), scale.power)
     errors = (found - np.ldexp(values.astype(float), -shift)) / float(scale.exact)
     assert abs(errors.mean()) < 0.05
     assert np.abs(errors).mean() == pytest.approx(1.0, abs=0.05)

@@ -48,9 +48,9 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError
-from matrixdp.measure import Authorization, PrivacyStatement, authorize, statement
+from matrixdp.measure import Authorization, PrivacyStatement, authorize, random_source, statement
 from matrixdp.noise import LAPLACE, Cost, RandomSource
-from matrixdp.papers.dawa.door import lattice_scale, noisy, random_source, read_counts
+from matrixdp.papers.dawa.door import lattice_scale, noisy_quotients, read_counts
 from matrixdp.papers.dawa.partition import (
     COST_SENSITIVITY,
     Partition,
@@ -118,7 +118,7 @@ class Dawa:
             scale = lattice_scale(cost_change(length) + COST_SENSITIVITY, self.first, power, power)
             charge = float(1 / self.second) + _CHARGE * float(scale.exact)
             exact = deviations(counts, length)
-            rounded = noisy(exact, length.bit_length() - 1, scale, random)
+            rounded = noisy_quotients(exact, length.bit_length() - 1, scale, random)
             costs.append(rounded + round(charge * 2.0**-power))
         return least_cost_partition(costs)
 
@@ -128,7 +128,7 @@ class Dawa:
         scale = lattice_scale(tree.sensitivity, self.second, -2, 20)
         if not tree.sensitivity / scale.exact <= self.second:
             raise PrivacyError("dawa: the noise is too small for its share of the budget")
-        measured = noisy(tree.answers(partition.sums(counts)), 0, scale, random)
+        measured = noisy_quotients(tree.answers(partition.sums(counts)), 0, scale, random)
         return tree.estimate(np.ldexp(measured.astype(np.float64), scale.power))
 
     def run(self, counts: Integers, random: RandomSource) -> tuple[Partition, Array]:

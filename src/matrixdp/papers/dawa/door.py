@@ -1,11 +1,10 @@
-"""The one place of this room that reads a table, and the one that draws noise.
+"""The one place of this room that reads a table; noise is drawn where that of every release is.
 
-Releases of every other mechanism go through `matrixdp.measure.measurement`, and never through here.
+Releases of every other mechanism go through `matrixdp.measure.measure`, and never through here.
 """
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -13,19 +12,20 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError, PrivacyError
-from matrixdp.measure.calibration import NoiseScale
-from matrixdp.noise import LAPLACE, RandomSource, SeededSource, SystemSource
+from matrixdp.exact import IntegerTensor
+from matrixdp.measure import SCALE_BITS, NoiseScale, noisy
+from matrixdp.noise import LAPLACE, RandomSource
 from matrixdp.queries import Workload
 from matrixdp.sources import open_source
 
-__all__ = ["MOST_RECORDS", "lattice_scale", "noisy", "random_source", "read_counts"]
+__all__ = ["MOST_RECORDS", "lattice_scale", "noisy_quotients", "read_counts"]
 
 Integers = NDArray[np.int64]
 
 #: The count of a cell is cut to this, so that integers never overflow; one record still changes it by one.
 MOST_RECORDS = 2**33
-_SCALE_BITS = 12
-_FRACTION_BITS = 40
+#: Of the lower part of an integer of 63 bits: both parts are exact as floating-point numbers.
+_BITS = 32
 
 
 def read_counts(
@@ -36,11 +36,6 @@ def read_counts(
     for _, counts in source.marginals(workload.domain, [(attribute,)], rule):
         return np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)
     raise NumericalError("the source did not return the marginal that was asked for")
-
-
-def random_source(seed_not_private: int | None) -> RandomSource:
-    """Return the operating system's generator, or a seeded one, whose noise protects nobody."""
-    return SystemSource() if seed_not_private is None else SeededSource(seed_not_private)
 
 
 def lattice_scale(sensitivity: Fraction | int, epsilon: Fraction, least: int, most: int) -> NoiseScale:
@@ -54,26 +49,13 @@ def lattice_scale(sensitivity: Fraction | int, epsilon: Fraction, least: int, mo
     """
     wanted = Fraction(sensitivity) / epsilon
     exponent = wanted.numerator.bit_length() - wanted.denominator.bit_length()
-    power = min(max(exponent - _SCALE_BITS, least), most)
-    steps = Fraction(math.ceil(wanted / Fraction(2) ** power * 2**_FRACTION_BITS), 2**_FRACTION_BITS)
-    if not 1 <= steps <= 2**20:
+    scale = NoiseScale.at_least(wanted, min(max(exponent - SCALE_BITS, least), most), LAPLACE)
+    if not 1 <= scale.steps <= 2**20:
         raise PrivacyError("budget: an epsilon so small or so large that noise of its scale is not supported")
-    return NoiseScale(steps, power, LAPLACE)
+    return scale
 
 
-def noisy(values: Integers, shift: int, scale: NoiseScale, random: RandomSource) -> Integers:
+def noisy_quotients(values: Integers, shift: int, scale: NoiseScale, random: RandomSource) -> Integers:
     """Return the integers round((v + noise) / 2^power) for the exact values v = values / 2^shift."""
-    digits = shift + scale.power
-    if digits <= 0:
-        return np.asarray(
-            (values << -digits) + scale.noise.draw_rounded(scale.steps, len(values), source=random)
-        )
-    rest = values & ((1 << digits) - 1)
-    noise = scale.noise.draw_rounded(
-        scale.steps,
-        len(values),
-        offsets=np.ldexp(rest.astype(np.float64), -digits),
-        exact_offset=lambda i: Fraction(int(rest[i]), 1 << digits),
-        source=random,
-    )
-    return np.asarray((values >> digits) + noise)
+    limbs = [(values & ((1 << _BITS) - 1)).astype(np.float64), (values >> _BITS).astype(np.float64)]
+    return noisy(IntegerTensor(limbs, _BITS), scale, random, shift)

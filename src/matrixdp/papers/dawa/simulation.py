@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import WorkloadError
+from matrixdp.measure import random_source
 from matrixdp.mechanisms import DataDependent, Simulation, register
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.dawa.dawa import prepared
-from matrixdp.papers.dawa.door import random_source, read_counts
+from matrixdp.papers.dawa.door import read_counts
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 
