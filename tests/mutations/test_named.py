@@ -1,0 +1,16 @@
+"""The table of named faults speaks of the tree as it is."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MUTANTS = tomllib.loads((Path(__file__).parent / "named.toml").read_text())["mutant"]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant["name"] for mutant in MUTANTS])
+def test_every_fault_can_be_made(mutant: dict):
+    text = (ROOT / "src" / "matrixdp" / mutant["file"]).read_text()
+    assert text.count(mutant["old"]) == 1
+    assert all((ROOT / path).exists() for path in mutant["tests"])
