@@ -74,16 +74,10 @@ def plan_cost(plan: Plan, scales: tuple[NoiseScale, ...]) -> Cost:
     PrivacyError
         If a part has no noise or no sensitivity, or noise of another kind than the plan's.
     """
-    total: Cost | None = None
-    for part, scale in zip(plan.parts, scales, strict=True):
-        try:
-            plan.noise.check_same(scale.noise)
-            cost = plan.noise.exact_cost(part, scale.exact)
-        except PrivacyError as error:
-            raise PrivacyError(f"part {part.attributes}: {error}") from None
-        total = cost if total is None else total + cost
-    assert total is not None
-    return total
+    for scale in scales:
+        plan.noise.check_same(scale.noise)
+    exact = (scale.exact for scale in scales)
+    return plan.noise.exact_cost(zip(plan.parts, exact, strict=True))
 
 
 def calibrate(plan: Plan, allowed: Cost, max_records: int) -> tuple[tuple[NoiseScale, ...], Cost]:

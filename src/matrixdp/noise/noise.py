@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational
@@ -248,13 +248,16 @@ class Noise(ABC):
         """Return the scale of a part whose variance is given at cost 1, under another cost."""
         return float(math.sqrt(variance / self.variance_factor) / cost ** (1.0 / self.norm))
 
-    def exact_cost(self, matrix: Measured, scale: Fraction) -> Cost:
-        """Return the cost of measuring a matrix with noise of an exact scale, or a bound just above it."""
-        power_sum, divisor = self.power_sum(matrix), scale**self.norm
-        if power_sum < 1 or scale <= 0:
-            raise PrivacyError("a part would be measured without noise")
-        bound = -((-power_sum * divisor.denominator << _COST_BITS) // divisor.numerator)
-        return Cost(Fraction(bound, 1 << _COST_BITS), self)
+    def exact_cost(self, measured: Iterable[tuple[Measured, Fraction]]) -> Cost:
+        """Return the cost of measuring matrices with noise of exact scales, or a bound just above it."""
+        total = 0
+        for matrix, scale in measured:
+            power_sum = self.power_sum(matrix)
+            if power_sum < 1 or scale <= 0:
+                raise PrivacyError("a part would be measured without noise")
+            over = power_sum * scale.denominator**self.norm << _COST_BITS
+            total -= -over // scale.numerator**self.norm
+        return Cost(Fraction(total, 1 << _COST_BITS), self)
 
     def check_same(self, other: Noise) -> None:
         """Refuse another noise than this one."""
