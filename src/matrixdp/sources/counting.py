@@ -36,11 +36,10 @@ def encode(
     """
     names = list(relation.columns if columns is None else columns)
     request.check_columns(names)
-    types = {name: str(kind) for name, kind in zip(names, relation.types, strict=True)}
-    kinds = {name: column_kind(types[name]) for name in request.domain.names}
+    kinds = {name: column_kind(str(held)) for name, held in zip(names, relation.types, strict=True)}
     own = {name: identifier(column) for name, column in zip(names, relation.columns, strict=True)}
     values, codes = [], []
-    for i, (name, rule) in enumerate(request.rules(kinds, types, encoders).items()):
+    for i, (name, rule) in enumerate(request.rules(kinds, encoders).items()):
         values.append(f"{value_expression(rule, own[name], kinds[name])} AS v{i}")
         code = code_expression(rule, f"v{i}", kinds[name])
         other = request.out_of_domain.code(name)

@@ -37,7 +37,7 @@ class LazySource(Source):
         request.check_columns(schema.names())
         empty = self._null_columns()
         kinds = {n: Kind.NULL if n in empty else frame_kind(schema[n]) for n in request.domain.names}
-        rules = request.rules(kinds, {name: str(schema[name]) for name in request.domain.names})
+        rules = request.rules(kinds)
         return self._marginals(guarded(lambda: self._encode(request, kinds, rules), _COUNTING), request)
 
     def _null_columns(self) -> set[str]:

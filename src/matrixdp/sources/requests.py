@@ -8,12 +8,14 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Attribute, Categorical, Domain, OutOfDomain
+from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import SourceError, TooLargeError
-from matrixdp.forms import closest
 
 __all__ = ["MOST_CELLS", "Request", "strides"]
+
+_FROM_CATEGORIES = "categories are compared with texts, numbers, booleans or dates"
+_FROM_NUMBERS = "a numeric attribute is read from numbers, booleans or texts of numbers"
 
 MOST_CELLS = 2**31
 """The most cells of one marginal (16 GiB of counts)."""
@@ -95,50 +97,41 @@ class Request:
         Raises
         ------
         SourceError
-            Names the columns that are missing, or occur twice, and those that are close.
+            Names the attributes whose columns are missing, or there twice, and nothing of the table: what
+            stands where names of columns should may be a record.
         """
         listed = [str(column) for column in columns]
         missing = [name for name in self.domain.names if name not in listed]
         if missing:
-            wanted = ", ".join(repr(name) for name in missing)
             word = "column" if len(missing) == 1 else "columns"
-            raise SourceError(f"the table has no {word} {wanted}" + closest(missing[0], listed))
+            raise SourceError(f"the table has no {word} {', '.join(map(repr, missing))}")
         for name in self.domain.names:
             if listed.count(name) > 1:
-                raise SourceError(f"the table has {listed.count(name)} columns named {name!r}")
+                raise SourceError(f"the table has several columns named {name!r}")
 
-    def rules(
-        self, kinds: Mapping[str, Kind], types: Mapping[str, str], encoders: Domain | None = None
-    ) -> dict[str, Rule]:
+    def rules(self, kinds: Mapping[str, Kind], encoders: Domain | None = None) -> dict[str, Rule]:
         """Return how each column becomes codes.
 
         Parameters
         ----------
         kinds : mapping of str to Kind
             What each attribute's column holds.
-        types : mapping of str to str
-            What the engine calls the types of the columns.
         encoders : Domain, optional
             The attributes that say how the columns are read, where they are not those of the domain.
 
         Raises
         ------
         SourceError
-            If a column cannot be read: names it, its type, and what would be right.
+            If a column cannot be read: names it, what it holds, and what would be right. An engine's own
+            name of a type is not told, as it may list values.
         """
         rules: dict[str, Rule] = {}
         for attribute in encoders or self.domain:
             name = attribute.name
             rule = attribute.rule(kinds[name])
             if rule is None:
-                raise SourceError(
-                    f"column {name!r} has the type {types[name]}; {_expected(attribute)}, so convert it first"
-                )
+                holds = "dates" if kinds[name] is Kind.DATE else "values of another kind"
+                expected = _FROM_NUMBERS if attribute.numeric else _FROM_CATEGORIES
+                raise SourceError(f"column {name!r} holds {holds}; {expected}, so convert it first")
             rules[name] = rule
         return rules
-
-
-def _expected(attribute: Attribute) -> str:
-    if isinstance(attribute, Categorical):
-        return "categories are compared with texts, numbers, booleans or dates"
-    return "a numeric attribute is read from numbers, booleans or texts of numbers"

@@ -153,7 +153,7 @@ def _check_counts(open_table: Callable[[Any], Source]) -> None:
 def _check_refusals(open_table: Callable[[Any], Source]) -> None:
     """Check that what is impossible is said by the call itself, and that it tells nothing of the records."""
     table = arrow.table({"sex": ["male", _SECRET], "age": ["1", _SECRET]})
-    other = table.rename_columns(["sex", "aeg"])
+    other = table.rename_columns(["sex", _SECRET])
     wide = Domain({"sex": 2**30, "age": 3})
     rule = OutOfDomain()
     for what, failure, given, domain, subset, wanted in (
