@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 
 import matrixdp as mdp
 from matrixdp.noise import noise_named
-from matrixdp.selection.convex import solve_gram
-from matrixdp.selection.fixed.workload import unreconstructed_error
-from matrixdp.selection.residual.planner import select_residual_planner_plus
+from matrixdp.selection.compose.residual_planner import select_residual_planner_plus
+from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.mechanisms.workload import unreconstructed_error
 
 # one thread for every mechanism, so that their times compare
 threadpool_limits(limits=1)

@@ -17,7 +17,7 @@ from workloads import OTHER, SWEEPS, Make
 
 from matrixdp.noise import NOISES
 from matrixdp.selection import MECHANISMS
-from matrixdp.selection.bounds import svd_bound_workload
+from matrixdp.selection.compose.svd_bound import svd_bound_workload
 
 #: Seconds of processor time for each selection.
 LIMITS = {"workloads": 10.0, "sweeps": 5.0}

@@ -17,7 +17,7 @@ from published import BOUND, TABLES, Row, Table
 
 from matrixdp.noise import noise_named
 from matrixdp.selection import MECHANISMS
-from matrixdp.selection.bounds import svd_bound_workload
+from matrixdp.selection.compose.svd_bound import svd_bound_workload
 
 __all__ = ["excess"]
 

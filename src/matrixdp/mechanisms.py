@@ -14,9 +14,11 @@ A package that is installed with an entry point in the group ``matrixdp.mechanis
 whose value is the module, is found by `matrixdp.select`, the command line and ``matrixdp compare``.
 """
 
-from matrixdp.selection.convex import solve_gram
-from matrixdp.selection.direct import check_table
-from matrixdp.selection.explicit import (
+from matrixdp.selection.compose.marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS
+from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.rotation import rotated
+from matrixdp.selection.mechanisms.explicit import (
     Spectrum,
     best_factor,
     explicit_mechanism,
@@ -24,18 +26,15 @@ from matrixdp.selection.explicit import (
     roots_of,
     spectrum_of,
 )
-from matrixdp.selection.factor import Factor
-from matrixdp.selection.fixed.greedy_h import greedy_rows
-from matrixdp.selection.fixed.products import axis_gram, numeric_mechanism, product_of
-from matrixdp.selection.hdmm.axis import MAX_AXIS_CELLS
-from matrixdp.selection.hdmm.opt_marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS
-from matrixdp.selection.hdmm.rotation import rotated
-from matrixdp.selection.hdmm.terms import product_terms
-from matrixdp.selection.options import Options, option
+from matrixdp.selection.mechanisms.greedy_h import greedy_rows
+from matrixdp.selection.mechanisms.options import Options, option
+from matrixdp.selection.mechanisms.products import axis_gram, numeric_mechanism, product_of
+from matrixdp.selection.mechanisms.table import DataDependent, Mechanism, Simulation, Task, register
+from matrixdp.selection.mechanisms.trials import Choice
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.starting_points import generator
-from matrixdp.selection.table import DataDependent, Mechanism, Simulation, Task, register
-from matrixdp.selection.trials import Choice
+from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, product_terms
+from matrixdp.selection.view.table_shape import check_table
 
 __all__ = [
     "MAX_AXIS_CELLS",

@@ -99,6 +99,18 @@ def test_imports_point_one_way(path: Path):
         assert other == own or ORDER[other] < ORDER[own], f"{place(path)} imports {name}"
 
 
+#: How selection is built: from what a workload looks like to the mechanisms.
+SELECTION = ("view", "gram", "compose", "mechanisms")
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent.parent.name == "selection"], ids=place)
+def test_selection_is_built_in_one_order(path: Path):
+    later = SELECTION[SELECTION.index(path.parent.name) + 1 :]
+    for name in imports(path):
+        parts = name.split(".")
+        assert parts[1] != "selection" or parts[2] not in later, f"{place(path)} imports {name}"
+
+
 def test_no_imports_go_round():
     modules = {
         ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.selection import MECHANISMS
-from matrixdp.selection.table import DataDependent
+from matrixdp.selection.mechanisms.table import DataDependent
 
 SPEC = """
 data: people.parquet

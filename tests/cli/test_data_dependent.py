@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from matrixdp.cli.app import app
 from matrixdp.cli.comparison import Outcome, ratios
-from matrixdp.selection.table import MECHANISMS, DataDependent
+from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
 
 SPEC = """
 domain: {a: {min: 0, max: 127}, b: [x, y]}

@@ -13,7 +13,7 @@ from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Block, Part, Pooled
-from matrixdp.selection.trials import Trials
+from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)

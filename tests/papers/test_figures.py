@@ -8,8 +8,8 @@ from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.papers.coa import newton_factor
 from matrixdp.papers.datacube import asked_marginals, cube_of, greedy_cover
 from matrixdp.selection import Certificate
-from matrixdp.selection.fixed.workload import uniform_marginals, unreconstructed_error
-from matrixdp.selection.trials import Trials
+from matrixdp.selection.mechanisms.trials import Trials
+from matrixdp.selection.mechanisms.workload import uniform_marginals, unreconstructed_error
 
 MU = {LAPLACE: 1.0, GAUSSIAN: 0.236704}  # epsilon = 1; (epsilon, delta) = (1, 1e-6)
 FIXED = ("identity", "hierarchical", "wavelet", "hb", "greedy-h")

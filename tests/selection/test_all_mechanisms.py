@@ -8,7 +8,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
 from matrixdp.selection import MECHANISMS, select
-from matrixdp.selection.table import OF_OTHERS
+from matrixdp.selection.mechanisms.table import OF_OTHERS
 from matrixdp.testing import check_mechanism, dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": range(7), "b": range(4), "unasked": 2})

@@ -8,7 +8,7 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import AllRanges, Prefix
 from matrixdp.selection import select
-from matrixdp.selection.bounds import svd_bound_gram, svd_bound_workload
+from matrixdp.selection.compose.svd_bound import svd_bound_gram, svd_bound_workload
 from matrixdp.testing import dense_gram
 
 MU = 0.236704

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.selection import bounds
-from matrixdp.selection.bounds import svd_bound_gram, svd_bound_workload
+from matrixdp.selection.compose.svd_bound import svd_bound_gram, svd_bound_workload
 from matrixdp.testing import dense_gram
 
 KINDS = ["identity", "total", "prefix", "range", ["identity", "total"]]

@@ -7,7 +7,7 @@ from matrixdp.errors import NumericalError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget
 from matrixdp.queries import AllRanges, Prefix, Width
-from matrixdp.selection.convex import solve_gram, solve_rows, solver
+from matrixdp.selection.gram import solve_gram, solve_rows, solver
 
 
 def _centered(n):

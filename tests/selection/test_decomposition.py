@@ -13,9 +13,9 @@ from matrixdp.errors import PrivacyError, TooLargeError, UnsupportedQueryError, 
 from matrixdp.measure.calibration import calibrate, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.selection import select
-from matrixdp.selection.convex import ConvexSolver
-from matrixdp.selection.residual import weights
-from matrixdp.selection.residual.split import split_workload
+from matrixdp.selection.compose import weight_vectors as weights
+from matrixdp.selection.gram import ConvexSolver
+from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.testing import dense_measurement, dense_queries
 
 SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "d": 5})

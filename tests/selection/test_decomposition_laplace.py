@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.selection.convex import solve_gram
-from matrixdp.selection.factor import Factor
-from matrixdp.selection.residual import laplace
-from matrixdp.selection.residual.laplace import LaplaceSolver, rescaled
-from matrixdp.selection.residual.mechanism import select_by_decomposition
-from matrixdp.selection.residual.split import split_workload
-from matrixdp.selection.residual.sum_weights import laplace_weights, may_stay_whole
-from matrixdp.selection.residual.weights import Objective, uniform_weights
+from matrixdp.selection.compose.decomposition import select_by_decomposition
+from matrixdp.selection.compose.weight_vectors import Objective, uniform_weights
+from matrixdp.selection.compose.whole_attributes import laplace_weights, may_stay_whole
+from matrixdp.selection.gram import l1_search as laplace
+from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.l1_search import LaplaceSolver, rescaled
+from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.testing import dense_gram, dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "d": 2})

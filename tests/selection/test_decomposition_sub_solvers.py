@@ -8,18 +8,18 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN
-from matrixdp.selection.convex import solve_gram
-from matrixdp.selection.hdmm.terms import GivenGram, ProductTerms
-from matrixdp.selection.residual import subproblem
-from matrixdp.selection.residual.bases import fixed_factor, residual_basis
-from matrixdp.selection.residual.fourier import (
+from matrixdp.selection.compose import sub_solver as subproblem
+from matrixdp.selection.compose.decomposition import select_by_decomposition
+from matrixdp.selection.compose.given_bases import fixed_factor, residual_basis
+from matrixdp.selection.compose.residual_planner import select_residual_planner, select_residual_planner_plus
+from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.gram.fourier import (
     FourierSolver,
     fourier_energies,
     fourier_loss,
     fourier_strategy,
 )
-from matrixdp.selection.residual.mechanism import select_by_decomposition
-from matrixdp.selection.residual.planner import select_residual_planner, select_residual_planner_plus
+from matrixdp.selection.view.product_terms import GivenGram, ProductTerms
 
 PAIR = mdp.Domain({"a": 9, "b": 6})
 MIXED = mdp.Workload(PAIR, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
@@ -64,7 +64,7 @@ def test_every_sub_solver_does_what_it_says(sub_solver):
 
 
 def test_too_large_for_the_optimum(monkeypatch):
-    monkeypatch.setattr("matrixdp.selection.residual.mechanism.MAX_JOINT_CELLS", 40)
+    monkeypatch.setattr("matrixdp.selection.compose.decomposition.MAX_JOINT_CELLS", 40)
     with pytest.raises(TooLargeError, match="54 cells"):
         select_by_decomposition(MIXED, GAUSSIAN, "querysmasher", 1e-6, sub_solver="optimum")
     losses = {
@@ -75,7 +75,7 @@ def test_too_large_for_the_optimum(monkeypatch):
 
 
 def test_auto_takes_the_fourier_basis_where_it_is_better(monkeypatch):
-    monkeypatch.setattr("matrixdp.selection.residual.mechanism.MAX_JOINT_CELLS", 40)
+    monkeypatch.setattr("matrixdp.selection.compose.decomposition.MAX_JOINT_CELLS", 40)
     domain = mdp.Domain({"a": 8, "b": 8})
     # differences modulo 8: the Fourier basis is optimal, a product is not
     gap = (np.arange(8)[:, None] - np.arange(8)[None, :]) % 8

@@ -115,7 +115,7 @@ def compare(
 def _mechanisms(given: str | None) -> list[str]:
     from matrixdp.errors import SpecificationError
     from matrixdp.forms import unknown_name
-    from matrixdp.selection.table import MECHANISMS
+    from matrixdp.selection.mechanisms.table import MECHANISMS
 
     if given is None:
         return list(MECHANISMS)

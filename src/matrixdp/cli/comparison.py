@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from matrixdp.noise import noise_named
-from matrixdp.selection.table import MECHANISMS, DataDependent
+from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
 
 __all__ = ["Outcome", "compare_mechanisms", "ratios"]
 

@@ -14,7 +14,7 @@ from itertools import combinations
 from matrixdp.domain import Domain
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Total, Workload
-from matrixdp.selection.residual.subproblem import MAX_JOINT_CELLS
+from matrixdp.selection.compose.sub_solver import MAX_JOINT_CELLS
 
 __all__ = ["Forecast", "forecast", "measured_marginals"]
 

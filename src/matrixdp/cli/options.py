@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from matrixdp.selection.table import OF_OTHERS
+from matrixdp.selection.mechanisms.table import OF_OTHERS
 
 __all__ = [
     "Confidence",

@@ -19,7 +19,7 @@ def simulation(mechanism: str, spec: Path, public_table: Path, simulations: int)
     started = time.perf_counter()
     from matrixdp.cli.figures import peak_memory_mb
     from matrixdp.cli.inputs import specification_with_budget
-    from matrixdp.selection.table import MECHANISMS, DataDependent
+    from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
 
     written, budget = specification_with_budget(spec)
     found = MECHANISMS[mechanism]

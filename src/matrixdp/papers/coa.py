@@ -43,7 +43,7 @@ def newton_factor(gram: Array, noise: Noise) -> Factor:
     --------
     >>> from matrixdp.noise import GAUSSIAN
     >>> gram = np.tri(16) @ np.tri(16).T
-    >>> from matrixdp.selection.convex import solve_gram
+    >>> from matrixdp.selection.gram import solve_gram
     >>> newton_factor(gram, GAUSSIAN).loss < 1.001 * solve_gram(gram).loss
     True
     """

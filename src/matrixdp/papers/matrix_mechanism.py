@@ -40,7 +40,7 @@ def l2_factor(gram: Array, noise: Noise) -> Factor:
     ----------
     Li, Hay, Rastogi, Miklau, McGregor: Optimizing linear counting queries under differential privacy, PODS
     2010, section 5.2 (the L2 approximation) and section 5.3 (augmentation). The semidefinite program is
-    solved through its dual, see `matrixdp.selection.convex`.
+    solved through its dual, see `matrixdp.selection.gram`.
 
     Examples
     --------

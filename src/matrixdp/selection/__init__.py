@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matrixdp.selection.auto import select
+    from matrixdp.selection.mechanisms.table import MECHANISMS
     from matrixdp.selection.selection import Certificate, Selection
-    from matrixdp.selection.table import MECHANISMS
 
 __all__ = ["MECHANISMS", "Certificate", "Selection", "select"]
 
-_HOMES = {"MECHANISMS": "table", "Certificate": "selection", "Selection": "selection", "select": "auto"}
+_HOMES = {"MECHANISMS": "mechanisms.table", "Certificate": "selection", "Selection": "selection", "select": "auto"}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,13 +9,13 @@ from threadpoolctl import threadpool_limits
 from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
 from matrixdp.noise import NOISES, Noise
 from matrixdp.queries import DenseGroup, Group, Workload
-from matrixdp.selection.direct import direct_shape
+from matrixdp.selection.mechanisms.options import check_options, given_options
+from matrixdp.selection.mechanisms.table import mechanism_named, silent
+from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
 from matrixdp.selection.minimax import select_minimax
-from matrixdp.selection.options import check_options, given_options
 from matrixdp.selection.selection import Selection
-from matrixdp.selection.table import mechanism_named, silent
 from matrixdp.selection.targets import targeted
-from matrixdp.selection.trials import Bound, Choice, Trials, bounded
+from matrixdp.selection.view.table_shape import table_shape
 
 __all__ = ["check_mechanism", "select"]
 
@@ -156,7 +156,7 @@ def _candidates(trials: Trials) -> list[str]:
         return ["residual", "hdmm"]
     if trials.small:
         return ["residual", "dense"]
-    shape = direct_shape(trials.workload)
+    shape = table_shape(trials.workload)
     table = trials.workload.domain.cells((*shape.factored, *shape.joint))
     return ["residual", "opt-kron"] if table <= MAX_PRODUCT_CELLS else ["residual"]
 
@@ -182,7 +182,7 @@ def _least_error(trials: Trials) -> tuple[Choice, str, str]:
     # as accurate as dense within rounding, the decomposition measures each marginal apart
     losses = {name: choice[1].loss for name, choice in found.items()}
     best = min(losses, key=lambda name: losses[name] * (1.0 + 2e-6 * (name == "dense")))
-    if best == "residual" and "dense" in losses and not direct_shape(trials.workload).joint:
+    if best == "residual" and "dense" in losses and not table_shape(trials.workload).joint:
         best = "dense"
     plan, certificate = found[best]
     return (plan, bounded(certificate, bound)), best, _reason(best, losses, refusals)

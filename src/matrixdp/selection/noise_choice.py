@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matrixdp.noise import NOISES, Noise, natural_noise
 from matrixdp.privacy import Budget
-from matrixdp.selection.table import mechanism_named
+from matrixdp.selection.mechanisms.table import mechanism_named
 
 __all__ = ["noises_for"]
 

@@ -13,7 +13,7 @@ from matrixdp.language import Entry, dense, marginals, product
 from matrixdp.noise import NOISES, Noise, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
-from matrixdp.selection.table import MECHANISMS, DataDependent, Mechanism
+from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent, Mechanism
 from matrixdp.strategy import Strategy, select
 from matrixdp.testing.agreement import probes, require, require_close
 from matrixdp.testing.dense import dense_queries

@@ -1,0 +1,261 @@
+"""The decomposition as a mechanism: the choice of weights, sub-solvers and noise, and its certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import WorkloadError
+from matrixdp.noise import GAUSSIAN, Noise
+from matrixdp.plan import Plan
+from matrixdp.queries import Workload
+from matrixdp.selection.compose.assembly import assemble
+from matrixdp.selection.compose.given_bases import own_bases
+from matrixdp.selection.compose.methods import describe_methods
+from matrixdp.selection.compose.sub_solver import MAX_JOINT_CELLS, SUB_SOLVERS, SubSolution, SubSolver
+from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
+from matrixdp.selection.compose.whole_attributes import laplace_weights
+from matrixdp.selection.gram import ConvexSolver
+from matrixdp.selection.gram.factor import EVERY, Factor, Solver
+from matrixdp.selection.gram.fourier import MAX_FOURIER_CELLS, FourierSolver
+from matrixdp.selection.gram.l1_search import MAX_SUM_CELLS, LaplaceSolver, rescaled
+from matrixdp.selection.selection import Certificate
+from matrixdp.selection.view.pieces import Pieces
+from matrixdp.selection.view.sub_workloads import Split, SubWorkload, split_workload
+
+__all__ = ["certify_decomposition", "select_by_decomposition", "solve_classes"]
+
+Array = NDArray[np.float64]
+Progress = Callable[[str, float | None], None]
+
+#: The relative gap of the sub-solver ``fast``, and up to how many cells it solves jointly.
+FAST_GAP = 1e-2
+FAST_JOINT_CELLS = 3_000
+
+
+def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> bool:
+    """Return whether the sub-workloads' dual points together are a dual point of the whole.
+
+    With uniform weights and Gram matrices that have 1 as an eigenvector the workload's Gram matrix is the
+    direct sum of the sub-workloads'; the uniform distribution, where each of them has it, is then a dual
+    point of the whole, and its bound the square of the sum of theirs.
+    """
+    if split.explicit:
+        return False
+    for number, slot in enumerate(split.slots):
+        w = solver.pieces.weights[slot.type]
+        if float(np.abs(w - 1.0 / slot.size).max()) > 1e-12:
+            return False
+        if solver.pieces.slots[number].gram is not None:
+            image = slot.predicates.gram(slot.size) @ np.ones(slot.size)
+            if float(np.ptp(image)) > 1e-9 * float(np.abs(image).max()):
+                return False
+    found = [block.found for solution in solutions for block in solution.blocks]
+    return all(isinstance(one, Factor) and one.scope == EVERY and one.uniform for one in found)
+
+
+def _solver(
+    pieces: Pieces, mechanism: str, noise: Noise, gap: float, sub_solver: str, seed: int
+) -> SubSolver:
+    """Return the solver of sub-workloads at the final weights."""
+    fast = sub_solver == "fast"
+    gap = max(gap, FAST_GAP) if fast else gap
+    if noise.norm == 1:
+        searching: Solver = LaplaceSolver(gap, "fast" if fast else "full", seed)
+        if mechanism == "fourier":
+            searching = RescaledFourier(gap, "fast" if fast else "full", seed)
+        return SubSolver(pieces, noise, searching, joint_cells=MAX_SUM_CELLS, sub_solver=sub_solver)
+    if mechanism == "fourier":
+        return SubSolver(pieces, noise, FourierSolver(), ConvexSolver(gap), joint_cells=MAX_FOURIER_CELLS)
+    bases = own_bases(pieces.split, gap) if sub_solver == "fixed" else {}
+    joint = FAST_JOINT_CELLS if fast else MAX_JOINT_CELLS
+    return SubSolver(pieces, noise, ConvexSolver(gap), joint_cells=joint, sub_solver=sub_solver, bases=bases)
+
+
+class RescaledFourier(LaplaceSolver):
+    """The Gaussian optimum in the Fourier basis, rescaled to L1 sensitivity 1."""
+
+    def gram(self, gram: Array, sizes: Sequence[int], _: Factor | None = None, /) -> Factor:
+        """Solve for a Gram matrix."""
+        return rescaled(FourierSolver().gram(gram, sizes).rows, gram)
+
+
+def solve_classes(
+    split: Split, solver: SubSolver, progress: Progress | None = None
+) -> list[tuple[SubWorkload, SubSolution]]:
+    """Solve all sub-workloads that ask something.
+
+    Parameters
+    ----------
+    split : Split
+    solver : SubSolver
+    progress : callable, optional
+        Called with what is being done and the share done.
+
+    Returns
+    -------
+    list of (SubWorkload, SubSolution)
+
+    Raises
+    ------
+    WorkloadError
+        If every query is zero.
+    """
+    solved = []
+    for number, sub in enumerate(split.classes):
+        solution = solver.solve(sub)
+        if solution is not None and solution.loss > 0.0:
+            solved.append((sub, solution))
+        if progress is not None:
+            progress("solving sub-workloads", (number + 1) / len(split.classes))
+    if not solved:
+        raise WorkloadError(
+            "every query of the workload is zero on every record: there is nothing to measure"
+        )
+    # a sub-workload with less than this share of the error only holds rounding errors of zero pieces
+    floor = 1e-16 * max(solution.loss for _, solution in solved)
+    return [(sub, solution) for sub, solution in solved if solution.loss > floor]
+
+
+def _gaussian_bound(
+    split: Split, solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]]
+) -> float | None:
+    """Return the bound on every Gaussian strategy where the decomposition attains it, else None."""
+    if not _is_exact(split, solver, [s for _, s in solved]):
+        return None
+    values = [
+        solution.scale
+        * math.prod(block.found.dual_value for block in solution.blocks if isinstance(block.found, Factor))
+        for _, solution in solved
+    ]
+    return GAUSSIAN.total_loss(values, [len(sub.marginals) for sub, _ in solved])
+
+
+def certify_decomposition(
+    split: Split, solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]], gap: float
+) -> Certificate:
+    """Return the loss of solved sub-workloads under the best split of the budget, and a bound if known.
+
+    Parameters
+    ----------
+    split : Split
+    solver : SubSolver
+    solved : list of (SubWorkload, SubSolution)
+    gap : float
+        Relative gap of the sub-solutions that a bound for Laplace noise is taken from.
+
+    Returns
+    -------
+    Certificate
+        The bound is that of Gaussian strategies times the variance factor: an L1 norm is at least the L2
+        norm. Its scope also says which sub-workloads were
+        not solved jointly.
+    """
+    methods = describe_methods(solver, solved)
+    noise = solver.noise
+    counts = [len(sub.marginals) for sub, _ in solved]
+    loss = noise.variance_factor * noise.total_loss([solution.loss for _, solution in solved], counts)
+    if noise.norm == 2:
+        bound = _gaussian_bound(split, solver, solved)
+    else:
+        pieces = Pieces(split, uniform_weights(split))
+        gaussian = SubSolver(pieces, GAUSSIAN, ConvexSolver(gap), joint_cells=MAX_SUM_CELLS, row_cells=0)
+        bound = None
+        if not split.explicit:
+            bound = _gaussian_bound(split, gaussian, solve_classes(split, gaussian))
+    if bound is None:
+        return Certificate(loss, None, f"no bound for the decomposition at this size{methods}")
+    reason = "the sub-workloads are orthogonal"
+    if noise.norm == 1:
+        reason += "; an L1 norm is at least the L2 norm"
+    return Certificate(
+        loss, noise.variance_factor * bound, f"every {noise.title} strategy ({reason}){methods}"
+    )
+
+
+def select_by_decomposition(
+    workload: Workload,
+    noise: Noise,
+    mechanism: str,
+    gap: float,
+    progress: Progress | None = None,
+    sub_solver: str = "auto",
+    seed: int = 0,
+) -> tuple[Plan, Certificate]:
+    """Select a strategy by splitting the workload into sub-workloads of marginals.
+
+    Parameters
+    ----------
+    workload : Workload
+    mechanism : str
+        ``residual`` (optimized weight vectors), ``querysmasher`` (uniform ones) or ``fourier`` (uniform,
+        with the Fourier basis as sub-solver).
+    gap : float
+        Relative gap of every sub-solution.
+    progress : callable, optional
+        Called with what is being done and the share done, if known.
+    noise : Noise
+        For Laplace noise sub-workloads get strategies of L1 sensitivity 1, and the privacy cost is split in
+        proportion to the cube roots of their errors.
+    sub_solver : {"auto", "optimum", "product", "fourier", "fixed", "fast"}
+        For sub-workloads that do not factor into one attribute each. ``optimum``: jointly, or refused.
+        ``product``: the best product of strategies for single attributes, its rows weighted. ``fourier``:
+        the Fourier basis with the best weights. ``fixed``: one basis for each attribute, everywhere.
+        ``fast``: jointly, to a relative gap of 1e-2. ``auto``: jointly where that fits, else the better of
+        product and Fourier basis. For Laplace noise ``optimum`` is the best strategy that was found, and
+        ``fourier`` and ``fixed`` are not available.
+    seed : int
+        Of the restarts of searches for Laplace noise.
+
+    Returns
+    -------
+    plan : Plan
+    certificate : Certificate
+        Its scope says which sub-workloads were not solved jointly, and by what.
+
+    Raises
+    ------
+    WorkloadError
+        If ``sub_solver`` is unknown, or every query is zero.
+    PrivacyError
+        If the noise is unknown.
+    TooLargeError
+        If a sub-workload is too large for the sub-solver.
+
+    References
+    ----------
+    QuerySmasher (2026), Algorithm 1 and Theorem 7 (uniform weights; the Fourier variant is Weighted
+    Fourier Factorizations), section 6.3 (sub-solvers).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 4}), mdp.marginals(1))
+    >>> plan, certificate = select_by_decomposition(workload, LAPLACE, "residual", 1e-6)
+    >>> len(plan.parts), round(plan.cost, 9)
+    (2, 1.0)
+    """
+    if sub_solver not in SUB_SOLVERS:
+        raise WorkloadError(f"sub_solver: found {sub_solver!r}; expected one of {', '.join(SUB_SOLVERS)}")
+    if noise.norm == 1 and sub_solver in ("fourier", "fixed"):
+        raise WorkloadError(f"sub_solver: {sub_solver} is for Gaussian noise; use auto or product")
+    split = split_workload(workload)
+    weights = uniform_weights(split)
+    if mechanism == "residual":
+
+        def report(evaluations: int, phi: float) -> None:
+            if progress is not None:
+                progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
+
+        if noise.norm == 1:
+            weights = laplace_weights(split, report)
+        else:
+            weights, _ = optimized_weights(split, report=report)
+    solver = _solver(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
+    solved = solve_classes(split, solver, progress)
+    certificate = certify_decomposition(split, solver, solved, gap)
+    return assemble(workload.domain, split, solver, solved), certificate

@@ -1,0 +1,104 @@
+"""Which query groups share a product: by the attributes that they ask about, then merged while it pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from matrixdp.noise import Noise
+from matrixdp.queries import Group, Workload
+from matrixdp.selection.view.product_terms import product_terms
+
+__all__ = ["group_products"]
+
+#: With more sets than this, sets are only folded into others that hold their attributes.
+MAX_MERGED_SETS = 24
+
+Members = tuple[int, ...]
+
+
+def group_products(
+    workload: Workload, noise: Noise, solve: Callable[[Members], float]
+) -> tuple[list[Members], float]:
+    """Return sets of groups (by their places) and the total loss of solving each by one product.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : Noise
+    solve : callable
+        The loss of one product for a set of groups; infinite where it does not fit.
+    """
+    asked: dict[tuple[str, ...], list[int]] = {}
+    for place, group in enumerate(workload):
+        names = product_terms(workload.domain, [group]).attributes
+        asked.setdefault(names, []).append(place)
+    losses: dict[Members, float] = {}
+
+    def loss(members: Members) -> float:
+        if members not in losses:
+            losses[members] = solve(members)
+        return losses[members]
+
+    names_of = {place: set(names) for names, places in asked.items() for place in places}
+
+    def related(one: Members, other: Members) -> bool:
+        # a product of sets that share no attribute has all cells of both
+        first = set().union(*(names_of[place] for place in one))
+        second = set().union(*(names_of[place] for place in other))
+        return not first or not second or bool(first & second)
+
+    by_attributes = [tuple(places) for places in asked.values()]
+    folded = _folded(asked)
+    candidates = [by_attributes, folded]
+    scored = [(noise.total_loss([loss(s) for s in sets]), sets) for sets in candidates]
+    total, sets = min(scored, key=lambda item: item[0])
+    everything = (tuple(range(len(workload))),)
+    if len(sets) <= MAX_MERGED_SETS:
+        for start in candidates:
+            if len(start) <= MAX_MERGED_SETS:
+                merged = _merged(list(start), noise, loss, related)
+                found = noise.total_loss([loss(s) for s in merged])
+                if found < total:
+                    total, sets = found, merged
+        if loss(everything[0]) < total:
+            total, sets = loss(everything[0]), list(everything)
+    return list(sets), total
+
+
+def _folded(asked: dict[tuple[str, ...], list[int]]) -> list[Members]:
+    """Put every set of groups into one that asks about all of its attributes and more, if there is one."""
+    homes: dict[tuple[str, ...], list[int]] = {}
+    for names, places in sorted(asked.items(), key=lambda item: -len(item[0])):
+        home = next((other for other in homes if set(names) <= set(other)), names)
+        homes.setdefault(home, []).extend(places)
+    return [tuple(sorted(places)) for places in homes.values()]
+
+
+def _merged(
+    sets: list[Members],
+    noise: Noise,
+    loss: Callable[[Members], float],
+    related: Callable[[Members, Members], bool],
+) -> list[Members]:
+    """Merge the two sets whose union gains most, until none does."""
+    while len(sets) > 1:
+        now = noise.total_loss([loss(s) for s in sets])
+        best: tuple[float, list[Members]] | None = None
+        for i in range(len(sets)):
+            for j in range(i):
+                if not related(sets[i], sets[j]):
+                    continue
+                union = tuple(sorted((*sets[i], *sets[j])))
+                rest = [s for k, s in enumerate(sets) if k not in (i, j)]
+                found = noise.total_loss([loss(s) for s in (*rest, union)])
+                if best is None or found < best[0]:
+                    best = found, [*rest, union]
+        if best is None or best[0] >= now * (1 - 1e-9):
+            break
+        sets = best[1]
+    return sets
+
+
+def group_subset(workload: Workload, members: Members) -> list[Group]:
+    """Return the groups at given places."""
+    return [workload.groups[place] for place in members]

@@ -1,0 +1,151 @@
+"""OPT_HDMM: all of its strategies, and the one with the least error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from matrixdp.errors import TooLargeError
+from matrixdp.noise import Noise
+from matrixdp.plan import Plan
+from matrixdp.queries import Workload
+from matrixdp.selection.compose.kron import select_kron
+from matrixdp.selection.compose.marginals import select_marginals
+from matrixdp.selection.compose.union import select_union
+from matrixdp.selection.compose.whole_table import select_directly, solve_table
+from matrixdp.selection.gram import DEFAULT_GAP
+from matrixdp.selection.gram.opt_0 import solve_axis
+from matrixdp.selection.selection import Certificate
+from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
+
+__all__ = ["KINDS", "select_hdmm", "select_whole"]
+
+Progress = Callable[[str, float | None], None]
+Choice = tuple[Plan, Certificate]
+
+#: The strategies that are compared, in the order in which ties are decided.
+KINDS = ("opt-kron", "opt-m", "opt-plus", "opt-0")
+#: Within the comparison the whole table is searched up to this many cells that do not factor.
+MAX_SEARCHED_CELLS = 256
+
+
+def select_whole(
+    workload: Workload,
+    noise: Noise,
+    *,
+    gap: float = DEFAULT_GAP,
+    seed: int = 0,
+    progress: Progress | None = None,
+    max_cells: int = MAX_AXIS_CELLS,
+) -> Choice:
+    """Select one explicit strategy on the table of all attributes that are asked about.
+
+    Attributes on which every group asks proportional queries factor out; ``max_cells`` limits the rest. The
+    bound is that of the Gaussian optimum, which holds under any noise as L1 norms are at least L2 norms.
+
+    References
+    ----------
+    McKenna et al. 2018, section 5 (OPT_0).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> workload = mdp.Workload(mdp.Domain({"a": 64}), mdp.product(a="range"))
+    >>> _, certificate = select_whole(workload, LAPLACE)
+    >>> (certificate.loss / workload.queries) ** 0.5 < 5.555  # McKenna et al., Table 4: 5.55
+    True
+    """
+    if noise.norm == 2:
+        return select_directly(workload, noise, gap)
+    return solve_table(
+        workload,
+        noise,
+        "opt-0",
+        lambda gram, _: solve_axis(gram, noise, gap=gap, seed=seed, progress=progress),
+        max_cells,
+        max_axis=math.inf,
+        instead="opt-kron, opt-plus or opt-m",
+        certified=f"every strategy with {noise} noise",
+    )
+
+
+def select_hdmm(
+    workload: Workload,
+    noise: Noise,
+    *,
+    gap: float = DEFAULT_GAP,
+    seed: int = 0,
+    progress: Progress | None = None,
+    jobs: int = 1,
+) -> tuple[Plan, Certificate, str]:
+    """Select with all strategies of HDMM and keep the one with the least error.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : Noise
+    gap : float
+        Relative gap, where it is certified.
+    seed : int
+        Of the searches. The result does not depend on ``jobs``.
+    progress : callable, optional
+    jobs : int
+        How many are searched at the same time.
+
+    Returns
+    -------
+    plan : Plan
+    certificate : Certificate
+        Its bound is the largest of those found.
+    kind : str
+        Which of ``KINDS``.
+
+    Raises
+    ------
+    TooLargeError
+        If none of them fits.
+
+    References
+    ----------
+    McKenna et al. 2018, section 6.4 (OPT_HDMM).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
+    >>> select_hdmm(mdp.Workload(domain, mdp.marginals(2)), LAPLACE)[2]
+    'opt-m'
+    """
+    runs: dict[str, Callable[[], Choice]] = {
+        "opt-kron": lambda: select_kron(workload, noise, gap=gap, seed=seed),
+        "opt-m": lambda: select_marginals(workload, noise, seed=seed),
+        "opt-plus": lambda: select_union(workload, noise, gap=gap, seed=seed),
+        "opt-0": lambda: select_whole(workload, noise, gap=gap, seed=seed, max_cells=MAX_SEARCHED_CELLS),
+    }
+    found: dict[str, Choice] = {}
+    refused: list[str] = []
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        futures = {kind: pool.submit(runs[kind]) for kind in KINDS}
+        for done, (kind, future) in enumerate(futures.items()):
+            if progress is not None:
+                progress(f"trying {kind}", done / len(futures))
+            try:
+                found[kind] = future.result()
+            except TooLargeError as error:
+                refused.append(str(error))
+    if not found:
+        raise TooLargeError(" ".join(refused))
+    best = min(found, key=lambda kind: (found[kind][1].loss, KINDS.index(kind)))
+    plan, certificate = found[best]
+    bounds = [
+        (choice[1].lower_bound, choice[1].scope)
+        for choice in found.values()
+        if choice[1].lower_bound is not None
+    ]
+    if bounds:
+        bound, scope = max(bounds)
+        certificate = Certificate(certificate.loss, bound, scope)
+    return plan, certificate, best

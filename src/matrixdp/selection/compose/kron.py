@@ -1,0 +1,158 @@
+"""OPT_kron: one Kronecker product of strategies on attributes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from matrixdp.domain import Domain
+from matrixdp.errors import TooLargeError
+from matrixdp.exact import IdentityMatrix
+from matrixdp.noise import Noise
+from matrixdp.plan import Block, Direct, Plan
+from matrixdp.queries import Predicates, Workload
+from matrixdp.selection.compose.product import Product, alternate
+from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
+from matrixdp.selection.gram import DEFAULT_GAP
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.opt_0 import solve_axis
+from matrixdp.selection.selection import Certificate
+from matrixdp.selection.view.product_terms import Inverse, ProductTerms, product_terms
+from matrixdp.selection.view.table_shape import MAX_TABLE_CELLS
+
+__all__ = ["measured_product", "select_kron", "solve_kron"]
+
+Progress = Callable[[str, float | None], None]
+
+#: Rounds of alternation: of each start, and of the best of them after that.
+_FIRST_SWEEPS, _MORE_SWEEPS = 3, 12
+#: Relative decrease of the loss at which alternation stops, and gap of the problems within it.
+_TOLERANCE, _LOOP_GAP = 1e-4, 1e-5
+
+
+def solve_kron(
+    terms: ProductTerms[Predicates],
+    noise: Noise,
+    *,
+    gap: float = DEFAULT_GAP,
+    seed: int = 0,
+    effort: str = "full",
+) -> Product:
+    """Return the best product found for a union of products, bounded where that is one product.
+
+    Raises TooLargeError if it is over more cells than can be held, or an attribute that is not measured
+    whole has too many values.
+
+    References
+    ----------
+    McKenna et al. 2018, section 6.1 (block-cyclic alternation over surrogate workloads).
+    """
+    cells = math.prod(terms.sizes)
+    if cells > MAX_TABLE_CELLS:
+        raise TooLargeError(
+            f"opt-kron: {' x '.join(terms.attributes)} has {cells:.3g} cells; the limit is "
+            f"{MAX_TABLE_CELLS:,}. Use residual, which never forms the whole table"
+        )
+
+    def solve(
+        axis: int, inverses: Sequence[Inverse], own: Factor | None, gap: float = gap, effort: str = effort
+    ) -> Factor:
+        if terms.large(axis):
+            whole = [1.0 if other == axis else inverse for other, inverse in enumerate(inverses)]
+            return Factor(IdentityMatrix(terms.sizes[axis]), terms.loss(whole))
+        gram = terms.surrogate(axis, inverses)
+        return solve_axis(gram, noise, gap=gap, seed=seed, start=own, effort=effort)
+
+    def fast(axis: int, inverses: Sequence[Inverse], own: Factor | None) -> Factor:
+        return solve(axis, inverses, own, max(gap, _LOOP_GAP), "fast")
+
+    axes = range(len(terms.sizes))
+    if terms.proportional():
+        known = [solve(axis, terms.unknown, None) for axis in axes]
+        loss = terms.loss([factor.estimator for factor in known])
+        ratios = [None if factor.bound is None else factor.bound / factor.loss for factor in known]
+        bounded = [ratio for ratio in ratios if ratio is not None]
+        return Product(tuple(known), loss, loss * math.prod(bounded) if len(bounded) == len(ratios) else None)
+    starts = [[fast(axis, terms.unknown, None) for axis in axes]]
+    if effort == "full":
+        loss = terms.loss([1.0 for _ in axes])
+        starts.append([Factor(IdentityMatrix(size), loss) for size in terms.sizes])
+    first = []
+    for start in starts:
+        loss = terms.loss([factor.estimator for factor in start])
+        first.append(alternate(fast, start, loss, _FIRST_SWEEPS, _TOLERANCE))
+    known, loss, settled = min(first, key=lambda item: item[1])
+    if not settled:
+        known, loss, _ = alternate(fast, known, loss, _MORE_SWEEPS, _TOLERANCE)
+    if effort == "full" and noise.norm == 1:
+        for axis in axes:
+            improved = solve(axis, [factor.estimator for factor in known], known[axis])
+            if improved.loss < loss:
+                known, loss = [*known[:axis], improved, *known[axis + 1 :]], improved.loss
+    return Product(tuple(known), loss)
+
+
+def measured_product(
+    domain: Domain, attributes: Sequence[str], product: Product, noise: Noise
+) -> tuple[Block, ...]:
+    """Return the blocks that measure a product of strategies on single attributes."""
+    pairs = zip(attributes, product.factors, strict=True)
+    return product_blocks(domain, [((name,), measured_matrix(factor, noise)) for name, factor in pairs])
+
+
+def select_kron(
+    workload: Workload,
+    noise: Noise,
+    *,
+    gap: float = DEFAULT_GAP,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Plan, Certificate]:
+    """Select one Kronecker product over all attributes that are asked about.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : Noise
+    gap : float
+        Relative gap of each attribute's problem, where it is certified.
+    seed : int
+        Of the searches.
+    progress : callable, optional
+
+    Returns
+    -------
+    plan : Plan
+        One part.
+    certificate : Certificate
+        With a lower bound where the workload is one product.
+
+    Raises
+    ------
+    TooLargeError
+        If the product is over more cells than can be held.
+
+    References
+    ----------
+    McKenna et al. 2018, section 6.1 (OPT_kron).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> domain = mdp.Domain({"a": 16, "b": 3})
+    >>> workload = mdp.Workload(domain, mdp.product(a="prefix", b="identity"))
+    >>> plan, certificate = select_kron(workload, LAPLACE)
+    >>> certificate.lower_bound < certificate.loss < 2 * 16 * 17 / 2 * 3
+    True
+    """
+    if progress is not None:
+        progress("solving one product over all attributes", None)
+    terms = product_terms(workload.domain, workload.groups)
+    product = solve_kron(terms, noise, gap=gap, seed=seed)
+    blocks = measured_product(workload.domain, terms.attributes, product, noise)
+    factor = noise.variance_factor
+    bound = None if product.bound is None else factor * product.bound
+    scope = f"every strategy with {noise} noise" if bound is not None else "no bound for a union of products"
+    plan = Direct.of(workload.domain, blocks, noise)
+    return plan, Certificate(factor * product.loss, bound, scope)

@@ -1,0 +1,57 @@
+"""What a certificate says about sub-workloads that were not solved to their optimum."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+
+from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
+from matrixdp.selection.view.sub_workloads import SubWorkload
+
+__all__ = ["block_excess", "describe_methods"]
+
+#: The singular value bound of a block is computed up to this many cells.
+MAX_BOUNDED_CELLS = 2_000
+
+
+def block_excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> float | None:
+    """Return the block's error over its singular value bound, less 1, as RMSE; None where it is not known.
+
+    References
+    ----------
+    Li and Miklau (2013), Theorem 1: no strategy has less error than (tr V^(1/2))^2 / n.
+    """
+    if block.found.cells > MAX_BOUNDED_CELLS:
+        return None
+    explicit = solver.explicit(sub) if len(block.axes) == len(sub.types) else []
+    gram = solver.gram(block.terms, explicit)
+    values = np.maximum(np.linalg.eigvalsh(gram), 0.0)
+    bound = float(np.sqrt(values).sum()) ** 2 / block.found.cells
+    return max(math.sqrt(block.found.loss / bound) - 1.0, 0.0)
+
+
+def describe_methods(solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]]) -> str:
+    """Return which sub-workloads are not at their optimum and what that loses, or nothing if all are.
+
+    Returns
+    -------
+    str
+        To be appended to a certificate's scope.
+    """
+    found: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
+    for sub, solution in solved:
+        for block in solution.blocks:
+            if block.method != "optimum":
+                found[block.method].append((len(sub.marginals), block_excess(solver, sub, block)))
+    texts = []
+    for method, uses in found.items():
+        count = sum(marginals for marginals, _ in uses)
+        known = [excess for _, excess in uses if excess is not None]
+        loss = "by how much it loses is not known"
+        if len(known) == len(uses):
+            loss = f"at most {100 * max(known):.2g} % above the least RMSE"
+        noun = "marginal" if count == 1 else "marginals"
+        texts.append(f"{method} instead of the optimum on {count} {noun}, {loss}")
+    return "".join(f"; {text}" for text in texts)

@@ -1,0 +1,301 @@
+"""Solving one sub-workload: common factors apart, the rest jointly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError
+from matrixdp.noise import Noise
+from matrixdp.selection.compose.given_bases import fixed_factor, fixed_product, residual_basis
+from matrixdp.selection.compose.product import Product, solve_structured
+from matrixdp.selection.gram.factor import Factor, Solver
+from matrixdp.selection.gram.fourier import (
+    MAX_FOURIER_CELLS,
+    fourier_energies,
+    fourier_loss,
+    fourier_strategy,
+)
+from matrixdp.selection.view.pieces import Pieces, Term, numeric_terms
+from matrixdp.selection.view.product_terms import GivenGram, ProductTerms
+from matrixdp.selection.view.sub_workloads import SubWorkload
+
+__all__ = ["MAX_JOINT_CELLS", "SUB_SOLVERS", "BlockSolution", "SubSolution", "SubSolver"]
+
+Array = NDArray[np.float64]
+
+#: What ``sub_solver`` may be; see `SubSolver`.
+SUB_SOLVERS = ("auto", "optimum", "product", "fourier", "fixed", "fast")
+#: Sub-workloads that do not factor are solved jointly up to this many cells.
+MAX_JOINT_CELLS = 2_000
+#: ... or up to this many explicit queries, over at most ``MAX_ROW_CELLS`` cells.
+MAX_JOINT_ROWS = 1_000
+MAX_ROW_CELLS = 8_000
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSolution:
+    """A strategy on some axes of a sub-workload.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        Positions within the sub-workload's marginal.
+    found : Factor or Product
+        A product where the axes are too large for a joint solution.
+    terms : list of Term
+        The block's own Gram matrix as Kronecker terms over ``axes`` (explicit queries not included).
+    key : hashable
+        Equal for blocks with equal content.
+    method : str
+        ``optimum``, ``product``, ``fourier`` or ``fixed``: which sub-solver it comes from.
+    """
+
+    axes: tuple[int, ...]
+    found: Factor | Product
+    terms: list[Term]
+    key: Hashable
+    method: str = "optimum"
+
+
+@dataclass(frozen=True, eq=False)
+class SubSolution:
+    """A sub-workload's strategy: a product of blocks, its errors times a scale."""
+
+    scale: float
+    blocks: tuple[BlockSolution, ...]
+    has_rows: bool
+
+    @property
+    def loss(self) -> float:
+        """The total squared error at privacy cost 1."""
+        return self.scale * math.prod(block.found.loss for block in self.blocks)
+
+    @property
+    def level(self) -> float:
+        """What changes smoothly with the pieces: bounds where dual points prove them, else losses."""
+        return self.scale * math.prod(block.found.level for block in self.blocks)
+
+
+@dataclass(eq=False)
+class SubSolver:
+    """Solves sub-workloads at given weights, each distinct problem once.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        The split at its weights.
+    noise : Noise
+    solver : Solver
+        Of explicit problems, under the norm of the noise.
+    factors : Solver, optional
+        Of the factors of a product; the same by default.
+    joint_cells : int
+        Sub-workloads that do not factor are solved jointly up to this many cells.
+    row_cells : int
+        ... and where there are only explicit queries, fewer than cells, up to this many.
+    weigh_rows : bool
+        Whether larger ones get row weights beyond the best product.
+    starts, products : dict
+        What was found, by the structure of the problem: the next weights start from it.
+    sub_solver : str
+        For sub-workloads that do not factor. ``optimum``: jointly, or refused where too large.
+        ``product``: the best product of strategies for the axes, with row weights. ``fourier``: the best
+        strategy in the Fourier basis. ``fixed``: the product of given bases, for single axes too. ``auto``
+        and ``fast``: jointly where that fits, else the better of product and Fourier basis.
+    bases : dict of int to ndarray
+        For ``fixed``: the basis of each attribute type; types without one measure all values alike.
+
+    References
+    ----------
+    QuerySmasher (2026), section 6.3.
+    """
+
+    pieces: Pieces
+    noise: Noise
+    solver: Solver
+    factors: Solver | None = None
+    joint_cells: int = MAX_JOINT_CELLS
+    row_cells: int = MAX_ROW_CELLS
+    weigh_rows: bool = True
+    starts: dict[Hashable, Factor] = field(default_factory=dict)
+    products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
+    sub_solver: str = "auto"
+    bases: dict[int, Array] = field(default_factory=dict)
+    solved: dict[Hashable, BlockSolution] = field(default_factory=dict)
+
+    def solve(self, sub: SubWorkload) -> SubSolution | None:
+        """Return the strategy for a sub-workload, or None where all its pieces are zero."""
+        terms = numeric_terms(self.pieces, sub)
+        if not sub.types:
+            total = sum(term.coefficient for term in terms)
+            total += math.fsum(weight * float((rows**2).sum()) for weight, rows in self.explicit(sub))
+            return SubSolution(total, (), bool(sub.rows)) if total > 0 else None
+        explicit = [(weight, rows) for weight, rows in self.explicit(sub) if np.abs(rows).max() > 1e-12]
+        if not terms and not explicit:
+            return None
+        axes = range(len(sub.types))
+        if explicit:
+            return SubSolution(1.0, (self._joint(sub, tuple(axes), terms, explicit),), True)
+        mixed = tuple(axis for axis in axes if len({term.kept[axis] for term in terms}) > 1)
+        blocks = [
+            self._axis(sub, axis, [Term(1.0, (terms[0].kept[axis],))]) for axis in axes if axis not in mixed
+        ]
+        scale = max(term.coefficient for term in terms)
+        if mixed:
+            inner = [Term(t.coefficient / scale, tuple(t.kept[axis] for axis in mixed)) for t in terms]
+            inner.sort(key=lambda term: term.kept)
+            one = len(mixed) == 1
+            blocks.append(self._axis(sub, mixed[0], inner) if one else self._joint(sub, mixed, inner, []))
+        if any(block.found.loss <= 0.0 for block in blocks):
+            return None
+        return SubSolution(scale, tuple(blocks), False)
+
+    def explicit(self, sub: SubWorkload) -> list[tuple[float, Array]]:
+        """Return the weights and the pieces of a sub-workload's explicit queries."""
+        return [(item.weight, self.pieces.explicit_rows(item.explicit, item.kept)) for item in sub.rows]
+
+    def gram(self, terms: Sequence[Term], explicit: Sequence[tuple[float, Array]] = ()) -> Array:
+        """Return the sum of Kronecker terms and of Gram matrices of explicit queries as one matrix."""
+        total: Array | float = 0.0
+        for term in terms:
+            product = np.full((1, 1), term.coefficient)
+            for slot in term.kept:
+                product = np.kron(product, self.slot_gram(slot))
+            total = total + product
+        for weight, rows in explicit:
+            total = total + weight * (rows.T @ rows)
+        return np.asarray(total)
+
+    def problem(
+        self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
+    ) -> ProductTerms[GivenGram]:
+        """Return the problem of some axes, its factors apart."""
+        sizes = tuple(sub.sizes[axis] for axis in axes)
+        sets: list[dict[Hashable, GivenGram]] = [{} for _ in axes]
+        for term in terms:
+            for asked, slot in zip(sets, term.kept, strict=True):
+                asked[slot] = GivenGram(self.slot_gram(slot))
+        own = tuple(range(len(axes)))
+        queries = [(weight, own, rows.reshape(-1, *sizes)) for weight, rows in explicit]
+        return ProductTerms((), sizes, sets, [(term.coefficient, term.kept) for term in terms], queries)
+
+    def slot_gram(self, slot: int) -> Array:
+        """Return the Gram matrix of a slot's pieces, shape (n, n)."""
+        piece = self.pieces.slots[slot]
+        if piece.gram is not None:
+            return piece.gram
+        size = self.pieces.split.slots[slot].size
+        return piece.coefficient * (np.eye(size) - 1.0 / size)
+
+    def _content(self, slot: int) -> Hashable:
+        definition = self.pieces.split.slots[slot]
+        weights = self.pieces.weights[definition.type]
+        return (definition.predicates.key(definition.size), hash(weights.tobytes()))
+
+    def _axis(self, sub: SubWorkload, axis: int, terms: list[Term]) -> BlockSolution:
+        size = sub.sizes[axis]
+        key = ("axis", tuple((float(f"{t.coefficient:.12g}"), self._content(t.kept[0])) for t in terms))
+        if key not in self.solved:
+            first = self.pieces.slots[terms[0].kept[0]]
+            basis = self._basis_of(sub, axis)
+            method = "optimum" if basis is None else "fixed"
+            if basis is not None:
+                found = fixed_factor(basis, self.gram(terms))
+            elif first.gram is None:
+                found = self.solver.centered(size).scaled(first.coefficient)
+            else:
+                found = self._explicit(
+                    self.gram(terms), (size,), terms, ("axis", tuple(t.kept for t in terms))
+                )
+            self.solved[key] = BlockSolution((axis,), found, terms, key, method)
+        return replace(self.solved[key], axes=(axis,), terms=terms)
+
+    def _basis_of(self, sub: SubWorkload, axis: int) -> Array | None:
+        """Return the basis that is given for an axis, if any, with its weighted mean removed."""
+        basis = self.bases.get(sub.types[axis]) if self.sub_solver == "fixed" else None
+        return None if basis is None else residual_basis(basis, self.pieces.weights[sub.types[axis]])
+
+    def _explicit(self, gram: Array, sizes: Sequence[int], terms: list[Term], start_key: Hashable) -> Factor:
+        # what is left of queries that are constant along an attribute is rounding error
+        raw = sum(float(np.abs(self.pieces.scale(t.kept))) * t.coefficient for t in terms)
+        if float(np.abs(gram).max()) <= 1e-13 * raw:
+            return Factor(np.zeros((0, len(gram))), 0.0, 0.0)
+        self.starts[start_key] = self.solver.gram(gram, sizes, self.starts.get(start_key))
+        return self.starts[start_key]
+
+    def _joint(
+        self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
+    ) -> BlockSolution:
+        sizes = tuple(sub.sizes[axis] for axis in axes)
+        key = (
+            "joint",
+            sizes,
+            tuple((float(f"{t.coefficient:.12g}"), *map(self._content, t.kept)) for t in terms),
+            tuple((float(f"{w:.12g}"), hash(rows.tobytes())) for w, rows in explicit),
+        )
+        if key not in self.solved:
+            found, method = self._jointly(sub, axes, terms, explicit)
+            self.solved[key] = BlockSolution(axes, found, terms, key, method)
+        return replace(self.solved[key], axes=axes, terms=terms)
+
+    def _jointly(
+        self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
+    ) -> tuple[Factor | Product, str]:
+        """Return the joint solution where it fits, else one that is not, and which method it is."""
+        sizes = tuple(sub.sizes[axis] for axis in axes)
+        cells = math.prod(sizes)
+        queries = sum(len(rows) for _, rows in explicit)
+        start_key = ("joint", sizes, tuple(t.kept for t in terms), tuple(len(rows) for _, rows in explicit))
+        if self.sub_solver in ("product", "fourier", "fixed"):
+            return self._apart(sub, axes, terms, explicit, start_key)
+        if not terms and queries < cells and queries <= MAX_JOINT_ROWS and cells <= self.row_cells:
+            stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
+            found = self.solver.queries(stacked, sizes, self.starts.get(start_key))
+            self.starts[start_key] = found
+            if not self.solver.optimal and cells > self.joint_cells and self.sub_solver != "optimum":
+                other = self._apart(sub, axes, terms, explicit, (start_key, "product"))
+                return other if other[0].loss < found.loss else (found, "optimum")
+            return found, "optimum"
+        if cells <= self.joint_cells:
+            return self._explicit(self.gram(terms, explicit), sizes, terms, start_key), "optimum"
+        if self.sub_solver == "optimum":
+            raise TooLargeError(
+                f"sub_solver optimum: a sub-workload of {cells} cells that does not factor; the limit is "
+                f"{self.joint_cells} cells. Use auto, product or fourier."
+            )
+        return self._apart(sub, axes, terms, explicit, start_key)
+
+    def _apart(
+        self,
+        sub: SubWorkload,
+        axes: tuple[int, ...],
+        terms: list[Term],
+        explicit: list[tuple[float, Array]],
+        start_key: Hashable,
+    ) -> tuple[Factor | Product, str]:
+        """Return a solution that is not the joint optimum: a product, in the Fourier basis, or fixed."""
+        problem = self.problem(sub, axes, terms, explicit)
+        if self.sub_solver == "fixed":
+            chosen = []
+            for axis in axes:
+                basis, w = self._basis_of(sub, axis), self.pieces.weights[sub.types[axis]]
+                chosen.append(residual_basis(np.eye(sub.sizes[axis]), w) if basis is None else basis)
+            return fixed_product(chosen, problem), "fixed"
+        found: Product | None = None
+        if self.sub_solver != "fourier":
+            start = self.products.get(start_key)
+            found = solve_structured(problem, self.factors or self.solver, self.weigh_rows, start)
+            self.products[start_key] = found.factors
+            # the weights' search follows one family; Fourier strategies are compared once they are found
+            tries_fourier = self.solver.optimal and self.weigh_rows and self.sub_solver in ("auto", "fast")
+            if not tries_fourier or math.prod(problem.sizes) > MAX_FOURIER_CELLS:
+                return found, "product"
+        energies = fourier_energies(problem)
+        if found is None or fourier_loss(energies) < found.loss * (1.0 - 1e-4):
+            return fourier_strategy(energies, problem.sizes), "fourier"
+        return found, "product"

@@ -1,0 +1,305 @@
+"""Choosing the weight vectors: minimize phi(w), the sum over sub-workloads of sqrt(L(w)).
+
+The square of phi is the total squared error of the decomposition at privacy cost 1. Under Laplace noise the
+cube roots take the place of the square roots, and twice the cube of phi that of its square. By the envelope
+theorem the gradient of sqrt(L) is tr(N dV) / 2 with the optimal N of each sub-workload, so an evaluation
+costs the sub-workloads' own solutions and little more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import NDArray
+
+from matrixdp.noise import GAUSSIAN, Noise
+from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
+from matrixdp.selection.gram import ConvexSolver, solve_gram
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.l1_search import MAX_FAST_CELLS, LaplaceSolver
+from matrixdp.selection.view.pieces import Pieces
+from matrixdp.selection.view.sub_workloads import Split, SubWorkload
+
+#: While weights are searched, larger sub-workloads that do not factor are solved by structure.
+MAX_SEARCHED_CELLS = 420
+MAX_SEARCHED_ROW_CELLS = 1_000
+
+__all__ = ["MAX_SEARCHED_ROW_CELLS", "Objective", "optimized_weights", "uniform_weights"]
+
+Array = NDArray[np.float64]
+
+
+def _scaled(image: Callable[[Array], Array], scale: float, rows: Array) -> Array:
+    return scale * image(rows)
+
+
+def uniform_weights(split: Split) -> list[Array]:
+    """Return 1/n for every value of every attribute type: QuerySmasher's choice."""
+    return [np.full(size, 1.0 / size) for size in split.sizes]
+
+
+class _Gradient:
+    """What an evaluation of phi adds up: derivatives with respect to the weights and to the slots' pieces."""
+
+    def __init__(self, split: Split) -> None:
+        self.weights = [np.zeros(size) for size in split.sizes]
+        self.mean_squares = np.zeros(len(split.slots))  # d phi / d t of each slot
+        self.slots: dict[int, Array] = {}  # d phi / d (P'VP) of each slot
+        # blocks on one axis, each with its share of phi
+        self.axes: dict[Hashable, tuple[BlockSolution, float]] = {}
+
+    def add_slot(self, slot: int, addition: Array) -> None:
+        current = self.slots.get(slot)
+        self.slots[slot] = addition if current is None else current + addition
+
+    def add_types(self, parts: list[tuple[int, Array]]) -> None:
+        for type_, part in parts:
+            self.weights[type_] += part
+
+    def finished(self, split: Split, weights: Sequence[Array]) -> list[Array]:
+        """Carry the slots' derivatives on to the weights."""
+        for number, definition in enumerate(split.slots):
+            w = weights[definition.type]
+            if not split.free[definition.type]:
+                continue
+            gram = definition.predicates.gram(definition.size)
+            self.weights[definition.type] += 2.0 * self.mean_squares[number] * (gram @ w)
+            if number in self.slots:
+                image = self.slots[number].sum(axis=1)
+                self.weights[definition.type] -= 2.0 * (gram @ (image - w * image.sum()))
+        return self.weights
+
+
+@dataclass(eq=False)
+class Objective:
+    """phi(w) and its gradient; gaps are those of the sub-solutions, of single axes and of joint ones."""
+
+    split: Split
+    noise: Noise
+    gap: float = 1e-7
+    joint_gap: float = 1e-5
+    starts: dict[Hashable, Factor] = field(default_factory=dict)
+    products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
+    evaluations: int = 0
+
+    @property
+    def power(self) -> float:
+        """The power of a sub-workload's loss that phi sums."""
+        return self.noise.share_power
+
+    def _solver(self, pieces: Pieces, gap: float) -> SubSolver:
+        laplace = self.noise.norm == 1
+        return SubSolver(
+            pieces,
+            self.noise,
+            LaplaceSolver(max(gap, 1e-5), "fast") if laplace else ConvexSolver(gap),
+            joint_cells=MAX_FAST_CELLS if laplace else MAX_SEARCHED_CELLS,
+            row_cells=MAX_SEARCHED_ROW_CELLS,
+            weigh_rows=False,
+            starts=self.starts,
+            products=self.products,
+        )
+
+    def __call__(self, weights: list[Array]) -> tuple[float, list[Array]]:
+        """Return phi and its gradient with respect to each type's weight vector."""
+        self.evaluations += 1
+        loosest = max((len(c.sizes) for c in self.split.classes), default=0)
+        solver = self._solver(Pieces(self.split, weights), self.gap if loosest < 2 else self.joint_gap)
+        gradient = _Gradient(self.split)
+        phi = 0.0
+        for sub in self.split.classes:
+            solution = solver.solve(sub)
+            if solution is None:
+                continue
+            value = len(sub.marginals) * solution.level**self.power
+            phi += value
+            self._spread(solver, sub, solution, value, gradient)
+        for block, value in gradient.axes.values():
+            share = self.power * value / block.found.level
+            for term in block.terms:
+                grams = [solver.slot_gram(term.kept[0])]
+                gradient.add_slot(term.kept[0], share * term.coefficient * block.found.axis_slope(0, grams))
+        return phi, gradient.finished(self.split, weights)
+
+    def _spread(
+        self, solver: SubSolver, sub: SubWorkload, solution: SubSolution, value: float, gradient: _Gradient
+    ) -> None:
+        """Add one class's share (its value in phi) to the gradient."""
+        for block in solution.blocks:
+            if len(block.axes) > 1 or solution.has_rows:
+                self._spread_joint(solver, sub, block, value, gradient)
+            elif solver.pieces.slots[block.terms[0].kept[0]].gram is not None:
+                use = (block.key, tuple(term.kept for term in block.terms))
+                known = gradient.axes.get(use)
+                gradient.axes[use] = (block, value + (known[1] if known else 0.0))
+        shares = self._term_shares(solver, sub, solution, value)
+        for product, share in zip(sub.products, shares, strict=True):
+            for slot in product.contracted:
+                t = solver.pieces.slots[slot].mean_square
+                if t > 0.0:
+                    gradient.mean_squares[slot] += share / t
+        if not sub.types:
+            for item in sub.rows:
+                image = partial(np.multiply, self.power * value / solution.level * item.weight)
+                gradient.add_types(solver.pieces.explicit_gradient(item.explicit, item.kept, image))
+
+    def _term_shares(
+        self, solver: SubSolver, sub: SubWorkload, solution: SubSolution, value: float
+    ) -> list[float]:
+        """Return, for each product term, d value / d log(coefficient)."""
+        pieces = solver.pieces
+        mixed = [block for block in solution.blocks if len(block.terms) > 1 or solution.has_rows]
+        shares = []
+        for product in sub.products:
+            weight = product.weight
+            for slot in product.contracted:
+                weight *= pieces.slots[slot].mean_square
+            if not sub.types:
+                shares.append(self.power * value * weight / solution.level)
+                continue
+            kept = [pieces.slots[slot] for slot in product.kept]
+            for piece in kept:
+                weight *= piece.ratio
+                if piece.gram is None:
+                    weight *= piece.coefficient / pieces.slots[piece.representative].coefficient
+            # one common Kronecker product: the shares are those of the coefficients
+            change = 1.0
+            if mixed:
+                found = mixed[0].found
+                grams = [solver.slot_gram(kept[axis].representative) for axis in mixed[0].axes]
+                change = found.change(grams) / found.level
+            shares.append(self.power * value * weight / solution.scale * change)
+        return shares
+
+    def _spread_joint(
+        self, solver: SubSolver, sub: SubWorkload, block: BlockSolution, value: float, gradient: _Gradient
+    ) -> None:
+        """Add the share of a block whose error changes with all of its axes together."""
+        share = self.power * value / block.found.level
+        for term in block.terms:
+            grams = [solver.slot_gram(slot) for slot in term.kept]
+            for axis, slot in enumerate(term.kept):
+                gradient.add_slot(slot, share * term.coefficient * block.found.axis_slope(axis, grams))
+        for item in sub.rows:
+            image = partial(_scaled, block.found.image, share * item.weight)
+            gradient.add_types(solver.pieces.explicit_gradient(item.explicit, item.kept, image))
+
+
+def _starting_points(split: Split) -> list[list[Array]]:
+    """Return per-type candidates: the optimum of each attribute's own queries, its dual, and uniform."""
+    uniform = uniform_weights(split)
+    own, dual = list(uniform), list(uniform)
+    grams: dict[int, Array] = {}
+    for slot in split.slots:
+        if split.free[slot.type]:
+            gram = slot.predicates.gram(slot.size)
+            if not float(np.trace(gram)) > 0:
+                continue
+            grams[slot.type] = grams.get(slot.type, np.zeros_like(gram)) + gram / np.trace(gram)
+    for item in split.explicit:
+        tensor = item.rows.reshape(len(item.rows), *item.sizes)
+        for axis, type_ in enumerate(item.types):
+            rows = tensor.mean(axis=tuple(i + 1 for i in range(len(item.sizes)) if i != axis))
+            gram = rows.T @ rows
+            if float(np.trace(gram)) > 0:
+                grams[type_] = grams.get(type_, np.zeros_like(gram)) + gram / np.trace(gram)
+    for type_, gram in grams.items():
+        factor = solve_gram(gram, gap=1e-8)
+        assert factor.dual is not None
+        dual[type_] = factor.dual / factor.dual.sum()
+        own[type_] = _exact_weights(factor.rows)
+    return [own, dual, uniform]
+
+
+def _exact_weights(factor: Array) -> Array:
+    """Return w = X^+ 1 / (1' X^+ 1), or the null vector with sum 1 where 1 is not in the row space of X."""
+    size = factor.shape[1]
+    ones = np.ones(size)
+    _, values, right = np.linalg.svd(factor, full_matrices=True)
+    rank = int((values > 1e-9 * values[0]).sum())
+    null = right[rank:]
+    outside = null.T @ (null @ ones)
+    if float(outside @ ones) > 1e-6 * size:
+        return np.asarray(outside / (outside @ ones))
+    weights = right[:rank].T @ ((right[:rank] @ ones) / values[:rank] ** 2)
+    return np.asarray(weights / weights.sum())
+
+
+def optimized_weights(
+    split: Split,
+    max_evaluations: int = 80,
+    report: Callable[[int, float], None] | None = None,
+) -> tuple[list[Array], int]:
+    """Minimize phi over the weight vectors of all attribute types that are not symmetric.
+
+    Parameters
+    ----------
+    split : Split
+    max_evaluations : int
+        Evaluations of phi by L-BFGS, after the starting points'.
+    report : callable, optional
+        Called with the number of evaluations and phi.
+
+    Returns
+    -------
+    weights : list of ndarray
+        One vector with sum 1 for each attribute type.
+    evaluations : int
+        How many were made.
+
+    Notes
+    -----
+    phi is convex in each weight vector but not smooth where ranks change, so the search starts from the
+    best of three points and keeps the best point that it meets.
+    """
+    uniform = uniform_weights(split)
+    free = [t for t, is_free in enumerate(split.free) if is_free]
+    if not free:
+        return uniform, 0
+    objective = Objective(split, GAUSSIAN)
+    best: tuple[float, list[Array]] | None = None
+
+    def look(weights: list[Array]) -> tuple[float, list[Array]]:
+        nonlocal best
+        phi, gradient = objective(weights)
+        if best is None or phi < best[0]:
+            best = (phi, weights)
+        if report is not None:
+            report(objective.evaluations, phi)
+        return phi, gradient
+
+    own, *others = _starting_points(split)
+    for candidate in (own, *others):
+        look(candidate)
+    assert best is not None
+    start = best[1]
+    ends = np.cumsum([split.sizes[t] for t in free])
+    scale = best[0]
+
+    def unpack(flat: Array) -> list[Array]:
+        weights = list(uniform)
+        for t, v in zip(free, np.split(flat, ends[:-1]), strict=True):
+            weights[t] = v + (1.0 - v.sum()) / len(v)
+        return weights
+
+    def function(flat: Array) -> tuple[float, Array]:
+        phi, gradient = look(unpack(flat))
+        parts = [gradient[t] - gradient[t].mean() for t in free]
+        return phi / scale, np.concatenate(parts) / scale
+
+    # uniform weights can be a kink from which no gradient leads down: then search from the optimum of each
+    # attribute's own queries too
+    searched = [start] if start is own else [start, own]
+    for point in searched:
+        scipy.optimize.minimize(
+            function,
+            np.concatenate([point[t] for t in free]),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxfun": max_evaluations, "maxcor": 20, "ftol": 3e-8, "gtol": 1e-9},
+        )
+    return best[1], objective.evaluations

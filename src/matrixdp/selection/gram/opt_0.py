@@ -1,0 +1,234 @@
+"""OPT_0: the sub-solver of one Gram matrix under either noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from operator import itemgetter
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.noise import LAPLACE, Noise
+from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
+from matrixdp.selection.gram.adapted_starts import adapted_starts, low_rank_starts, total_start
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.p_identity import best_of, optimize, strategy_rows
+from matrixdp.selection.gram.rotation import rotated
+from matrixdp.selection.gram.starts import SMALL, random_start, starts
+from matrixdp.selection.starting_points import generator
+from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
+
+__all__ = ["solve_axis"]
+
+Array = NDArray[np.float64]
+Progress = Callable[[str, float | None], None]
+
+#: Up to this many cells further rows are tried as long as they pay.
+_MORE_ROWS_CELLS = 256
+#: Up to this many cells random starts are tried by default; beyond it trees alone.
+_RANDOM_CELLS = 400
+#: Beyond this many cells searches are cut short.
+_LARGE_CELLS = 2_048
+#: How often rows are added at most, and the relative gain of the loss that is worth going on.
+_MOST_ROUNDS = 4
+_GAIN = 2e-3
+#: Pairs of rows of a workload of low rank that are rotated, in all and for each pair.
+_ROTATIONS, _SWEEPS = 10_000, 40
+
+
+def solve_axis(
+    gram: Array,
+    noise: Noise,
+    *,
+    gap: float = DEFAULT_GAP,
+    seed: int = 0,
+    restarts: int | None = None,
+    start: Factor | None = None,
+    progress: Progress | None = None,
+    effort: str = "full",
+    p: int | None = None,
+) -> Factor:
+    """Return a strategy for one Gram matrix: the certified Gaussian optimum, or OPT_0 for Laplace noise.
+
+    Cells that no query tells apart are merged first, which loses nothing.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+        V, of any rank.
+    noise : Noise
+    gap : float
+        Relative gap of the Gaussian optimum.
+    seed, restarts : int
+        Of the search under Laplace noise: random starts beside trees; by default 3, fewer for many cells.
+    start : Factor, optional
+        A strategy of an earlier call on a similar Gram matrix, to go on from.
+    progress : callable, optional
+    effort : {"full", "fast"}
+        ``fast`` is for calls within a loop: few starts, no bound under Laplace noise.
+    p : int, optional
+        The number of additional rows of the p-Identity strategy; chosen by search where it is left out.
+
+    Returns
+    -------
+    Factor
+        Under Laplace noise its bound is that of the Gaussian optimum, which holds as L1 norms are at least
+        L2 norms.
+
+    Raises
+    ------
+    NumericalError
+        If the Gram matrix is zero or not finite.
+    TooLargeError
+        Past ``MAX_AXIS_CELLS`` cells, equal ones merged, if there is no closed form.
+
+    References
+    ----------
+    McKenna et al. 2018, section 5 (OPT_0). Li et al. 2010, section 5.3 (closing column norms).
+
+    Examples
+    --------
+    >>> from matrixdp.noise import LAPLACE
+    >>> factor = solve_axis(np.tri(32) @ np.tri(32).T, LAPLACE)
+    >>> 2 * factor.bound < 2 * factor.loss < 32 * 33  # noise on every cell
+    True
+    """
+    gram = np.asarray(gram, dtype=np.float64)
+    peak = float(np.abs(gram).max())
+    if not (math.isfinite(peak) and peak > 0):
+        raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
+    first, inverse = _distinct_cells(gram)
+    reduced = gram[np.ix_(first, first)]
+    solved = _symmetric(reduced, noise)
+    if solved is None:
+        if len(reduced) > MAX_AXIS_CELLS:
+            raise TooLargeError(f"opt-0: {len(reduced)} different cells; the limit is {MAX_AXIS_CELLS}")
+        if noise.norm == 2:
+            design = solve_gram(reduced, gap=gap)
+            solved = Factor(design.rows, design.loss, design.bound)
+        else:
+            begin = None if start is None else _theta(start.rows[:, first])
+            # products of a few rows lose by several threads, many times over where cores are shared
+            with threadpool_limits(limits=1, user_api="blas"):
+                solved = _search(reduced, gap, seed, restarts, begin, progress, effort, p)
+    if len(first) == len(gram):
+        return solved
+    return Factor(solved.rows[:, inverse], solved.loss, solved.bound)
+
+
+def _distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return one cell of each set that no query tells apart, in order, and where each cell's stands."""
+    scaled = np.round(gram / np.abs(gram).max(), 13) + 0.0
+    _, first, inverse = np.unique(scaled, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse.ravel()]
+
+
+def _symmetric(gram: Array, noise: Noise) -> Factor | None:
+    """Return the closed form for V = a I + b 11': the identity, with a weighted total under Laplace noise."""
+    size = len(gram)
+    if size == 1:
+        single = float(gram[0, 0])
+        return Factor(np.ones((1, 1)), single, single)
+    off = float(gram[0, 1])
+    scale = float(gram[0, 0]) - off
+    expected = np.full(gram.shape, off)
+    np.fill_diagonal(expected, scale + off)
+    if scale <= 0 or float(np.abs(gram - expected).max()) > 1e-12 * float(np.abs(gram).max()):
+        return None
+    # eigenvalues: scale (size - 1 times), and scale + size off along the total
+    root = math.sqrt(scale) * (size - 1) + math.sqrt(max(scale + size * off, 0.0))
+    bound = root * root / size
+    if noise.norm == 2:
+        if abs(off) < 1e-14 * scale:
+            return Factor(np.eye(size), bound, bound)
+        return None
+    trace = size * (scale + off)
+    total = size * (scale + size * off)
+
+    def error(weight: float) -> float:
+        return (1 + weight) ** 2 * (trace - weight**2 / (1 + weight**2 * size) * total)
+
+    found = scipy.optimize.minimize_scalar(error, bounds=(0.0, 10.0), method="bounded")
+    weight = float(found.x)
+    if off <= 0 or error(weight) >= trace * (1 - 1e-12):
+        return Factor(np.eye(size), trace, bound)
+    return Factor(strategy_rows(np.full((1, size), weight)), error(weight), bound)
+
+
+def _theta(rows: Array) -> Array | None:
+    """Return the additional rows of a p-Identity strategy, or None if it is none."""
+    size = rows.shape[1]
+    diagonal = np.diagonal(rows)
+    if len(rows) <= size or not (diagonal > 0).all() or np.count_nonzero(rows[:size]) != size:
+        return None
+    return np.asarray(np.maximum(rows[size:] / diagonal, 0.0))
+
+
+def _search(
+    gram: Array,
+    gap: float,
+    seed: int,
+    restarts: int | None,
+    begin: Array | None,
+    progress: Progress | None,
+    effort: str,
+    p: int | None,
+) -> Factor:
+    size = len(gram)
+    fast = effort == "fast"
+    tolerance = 1e-6 if fast else 1e-8 if size <= _RANDOM_CELLS else 1e-7
+    if fast and begin is not None:
+        loss, theta = optimize(gram, begin, 60, tolerance)
+        return Factor(strategy_rows(theta), loss)
+    if progress is not None:
+        progress(f"searching p-Identity strategies over {size} cells", None)
+    count = restarts if restarts is not None else (1 if fast else 2 if size <= _RANDOM_CELLS else 0)
+    families = starts(size, p, seed, count, fast)
+    if begin is not None and (p is None or len(begin) == p):
+        families.insert(0, [begin])
+    design = None if fast else solve_gram(gram, gap=max(gap, 1e-5))
+    if p is None and design is not None:
+        families += adapted_starts(gram, design.rows, seed)
+    elif p is None:
+        families.append([total_start(size)])
+        if size <= _RANDOM_CELLS:
+            families.append(
+                [start for family in low_rank_starts(size, _rank(gram), seed) for start in family]
+            )
+    large = size > _LARGE_CELLS
+    steps = 40 if large else 80 if fast else 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 150
+    loss, theta = best_of(gram, families, 5 if large else 25, steps, tolerance)
+    if not fast and p is None and size <= _MORE_ROWS_CELLS:
+        rng = generator(seed + 1)
+        for _ in range(_MOST_ROUNDS):
+            more = 0.02 * random_start(size, max(1, size // 32), rng)
+            before = loss
+            wider = optimize(gram, np.vstack([theta, more]), 1_000, tolerance)
+            loss, theta = min((wider, (loss, theta)), key=itemgetter(0))
+            if loss >= before * (1 - _GAIN):
+                break
+    elif not fast and not large and theta.size:
+        loss, theta = optimize(gram, theta, 300, 1e-9)
+    if design is None:
+        return Factor(strategy_rows(theta), loss)
+    if len(design.rows) < size:
+        # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
+        pairs = len(design.rows) * (len(design.rows) - 1) // 2
+        rows = rotated(design.rows, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
+        norm = float(LAPLACE.column_norms(rows).max())
+        if norm**2 * design.loss < loss:
+            return Factor(rows / norm, norm**2 * design.loss, design.bound)
+    return Factor(strategy_rows(theta), loss, design.bound)
+
+
+def _rank(gram: Array) -> int:
+    values = scipy.linalg.eigvalsh(gram, check_finite=False)
+    return int((values > 1e-10 * values[-1]).sum())

@@ -1,0 +1,183 @@
+"""Explicit optimal-strategy problems: factoring Gram matrices, symmetry, and the strategy that comes out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from matrixdp.errors import NumericalError
+from matrixdp.exact import CenteredMatrix
+from matrixdp.selection.gram.dual import DEFAULT_GAP, solve_dual
+from matrixdp.selection.gram.factor import Factor
+
+__all__ = ["ConvexSolver", "solve_gram", "solve_rows"]
+
+Array = NDArray[np.float64]
+
+#: Eigenvalues of a Gram matrix below this share of the largest are noise of the eigendecomposition.
+RANK_TOLERANCE = 1e-12
+#: Explicit problems of at least this many cells gain from several BLAS threads; smaller ones lose.
+THREADED_CELLS = 1_000
+
+
+def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
+    """Return candidate symmetries of a product domain: reversals, and the exchange of two equal axes."""
+    cells = np.arange(math.prod(sizes)).reshape(sizes)
+    singles = [np.flip(cells, axis).ravel() for axis in range(len(sizes)) if sizes[axis] > 1]
+    candidates = [*singles]
+    if len(sizes) > 1:
+        candidates.append(np.flip(cells).ravel())
+        for i in range(len(sizes)):
+            equal = [j for j in range(i + 1, len(sizes)) if sizes[i] == sizes[j] > 1]
+            candidates += [np.swapaxes(cells, i, j).ravel() for j in equal]
+    return candidates
+
+
+def _symmetries(gram: Array, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
+    """Return commuting involutions that leave the Gram matrix unchanged."""
+    tolerance = 1e-11 * float(np.abs(gram).max())
+    found: list[NDArray[np.intp]] = []
+    generated = {tuple(range(len(gram)))}
+    for permutation in _involutions(sizes):
+        if any((permutation[g] != g[permutation]).any() for g in found):
+            continue
+        if tuple(permutation) in generated:
+            continue
+        if float(np.abs(gram[np.ix_(permutation, permutation)] - gram).max()) <= tolerance:
+            found.append(permutation)
+            generated |= {tuple(np.asarray(g)[permutation]) for g in list(generated)}
+    return found
+
+
+def _characters(size: int, symmetries: list[NDArray[np.intp]]) -> list[Array]:
+    """Return orthonormal bases (size x n_b) of the joint eigenspaces of commuting involutions."""
+    elements: list[tuple[NDArray[np.intp], tuple[int, ...]]] = [(np.arange(size), ())]
+    for permutation in symmetries:
+        elements = [(g, (*e, 0)) for g, e in elements] + [(g[permutation], (*e, 1)) for g, e in elements]
+    representatives = np.unique(np.min([g for g, _ in elements], axis=0))
+    columns = np.arange(len(representatives))
+    bases = []
+    for signs in itertools.product((1, -1), repeat=len(symmetries)):
+        basis = np.zeros((size, len(representatives)))
+        for g, exponents in elements:
+            character = math.prod(s for s, e in zip(signs, exponents, strict=True) if e)
+            np.add.at(basis, (g[representatives], columns), character)
+        norms = np.linalg.norm(basis, axis=0)
+        keep = norms > 0.5
+        if keep.any():
+            bases.append(basis[:, keep] / norms[keep])
+    return bases
+
+
+def solve_gram(
+    gram: Array, sizes: Sequence[int] | None = None, gap: float = DEFAULT_GAP, start: Array | None = None
+) -> Factor:
+    """Return the certified optimum for an explicit Gram matrix of any rank, using the symmetries it has.
+
+    They are looked for along the attributes, where ``sizes`` says that N is a product domain; ``start`` is
+    a dual distribution. Raises NumericalError if the Gram matrix is zero or not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(solve_gram(np.eye(3)).loss, 6)
+    3.0
+    """
+    if len(gram) < THREADED_CELLS:
+        return _solve_gram(gram, sizes, gap, start)
+    with threadpool_limits(limits=os.cpu_count(), user_api="blas"):
+        return _solve_gram(gram, sizes, gap, start)
+
+
+def _blocks(gram: Array, bases: Sequence[Array] | Sequence[None]) -> list[Array]:
+    """Return R_b with V the sum of R_b'R_b, one for each eigenspace of the symmetries."""
+    spectra = []
+    for basis in bases:
+        inner = gram if basis is None else basis.T @ gram @ basis
+        spectra.append((basis, *scipy.linalg.eigh(inner, driver="evd", check_finite=False)))
+    top = max(float(values[-1]) for _, values, _ in spectra)
+    blocks = []
+    for basis, values, vectors in spectra:
+        keep = values > RANK_TOLERANCE * top
+        if keep.any():
+            rows = (vectors[:, keep] * np.sqrt(values[keep])).T
+            blocks.append(rows if basis is None else rows @ basis.T)
+    return blocks
+
+
+def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
+    size = len(gram)
+    peak = float(np.abs(gram).max())
+    if not (math.isfinite(peak) and peak > 0):
+        raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
+    symmetries = _symmetries(gram, sizes or (size,)) if size > 8 else []
+    if not symmetries:
+        point = solve_dual(_blocks(gram, [None]), gap, start)
+        return Factor(np.vstack(point.factors), point.primal, point.dual, point.p)
+    blocks = _blocks(gram, _characters(size, symmetries))
+    # one design point for each orbit; p is the orbit's total, its cells share it equally
+    orbit = np.arange(size)
+    for permutation in (*symmetries, *symmetries):
+        orbit = np.minimum(orbit, orbit[permutation])
+    representatives, inverse, counts = np.unique(orbit, return_inverse=True, return_counts=True)
+    # R_b D R_b' summed over an orbit: every cell contributes r r' with the same products up to the same
+    # sign squared, so a representative stands for its orbit.
+    reduced = [block[:, representatives] for block in blocks]
+    if start is not None:
+        start = np.asarray(np.bincount(inverse, weights=start), dtype=float)
+    point = solve_dual(reduced, gap, start)
+    rows = []
+    for block, short, solved in zip(blocks, reduced, point.factors, strict=True):
+        # solved = C short for the invertible C = solved short^+; apply the same C to all cells
+        gram_short = short * point.p @ short.T
+        rows.append(np.linalg.solve(gram_short, (short * point.p) @ solved.T).T @ block)
+    return Factor(np.vstack(rows), point.primal, point.dual, (point.p / counts)[inverse])
+
+
+def solve_rows(rows: Array, gap: float = DEFAULT_GAP, start: Array | None = None) -> Factor:
+    """Return the certified optimum for explicit queries W of shape (m, N) with m < N, V = W'W.
+
+    The factorizations are of size m, so N may be large.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(solve_rows(np.ones((1, 5))).loss, 9)
+    1.0
+    """
+    values, vectors = scipy.linalg.eigh(rows @ rows.T, driver="evd", check_finite=False)
+    if not (np.isfinite(values).all() and values[-1] > 0):
+        raise NumericalError("queries that are all zero or not finite have no strategy")
+    keep = values > RANK_TOLERANCE * values[-1]
+    point = solve_dual([vectors[:, keep].T @ rows], gap, start)
+    return Factor(point.factors[0], point.primal, point.dual, point.p)
+
+
+@dataclass(frozen=True)
+class ConvexSolver:
+    """The optimum for Gaussian noise, to a relative gap."""
+
+    gap: float = DEFAULT_GAP
+    optimal: ClassVar[bool] = True
+
+    def gram(self, gram: Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
+        """Solve for a Gram matrix, from the dual point of a similar one."""
+        return solve_gram(gram, sizes, self.gap, None if start is None else start.dual)
+
+    def queries(self, rows: Array, _: Sequence[int], start: Factor | None = None, /) -> Factor:
+        """Solve for explicit queries, from the dual point of similar ones."""
+        return solve_rows(rows, self.gap, None if start is None else start.dual)
+
+    def centered(self, size: int) -> Factor:
+        """Return the centered identity: its dual point is uniform by symmetry."""
+        loss = (size - 1) ** 2 / size
+        return Factor(CenteredMatrix(size), loss, loss, np.full(size, 1.0 / size))

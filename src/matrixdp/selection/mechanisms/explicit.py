@@ -1,0 +1,175 @@
+"""Mechanisms that solve explicit Gram matrices: one for each attribute that factors out, one for the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from matrixdp.errors import NumericalError
+from matrixdp.noise import Noise
+from matrixdp.queries import Workload
+from matrixdp.selection.compose.whole_table import solve_table
+from matrixdp.selection.gram.factor import Factor, right_inverse
+from matrixdp.selection.mechanisms.options import Options
+from matrixdp.selection.mechanisms.products import Choice
+from matrixdp.selection.mechanisms.table import Mechanism, register
+
+__all__ = [
+    "Spectrum",
+    "best_factor",
+    "explicit_mechanism",
+    "explicit_product",
+    "factor_of",
+    "roots_of",
+    "spectrum_of",
+]
+
+Array = NDArray[np.float64]
+
+#: Eigenvalues below this share of the largest are noise of the decomposition.
+_RANK = 1e-12
+#: What queries may lose, relative to their own norm, by lying outside of a strategy's row space.
+_OUTSIDE = 1e-8
+#: Columns whose norm falls short by less than this are taken as full.
+_SHORT = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """The nonzero part of a Gram matrix's eigendecomposition.
+
+    Attributes
+    ----------
+    values : ndarray, shape (r,)
+        Positive.
+    vectors : ndarray, shape (r, n)
+        Orthonormal rows.
+    """
+
+    values: Array
+    vectors: Array
+
+    @property
+    def full(self) -> bool:
+        """Whether the Gram matrix has full rank."""
+        return bool(self.vectors.shape[0] == self.vectors.shape[1])
+
+    def root(self) -> Array:
+        """Return queries with the same Gram matrix, shape (r, n)."""
+        return np.asarray(np.sqrt(self.values)[:, None] * self.vectors)
+
+
+def spectrum_of(gram: Array) -> Spectrum:
+    """Return the eigenvalues and eigenvectors of a Gram matrix, zeros left out.
+
+    Examples
+    --------
+    >>> spectrum_of(np.full((4, 4), 0.5)).values.round(9).tolist()
+    [2.0]
+    """
+    peak = float(np.abs(gram).max())
+    if not (math.isfinite(peak) and peak > 0):
+        raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
+    values, vectors = scipy.linalg.eigh(gram / peak, check_finite=False)
+    kept = values > _RANK * len(gram) * values[-1]
+    return Spectrum(values[kept] * peak, np.ascontiguousarray(vectors[:, kept].T))
+
+
+def factor_of(rows: Array, gram: Array, noise: Noise, bound: float | None = None) -> Factor:
+    """Return a strategy scaled to sensitivity 1, with its loss.
+
+    Examples
+    --------
+    >>> from matrixdp.noise import LAPLACE
+    >>> factor_of(2 * np.eye(3), np.diag([1.0, 2.0, 3.0]), LAPLACE).loss
+    6.0
+    """
+    scaled = rows / float(noise.column_norms(rows).max())
+    inverse = right_inverse(scaled)
+    outside = gram - gram @ inverse @ scaled
+    if float(np.abs(outside).max()) > _OUTSIDE * float(np.abs(gram).max()):
+        raise NumericalError("a strategy does not support every query")
+    return Factor(scaled, float(np.vdot(inverse, gram @ inverse)), bound)
+
+
+def _completed(rows: Array, noise: Noise) -> Array:
+    """Return a strategy with one more row for every cell whose column norm is below the largest."""
+    norms = noise.column_norms(rows)
+    peak = float(norms.max())
+    short = np.sqrt(np.maximum(peak**2 - norms**2, 0.0)) if noise.norm == 2 else peak - norms
+    return np.vstack([rows, np.diag(short)[short > _SHORT * peak]])
+
+
+def best_factor(
+    candidates: list[Array], gram: Array, noise: Noise, bound: float | None = None, *, complete: bool = True
+) -> Factor:
+    """Return the strategy with the least loss, completed where that pays.
+
+    Completion measures every cell whose column norm is below the largest, which costs nothing. Strategies
+    that do not have full column rank stay as they are: their rank must be kept.
+
+    References
+    ----------
+    Li, Hay, Rastogi, Miklau, McGregor: Optimizing linear counting queries under differential privacy, PODS
+    2010, section 5.3 (augmentation).
+    """
+    found = [factor_of(rows, gram, noise, bound) for rows in candidates]
+    if complete and spectrum_of(gram).full:
+        found += [factor_of(_completed(rows, noise), gram, noise, bound) for rows in candidates]
+    return min(found, key=lambda factor: factor.loss)
+
+
+def roots_of(values: Array, vectors: Array) -> list[Array]:
+    """Return strategies B with the same B'B, whose column sums of absolute entries differ."""
+    scaled = np.sqrt(values)[:, None] * vectors
+    return [
+        vectors.T @ scaled,
+        np.asarray(scipy.linalg.qr(scaled, mode="r")[0][: len(values)], dtype=np.float64),
+        scaled,
+    ]
+
+
+def explicit_product(
+    workload: Workload,
+    noise: Noise,
+    name: str,
+    solve: Callable[[Array, Noise], Factor],
+    max_cells: int,
+    scope: str,
+) -> Choice:
+    """Return the product of strategies, each for the Gram matrix of attributes that factor out or do not."""
+    return solve_table(
+        workload,
+        noise,
+        name,
+        lambda gram, _: solve(gram, noise),
+        max_cells,
+        instead="hdmm or residual",
+        certified=f"every strategy with {noise} noise",
+        scope=scope,
+    )
+
+
+def explicit_mechanism(
+    name: str,
+    source: str,
+    norms: tuple[int, ...],
+    solve: Callable[[Array, Noise], Factor],
+    max_cells: int,
+    scope: str,
+) -> None:
+    """Register the mechanism of `explicit_product`."""
+    register(
+        Mechanism(
+            name,
+            source,
+            norms,
+            Options,
+            lambda task: explicit_product(task.workload, task.noise, name, solve, max_cells, scope),
+        )
+    )

@@ -1,0 +1,173 @@
+"""The mechanisms that optimize a strategy: what each is called, and what it can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from matrixdp.plan import Plan
+from matrixdp.selection.compose.decomposition import select_by_decomposition
+from matrixdp.selection.compose.hdmm import select_hdmm, select_whole
+from matrixdp.selection.compose.kron import select_kron
+from matrixdp.selection.compose.marginals import select_marginals
+from matrixdp.selection.compose.residual_planner import select_residual_planner, select_residual_planner_plus
+from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
+from matrixdp.selection.compose.union import select_union
+from matrixdp.selection.compose.whole_table import select_directly
+from matrixdp.selection.gram import DEFAULT_GAP
+from matrixdp.selection.mechanisms.options import Options, option
+from matrixdp.selection.mechanisms.table import Mechanism, Task, register
+from matrixdp.selection.selection import Certificate
+
+__all__ = ["Certified", "Compared", "Decomposed", "Searched", "Weighted"]
+
+_BOTH = (1, 2)
+_GAUSSIAN = (2,)
+_SEED = "of the searches that start from random points; equal seeds give equal strategies"
+
+
+@dataclass(frozen=True)
+class Certified(Options):
+    """Of mechanisms that solve certified problems."""
+
+    gap: float = option(DEFAULT_GAP, "relative gap of every certified problem")
+
+
+@dataclass(frozen=True)
+class Searched(Certified):
+    """Of mechanisms that search from random points too."""
+
+    seed: int = option(0, _SEED)
+
+
+@dataclass(frozen=True)
+class Compared(Searched):
+    """Of the comparison of HDMM's strategies."""
+
+    jobs: int = option(1, "how many strategies are searched at the same time")
+
+
+@dataclass(frozen=True)
+class Weighted(Options):
+    """Of weighted marginals."""
+
+    seed: int = option(0, _SEED)
+    restarts: int = option(40, "random starting points under Laplace noise")
+
+
+@dataclass(frozen=True)
+class Decomposed(Searched):
+    """Of the decomposition into marginals."""
+
+    sub_solver: str = option("auto", "how the sub-workload of a marginal is solved", SUB_SOLVERS)
+
+
+def _decomposition(name: str, source: str) -> None:
+    def select(task: Task[Decomposed]) -> tuple[Plan, Certificate]:
+        given = task.options
+        return select_by_decomposition(
+            task.workload,
+            task.noise,
+            name,
+            given.gap,
+            task.progress,
+            sub_solver=given.sub_solver,
+            seed=given.seed,
+        )
+
+    register(Mechanism(name, source, _BOTH, Decomposed, select))
+
+
+def _fourier(task: Task[Certified]) -> tuple[Plan, Certificate]:
+    return select_by_decomposition(task.workload, task.noise, "fourier", task.options.gap, task.progress)
+
+
+def _hdmm(task: Task[Compared]) -> tuple[Plan, Certificate]:
+    given = task.options
+    return select_hdmm(
+        task.workload, task.noise, gap=given.gap, seed=given.seed, jobs=given.jobs, progress=task.progress
+    )[:2]
+
+
+def _opt_0(task: Task[Searched]) -> tuple[Plan, Certificate]:
+    given = task.options
+    return select_whole(task.workload, task.noise, gap=given.gap, seed=given.seed, progress=task.progress)
+
+
+def _opt_kron(task: Task[Searched]) -> tuple[Plan, Certificate]:
+    given = task.options
+    return select_kron(task.workload, task.noise, gap=given.gap, seed=given.seed, progress=task.progress)
+
+
+def _opt_plus(task: Task[Searched]) -> tuple[Plan, Certificate]:
+    given = task.options
+    return select_union(task.workload, task.noise, gap=given.gap, seed=given.seed, progress=task.progress)
+
+
+def _opt_m(task: Task[Weighted]) -> tuple[Plan, Certificate]:
+    given = task.options
+    return select_marginals(
+        task.workload, task.noise, seed=given.seed, restarts=given.restarts, progress=task.progress
+    )
+
+
+register(
+    Mechanism(
+        "dense",
+        "Yuan et al. 2016: the certified optimum on the whole table",
+        _GAUSSIAN,
+        Certified,
+        lambda task: select_directly(task.workload, task.noise, task.options.gap),
+    )
+)
+_decomposition("residual", "the decomposition into marginals, weight vectors optimized")
+_decomposition("querysmasher", "QuerySmasher (2026): the decomposition, uniform weights")
+register(
+    Mechanism(
+        "fourier",
+        "Weighted Fourier Factorizations: the decomposition in the Fourier basis",
+        _GAUSSIAN,
+        Certified,
+        _fourier,
+    )
+)
+register(
+    Mechanism(
+        "hdmm",
+        "McKenna et al. 2018: the best of opt-0, opt-kron, opt-plus and opt-m",
+        _BOTH,
+        Compared,
+        _hdmm,
+    )
+)
+register(
+    Mechanism(
+        "opt-0",
+        "McKenna et al. 2018, section 5.2: one explicit strategy on the whole table",
+        _BOTH,
+        Searched,
+        _opt_0,
+    )
+)
+register(Mechanism("opt-kron", "McKenna et al. 2018, section 6.1: one product", _BOTH, Searched, _opt_kron))
+register(
+    Mechanism("opt-plus", "McKenna et al. 2018, section 6.2: a union of products", _BOTH, Searched, _opt_plus)
+)
+register(Mechanism("opt-m", "McKenna et al. 2018, section 6.3: weighted marginals", _BOTH, Weighted, _opt_m))
+register(
+    Mechanism(
+        "residualplanner",
+        "Xiao et al. 2023: residuals of marginals, for workloads of marginals",
+        _GAUSSIAN,
+        Options,
+        lambda task: select_residual_planner(task.workload, task.noise),
+    )
+)
+register(
+    Mechanism(
+        "residualplanner-plus",
+        "ResidualPlanner+: residuals in a given basis for each attribute",
+        _GAUSSIAN,
+        Certified,
+        lambda task: select_residual_planner_plus(task.workload, task.noise, gap=task.options.gap),
+    )
+)

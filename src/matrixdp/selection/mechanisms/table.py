@@ -1,0 +1,250 @@
+"""The table of mechanisms: the one place that knows their names, and the one way to add to it.
+
+A mechanism is a file that ends with `register`. The table knows in which file each of ours is, and reads it
+when the mechanism is first asked for; those of installed packages are found by their entry points in the
+group ``matrixdp.mechanisms``, each named as the mechanism that its module registers. Nothing heavy is
+imported here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+
+from matrixdp.errors import WorkloadError
+from matrixdp.selection.mechanisms.options import Options
+
+if TYPE_CHECKING:
+    from matrixdp.domain import OutOfDomain
+    from matrixdp.noise import Noise
+    from matrixdp.plan import Plan
+    from matrixdp.privacy import Budget
+    from matrixdp.queries import Workload
+    from matrixdp.selection.selection import Certificate
+
+__all__ = [
+    "ENTRY_POINTS",
+    "MECHANISMS",
+    "OF_OTHERS",
+    "DataDependent",
+    "Mechanism",
+    "Simulation",
+    "Task",
+    "mechanism_named",
+    "register",
+    "silent",
+]
+
+#: The group of entry points by which installed packages offer mechanisms.
+ENTRY_POINTS = "matrixdp.mechanisms"
+
+_OURS = ("dense", "residual", "querysmasher", "fourier", "hdmm", "opt-0", "opt-kron", "opt-plus", "opt-m")
+_OTHERS = {
+    "residualplanner": "selection.mechanisms.optimized",
+    "residualplanner-plus": "selection.mechanisms.optimized",
+    "identity": "selection.mechanisms.identity",
+    "workload": "selection.mechanisms.workload",
+    "hierarchical": "selection.mechanisms.trees",
+    "hb": "selection.mechanisms.trees",
+    "wavelet": "selection.mechanisms.wavelet",
+    "quadtree": "selection.mechanisms.trees",
+    "greedy-h": "selection.mechanisms.greedy_h",
+    "datacube": "papers.datacube",
+    "l2-approximation": "papers.matrix_mechanism",
+    "singular-value": "papers.matrix_mechanism",
+    "rotation": "papers.matrix_mechanism",
+    "low-rank": "papers.low_rank",
+    "eigen-query": "papers.eigen_query",
+    "exponential-smoothing": "papers.exponential_smoothing",
+    "fourier-thresholds": "papers.embedded_fourier",
+    "coa": "papers.coa",
+}
+#: Where each mechanism is.
+_FILES = {
+    **dict.fromkeys(_OURS, "selection.mechanisms.optimized"),
+    **_OTHERS,
+    "dawa": "papers.dawa.simulation",
+}
+#: The mechanisms of other papers, which others are compared to.
+OF_OTHERS = tuple(_OTHERS)
+
+O_co = TypeVar("O_co", bound=Options, covariant=True)
+O = TypeVar("O", bound=Options)  # noqa: E741
+
+
+def silent(_what: str, _share: float | None) -> None:
+    """Tell nobody of the progress."""
+
+
+@final
+@dataclass(frozen=True)
+class Task(Generic[O_co]):
+    """What a mechanism is to select for.
+
+    Attributes
+    ----------
+    workload : Workload
+    noise : Noise
+    options : Options
+        Of the mechanism's own class.
+    progress : callable
+        Is called with what is being done and the share that is done, if known.
+    """
+
+    workload: Workload
+    noise: Noise
+    options: O_co
+    progress: Callable[[str, float | None], None] = silent
+
+
+@final
+@dataclass(frozen=True)
+class Mechanism(Generic[O]):
+    """A way to choose a strategy without the data.
+
+    Attributes
+    ----------
+    name : str
+    source : str
+        The paper, or what it is.
+    norms : tuple of int
+        It selects for noises of these norms.
+    options : type
+        The class of its options, each with a default.
+    select : callable
+        From a task to a plan and its certificate.
+    """
+
+    name: str
+    source: str
+    norms: tuple[int, ...]
+    options: type[O]
+    select: Callable[[Task[O]], tuple[Plan, Certificate]]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The error of a data-dependent mechanism on one public table. NOT PRIVATE: computed from exact answers.
+
+    Attributes
+    ----------
+    rmse, weighted_rmse : float
+        Root of the mean over queries and simulations of the (weighted) squared error, bias included.
+    rmse_standard_error : float
+        Monte Carlo standard error of ``rmse``.
+    max_rmse : float
+        The largest root mean squared error of a query over the simulations. A largest of noisy figures, it is
+        too high rather than too low on average.
+    """
+
+    rmse: float
+    weighted_rmse: float
+    rmse_standard_error: float
+    max_rmse: float
+
+
+@final
+@dataclass(frozen=True)
+class DataDependent:
+    """A mechanism whose error depends on the table: for comparison only, by simulation on a public table.
+
+    Attributes
+    ----------
+    name, source : str
+    noises : tuple of Noise
+    simulate : callable
+        From a workload, a PUBLIC table (whatever `matrixdp.sources.open_source` takes), a budget, how many
+        simulations, and what becomes of records outside the domain, to the errors.
+    """
+
+    name: str
+    source: str
+    noises: tuple[Noise, ...]
+    simulate: Callable[[Workload, object, Budget, int, OutOfDomain], Simulation]
+
+
+Listed = Mechanism[Any] | DataDependent
+_registered: dict[str, Listed] = {}
+M = TypeVar("M", bound=Listed)
+
+
+def register(mechanism: M) -> M:
+    """Add a mechanism to the table, and return it.
+
+    Raises
+    ------
+    WorkloadError
+        If another mechanism has that name.
+
+    Examples
+    --------
+    >>> register(MECHANISMS["coa"])
+    Traceback (most recent call last):
+    matrixdp.errors.WorkloadError: mechanism: found a second one called 'coa'; expected a new name
+    """
+    name = mechanism.name
+    unread = name in _FILES and f"matrixdp.{_FILES[name]}" not in sys.modules
+    if name in _registered or unread or name == "auto":
+        raise WorkloadError.at(("mechanism",), f"a second one called {name!r}", "a new name")
+    _registered[name] = mechanism
+    return mechanism
+
+
+def _installed() -> dict[str, str]:
+    """Return the modules of the mechanisms that installed packages offer, by name."""
+    from importlib.metadata import entry_points
+
+    return {
+        point.name: point.module for point in entry_points(group=ENTRY_POINTS) if point.name not in _FILES
+    }
+
+
+@final
+class _Table(Mapping[str, Listed]):
+    """Every mechanism by name, ``auto`` aside."""
+
+    def __getitem__(self, name: str) -> Listed:
+        if name not in _registered:
+            module = f"matrixdp.{_FILES[name]}" if name in _FILES else _installed()[name]
+            import_module(module)
+            if name not in _registered:
+                raise WorkloadError(f"mechanism: {module} does not register {name!r}, which it is said to")
+        return _registered[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from dict.fromkeys([*_FILES, *_registered, *_installed()])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _FILES or name in _registered or name in _installed()
+
+
+MECHANISMS: Mapping[str, Listed] = _Table()
+
+
+def mechanism_named(name: str) -> Mechanism[Any]:
+    """Return the mechanism of a name.
+
+    Raises
+    ------
+    WorkloadError
+        If there is none, or it does not select without the data.
+    """
+    if name not in MECHANISMS:
+        from matrixdp.forms import unknown_name
+
+        known = ["auto", *MECHANISMS]
+        raise WorkloadError(unknown_name(("mechanism",), name, "a mechanism", known))
+    found = MECHANISMS[name]
+    if isinstance(found, DataDependent):
+        raise WorkloadError.at(
+            ("mechanism",),
+            f"{name!r}, whose error depends on the data",
+            "one that selects without them; `matrixdp compare --public-table` simulates it",
+        )
+    return found

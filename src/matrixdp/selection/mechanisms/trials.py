@@ -1,0 +1,73 @@
+"""Mechanisms tried on one workload, and the lower bounds that do not depend on which is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from matrixdp.errors import TooLargeError
+from matrixdp.noise import GAUSSIAN, Noise
+from matrixdp.plan import Plan
+from matrixdp.queries import Workload
+from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.selection.mechanisms.options import given_options
+from matrixdp.selection.mechanisms.table import Task, mechanism_named, silent
+from matrixdp.selection.selection import Certificate
+from matrixdp.selection.view.table_shape import table_shape
+
+__all__ = ["MAX_COMPARED_CELLS", "Bound", "Choice", "Trials", "bounded"]
+
+#: The whole table is solved too up to this many cells that do not factor: other mechanisms take their lower
+#: bound from it.
+MAX_COMPARED_CELLS = 1_100
+Choice = tuple[Plan, Certificate]
+Bound = tuple[float, str] | None
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Selections for one workload and noise; each mechanism takes those of the options that it has."""
+
+    workload: Workload
+    noise: Noise
+    given: Mapping[str, object]
+    progress: Callable[[str, float | None], None] = silent
+
+    def choose(self, name: str) -> Choice:
+        """Return what a mechanism selects."""
+        mechanism = mechanism_named(name)
+        options = given_options(mechanism.options, self.given)
+        return mechanism.select(Task(self.workload, self.noise, options, self.progress))
+
+    def quietly(self, workload: Workload) -> Trials:
+        """Return the same for another workload, telling nobody of the progress."""
+        return replace(self, workload=workload, progress=silent)
+
+    @property
+    def small(self) -> bool:
+        """Whether the optimum on the whole table is within reach."""
+        return table_shape(self.workload).cells <= MAX_COMPARED_CELLS
+
+    def whole_bound(self) -> Bound:
+        """Return the dual bound of the whole table, for noise of any norm: an L1 norm is larger."""
+        try:
+            certificate = replace(self, noise=GAUSSIAN).choose("dense")[1]
+        except TooLargeError:
+            return None
+        assert certificate.lower_bound is not None
+        scope = f"every strategy with {self.noise} noise"
+        return self.noise.variance_factor * certificate.lower_bound, scope
+
+    def svd_bound(self) -> Bound:
+        """Return the SVD bound, if the spectrum of the workload is within reach."""
+        bound = svd_bound_workload(self.workload)
+        if bound is None:
+            return None
+        return self.noise.variance_factor * bound, f"every strategy with {self.noise} noise (the SVD bound)"
+
+
+def bounded(certificate: Certificate, bound: Bound) -> Certificate:
+    """Return the certificate with the larger of its own lower bound and another."""
+    if bound is None or (certificate.lower_bound is not None and certificate.lower_bound >= bound[0]):
+        return certificate
+    return replace(certificate, lower_bound=bound[0], scope=bound[1])

@@ -1,0 +1,193 @@
+"""Noise on the queries of the workload themselves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.noise import Noise
+from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
+from matrixdp.selection.compose.marginal_weights import marginal_loss
+from matrixdp.selection.compose.marginals import marginals_plan
+from matrixdp.selection.compose.whole_table import product_choice
+from matrixdp.selection.mechanisms.explicit import factor_of
+from matrixdp.selection.mechanisms.options import Options
+from matrixdp.selection.mechanisms.products import Choice, product_of
+from matrixdp.selection.mechanisms.table import Mechanism, Task, register
+from matrixdp.selection.selection import Certificate
+from matrixdp.selection.view.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes, marginal_spectrum
+from matrixdp.selection.view.product_terms import product_terms
+from matrixdp.selection.view.table_shape import check_table, joint_gram
+
+__all__ = [
+    "MAX_QUERY_ENTRIES",
+    "marginals_asked",
+    "query_rows",
+    "uniform_marginals",
+    "unreconstructed_error",
+]
+
+Array = NDArray[np.float64]
+
+#: The queries are written out over the cells of the attributes up to this many entries.
+MAX_QUERY_ENTRIES = 4_000_000
+_SCOPE = "no bound: the workload itself is measured"
+
+
+def marginals_asked(workload: Workload) -> list[tuple[str, ...]] | None:
+    """Return the different marginals that a workload consists of, or None if it asks anything else.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"a": 2, "b": 3})
+    >>> marginals_asked(mdp.Workload(domain, mdp.marginals([0, 2])))
+    [(), ('a', 'b')]
+    >>> marginals_asked(mdp.Workload(domain, mdp.product(b="prefix"))) is None
+    True
+    """
+    found: dict[tuple[str, ...], None] = {}
+    for group in workload:
+        if not isinstance(group, ProductGroup) or group.query_weights is not None:
+            return None
+        names = []
+        for name, predicates, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
+            key = predicates.key(size)
+            if key == Total().key(size):  # also the identity on an attribute of one value
+                continue
+            if key != Identity().key(size):
+                return None
+            names.append(name)
+        found[workload.domain.sort(names)] = None
+    return list(found)
+
+
+def query_rows(workload: Workload, names: tuple[str, ...]) -> Array:
+    """Return all queries over the cells of some attributes, shape (queries, cells), weights left out."""
+    sizes = tuple(workload.domain[name].size for name in names)
+    cells = math.prod(sizes)
+    if workload.queries * cells > MAX_QUERY_ENTRIES:
+        raise TooLargeError(
+            f"workload: {workload.queries} queries over {cells} cells would be written out; the limit is "
+            f"{MAX_QUERY_ENTRIES:,} entries. Use identity, hdmm or residual"
+        )
+    return np.vstack([_spread(group, names, sizes) for group in workload])
+
+
+def _spread(group: Group, names: tuple[str, ...], sizes: tuple[int, ...]) -> Array:
+    rows = group.rows()
+    tensor = rows.reshape(len(rows), *group.sizes)
+    # attributes that nobody asks about are totals: constant along their axis
+    for axis in range(len(group.attributes), 0, -1):
+        if group.attributes[axis - 1] not in names:
+            tensor = np.take(tensor, 0, axis=axis)
+    shape = [size if name in group.attributes else 1 for name, size in zip(names, sizes, strict=True)]
+    spread = np.broadcast_to(tensor.reshape(len(rows), *shape), (len(rows), *sizes))
+    return spread.reshape(len(rows), math.prod(sizes))
+
+
+def _queries(task: Task[Options]) -> Choice:
+    """Select the queries of the workload as the strategy, with least squares over their answers.
+
+    The published mechanism reports the noisy answers as they are; least squares can only lower the error
+    (`unreconstructed_error` is without). A workload of one product is measured as a product, one of
+    marginals by its marginals, each once; anything else is written out. Weights are left out of what is
+    measured.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim, Smith: Calibrating noise to sensitivity in private data analysis, TCC 2006,
+    section 3 (the Laplace mechanism). Dwork and Roth 2014, appendix A (the Gaussian mechanism).
+    """
+    workload, noise = task.workload, task.noise
+    terms = product_terms(workload.domain, workload.groups)
+    check_table(workload, terms.attributes, "workload")
+    if terms.sizes and terms.proportional():
+        rows: list[Array | None] = []
+        for axis, size in enumerate(terms.sizes):
+            [predicates] = terms.sets[axis].values()
+            if predicates.key(size) == Identity().key(size):
+                rows.append(None)
+            elif predicates.count(size) * size > MAX_QUERY_ENTRIES:
+                raise TooLargeError(
+                    f"workload: {predicates.count(size)} predicates over {size} values of "
+                    f"{terms.attributes[axis]!r} would be written out; the limit is {MAX_QUERY_ENTRIES:,} "
+                    "entries. Use identity, hdmm or residual"
+                )
+            else:
+                rows.append(predicates.rows(size))
+        return product_of(workload, noise, terms, rows, _SCOPE)
+    asked = marginals_asked(workload)
+    if asked is not None and len(terms.sizes) <= MAX_ATTRIBUTES:
+        return uniform_marginals(workload, noise, asked, _SCOPE)
+    return _written_out(workload, noise, asked_attributes(workload))
+
+
+def uniform_marginals(
+    workload: Workload, noise: Noise, measured: list[tuple[str, ...]], scope: str
+) -> Choice:
+    """Return the plan that measures some marginals alike, with global least squares over them."""
+    spectrum = marginal_spectrum(workload)
+    precisions = np.zeros((2,) * len(spectrum.attributes))
+    count = len(measured)
+    share = 1.0 / count ** (2.0 / noise.norm)
+    for names in measured:
+        precisions[tuple(int(name in names) for name in spectrum.attributes)] = share
+    loss, _ = marginal_loss(spectrum.weights, spectrum.sizes, precisions)
+    if not math.isfinite(loss):
+        raise WorkloadError("marginals: those that are measured do not determine every query; add others")
+    plan = marginals_plan(workload, spectrum, precisions, noise)
+    return plan, Certificate(noise.variance_factor * loss, None, scope)
+
+
+def _written_out(workload: Workload, noise: Noise, names: tuple[str, ...]) -> Choice:
+    factor = factor_of(query_rows(workload, names), joint_gram(workload, names), noise)
+    return product_choice(workload, noise, [(names, factor)], _SCOPE)
+
+
+def unreconstructed_error(workload: Workload, noise: Noise) -> float:
+    """Return the weighted total squared error at privacy cost 1 of noisy answers as they are.
+
+    References
+    ----------
+    McKenna et al. 2018, Tables 6 and 7, columns for noise on the workload itself.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> workload = mdp.Workload(mdp.Domain({"a": 100}), mdp.product(a="prefix"))
+    >>> unreconstructed_error(workload, LAPLACE)  # 2 x 100 queries x 100 squared
+    2000000.0
+    """
+    terms = product_terms(workload.domain, workload.groups)
+    check_table(workload, terms.attributes, "workload")
+    norms = np.zeros(terms.sizes)
+    weights = []
+    for group in workload:
+        weights.append(
+            group.weight
+            * (group.queries if group.query_weights is None else float(group.query_weights.sum()))
+        )
+        if isinstance(group, ProductGroup):
+            column = np.ones(())
+            given = dict(zip(group.attributes, group.predicates, strict=True))
+            for name, size in zip(terms.attributes, terms.sizes, strict=True):
+                own = given.get(name, Total())
+                column = np.multiply.outer(column, _column_sums(own.rows(size), noise.norm))
+            norms += column
+        else:
+            rows = _spread(group, terms.attributes, terms.sizes)
+            norms += _column_sums(rows, noise.norm).reshape(terms.sizes)
+    largest = float(norms.max())
+    return float(noise.variance_factor * largest ** (2.0 / noise.norm) * math.fsum(weights))
+
+
+def _column_sums(rows: Array, power: int) -> Array:
+    return np.asarray((np.abs(rows) ** power).sum(axis=0))
+
+
+register(Mechanism("workload", "Dwork et al. 2006: noise on every query", (1, 2), Options, _queries))

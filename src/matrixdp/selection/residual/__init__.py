@@ -1,1 +1,0 @@
-"""The decomposition of a workload that marginals answer: split, solve sub-workloads, assemble."""

@@ -1,0 +1,170 @@
+"""Sub-workloads at given weight vectors: Gram matrices of pieces, and how they change with the weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.selection.view.sub_workloads import Split, SubWorkload
+
+__all__ = ["Pieces", "SlotPiece", "Term", "numeric_terms"]
+
+Array = NDArray[np.float64]
+
+#: Terms below this share of the largest of their sub-workload are floating-point noise.
+NEGLIGIBLE = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class SlotPiece:
+    """A slot at a weight vector.
+
+    Attributes
+    ----------
+    mean_square : float
+        t = w' V w: what is left of the slot where its attribute is contracted.
+    gram : ndarray, shape (n, n), or None
+        P' V P with P = I - w 1'; None for symmetric slots.
+    coefficient : float
+        For a symmetric slot a, in P' V P = a (I - 11'/n).
+    representative, ratio : int, float
+        The first slot on the type with a proportional piece, and the factor.
+    """
+
+    mean_square: float
+    gram: Array | None
+    coefficient: float
+    representative: int
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Term:
+    """coefficient x the Kronecker product of the pieces of ``kept`` (representative) slots."""
+
+    coefficient: float
+    kept: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Pieces:
+    """All slots and explicit queries of a split at given weights.
+
+    Parameters
+    ----------
+    split : Split
+    weights : sequence of ndarray
+        One vector with sum 1 for each attribute type; or zeros, for an attribute that is not split.
+    """
+
+    split: Split
+    weights: Sequence[Array]
+    slots: list[SlotPiece] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slots = []
+        for number, slot in enumerate(self.split.slots):
+            w = self.weights[slot.type]
+            if slot.symmetric is not None and not self.split.free[slot.type] and w.any():
+                a, b = slot.symmetric
+                self.slots.append(SlotPiece(a / slot.size + b, None, a, self._first(number), 1.0))
+                continue
+            gram = slot.predicates.gram(slot.size)
+            seen = gram @ w
+            mean_square = float(w @ seen)
+            piece = gram - seen[:, None] - seen[None, :] + mean_square
+            representative, ratio = self._proportional(number, piece)
+            self.slots.append(SlotPiece(max(mean_square, 0.0), piece, 0.0, representative, ratio))
+
+    def _first(self, number: int) -> int:
+        """Return the first symmetric slot on the same type; all are proportional to it."""
+        type_ = self.split.slots[number].type
+        for other, piece in enumerate(self.slots):
+            if self.split.slots[other].type == type_ and piece.coefficient > 0:
+                return other
+        return number
+
+    def _proportional(self, number: int, piece: Array) -> tuple[int, float]:
+        norm = float(np.abs(piece).max())
+        for other, known in enumerate(self.slots):
+            if self.split.slots[other].type != self.split.slots[number].type or known.gram is None:
+                continue
+            if known.representative != other:
+                continue
+            trace = float(np.trace(known.gram))
+            if trace <= 0.0:
+                continue
+            ratio = float(np.trace(piece)) / trace
+            if ratio > 0 and float(np.abs(piece - ratio * known.gram).max()) <= 1e-12 * norm:
+                return other, ratio
+        return number, 1.0
+
+    def scale(self, kept: tuple[int, ...]) -> float:
+        """Return the largest diagonal entry of the Kronecker product of the slots' own Gram matrices."""
+        return math.prod(
+            float(np.diagonal(self.split.slots[s].predicates.gram(self.split.slots[s].size)).max())
+            for s in kept
+        )
+
+    def explicit_rows(self, number: int, kept: tuple[bool, ...]) -> Array:
+        """Return explicit queries as pieces on the kept axes, shape (queries, cells kept)."""
+        item = self.split.explicit[number]
+        tensor = item.rows.reshape(len(item.rows), *item.sizes)
+        for axis in range(len(kept), 0, -1):
+            mean = np.tensordot(tensor, self.weights[item.types[axis - 1]], axes=(axis, 0))
+            tensor = tensor - np.expand_dims(mean, axis) if kept[axis - 1] else mean
+        return tensor.reshape(len(item.rows), -1)
+
+    def explicit_gradient(
+        self, number: int, kept: tuple[bool, ...], sensitivity: Callable[[Array], Array]
+    ) -> list[tuple[int, Array]]:
+        """Return, per axis, (type, gradient of tr(A V)) for the Gram V of ``explicit_rows`` and fixed A.
+
+        ``sensitivity`` returns rows times A.
+        """
+        item = self.split.explicit[number]
+        full = item.rows.reshape(len(item.rows), *item.sizes)
+        rows = self.explicit_rows(number, kept)
+        kept_sizes = [n for n, k in zip(item.sizes, kept, strict=True) if k]
+        image = sensitivity(rows).reshape(len(rows), *kept_sizes)
+        gradients = []
+        for axis, type_ in enumerate(item.types):
+            # contract or centre all other axes, leaving this one raw
+            tensor = full
+            for other in range(len(kept), 0, -1):
+                if other - 1 == axis:
+                    continue
+                mean = np.tensordot(tensor, self.weights[item.types[other - 1]], axes=(other, 0))
+                tensor = tensor - np.expand_dims(mean, other) if kept[other - 1] else mean
+            # position of this axis among what is left: kept axes stay, contracted ones are gone
+            position = 1 + sum(kept[:axis])
+            raw = np.moveaxis(tensor, position, -1).reshape(-1, item.sizes[axis])
+            if kept[axis]:
+                summed = image.sum(axis=position).ravel()
+                gradients.append((type_, -2.0 * (summed @ raw)))
+            else:
+                gradients.append((type_, 2.0 * (image.ravel() @ raw)))
+        return gradients
+
+
+def numeric_terms(pieces: Pieces, sub: SubWorkload) -> list[Term]:
+    """Return the Kronecker terms of a sub-workload, equal ones merged, negligible ones dropped."""
+    merged: dict[tuple[int, ...], float] = {}
+    for product in sub.products:
+        coefficient = product.weight
+        for slot in product.contracted:
+            coefficient *= pieces.slots[slot].mean_square
+        kept = []
+        for slot in product.kept:
+            piece = pieces.slots[slot]
+            coefficient *= piece.ratio
+            if piece.gram is None:
+                coefficient *= piece.coefficient / pieces.slots[piece.representative].coefficient
+            kept.append(piece.representative)
+        merged[tuple(kept)] = merged.get(tuple(kept), 0.0) + coefficient
+    largest = max(merged.values(), default=0.0)
+    return [Term(c, k) for k, c in merged.items() if c > NEGLIGIBLE * largest]

@@ -1,0 +1,238 @@
+"""A union of products, attribute by attribute: what the strategy of one attribute sees of all others.
+
+Each attribute's strategy enters through a right inverse R of it, shape (n, m), with covariance R R'; a number
+c stands for the covariance c I: 1 for the identity, 1/n for a strategy that is not known yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.plan.quadratic_forms import along
+from matrixdp.queries import Group, Predicates, ProductGroup, Total
+
+__all__ = ["MAX_AXIS_CELLS", "GivenGram", "Inverse", "ProductTerms", "energies", "product_terms"]
+
+Array = NDArray[np.float64]
+Inverse = Array | float
+
+#: Cells of an explicit problem; an attribute of more values is measured whole.
+MAX_AXIS_CELLS = 4_096
+
+
+class Asked(Protocol):
+    """What is asked about one attribute: predicates, or whatever has a Gram matrix."""
+
+    def gram(self, size: int, /) -> Array:
+        """Return the Gram matrix, shape (n, n)."""
+
+    def squares(self, size: int, /) -> Array:
+        """Return numbers that add up to its trace."""
+
+
+A = TypeVar("A", bound=Asked)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenGram:
+    """A Gram matrix as it is."""
+
+    matrix: Array
+
+    def gram(self, _: int, /) -> Array:
+        """Return it."""
+        return self.matrix
+
+    def squares(self, _: int, /) -> Array:
+        """Return its diagonal."""
+        return np.diagonal(self.matrix)
+
+
+@dataclass(eq=False)
+class ProductTerms(Generic[A]):
+    """A Gram matrix as a sum of Kronecker products and of Gram matrices of explicit queries.
+
+    Parameters
+    ----------
+    attributes : tuple of str
+    sizes : tuple of int
+    sets : list of dict
+        For each attribute what is asked about it, by key.
+    products : list of (float, tuple of keys)
+    explicit : list of (float, tuple of int, ndarray)
+        Weight, places of the attributes, and queries of shape (m, sizes of those attributes).
+    """
+
+    attributes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    sets: Sequence[dict[Hashable, A]]
+    products: list[tuple[float, tuple[Hashable, ...]]]
+    explicit: list[tuple[float, tuple[int, ...], Array]]
+    _grams: dict[tuple[int, Hashable], Array] = field(default_factory=dict)
+
+    def gram(self, axis: int, key: Hashable) -> Array:
+        """Return the Gram matrix of what is asked about an attribute, shape (n, n)."""
+        if (axis, key) not in self._grams:
+            self._grams[axis, key] = self.sets[axis][key].gram(self.sizes[axis])
+        return self._grams[axis, key]
+
+    @property
+    def unknown(self) -> list[Inverse]:
+        """What stands for strategies of which nothing is known."""
+        return [1.0 / size for size in self.sizes]
+
+    def proportional(self) -> bool:
+        """Return whether the whole is one product: every attribute is asked the same in every group."""
+        return not self.explicit and all(len(sets) == 1 for sets in self.sets)
+
+    def large(self, axis: int) -> bool:
+        """Return whether an attribute is too large for explicit strategies, so that it is measured whole."""
+        return self.sizes[axis] > MAX_AXIS_CELLS
+
+    def trace(self, axis: int, key: Hashable, inverse: Inverse) -> float:
+        """Return tr(V R R') of what is asked about one attribute."""
+        if isinstance(inverse, float):
+            return inverse * float(self.sets[axis][key].squares(self.sizes[axis]).sum())
+        return float(energies(inverse, self.gram(axis, key)).sum())
+
+    def surrogate(self, axis: int, inverses: Sequence[Inverse]) -> Array:
+        """Return the Gram matrix that an attribute sees with the strategies of all others fixed."""
+        size = self.sizes[axis]
+        coefficients: dict[Hashable, float] = {}
+        traces: dict[tuple[int, Hashable], float] = {}
+        for weight, keys in self.products:
+            factor = weight
+            for other, key in enumerate(keys):
+                if other != axis:
+                    if (other, key) not in traces:
+                        traces[other, key] = self.trace(other, key, inverses[other])
+                    factor *= traces[other, key]
+            coefficients[keys[axis]] = coefficients.get(keys[axis], 0.0) + factor
+        total = np.zeros((size, size))
+        for key, factor in coefficients.items():
+            total += factor * self.gram(axis, key)
+        for weight, axes, rows in self.explicit:
+            total += weight * self._explicit_surrogate(axis, axes, rows, inverses)
+        return total
+
+    def _image(
+        self, axes: tuple[int, ...], rows: Array, inverses: Sequence[Inverse], without: int | None
+    ) -> tuple[Array, float]:
+        """Return explicit queries times the inverses of all axes but one, and a factor of their squares."""
+        image, factor = rows, 1.0
+        for axis, inverse in enumerate(inverses):
+            if axis == without:
+                continue
+            if axis not in axes:
+                factor *= _total_trace(inverse, self.sizes[axis])
+            elif isinstance(inverse, float):
+                factor *= inverse
+            else:
+                image = along(image, axes.index(axis) + 1, inverse.T)
+        return image, factor
+
+    def _explicit_surrogate(
+        self, axis: int, axes: tuple[int, ...], rows: Array, inverses: Sequence[Inverse]
+    ) -> Array:
+        image, factor = self._image(axes, rows, inverses, axis)
+        if axis not in axes:
+            return np.full((self.sizes[axis],) * 2, factor * float((image**2).sum()))
+        flat = np.moveaxis(image, axes.index(axis) + 1, -1).reshape(-1, self.sizes[axis])
+        return np.asarray(factor * (flat.T @ flat))
+
+    def loss(self, inverses: Sequence[Inverse]) -> float:
+        """Return the error with noise of variance 1 on every row of the product."""
+        if not self.sizes:
+            return math.fsum(weight for weight, _ in self.products)
+        if self.large(0):
+            # an attribute of that size is measured whole: its traces need no matrix
+            total = sum(
+                weight * math.prod(self.trace(axis, key, inverses[axis]) for axis, key in enumerate(keys))
+                for weight, keys in self.products
+            )
+            for weight, axes, rows in self.explicit:
+                image, factor = self._image(axes, rows, inverses, None)
+                total += weight * factor * float((image**2).sum())
+            return total
+        surrogate, first = self.surrogate(0, inverses), inverses[0]
+        if isinstance(first, float):
+            return first * float(np.trace(surrogate))
+        return float(energies(first, surrogate).sum())
+
+    def row_energies(self, inverses: Sequence[Array]) -> Array:
+        """Return d with error = sum(d / lambda) if rows are weighted by lambda: the diagonal of R'VR.
+
+        Explicit queries are over all attributes.
+        """
+        total = np.zeros([inverse.shape[1] for inverse in inverses])
+        for coefficient, keys in self.products:
+            product = np.full((), coefficient)
+            for axis, (key, inverse) in enumerate(zip(keys, inverses, strict=True)):
+                product = np.multiply.outer(product, energies(inverse, self.gram(axis, key)))
+            total += product
+        for weight, _, tensor in self.explicit:
+            image = tensor
+            for axis, inverse in enumerate(inverses):
+                image = along(image, axis + 1, inverse.T)
+            total += weight * (image**2).sum(axis=0)
+        return np.maximum(total, 0.0)
+
+
+def energies(inverse: Array, gram: Array) -> Array:
+    """Return the diagonal of R'VR."""
+    return np.asarray(np.einsum("ia,ia->a", inverse, gram @ inverse))
+
+
+def _total_trace(inverse: Inverse, size: int) -> float:
+    return inverse * size if isinstance(inverse, float) else float((inverse.sum(axis=0) ** 2).sum())
+
+
+def product_terms(domain: Domain, groups: Sequence[Group]) -> ProductTerms[Predicates]:
+    """Return query groups, attribute by attribute.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"a": 4, "b": 3, "c": 2})
+    >>> workload = mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(a="identity", b="identity"))
+    >>> terms = product_terms(domain, workload.groups)
+    >>> terms.attributes, [len(sets) for sets in terms.sets]
+    (('a', 'b'), [2, 2])
+    """
+    asked: set[str] = set()
+    for group in groups:
+        if not isinstance(group, ProductGroup) or group.query_weights is not None:
+            asked.update(group.attributes)
+            continue
+        for name, predicates, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
+            if predicates.key(size) != Total().key(size):
+                asked.add(name)
+    attributes = domain.sort(asked)
+    sizes = tuple(domain[name].size for name in attributes)
+    sets: list[dict[Hashable, Predicates]] = [{} for _ in attributes]
+    products: dict[tuple[Hashable, ...], float] = {}
+    explicit = []
+    for group in groups:
+        if not isinstance(group, ProductGroup) or group.query_weights is not None:
+            rows = group.rows()
+            if group.query_weights is not None:
+                rows = rows * np.sqrt(group.query_weights)[:, None]
+            axes = tuple(attributes.index(name) for name in group.attributes)
+            explicit.append((group.weight, axes, rows.reshape(len(rows), *group.sizes)))
+            continue
+        given = dict(zip(group.attributes, group.predicates, strict=True))
+        keys = []
+        for axis, (name, size) in enumerate(zip(attributes, sizes, strict=True)):
+            predicates = given.get(name, Total())
+            key = predicates.key(size)
+            sets[axis].setdefault(key, predicates)
+            keys.append(key)
+        products[tuple(keys)] = products.get(tuple(keys), 0.0) + group.weight
+    return ProductTerms(attributes, sizes, sets, [(w, keys) for keys, w in products.items()], explicit)

@@ -1,0 +1,113 @@
+"""A workload as one table: which attributes factor out, and the Gram matrix of the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError
+from matrixdp.queries import Predicates, ProductGroup, Total, Workload
+from matrixdp.selection.view.product_terms import product_terms
+
+__all__ = ["MAX_TABLE_CELLS", "TableShape", "check_table", "joint_gram", "table_shape"]
+
+Array = NDArray[np.float64]
+
+#: A part on several attributes is measured over the data vector of their table: up to this many cells.
+MAX_TABLE_CELLS = 100_000_000
+
+
+def check_table(workload: Workload, names: tuple[str, ...], mechanism: str) -> None:
+    """Raise TooLargeError if the table of some attributes has more cells than can be counted."""
+    cells = workload.domain.cells(names)
+    if cells > MAX_TABLE_CELLS:
+        raise TooLargeError(
+            f"{mechanism}: {' x '.join(names)} has {cells:.3g} cells; the limit is {MAX_TABLE_CELLS:,}. Use "
+            "residual, which never forms the whole table"
+        )
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """How a workload looks as one table.
+
+    Attributes
+    ----------
+    factored : dict of str to Predicates
+        Attributes with proportional queries in every group, and which.
+    joint : tuple of str
+        The others.
+    cells : int
+        Cells of the joint attributes.
+    """
+
+    factored: dict[str, Predicates]
+    joint: tuple[str, ...]
+    cells: int
+
+
+def _asked(workload: Workload) -> dict[str, list[Predicates | None]]:
+    """Return for each attribute that is asked about its set in every group; None for explicit queries."""
+    asked: dict[str, list[Predicates | None]] = {}
+    for name in workload.domain.names:
+        column: list[Predicates | None] = []
+        for group in workload:
+            if name not in group.attributes:
+                column.append(Total())
+            elif isinstance(group, ProductGroup) and group.query_weights is None:
+                column.append(group.predicates[group.attributes.index(name)])
+            else:
+                column.append(None)
+        size = workload.domain[name].size
+        total = Total().key(size)
+        if any(p is None or p.key(size) != total for p in column):
+            asked[name] = column
+    return asked
+
+
+def table_shape(workload: Workload) -> TableShape:
+    """Return which attributes factor out of a workload.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"a": 10, "b": 10})
+    >>> table_shape(mdp.Workload(domain, mdp.product(a="prefix", b="range"))).cells
+    1
+    """
+    factored, joint = {}, []
+    for name, column in _asked(workload).items():
+        size = workload.domain[name].size
+        known = {p.key(size): p for p in column if p is not None}
+        if None not in column and len(known) == 1:
+            [factored[name]] = known.values()
+        else:
+            joint.append(name)
+    return TableShape(factored, tuple(joint), workload.domain.cells(tuple(joint)))
+
+
+def joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
+    """Return the sum over groups of the Gram matrices on the joint attributes, weights included."""
+    terms = product_terms(workload.domain, workload.groups)
+    axes = [terms.attributes.index(name) for name in joint]
+    sizes = tuple(terms.sizes[axis] for axis in axes)
+    merged: dict[tuple[Hashable, ...], float] = {}
+    for weight, keys in terms.products:
+        own = tuple(keys[axis] for axis in axes)
+        merged[own] = merged.get(own, 0.0) + weight
+    total = np.zeros((math.prod(sizes),) * 2)
+    for weight, places, rows in terms.explicit:
+        shape = [size if axis in places else 1 for axis, size in zip(axes, sizes, strict=True)]
+        spread = np.broadcast_to(rows.reshape(len(rows), *shape), (len(rows), *sizes))
+        flat = spread.reshape(len(rows), len(total))
+        total += weight * (flat.T @ flat)
+    for own, weight in merged.items():
+        product = np.full((1, 1), weight)
+        for axis, key in zip(axes, own, strict=True):
+            product = np.kron(product, terms.gram(axis, key))
+        total += product
+    return total

@@ -1,0 +1,230 @@
+"""Weighted marginals against dense matrices and published figures."""
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.selection.compose.marginal_weights import marginal_loss, solve_marginal_weights
+from matrixdp.selection.compose.marginals import select_marginals
+from matrixdp.selection.view.marginal_spectrum import asked_attributes, marginal_spectrum
+from matrixdp.testing import dense_error, dense_gram
+
+MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
+SIZES = (3, 2, 4)
+DOMAIN = mdp.Domain({"a": 3, "b": 2, "c": 4, "unasked": 5})
+MIXED = mdp.Workload(
+    DOMAIN,
+    mdp.product(a="prefix", c="range", weight=2.0),
+    mdp.marginals([0, 1], ["a", "b", "c"]),
+    mdp.dense(np.arange(24).reshape(3, 8) % 5, ["b", "c"], weights=[1.0, 2.0, 0.5]),
+    mdp.product(b="identity", a="identity", weights=[1, 2, 3, 4, 5, 6]),
+)
+CPS = mdp.Domain(
+    {"income": {"min": 0, "max": 99}, "age": {"min": 0, "max": 49}, "marital": 7, "race": 4, "sex": 2}
+)
+
+
+def projection(place):
+    found = np.ones((1, 1))
+    for size, member in zip(SIZES, place, strict=True):
+        mean = np.full((size, size), 1.0 / size)
+        found = np.kron(found, np.eye(size) - mean if member else mean)
+    return found
+
+
+def marginal_rows(place):
+    found = np.ones((1, 1))
+    for size, member in zip(SIZES, place, strict=True):
+        found = np.kron(found, np.eye(size) if member else np.ones((1, size)))
+    return found
+
+
+def test_the_spectrum_is_that_of_the_dense_gram_matrix():
+    spectrum = marginal_spectrum(MIXED)
+    assert spectrum.attributes == ("a", "b", "c") == asked_attributes(MIXED)
+    dense = dense_gram(MIXED, "abc")
+    for place in product((0, 1), repeat=3):
+        expected = float(np.trace(projection(place) @ dense))
+        assert spectrum.weights[place] == pytest.approx(expected, rel=1e-11, abs=1e-9)
+
+
+def test_the_loss_is_that_of_the_dense_pseudo_inverse_and_its_gradient_the_difference():
+    spectrum = marginal_spectrum(MIXED)
+    rng = np.random.default_rng(5)
+    u = rng.random((2, 2, 2))
+    rows = np.vstack([np.sqrt(u[place]) * marginal_rows(place) for place in product((0, 1), repeat=3)])
+    expected = dense_error(dense_gram(MIXED, "abc"), rows)
+    loss, gradient = marginal_loss(spectrum.weights, SIZES, u)
+    assert loss == pytest.approx(expected, rel=1e-10)
+    for place in product((0, 1), repeat=3):
+        step = np.zeros_like(u)
+        step[place] = 1e-6
+        forward = marginal_loss(spectrum.weights, SIZES, u + step)[0]
+        backward = marginal_loss(spectrum.weights, SIZES, u - step)[0]
+        assert (forward - backward) / 2e-6 == pytest.approx(gradient[place], rel=1e-5)
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
+def test_plans_cost_one_and_their_error_is_what_is_said(noise):
+    plan, certificate = select_marginals(MIXED, noise)
+    assert plan.noise == noise
+    assert plan.cost == pytest.approx(1.0, rel=1e-9)
+    analysis = plan.analysis
+    weighted = sum(analysis.group(group).weighted for group in MIXED)
+    assert weighted == pytest.approx(certificate.loss, rel=1e-8)
+    again = select_marginals(MIXED, noise)[1]
+    assert again.loss == certificate.loss
+
+
+def test_gaussian_weights_are_certified_among_weighted_marginals():
+    spectrum = marginal_spectrum(MIXED)
+    allowed = np.ones((2, 2, 2), dtype=bool)
+    found = solve_marginal_weights(spectrum.weights, SIZES, GAUSSIAN, allowed)
+    assert found.loss / found.bound - 1 < 1e-5
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        other = rng.dirichlet(np.full(8, 0.3)).reshape(2, 2, 2)
+        assert marginal_loss(spectrum.weights, SIZES, other)[0] >= found.bound * (1 - 1e-12)
+
+
+def test_weights_of_products_have_a_closed_form():
+    """All marginals: every residual could be weighted on its own, and the weights are not negative."""
+    workload = mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5]))
+    _, certificate = select_marginals(workload, GAUSSIAN)
+    # the optimum of a workload of all marginals is the SVD bound (published: 7.85)
+    axes = [math.sqrt(n + 1) + (n - 1) for n in (100, 50, 7, 4, 2)]
+    bound = math.prod(axes) ** 2 / math.prod((100, 50, 7, 4, 2))
+    assert certificate.loss == pytest.approx(bound, rel=1e-9)
+
+
+def _prefix_marginals():
+    numeric = {"income": "prefix", "age": "prefix"}
+    chosen = [names for count in range(4) for names in combinations(["marital", "race", "sex"], count)]
+    return mdp.Workload(CPS, *[mdp.product(numeric | dict.fromkeys(names, "identity")) for names in chosen])
+
+
+@pytest.mark.parametrize(
+    ("workload", "noise", "published"),
+    [
+        (mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5])), LAPLACE, 4.84),
+        (mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5])), GAUSSIAN, 7.86),
+        (_prefix_marginals(), LAPLACE, 69.38),
+        (_prefix_marginals(), GAUSSIAN, 104.09),
+    ],
+)
+def test_published_figures_of_cps(workload, noise, published):
+    _, certificate = select_marginals(workload, noise)
+    cost = MU_SQUARED if noise == GAUSSIAN else 1.0
+    assert math.sqrt(certificate.loss / workload.queries / cost) < published + 0.005
+
+
+def test_published_figure_of_two_way_marginals():
+    domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
+    plan, certificate = select_marginals(mdp.Workload(domain, mdp.marginals(2)), LAPLACE)
+    assert certificate.loss / 2 < 62_886.5
+    # ten table cells are not worth a measurement of their own
+    assert len(plan.parts) == 3
+
+
+def test_ten_attributes_and_what_is_too_large():
+    domain = mdp.Domain({f"a{i}": 10 for i in range(10)})
+    workload = mdp.Workload(domain, mdp.marginals([1, 2]))
+    plan, certificate = select_marginals(workload, LAPLACE, restarts=4)
+    assert plan.cost == pytest.approx(1.0)
+    separately = 2 * sum(100 ** (1 / 3) for _ in range(45)) ** 3
+    assert certificate.loss < separately + 2 * 100 * 45 * 45**2
+    wide = mdp.Domain({f"a{i}": 2 for i in range(16)})
+    with pytest.raises(TooLargeError, match="16 attributes"):
+        select_marginals(mdp.Workload(wide, mdp.marginals(1)), GAUSSIAN)
+    big = mdp.Domain({"a": 20_000, "b": 20_000})
+    with pytest.raises(TooLargeError, match="cells"):
+        select_marginals(mdp.Workload(big, mdp.marginals(2)), GAUSSIAN)
+    with pytest.raises(NumericalError, match="determine"):
+        solve_marginal_weights(np.ones((2, 2)), [2, 2], LAPLACE, np.array([[True, True], [True, False]]))
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
+@pytest.mark.parametrize("weight", [1e-20, 1e-4, 1e20])
+def test_weights_of_any_ratio_keep_every_query_determined(weight, noise):
+    domain = mdp.Domain({"a": 3, "b": 4, "c": 2, "one": 1})
+    workload = mdp.Workload(
+        domain, mdp.marginals([["a"]]), mdp.marginals([["b", "c"]], weight=weight), mdp.product(one="prefix")
+    )
+    plan, certificate = select_marginals(workload, noise)
+    assert plan.cost == pytest.approx(1.0, rel=1e-9)
+    assert all("one" not in part.attributes for part in plan.parts)
+    analysis = plan.analysis
+    weighted = sum(analysis.group(group).weighted for group in workload)
+    assert weighted == pytest.approx(certificate.loss, rel=1e-9)
+    if noise == LAPLACE:
+        # the two marginals on their own with the best split, the total from the first
+        assert certificate.loss <= 2 * (6 ** (1 / 3) + (8 * weight) ** (1 / 3)) ** 3 * (1 + 1e-6)
+
+
+def test_weighted_queries_need_no_rows():
+    domain = mdp.Domain({"a": 300, "unasked": 5, "b": 300})
+    weights = np.arange(1.0, 90_001.0)
+    entry = mdp.product(a="identity", unasked="total", b="identity", weights=weights)
+    spectrum = marginal_spectrum(mdp.Workload(domain, entry))
+    assert spectrum.attributes == ("a", "b")
+    shares = [1 / 300, 299 / 300]
+    for place in product((0, 1), repeat=2):
+        expected = weights.sum() * shares[place[0]] * shares[place[1]]
+        assert spectrum.weights[place] == pytest.approx(expected, rel=1e-12)
+
+
+def test_predicates_of_one_value_scale_their_queries():
+    domain = mdp.Domain({"a": 3, "one": 1})
+    workload = mdp.Workload(domain, mdp.product(a="identity", one={"matrix": [[3.0], [1.0]]}))
+    spectrum = marginal_spectrum(workload)
+    assert spectrum.attributes == ("a",)
+    assert spectrum.weights.tolist() == pytest.approx([10.0, 20.0])
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
+def test_only_marginals_within_the_limit_are_measured(noise):
+    domain = mdp.Domain({"a": 4, "b": 5, "c": 3})
+    workload = mdp.Workload(domain, mdp.marginals([1, 2]))
+    plan, certificate = select_marginals(workload, noise, max_cells=4)
+    asked = {group.attributes for group in workload}
+    assert all(part.attributes in asked | {()} for part in plan.parts)
+    free = select_marginals(workload, noise)[1]
+    assert free.loss <= certificate.loss * (1 + 1e-9)
+
+
+def test_the_closed_form_and_the_iteration_agree():
+    """Forbidding a marginal that the closed form does not use changes nothing; one that it uses, a little."""
+    workload = mdp.Workload(
+        mdp.Domain({"a": 4, "b": 5, "c": 3}), mdp.marginals([1, 2]), mdp.marginals(0, weight=30)
+    )
+    spectrum = marginal_spectrum(workload)
+    allowed = np.ones((2, 2, 2), dtype=bool)
+    closed = solve_marginal_weights(spectrum.weights, spectrum.sizes, GAUSSIAN, allowed)
+    assert closed.loss / closed.bound - 1 < 1e-13
+    assert closed.precisions[1, 1, 1] == 0.0
+    allowed[1, 1, 1] = False
+    same = solve_marginal_weights(spectrum.weights, spectrum.sizes, GAUSSIAN, allowed)
+    assert np.array_equal(same.precisions, closed.precisions)
+    assert closed.precisions[0, 0, 1] > 0
+    allowed[0, 0, 1] = False
+    other = solve_marginal_weights(spectrum.weights, spectrum.sizes, GAUSSIAN, allowed)
+    assert other.precisions[0, 0, 1] == 0.0
+    assert closed.loss < other.loss < 1.05 * closed.loss
+    assert other.loss / other.bound - 1 < 2e-6
+
+
+def test_no_small_change_of_the_shares_lessens_the_loss_under_laplace_noise():
+    spectrum = marginal_spectrum(MIXED)
+    allowed = np.ones((2, 2, 2), dtype=bool)
+    found = solve_marginal_weights(spectrum.weights, SIZES, LAPLACE, allowed)
+    shares = np.sqrt(found.precisions)
+    assert float(shares.sum()) == pytest.approx(1.0)
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        other = (1 - 1e-3) * shares + 1e-3 * rng.dirichlet(np.full(8, 0.5)).reshape(2, 2, 2)
+        assert marginal_loss(spectrum.weights, SIZES, other**2)[0] >= found.loss * (1 - 1e-9)

@@ -1,0 +1,136 @@
+"""p-Identity strategies: objective, gradient, search and published figures of OPT_0."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.queries import AllRanges, Prefix, Ranges, Width
+from matrixdp.selection.gram.opt_0 import solve_axis
+from matrixdp.selection.gram.p_identity import loss_and_gradient, optimize, strategy_rows
+from matrixdp.selection.gram.starts import starts, tree_start
+from matrixdp.testing import dense_error
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 12), st.integers(1, 5), st.integers(0, 2**32))
+def test_loss_and_gradient_are_those_of_the_dense_matrices(n, p, seed):
+    rng = np.random.default_rng(seed)
+    theta = rng.random((p, n))
+    root = rng.normal(size=(n, n))
+    gram = root.T @ root
+    loss, gradient = loss_and_gradient(gram, theta)
+    rows = strategy_rows(theta)
+    np.testing.assert_allclose(np.abs(rows).sum(axis=0), 1.0, rtol=1e-14)
+    assert loss == pytest.approx(dense_error(gram, rows), rel=1e-9)
+    for _ in range(3):
+        i, j = rng.integers(p), rng.integers(n)
+        step = np.zeros_like(theta)
+        step[i, j] = 1e-6
+        difference = (
+            loss_and_gradient(gram, theta + step)[0] - loss_and_gradient(gram, theta - step)[0]
+        ) / 2e-6
+        assert difference == pytest.approx(gradient[i, j], rel=1e-4, abs=1e-5 * loss)
+
+
+def test_descent_never_climbs_and_drops_rows_of_zeros():
+    gram = Prefix().gram(20)
+    start = tree_start(20, 5)
+    loss, theta = optimize(gram, start, 200, 1e-9)
+    assert loss <= loss_and_gradient(gram, start)[0]
+    assert (theta >= 0).all()
+    assert (theta.max(axis=1) > 0).all()
+    assert optimize(np.eye(6), np.full((1, 6), 1e-12), 50, 1e-12)[0] == pytest.approx(6.0)
+
+
+def test_trees_cover_all_cells():
+    for size, branching in [(10, 3), (64, 4), (7, 16)]:
+        rows = tree_start(size, branching, 1.0)
+        np.testing.assert_array_equal(rows[-1], np.ones(size))
+        assert (rows.sum(axis=1) <= size).all()
+    assert all(start.shape == (5, 30) for family in starts(30, 5, 0, 3, False) for start in family)
+
+
+@pytest.mark.parametrize(
+    ("predicates", "size", "published"),
+    [
+        (AllRanges(), 64, 5.55),
+        (AllRanges(), 256, 8.07),
+        (Prefix(), 64, 5.32),
+        (Prefix(), 256, 7.35),
+    ],
+)
+def test_published_figures(predicates, size, published):
+    """McKenna et al., journal version, Table 4, epsilon = 1."""
+    factor = solve_axis(predicates.gram(size), LAPLACE)
+    assert math.sqrt(2 * factor.loss / predicates.count(size)) < published + 0.005
+    np.testing.assert_allclose(LAPLACE.column_norms(factor.rows), 1.0, rtol=1e-12)
+    assert factor.loss == pytest.approx(dense_error(predicates.gram(size), factor.rows), rel=1e-7)
+    assert factor.bound < factor.loss
+
+
+@pytest.mark.slow
+def test_the_published_figure_of_prefixes_of_1024_cells():
+    factor = solve_axis(Prefix().gram(1024), LAPLACE, effort="fast", restarts=0)
+    assert math.sqrt(2 * factor.loss / 1024) < 9.58 * 1.02  # the full search reaches 9.54
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (1.0, 1.0), (2.0, 0.3), (1.0, 40.0)])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
+def test_symmetric_sets_have_a_closed_form(a, b, noise):
+    gram = a * np.eye(9) + b
+    factor = solve_axis(gram, noise)
+    assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-8)
+    assert noise.column_norms(factor.rows).max() == pytest.approx(1.0)
+    assert factor.bound <= factor.loss * (1 + 1e-9)
+    if noise == LAPLACE:
+        searched, _ = optimize(gram, np.full((1, 9), 0.3), 500, 1e-12)
+        assert factor.loss <= searched * (1 + 1e-7)
+        assert factor.loss <= np.trace(gram)
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
+def test_cells_that_no_query_tells_apart_are_merged_at_no_loss(noise):
+    ranges = Ranges(((0, 4), (5, 9), (10, 19), (0, 9)))
+    gram = ranges.gram(20)
+    factor = solve_axis(gram, noise)
+    assert np.linalg.matrix_rank(factor.rows) == 3
+    merged = solve_axis(ranges.rows(20)[:, [0, 5, 10]].T @ ranges.rows(20)[:, [0, 5, 10]], noise)
+    assert factor.loss == pytest.approx(merged.loss, rel=1e-9)
+    assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-8)
+    assert noise.column_norms(factor.rows).max() == pytest.approx(1.0)
+
+
+def test_a_total_alone_is_measured_by_one_row():
+    factor = solve_axis(np.full((50, 50), 3.0), LAPLACE)
+    np.testing.assert_array_equal(factor.rows, np.ones((1, 50)))
+    assert factor.loss == 3.0 == factor.bound
+
+
+def test_searches_repeat_and_starts_help():
+    gram = Width(5).gram(40)
+    first, second = (solve_axis(gram, LAPLACE, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(first.rows, second.rows)
+    warm = solve_axis(gram, LAPLACE, start=first, effort="fast")
+    assert warm.loss <= first.loss * (1 + 1e-9)
+    three = solve_axis(gram, LAPLACE, p=3)
+    assert len(three.rows) <= 43
+
+
+def test_losses_scale_with_the_workload():
+    gram = Prefix().gram(24)
+    one, ten = solve_axis(gram, LAPLACE), solve_axis(10 * gram, LAPLACE)
+    assert ten.loss == pytest.approx(10 * one.loss, rel=1e-6)
+
+
+def test_what_has_no_strategy_is_refused():
+    with pytest.raises(NumericalError):
+        solve_axis(np.zeros((3, 3)), LAPLACE)
+    with pytest.raises(NumericalError):
+        solve_axis(np.full((3, 3), np.nan), LAPLACE)
+    with pytest.raises(TooLargeError, match="4097"):
+        solve_axis(np.diag(np.arange(1.0, 4098.0)), LAPLACE)

@@ -1,0 +1,237 @@
+"""OPT_kron, OPT_plus and OPT_HDMM against dense matrices and published figures."""
+
+import math
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import TooLargeError
+from matrixdp.measure.measurement import measure
+from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.privacy import Budget
+from matrixdp.selection import select as front
+from matrixdp.selection.compose.hdmm import KINDS, select_hdmm, select_whole
+from matrixdp.selection.compose.kron import select_kron
+from matrixdp.selection.compose.marginals import select_marginals
+from matrixdp.selection.compose.union import select_union
+from matrixdp.selection.gram.factor import Factor, right_inverse
+from matrixdp.selection.view.product_terms import product_terms
+from matrixdp.sources import open_source
+from matrixdp.testing import dense_error, dense_gram, dense_measurement
+
+MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NOISES = [GAUSSIAN, LAPLACE]
+DOMAIN = mdp.Domain({"a": 6, "b": 4, "c": 3, "unasked": 7})
+WORKLOAD = mdp.Workload(
+    DOMAIN,
+    mdp.product(a="prefix", b="range", weight=2.0),
+    mdp.product(b="prefix", c="identity"),
+    mdp.marginals([0, 1], ["a", "b", "c"]),
+    mdp.dense(np.arange(24).reshape(2, 12) % 3, ["b", "c"], weights=[1.0, 2.0]),
+)
+ALL = ["identity", "total"]
+CPS = mdp.Domain(
+    {"income": {"min": 0, "max": 99}, "age": {"min": 0, "max": 49}, "marital": 7, "race": 4, "sex": 2}
+)
+CPS_ALL = mdp.Workload(CPS, mdp.product(income=ALL, age=ALL, marital=ALL, race=ALL, sex=ALL))
+CPS_PREFIX = mdp.Workload(CPS, mdp.product(income="prefix", age="prefix", marital=ALL, race=ALL, sex=ALL))
+TWO_WAY = mdp.Workload(mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100}), mdp.marginals(2))
+CROSS = mdp.Workload(mdp.Domain({"a": 100, "b": 100}), mdp.product(a="prefix"), mdp.product(b="prefix"))
+
+
+def rmse(workload, certificate, noise):
+    return math.sqrt(certificate.loss / workload.queries / (MU_SQUARED if noise == GAUSSIAN else 1.0))
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("select", [select_kron, select_whole])
+def test_one_product_has_the_error_of_its_dense_matrix(noise, select):
+    plan, certificate = select(WORKLOAD, noise)
+    [part] = plan.parts
+    assert sorted(name for block in part.blocks for name in block.attributes) == ["a", "b", "c"]
+    if len(part.blocks) == 3:
+        assert [block.attributes for block in part.blocks] == [("a",), ("b",), ("c",)]
+    rows = dense_measurement(part, DOMAIN, ["a", "b", "c"])
+    error = part.variance * dense_error(dense_gram(WORKLOAD, ["a", "b", "c"]), rows)
+    analysis = plan.analysis
+    assert sum(analysis.group(g).weighted for g in WORKLOAD) == pytest.approx(error, rel=1e-8)
+    assert certificate.loss == pytest.approx(error, rel=2e-3)
+    assert plan.cost == pytest.approx(1.0)
+    norms = np.abs(rows).sum(axis=0) if noise == LAPLACE else (rows**2).sum(axis=0)
+    sensitivity = part.sensitivity if noise == LAPLACE else part.squared_sensitivity
+    assert sensitivity == pytest.approx(norms.max(), rel=1e-12)
+
+
+def test_losses_of_products_agree_from_every_axis():
+    terms = product_terms(DOMAIN, WORKLOAD.groups)
+    rng = np.random.default_rng(2)
+    axes = [rng.random((n + 2, n)) for n in terms.sizes]
+    inverses = [right_inverse(axis) for axis in axes]
+    rows = np.ones((1, 1))
+    for axis in axes:
+        rows = np.kron(rows, axis)
+    expected = dense_error(dense_gram(WORKLOAD, ["a", "b", "c"]), rows)
+    assert terms.loss(inverses) == pytest.approx(expected, rel=1e-8)
+    for axis, inverse in enumerate(inverses):
+        surrogate = terms.surrogate(axis, inverses)
+        found = float(np.einsum("ia,ij,ja->", inverse, surrogate, inverse))
+        assert found == pytest.approx(expected, rel=1e-8)
+    # a number stands for so many times the identity
+    for numbers in ([1.0, 1.0, 1.0], terms.unknown):
+        roots = [math.sqrt(c) * np.eye(n) for c, n in zip(numbers, terms.sizes, strict=True)]
+        assert terms.loss(numbers) == pytest.approx(terms.loss(roots), rel=1e-12)
+        np.testing.assert_allclose(terms.surrogate(1, numbers), terms.surrogate(1, roots), rtol=1e-12)
+    assert Factor(np.eye(3), 3.0).estimator == 1.0
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_unions_are_unbiased_and_cost_what_they_may(noise):
+    plan, certificate = select_union(WORKLOAD, noise)
+    assert plan.cost == pytest.approx(1.0)
+    analysis = plan.analysis
+    error = sum(analysis.group(g).weighted for g in WORKLOAD)
+    assert error <= certificate.loss * 1.002
+    again = select_union(WORKLOAD, noise)[1]
+    assert again.loss == certificate.loss
+
+
+def test_attributes_that_are_measured_whole_count_explicit_queries(monkeypatch):
+    terms = product_terms(DOMAIN, WORKLOAD.groups)
+    expected = terms.loss([1.0, 1.0, 1.0])
+    monkeypatch.setattr("matrixdp.selection.view.product_terms.MAX_AXIS_CELLS", 1)
+    assert terms.large(0)
+    assert terms.loss([1.0, 1.0, 1.0]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_closed_form_split_is_the_least():
+    losses, rng = [3.0, 40.0, 700.0], np.random.default_rng(0)
+    for noise, power in ((GAUSSIAN, 1), (LAPLACE, 2)):
+        best = noise.total_loss(losses)
+        for _ in range(200):
+            shares = rng.dirichlet([1.0, 1.0, 1.0])
+            assert sum(loss / share**power for loss, share in zip(losses, shares, strict=True)) >= best * (
+                1 - 1e-12
+            )
+
+
+@pytest.mark.parametrize(
+    ("workload", "noise", "select", "published"),
+    [
+        (CPS_ALL, LAPLACE, select_kron, 4.85),
+        (CPS_ALL, GAUSSIAN, select_kron, 7.85),
+        (CPS_PREFIX, LAPLACE, select_kron, 40.59),
+        (CPS_PREFIX, GAUSSIAN, select_kron, 29.48),
+        (CPS_ALL, LAPLACE, select_union, 4.85),
+        (CPS_PREFIX, GAUSSIAN, select_union, 29.49),
+    ],
+)
+def test_published_figures_of_cps(workload, noise, select, published):
+    """McKenna et al., journal version, Tables 6 and 7."""
+    _, certificate = select(workload, noise)
+    assert rmse(workload, certificate, noise) < published + 0.005
+
+
+@pytest.mark.slow
+def test_published_figures_of_table_3_and_example_13():
+    assert select_kron(TWO_WAY, LAPLACE)[1].loss / 2 < 213_270.5
+    assert select_union(TWO_WAY, LAPLACE)[1].loss / 2 < 85_070
+    assert select_marginals(TWO_WAY, LAPLACE)[1].loss / 2 < 62_886.5
+    assert select_kron(CROSS, LAPLACE)[1].loss / 2 < 33_385
+    assert select_union(CROSS, LAPLACE)[1].loss / 2 < 14_252
+
+
+@pytest.mark.parametrize(
+    ("select", "noise", "published"),
+    [
+        (select_kron, LAPLACE, 7.30),
+        (select_kron, GAUSSIAN, 9.80),
+        (select_marginals, LAPLACE, 9.56),
+        (select_marginals, GAUSSIAN, 14.31),
+    ],
+)
+def test_published_figures_of_sf1(select, noise, published):
+    workload = mdp.load_specification(EXAMPLES / "sf1.yaml").workload
+    assert workload.queries == 4_151
+    assert len(workload) == 33
+    assert rmse(workload, select(workload, noise)[1], noise) < published + 0.005
+
+
+@pytest.mark.slow
+def test_published_figures_of_sf1_by_unions():
+    workload = mdp.load_specification(EXAMPLES / "sf1.yaml").workload
+    chosen = front(workload, mechanism="opt-plus", noise=LAPLACE)
+    assert rmse(workload, chosen.certificate, LAPLACE) < 7.0  # published: 30.55
+
+
+def test_sf1_by_state():
+    workload = mdp.load_specification(EXAMPLES / "sf1plus.yaml").workload
+    assert workload.queries == 215_852
+    assert workload.domain.cells() == 25_524_480
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_best_of_all_is_kept_whatever_the_number_of_jobs(noise):
+    plan, certificate, kind = select_hdmm(WORKLOAD, noise)
+    assert kind in KINDS
+    for select in (select_kron, select_union, select_marginals):
+        assert certificate.loss <= select(WORKLOAD, noise)[1].loss * (1 + 1e-12)
+    assert certificate.lower_bound is None or certificate.lower_bound <= certificate.loss
+    assert select_hdmm(WORKLOAD, noise, jobs=2)[1].loss == certificate.loss
+    assert plan.cost == pytest.approx(1.0)
+
+
+def test_ranges_of_one_attribute_are_bounded_by_the_gaussian_optimum():
+    workload = mdp.Workload(mdp.Domain({"a": 32}), mdp.product(a="range"))
+    _, certificate = select_whole(workload, LAPLACE)
+    gaussian = select_whole(workload, GAUSSIAN)[1]
+    assert certificate.lower_bound == pytest.approx(2 * gaussian.lower_bound, rel=1e-4)
+
+
+def test_a_single_total_and_attributes_of_one_value():
+    domain = mdp.Domain({"a": 5, "one": ["only"]})
+    total = mdp.Workload(domain, mdp.marginals(0))
+    for noise, expected in ((GAUSSIAN, 1.0), (LAPLACE, 2.0)):
+        plan, certificate, _ = select_hdmm(total, noise)
+        assert certificate.loss == pytest.approx(expected)
+        assert plan.parts[0].variance == pytest.approx(expected)
+        cells = mdp.Workload(domain, mdp.product(a="identity", one="identity"))
+        assert select_hdmm(cells, noise)[1].loss == pytest.approx(5 * expected)
+
+
+def test_what_is_too_large_is_refused():
+    wide = mdp.Domain({f"a{i}": 10 for i in range(20)})
+    workload = mdp.Workload(wide, mdp.marginals(20))
+    for select in (select_kron, select_union, select_whole, select_marginals, select_hdmm):
+        with pytest.raises(TooLargeError):
+            select(workload, LAPLACE)
+
+
+def test_large_identities_are_measured_whole():
+    domain = mdp.Domain({"zip": [str(i) for i in range(30_000)], "sex": ["f", "m"]})
+    plan, certificate = select_kron(mdp.Workload(domain, mdp.marginals([["zip", "sex"]])), LAPLACE)
+    assert certificate.loss == pytest.approx(2 * 60_000)
+    assert plan.parts[0].sensitivity == 1
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("select", [select_kron, select_union, select_marginals, select_whole])
+def test_plans_are_measured(noise, select):
+    rng = np.random.default_rng(3)
+    table = {"a": rng.integers(0, 6, 300), "b": rng.integers(0, 4, 300), "c": rng.integers(0, 3, 300)}
+    plan, _ = select(WORKLOAD, noise)
+    budget = Budget(epsilon=1) if noise == LAPLACE else Budget(mu=1)
+    measured = measure(plan, open_source(table | {"unasked": np.zeros(300, int)}), budget)
+    assert len(measured.values) == len(plan.parts)
+    assert measured.authorization.cost.noise == noise
+
+
+def test_groups_over_many_attributes_split_by_what_they_ask():
+    domain = mdp.Domain({f"a{i}": 3 for i in range(6)})
+    entries = [mdp.product({x: "prefix", y: "identity"}) for x, y in combinations(domain.names, 2)]
+    plan, certificate = select_union(mdp.Workload(domain, *entries), LAPLACE)
+    assert len(plan.parts) > 1
+    assert certificate.loss <= 2 * LAPLACE.total_loss([6 * 9.0] * 15)
