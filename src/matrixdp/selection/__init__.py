@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MECHANISMS", "Certificate", "Selection", "select"]
 
-_HOMES = {"MECHANISMS": "mechanisms.table", "Certificate": "selection", "Selection": "selection", "select": "auto"}
+_HOMES = {
+    "MECHANISMS": "mechanisms.table",
+    "Certificate": "selection",
+    "Selection": "selection",
+    "select": "auto",
+}
 
 
 def __getattr__(name: str) -> Any:
