@@ -19,7 +19,6 @@ from matrixdp.queries import (
     Width,
     check_weights,
     groups,
-    renamed,
 )
 
 
@@ -72,15 +71,6 @@ def test_dense_group() -> None:
     assert left.key() == right.key() != MatrixRows(2 * np.eye(2)).key()
     assert left.count == 2
     np.testing.assert_array_equal(left.matrix(), np.eye(2))
-
-
-def test_renamed() -> None:
-    group = ProductGroup("a", ("a",), (Identity(),), (3,), 2.0, [1, 2, 3])  # type: ignore[arg-type]
-    other = renamed(group, "b")
-    assert other.name == "b"
-    assert other.weight == 2.0
-    assert other.query_weights is not None
-    assert other.query_weights.tolist() == [1, 2, 3]
 
 
 def test_misfits_are_named() -> None:

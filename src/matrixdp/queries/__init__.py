@@ -12,7 +12,6 @@ from matrixdp.queries.groups import (
     Rows,
     Sums,
     check_weights,
-    renamed,
 )
 from matrixdp.queries.permuted import Permuted
 from matrixdp.queries.predicates import (
@@ -61,5 +60,4 @@ __all__ = [
     "Width",
     "Workload",
     "check_weights",
-    "renamed",
 ]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 
-__all__ = ["MAX_EXPLICIT_ENTRIES", "Array", "real_array"]
+__all__ = ["MAX_EXPLICIT_ENTRIES", "Array", "content_key", "real_array"]
 
 Array = NDArray[np.float64]
 
 #: Explicit queries (dense groups, groups with a weight for each query) hold at most this many numbers.
 MAX_EXPLICIT_ENTRIES = 200_000_000
+
+
+def content_key(array: Array) -> str:
+    """Return a text that is equal for arrays of equal shape and content."""
+    return f"{array.shape}{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
 
 
 def real_array(values: object, what: str) -> Array:

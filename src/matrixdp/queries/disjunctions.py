@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
-from matrixdp.queries.groups import Rows
+from matrixdp.queries.groups import Rows, WrittenRows
 from matrixdp.queries.predicate_set import Array, Predicates
 
 __all__ = ["CellSets", "Disjunctions"]
@@ -89,7 +88,7 @@ class Disjunctions(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class CellSets(Rows):
+class CellSets(WrittenRows):
     """Predicates over merged attributes, each a set of cells.
 
     Parameters
@@ -107,21 +106,6 @@ class CellSets(Rows):
 
     values: Array
     texts: tuple[str, ...]
-    digest: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        content = hashlib.sha256(np.ascontiguousarray(self.values).tobytes()).hexdigest()
-        object.__setattr__(self, "digest", f"{self.values.shape}{content}")
-
-    @property
-    def count(self) -> int:
-        return len(self.values)
-
-    def matrix(self) -> Array:
-        return self.values
-
-    def key(self) -> Hashable:
-        return self.digest
 
     def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:  # noqa: ARG002
         return list(self.texts)

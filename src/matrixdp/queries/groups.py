@@ -4,19 +4,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES, real_array
+from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES, Array, content_key, real_array
 from matrixdp.queries.predicates import Predicates
 
 __all__ = [
@@ -28,11 +26,9 @@ __all__ = [
     "ProductGroup",
     "Rows",
     "Sums",
+    "WrittenRows",
     "check_weights",
-    "renamed",
 ]
-
-Array = NDArray[np.float64]
 
 
 def check_weights(
@@ -262,8 +258,28 @@ class AbsoluteDifferences(Rows):
         return [f"|{attributes[0]} - {attributes[1]}| <= {c}" for c in range(self.count)]
 
 
+class WrittenRows(Rows):
+    """Queries that are written out, in ``values``."""
+
+    values: Array
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def matrix(self) -> Array:
+        return self.values
+
+    @cached_property
+    def _key(self) -> str:
+        return content_key(self.values)
+
+    def key(self) -> Hashable:
+        return self._key
+
+
 @dataclass(frozen=True, eq=False)
-class MatrixRows(Rows):
+class MatrixRows(WrittenRows):
     """Queries given as a matrix.
 
     Parameters
@@ -283,7 +299,6 @@ class MatrixRows(Rows):
     """
 
     values: Array
-    digest: str = field(init=False)
 
     def __post_init__(self) -> None:
         values = real_array(self.values, "dense")
@@ -292,18 +307,6 @@ class MatrixRows(Rows):
                 f"dense: found an array of shape {values.shape}; expected a finite matrix, a row a query"
             )
         object.__setattr__(self, "values", values)
-        digest = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
-        object.__setattr__(self, "digest", f"{values.shape}{digest}")
-
-    @property
-    def count(self) -> int:
-        return len(self.values)
-
-    def matrix(self) -> Array:
-        return self.values
-
-    def key(self) -> Hashable:
-        return self.digest
 
     def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
         return [f"query {row}" for row in range(self.count)]
@@ -379,22 +382,3 @@ class DenseGroup:
 
 
 Group = ProductGroup | DenseGroup
-
-
-def renamed(group: Group, name: str) -> Group:
-    """Return the group under another name.
-
-    Parameters
-    ----------
-    group : Group
-        The group.
-    name : str
-        The name.
-
-    Examples
-    --------
-    >>> from matrixdp.queries.predicates import Identity
-    >>> renamed(ProductGroup("age", ("age",), (Identity(),), (3,)), "ages").name
-    'ages'
-    """
-    return replace(group, name=name)

@@ -8,15 +8,15 @@ there is one, so that a set of a million ranges costs no more than the attribute
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from matrixdp.domain import Attribute
 from matrixdp.errors import WorkloadError
-from matrixdp.queries.arrays import real_array
+from matrixdp.queries.arrays import content_key, real_array
 from matrixdp.queries.intervals import AllRanges, Circular, Ranges, Width
 from matrixdp.queries.predicate_set import Array, Indicators, Predicates
 
@@ -210,8 +210,6 @@ class Matrix(Predicates):
     ----------
     matrix : ndarray
         Shape (count, size), finite.
-    label : str
-        What the rows are called in the output.
 
     Raises
     ------
@@ -228,8 +226,6 @@ class Matrix(Predicates):
     """
 
     matrix: Array
-    label: str = "query"
-    digest: str = field(init=False)
 
     def __post_init__(self) -> None:
         matrix = real_array(self.matrix, "matrix")
@@ -240,11 +236,13 @@ class Matrix(Predicates):
                 " expected a finite matrix with one row for each query"
             )
         object.__setattr__(self, "matrix", matrix)
-        digest = hashlib.sha256(np.ascontiguousarray(matrix).tobytes()).hexdigest()
-        object.__setattr__(self, "digest", f"{matrix.shape}{digest}")
+
+    @cached_property
+    def _key(self) -> str:
+        return content_key(self.matrix)
 
     def key(self, size: int) -> Hashable:
-        return ("matrix", self.digest)
+        return ("matrix", self._key)
 
     def count(self, size: int) -> int:
         return len(self.matrix)
@@ -259,7 +257,7 @@ class Matrix(Predicates):
         return np.asarray(np.einsum("ij,ij->i", self.matrix, self.matrix))
 
     def describe(self, attribute: Attribute) -> list[str]:
-        return [f"{self.label} {row}" for row in range(len(self.matrix))]
+        return [f"query {row}" for row in range(len(self.matrix))]
 
     def check(self, size: int) -> None:
         if self.matrix.shape[1] != size:
