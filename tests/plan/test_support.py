@@ -1,0 +1,47 @@
+"""What is outside the measured span is refused, however little of it there is; rounding errors are not."""
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import UnsupportedQueryError
+from matrixdp.exact import DeficientMatrix
+from matrixdp.noise import GAUSSIAN
+from matrixdp.plan import Block, Direct, Part, Plan
+from matrixdp.selection import select
+
+DOMAIN = mdp.Domain({"a": 3})
+ASKED = np.ones((1, 3))
+
+
+def direct() -> Plan:
+    """Measures the total of a table of three cells as a matrix of lower rank."""
+    block = Block(("a",), DeficientMatrix(np.array([[1, 1, 1]])))
+    return Direct(DOMAIN, (Part(("a",), (block,), 1.0),), GAUSSIAN)
+
+
+def split() -> Plan:
+    """Measures the total of an attribute, and nothing else of it."""
+    return select(mdp.Workload(DOMAIN, mdp.marginals(0)), mechanism="residual", noise=GAUSSIAN).plan
+
+
+def partly() -> Plan:
+    """Measures sums over two values of an attribute, as a decomposition."""
+    entry = mdp.product({"a": {"matrix": [[1, 1, 0], [0, 0, 1]]}})
+    return select(mdp.Workload(DOMAIN, entry), mechanism="residual", noise=GAUSSIAN).plan
+
+
+@pytest.mark.parametrize("plan", [direct, split, partly])
+@pytest.mark.parametrize("written", ["product", "dense"])
+@pytest.mark.parametrize("off", [0.1, 1e-3])
+def test_a_query_a_little_outside_the_measured_span_is_refused(plan, written: str, off: float):
+    analysis = plan().analysis
+    for value, supported in ((1.0, True), (1.0 + 1e-13, True), (1.0 - off, False)):
+        rows = np.array([[1.0, value, 1.0]])
+        entry = mdp.product({"a": {"matrix": rows}}) if written == "product" else mdp.dense(rows, ["a"])
+        (group,) = entry.expand(DOMAIN)
+        if supported:
+            analysis.check_support(group)
+        else:
+            with pytest.raises(UnsupportedQueryError, match=r"asks more of a|measured"):
+                analysis.check_support(group)
