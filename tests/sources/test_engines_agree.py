@@ -144,6 +144,7 @@ def check(source, columns, domain=DOMAIN, subsets=SUBSETS, rules=BOTH):
             np.testing.assert_array_equal(found[subset], reference(columns, domain, subset, rule))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", IN_MEMORY)
 @given(table=tables())
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))

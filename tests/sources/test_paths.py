@@ -100,6 +100,7 @@ def test_the_limit_of_fields_is_put_back(tmp_path):
 fields = st.text(alphabet="ab\",;\n\t '\\é3", max_size=5)
 
 
+@pytest.mark.slow
 @given(
     records=st.lists(st.tuples(fields, st.sampled_from(["male", "female", "x"]), st.integers(0, 11), fields)),
     end=st.sampled_from(["\n", "\r\n"]),
@@ -121,6 +122,7 @@ def test_no_body_of_a_csv_file_raises(tmp_path, body):
     np.testing.assert_array_equal(counts(path), expected())
 
 
+@pytest.mark.slow
 def test_random_bytes_do_not_raise(tmp_path):
     rng = np.random.default_rng(1)
     for _ in range(30):
