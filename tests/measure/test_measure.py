@@ -44,6 +44,13 @@ def test_a_budget_that_cannot_be_honoured_never_reaches_the_data(budget):
         measure(select(WORKLOAD, noise=GAUSSIAN).plan, _Untouchable(), budget)
 
 
+@pytest.mark.parametrize("bound", [0, -1, 2.0**33, True, None])
+def test_a_bound_that_is_none_never_reaches_the_data(bound):
+    plan = select(WORKLOAD, noise=GAUSSIAN).plan
+    with pytest.raises(PrivacyError, match=r"max_records: found .*; expected an integer of at least 1"):
+        measure(plan, _Untouchable(), Budget(mu=1), max_records=bound)
+
+
 def test_a_source_that_forgets_a_marginal():
     with pytest.raises(NumericalError, match="every marginal"):
         measure(select(WORKLOAD, noise=GAUSSIAN).plan, _Forgetful(), Budget(mu=1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,7 +90,6 @@ def release(
     queries at no further cost. The folder appears whole or not at all. With targets it prints the least
     budget that meets them before it reads the table, and spends that.
     """
-    started = time.perf_counter()
     from matrixdp.cli.inputs import budget_spent
     from matrixdp.cli.progress import Reporter
     from matrixdp.errors import SpecificationError
@@ -126,7 +124,7 @@ def release(
         result = measured.reconstruct(written.workload, level)
         progress = reporter.counter("writing answers")
         write_release(result, folder, csv=csv, max_answers=max_answers, progress=progress)
-    _show(result, out, time.perf_counter() - started, max_answers)
+    _show(result, out, max_answers)
 
 
 def _strategy(
@@ -159,12 +157,12 @@ def _strategy(
     return strategy
 
 
-def _show(result: Release, out: Path, seconds: float, max_answers: int) -> None:
+def _show(result: Release, out: Path, max_answers: int) -> None:
+    # Neither time nor memory is told: both grow with the number of records.
     import pyarrow as pa
     from rich.text import Text
 
-    from matrixdp.cli.figures import peak_memory_mb
-    from matrixdp.cli.tables import NOT_PRIVATE, console, figure, print_answers, print_facts
+    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_facts
     from matrixdp.release.columns import AnswerColumns
 
     screen = console()
@@ -186,7 +184,6 @@ def _show(result: Release, out: Path, seconds: float, max_answers: int) -> None:
         "folder": str(out),
         "files": ", ".join(sorted(path.name for path in out.iterdir())),
         "more answers": f"matrixdp answer {out} QUERY, free of further budget",
-        "time, memory": f"{figure(seconds)} s, {figure(peak_memory_mb())} MB",
     }
     print_facts(screen, facts.items())
     if queries > max_answers:

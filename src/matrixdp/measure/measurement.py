@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import NumericalError
+from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import IntegerTensor
 from matrixdp.measure.calibration import NoiseScale, calibrate
 from matrixdp.measure.gate import Authorization, authorize
@@ -143,7 +143,8 @@ def measure(
     Raises
     ------
     PrivacyError
-        If the budget cannot be honoured by the plan's noise. Before any data is read.
+        If the budget cannot be honoured by the plan's noise, or `max_records` is no bound. Before any data
+        is read.
     SourceError
         If the table cannot be read.
 
@@ -153,6 +154,8 @@ def measure(
     mechanism with the plan's noise, of cost at most ``plan.noise.cost(budget)``; see the page on noise for
     the proof.
     """
+    if type(max_records) is not int or max_records < 1:
+        raise PrivacyError.at(("max_records",), repr(max_records), "an integer of at least 1")
     scales, cost = calibrate(plan, plan.noise.cost(budget), max_records)
     authorization = authorize(cost, budget)
     random = random_source(seed_not_private)
