@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from matrixdp.noise import NOISES
-from matrixdp.selection.table import _registered
+from matrixdp.selection import table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -28,15 +28,16 @@ WITH_PYTHON = [page for page in PAGES if blocks(page)]
 
 
 @pytest.fixture
-def own_noises() -> Iterator[None]:
+def own_noises_and_mechanisms() -> Iterator[None]:
     """What a page registers is forgotten after it."""
     before = dict(NOISES)
     yield
     NOISES.clear()
     NOISES.update(before)
+    table._registered.pop("totals-too", None)
 
 
-@pytest.mark.usefixtures("own_noises")
+@pytest.mark.usefixtures("own_noises_and_mechanisms")
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
 def test_python_blocks_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -50,7 +51,6 @@ def test_python_blocks_run_in_order(
         exec(compile("\n" * line + code, str(page), "exec"), names)  # noqa: S102
     assert names
     capsys.readouterr()
-    _registered.pop("totals-too", None)  # the mechanism of a page is none of ours
 
 
 def test_there_is_python_to_run() -> None:
