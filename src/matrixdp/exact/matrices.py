@@ -77,14 +77,8 @@ class MeasuredMatrix(ABC):
 
 
 @dataclass(frozen=True)
-class IdentityMatrix(MeasuredMatrix):
-    """The identity: every cell is measured.
-
-    Examples
-    --------
-    >>> IdentityMatrix(3).squared_sensitivity
-    1
-    """
+class _Square(MeasuredMatrix):
+    """A matrix that its size says all of."""
 
     size: int
 
@@ -95,6 +89,17 @@ class IdentityMatrix(MeasuredMatrix):
     @property
     def rows(self) -> int:
         return self.size
+
+
+@dataclass(frozen=True)
+class IdentityMatrix(_Square):
+    """The identity: every cell is measured.
+
+    Examples
+    --------
+    >>> IdentityMatrix(3).squared_sensitivity
+    1
+    """
 
     @property
     def max_entry(self) -> int:
@@ -124,7 +129,7 @@ class IdentityMatrix(MeasuredMatrix):
 
 
 @dataclass(frozen=True)
-class CenteredMatrix(MeasuredMatrix):
+class CenteredMatrix(_Square):
     """n I - 11': an integer multiple of the projection that removes the mean; it is optimal as it stands.
 
     Examples
@@ -132,16 +137,6 @@ class CenteredMatrix(MeasuredMatrix):
     >>> CenteredMatrix(3).squared_sensitivity  # 2^2 + 1 + 1
     6
     """
-
-    size: int
-
-    @property
-    def columns(self) -> int:
-        return self.size
-
-    @property
-    def rows(self) -> int:
-        return self.size
 
     @property
     def max_entry(self) -> int:
