@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
+from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Block, Direct, Part, Split
+from matrixdp.plan import Block, Direct, Part, Split, pieces, pooled
 from matrixdp.selection import select
 
 DOMAIN = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"]})
@@ -89,3 +89,45 @@ def test_parts_must_cover_their_marginal():
     part = Part(("a",), (Block(("a",), IdentityMatrix(5)),), 2.0)
     with pytest.raises(NumericalError, match="one part for each marginal"):
         Split(DOMAIN, (part, part), GAUSSIAN, {})
+
+
+def test_explicit_queries_outside_what_was_measured_are_refused():
+    analysis = select(
+        mdp.Workload(DOMAIN, mdp.marginals([["b"]])), mechanism="residual", noise=GAUSSIAN
+    ).plan.analysis
+    [missing] = mdp.dense(np.eye(5)[:1], ["a"]).expand(DOMAIN)
+    coarse = mdp.product({"b": {"sets": [[0, 1], [2, 3]]}})
+    merged = select(mdp.Workload(DOMAIN, coarse), mechanism="dense", noise=GAUSSIAN).plan.analysis
+    [finer] = mdp.dense(np.eye(4)[:1], ["b"]).expand(DOMAIN)
+    for refusing, group, says in (
+        (analysis, missing, "needs the marginal of a, which was not measured"),
+        (merged, finer, "asks more of b than was measured there"),
+    ):
+        ask = refusing.estimates([np.zeros(9)] * 2).answers
+        for refused in (refusing.variances, refusing.check_support, ask):
+            with pytest.raises(UnsupportedQueryError, match=says):
+                refused(group)
+    # of the total, which all of them determine, nothing is refused
+    [total] = mdp.dense(np.ones((1, 4)), ["b"]).expand(DOMAIN)
+    assert merged.variances(total)[0] > 0
+
+
+def test_figures_of_too_many_queries_or_cells_are_refused(monkeypatch):
+    analysis = select(WORKLOAD, mechanism="residual", noise=GAUSSIAN).plan.analysis
+    monkeypatch.setattr(pieces, "MAX_VARIANCES", 19)
+    [ab, total] = [*mdp.marginals([["a", "b"]]).expand(DOMAIN), *mdp.marginals(0).expand(DOMAIN)]
+    with pytest.raises(TooLargeError, match="20 variances would be formed at once"):
+        analysis.variances(ab)
+    with pytest.raises(TooLargeError, match="covariance: a table of a, b has too many cells"):
+        analysis.covariance(total, 0, ab, 0)
+    assert analysis.covariance(total, 0, total, 0) > 0
+
+
+def test_pooled_plans_of_too_many_residuals_are_refused(monkeypatch):
+    plan = select(mdp.Workload(DOMAIN, mdp.marginals(2)), mechanism="opt-m", noise=GAUSSIAN).plan
+    residuals = sum(2 ** len(part.attributes) for part in plan.parts)
+    monkeypatch.setattr(pooled, "MAX_PAIRS", residuals - 1)
+    with pytest.raises(TooLargeError, match=f"{residuals} residuals of marginals"):
+        _ = plan.analysis
+    monkeypatch.setattr(pooled, "MAX_PAIRS", residuals)
+    assert plan.analysis is not None

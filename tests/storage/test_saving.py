@@ -10,15 +10,17 @@ import pytest
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import StorageError
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.language import dense, kway, marginals, pairwise, product
 from matrixdp.measure import Measurement, measure
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Direct
+from matrixdp.plan import Block, Direct
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 from matrixdp.selection import Selection, select
 from matrixdp.sources import open_source
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
+from matrixdp.storage.plan_format import write_plan
 from matrixdp.storage.saving import (
     STRATEGY_FORMAT,
     load_measurement,
@@ -234,6 +236,12 @@ def halved(header, members):
         part["variance"] /= 2
 
 
+def misfitting(header, members):
+    form = next(m for m in header["plan"]["matrices"] if "unsupported" in m)
+    size = np.load(io.BytesIO(members[form["entries"]]), allow_pickle=False).shape[1]
+    with_array(header, members, form["unsupported"], np.zeros((1, size + 1)))
+
+
 def floats(header, members):
     steps = np.load(io.BytesIO(members[header["values"]]), allow_pickle=False)
     with_array(header, members, header["values"], steps.astype(float))
@@ -279,6 +287,7 @@ def wrong_weights(header, members):
         (singular, "nonsingular|singular"),
         (not_integers, "integers"),
         (halved, "a plan that costs"),
+        (misfitting, "unsupported directions of a matrix do not fit it"),
         (wrong_weights, "weights"),
     ],
 )
@@ -356,3 +365,15 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, selection: Selection):
     with pytest.raises(ValueError, match="JSON"):
         save_strategy(tmp_path / "n.mdp", broken)
     assert [p.name for p in tmp_path.iterdir()] == ["s.mdp"]
+
+
+def test_matrices_without_a_form_are_not_saved(tmp_path: Path):
+    methods = {name: getattr(IdentityMatrix, name) for name in MeasuredMatrix.__abstractmethods__}
+    own = type("Own", (MeasuredMatrix,), methods | {"size": 2})()
+    plan = Direct.of(Domain({"code": 2}), [Block(("code",), own)], GAUSSIAN)
+    with (
+        pytest.raises(StorageError, match="a matrix of kind Own cannot be saved"),
+        ArchiveWriter(tmp_path / "x.mdp") as archive,
+    ):
+        write_plan(plan, archive)
+    assert not list(tmp_path.iterdir())
