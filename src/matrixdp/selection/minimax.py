@@ -129,32 +129,6 @@ def select_minimax(
 ) -> Choice:
     """Select for the least largest (weighted) variance of a query.
 
-    Parameters
-    ----------
-    workload : Workload
-    choose : callable
-        From a workload to a plan and its certificate for the weighted sum of variances.
-    gap : float
-        Relative gap between the largest variance and its lower bound at which to stop.
-    iterations : int
-        Reweightings at most.
-    bound_of : callable, optional
-        From a workload to a lower bound on the weighted sum of variances and what it covers, or None; asked
-        at the end where ``choose`` has no bounds.
-    progress : callable, optional
-
-    Returns
-    -------
-    plan : Plan
-    certificate : Certificate
-        Its figures are the largest weight x variance of a query at privacy cost 1, rounding to integers
-        included, and the largest lower bound of all reweightings, if ``choose`` has bounds.
-
-    Raises
-    ------
-    TooLargeError
-        If the mechanism, or a group's variances, do not fit.
-
     References
     ----------
     Xiao et al. 2023 (ResidualPlanner) has the objective; the reweighting is that of optimal experimental

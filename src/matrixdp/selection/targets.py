@@ -59,15 +59,7 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
 
 
 def check_targets(workload: Workload, targets: Mapping[str, float], analysis: Analysis) -> list[TargetError]:
-    """Return what a strategy has beside each target, at privacy cost 1.
-
-    Parameters
-    ----------
-    workload : Workload
-    targets : mapping of str to float
-    analysis : Analysis
-        Of the strategy.
-    """
+    """Return what a strategy has beside each target, at privacy cost 1."""
     return [
         TargetError(group.name, target, math.sqrt(analysis.group(group).largest))
         for group, target in zip(workload, group_targets(workload, targets), strict=True)

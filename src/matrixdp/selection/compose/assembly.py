@@ -109,21 +109,7 @@ def assemble(
     solver: SubSolver,
     solutions: list[tuple[SubWorkload, SubSolution]],
 ) -> Plan:
-    """Return the plan that measures every sub-workload with its optimal share of the privacy cost.
-
-    Parameters
-    ----------
-    domain : Domain
-    split : Split
-    solver : SubSolver
-        At the final weights.
-    solutions : list of (SubWorkload, SubSolution)
-
-    Returns
-    -------
-    Plan
-        With the variances that minimize the sum of variance times trace.
-    """
+    """Return the plan that measures every sub-workload with its optimal share of the privacy cost."""
     assembly = Assembly(solver)
     drafts: list[_Draft] = []
     for sub, solution in solutions:

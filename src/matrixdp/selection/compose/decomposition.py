@@ -86,24 +86,7 @@ class RescaledFourier(LaplaceSolver):
 def solve_classes(
     split: Split, solver: SubSolver, progress: Progress | None = None
 ) -> list[tuple[SubWorkload, SubSolution]]:
-    """Solve all sub-workloads that ask something.
-
-    Parameters
-    ----------
-    split : Split
-    solver : SubSolver
-    progress : callable, optional
-        Called with what is being done and the share done.
-
-    Returns
-    -------
-    list of (SubWorkload, SubSolution)
-
-    Raises
-    ------
-    WorkloadError
-        If every query is zero.
-    """
+    """Solve all sub-workloads that ask something."""
     solved = []
     for number, sub in enumerate(split.classes):
         solution = solver.solve(sub)
@@ -137,23 +120,7 @@ def _gaussian_bound(
 def certify_decomposition(
     split: Split, solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]], gap: float
 ) -> Certificate:
-    """Return the loss of solved sub-workloads under the best split of the budget, and a bound if known.
-
-    Parameters
-    ----------
-    split : Split
-    solver : SubSolver
-    solved : list of (SubWorkload, SubSolution)
-    gap : float
-        Relative gap of the sub-solutions that a bound for Laplace noise is taken from.
-
-    Returns
-    -------
-    Certificate
-        The bound is that of Gaussian strategies times the variance factor: an L1 norm is at least the L2
-        norm. Its scope also says which sub-workloads were
-        not solved jointly.
-    """
+    """Return the loss of solved sub-workloads under the best split of the budget, and a bound if known."""
     methods = describe_methods(solver, solved)
     noise = solver.noise
     counts = [len(sub.marginals) for sub, _ in solved]
@@ -186,44 +153,6 @@ def select_by_decomposition(
     seed: int = 0,
 ) -> tuple[Plan, Certificate]:
     """Select a strategy by splitting the workload into sub-workloads of marginals.
-
-    Parameters
-    ----------
-    workload : Workload
-    mechanism : str
-        ``residual`` (optimized weight vectors), ``querysmasher`` (uniform ones) or ``fourier`` (uniform,
-        with the Fourier basis as sub-solver).
-    gap : float
-        Relative gap of every sub-solution.
-    progress : callable, optional
-        Called with what is being done and the share done, if known.
-    noise : Noise
-        For Laplace noise sub-workloads get strategies of L1 sensitivity 1, and the privacy cost is split in
-        proportion to the cube roots of their errors.
-    sub_solver : {"auto", "optimum", "product", "fourier", "fixed", "fast"}
-        For sub-workloads that do not factor into one attribute each. ``optimum``: jointly, or refused.
-        ``product``: the best product of strategies for single attributes, its rows weighted. ``fourier``:
-        the Fourier basis with the best weights. ``fixed``: one basis for each attribute, everywhere.
-        ``fast``: jointly, to a relative gap of 1e-2. ``auto``: jointly where that fits, else the better of
-        product and Fourier basis. For Laplace noise ``optimum`` is the best strategy that was found, and
-        ``fourier`` and ``fixed`` are not available.
-    seed : int
-        Of the restarts of searches for Laplace noise.
-
-    Returns
-    -------
-    plan : Plan
-    certificate : Certificate
-        Its scope says which sub-workloads were not solved jointly, and by what.
-
-    Raises
-    ------
-    WorkloadError
-        If ``sub_solver`` is unknown, or every query is zero.
-    PrivacyError
-        If the noise is unknown.
-    TooLargeError
-        If a sub-workload is too large for the sub-solver.
 
     References
     ----------

@@ -19,15 +19,7 @@ Members = tuple[int, ...]
 def group_products(
     workload: Workload, noise: Noise, solve: Callable[[Members], float]
 ) -> tuple[list[Members], float]:
-    """Return sets of groups (by their places) and the total loss of solving each by one product.
-
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-    solve : callable
-        The loss of one product for a set of groups; infinite where it does not fit.
-    """
+    """Return sets of groups (by their places) and the total loss of solving each by one product."""
     asked: dict[tuple[str, ...], list[int]] = {}
     for place, group in enumerate(workload):
         names = product_terms(workload.domain, [group]).attributes

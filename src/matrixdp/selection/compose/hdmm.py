@@ -82,31 +82,6 @@ def select_hdmm(
 ) -> tuple[Plan, Certificate, str]:
     """Select with all strategies of HDMM and keep the one with the least error.
 
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-    gap : float
-        Relative gap, where it is certified.
-    seed : int
-        Of the searches. The result does not depend on ``jobs``.
-    progress : callable, optional
-    jobs : int
-        How many are searched at the same time.
-
-    Returns
-    -------
-    plan : Plan
-    certificate : Certificate
-        Its bound is the largest of those found.
-    kind : str
-        Which of ``KINDS``.
-
-    Raises
-    ------
-    TooLargeError
-        If none of them fits.
-
     References
     ----------
     McKenna et al. 2018, section 6.4 (OPT_HDMM).

@@ -110,28 +110,6 @@ def select_kron(
 ) -> tuple[Plan, Certificate]:
     """Select one Kronecker product over all attributes that are asked about.
 
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-    gap : float
-        Relative gap of each attribute's problem, where it is certified.
-    seed : int
-        Of the searches.
-    progress : callable, optional
-
-    Returns
-    -------
-    plan : Plan
-        One part.
-    certificate : Certificate
-        With a lower bound where the workload is one product.
-
-    Raises
-    ------
-    TooLargeError
-        If the product is over more cells than can be held.
-
     References
     ----------
     McKenna et al. 2018, section 6.1 (OPT_kron).

@@ -52,20 +52,6 @@ class MarginalWeights:
 def marginal_loss(spectrum: Array, sizes: Sequence[int], precisions: Array) -> tuple[float, Array]:
     """Return the loss sum(delta_T / lambda_T) and its gradient with respect to the precisions.
 
-    Parameters
-    ----------
-    spectrum : ndarray, shape (2,) * d
-        delta.
-    sizes : sequence of int
-    precisions : ndarray, shape (2,) * d
-        u.
-
-    Returns
-    -------
-    loss : float
-        Infinite if the workload is not supported.
-    gradient : ndarray, shape (2,) * d
-
     References
     ----------
     McKenna et al., journal version, section 7 (Theorems 9 to 11).
@@ -196,26 +182,6 @@ def solve_marginal_weights(
     restarts: int = 40,
 ) -> MarginalWeights:
     """Return the weights of measured marginals with the least loss.
-
-    Parameters
-    ----------
-    spectrum : ndarray, shape (2,) * d
-        delta_T of the workload; see `marginal_spectrum`.
-    sizes : sequence of int
-    noise : Noise
-    allowed : ndarray of bool, shape (2,) * d
-        Which marginals may be measured; they support the workload.
-    seed, restarts : int
-        Random starts of the search under Laplace noise, beside the fixed ones.
-
-    Returns
-    -------
-    MarginalWeights
-
-    Raises
-    ------
-    NumericalError
-        If the allowed marginals do not support the workload.
 
     References
     ----------

@@ -30,22 +30,7 @@ MAX_COUNTED_CELLS = 100_000_000
 def marginals_plan(
     workload: Workload, spectrum: MarginalSpectrum, precisions: np.ndarray, noise: Noise
 ) -> Plan:
-    """Return the plan that measures marginals with given precisions.
-
-    Parameters
-    ----------
-    workload : Workload
-    spectrum : MarginalSpectrum
-        For its attributes.
-    precisions : ndarray, shape (2,) * d
-        Inverse variances before the variance factor of the noise; 0 where nothing is measured.
-    noise : Noise
-
-    Returns
-    -------
-    Plan
-        Of kind ``pooled``.
-    """
+    """Return the plan that measures marginals with given precisions."""
     parts = []
     for place in np.argwhere(precisions > 0):
         names = tuple(n for n, member in zip(spectrum.attributes, place, strict=True) if member)
@@ -76,30 +61,6 @@ def select_marginals(
     progress: Progress | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select the best weights of measured marginals.
-
-    Parameters
-    ----------
-    workload : Workload
-        Any; it is seen through its weights on residual spaces.
-    noise : Noise
-    seed, restarts : int
-        Of the search under Laplace noise, whose problem is not convex.
-    max_cells : int
-        Larger marginals are measured only if the workload asks for them.
-    progress : callable, optional
-
-    Returns
-    -------
-    plan : Plan
-        Of kind ``pooled``: answers are global least squares by the marginals algebra, without the whole
-        table.
-    certificate : Certificate
-        Without a bound on all strategies.
-
-    Raises
-    ------
-    TooLargeError
-        If more than 15 attributes are asked about, or a marginal that is asked about is too large.
 
     References
     ----------

@@ -33,13 +33,7 @@ def block_excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> f
 
 
 def describe_methods(solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]]) -> str:
-    """Return which sub-workloads are not at their optimum and what that loses, or nothing if all are.
-
-    Returns
-    -------
-    str
-        To be appended to a certificate's scope.
-    """
+    """Return which sub-workloads are not at their optimum and what that loses, or nothing if all are."""
     found: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
     for sub, solution in solved:
         for block in solution.blocks:

@@ -30,10 +30,6 @@ def svd_bound_gram(gram: Array) -> float:
     With noise of variance 1 on every row, no strategy of sensitivity 1 (in L2, and so in L1) has less total
     squared error.
 
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-
     References
     ----------
     Li and Miklau 2013, Theorem 3.3; McKenna et al., journal version, Theorem 5.
@@ -116,10 +112,6 @@ def svd_bound_workload(workload: Workload) -> float | None:
     It is known where the attributes on which groups differ have few cells together, and for workloads of
     symmetric predicate sets (marginals, with totals, weighted) on up to 15 attributes, with queries of any
     kind on other attributes of few cells together.
-
-    Parameters
-    ----------
-    workload : Workload
 
     References
     ----------

@@ -34,29 +34,6 @@ def select_union(
     Groups that ask about the same attributes share a product; sets of groups are merged while the total
     error falls. The privacy cost is split in closed form.
 
-    Parameters
-    ----------
-    workload : Workload
-    noise : Noise
-    gap : float
-        Relative gap of each attribute's problem, where it is certified.
-    seed : int
-        Of the searches.
-    progress : callable, optional
-
-    Returns
-    -------
-    plan : Plan
-        Of kind ``local`` (each query is estimated from the parts that determine it), or ``direct`` where one
-        product serves all.
-    certificate : Certificate
-        Its loss is what each group has from its own product; averaging over parts can only lower it.
-
-    Raises
-    ------
-    TooLargeError
-        If a group asks about a table of more cells than can be held.
-
     References
     ----------
     McKenna et al. 2018, section 6.2 (OPT_plus).

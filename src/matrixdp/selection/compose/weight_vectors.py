@@ -236,21 +236,6 @@ def optimized_weights(
 ) -> tuple[list[Array], int]:
     """Minimize phi over the weight vectors of all attribute types that are not symmetric.
 
-    Parameters
-    ----------
-    split : Split
-    max_evaluations : int
-        Evaluations of phi by L-BFGS, after the starting points'.
-    report : callable, optional
-        Called with the number of evaluations and phi.
-
-    Returns
-    -------
-    weights : list of ndarray
-        One vector with sum 1 for each attribute type.
-    evaluations : int
-        How many were made.
-
     Notes
     -----
     phi is convex in each weight vector but not smooth where ranks change, so the search starts from the

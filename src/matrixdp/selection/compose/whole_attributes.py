@@ -72,18 +72,6 @@ def _choose_whole(
 def laplace_weights(split: Split, report: Callable[[int, float], None] | None = None) -> list[Array]:
     """Search the weight vectors that are best for Laplace noise.
 
-    Parameters
-    ----------
-    split : Split
-    report : callable, optional
-        Called with the number of evaluations and phi, the sum of the cube roots of the sub-workloads'
-        errors.
-
-    Returns
-    -------
-    list of ndarray
-        For each attribute type a vector with sum 1, or zeros where the attribute stays whole.
-
     Notes
     -----
     From uniform weights and those that are best for Gaussian noise, types turn whole one by one while that

@@ -34,10 +34,6 @@ def seriation(gram: Array) -> NDArray[np.intp] | None:
     It is that of the Fiedler vector of the graph of cosines between the columns of the workload, which undoes
     any permutation of prefixes or ranges.
 
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-
     References
     ----------
     Atkins, Boman and Hendrickson 1998, section 3 (seriation by the Fiedler vector).
@@ -70,15 +66,6 @@ def seriation(gram: Array) -> NDArray[np.intp] | None:
 def signed_parts(factor: Array, count: int, scale: float) -> Array:
     """Return the positive and the negative parts of the heaviest rows, shape (p, n) with p at most 2 count.
 
-    Parameters
-    ----------
-    factor : ndarray, shape (r, n)
-        A strategy with entries of either sign.
-    count : int
-        How many of its rows.
-    scale : float
-        The largest column sum that the parts get.
-
     Examples
     --------
     >>> signed_parts(np.array([[3.0, -1.0], [0.1, 0.1]]), 1, 1.5).tolist()
@@ -92,19 +79,6 @@ def signed_parts(factor: Array, count: int, scale: float) -> Array:
 
 def low_rank_starts(size: int, rank: int, seed: int) -> list[list[Array]]:
     """Return random starts with as many rows as a workload of low rank has dimensions, and twice as many.
-
-    Parameters
-    ----------
-    size : int
-        Cells, n.
-    rank : int
-        Of the workload.
-    seed : int
-
-    Returns
-    -------
-    list of list of ndarray
-        Empty unless the rank is at most a quarter of the cells.
 
     Examples
     --------
@@ -130,13 +104,6 @@ def total_start(size: int) -> Array:
 
 def adapted_starts(gram: Array, factor: Array, seed: int) -> list[list[Array]]:
     """Return starts that suit a workload, in families of which each deserves a search of its own.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-    factor : ndarray, shape (r, n)
-        The Gaussian optimum, r the rank of the workload.
-    seed : int
 
     Examples
     --------

@@ -57,36 +57,6 @@ def solve_axis(
 
     Cells that no query tells apart are merged first, which loses nothing.
 
-    Parameters
-    ----------
-    gram : ndarray, shape (n, n)
-        V, of any rank.
-    noise : Noise
-    gap : float
-        Relative gap of the Gaussian optimum.
-    seed, restarts : int
-        Of the search under Laplace noise: random starts beside trees; by default 3, fewer for many cells.
-    start : Factor, optional
-        A strategy of an earlier call on a similar Gram matrix, to go on from.
-    progress : callable, optional
-    effort : {"full", "fast"}
-        ``fast`` is for calls within a loop: few starts, no bound under Laplace noise.
-    p : int, optional
-        The number of additional rows of the p-Identity strategy; chosen by search where it is left out.
-
-    Returns
-    -------
-    Factor
-        Under Laplace noise its bound is that of the Gaussian optimum, which holds as L1 norms are at least
-        L2 norms.
-
-    Raises
-    ------
-    NumericalError
-        If the Gram matrix is zero or not finite.
-    TooLargeError
-        Past ``MAX_AXIS_CELLS`` cells, equal ones merged, if there is no closed form.
-
     References
     ----------
     McKenna et al. 2018, section 5 (OPT_0). Li et al. 2010, section 5.3 (closing column norms).

@@ -18,13 +18,6 @@ SMALL = 128
 def tree_start(size: int, branching: int, weight: float = 0.5) -> Array:
     """Return the inner nodes of a tree over ordered cells, all with one weight, shape (p, size).
 
-    Parameters
-    ----------
-    size : int
-    branching : int
-        Children of a node, at least 2; the last node of a level may have fewer.
-    weight : float
-
     Examples
     --------
     >>> tree_start(4, 2, 1.0).tolist()
@@ -48,20 +41,7 @@ def random_start(size: int, rows: int, rng: Generator) -> Array:
 
 
 def starts(size: int, rows: int | None, seed: int, restarts: int, fast: bool) -> list[list[Array]]:
-    """Return the starts of a search, in families of which each deserves a search of its own.
-
-    Parameters
-    ----------
-    size : int
-        Cells, n.
-    rows : int or None
-        p, where it is asked for; then all starts are random.
-    seed : int
-    restarts : int
-        Random ones for each number of rows.
-    fast : bool
-        A few alone.
-    """
+    """Return the starts of a search, in families of which each deserves a search of its own."""
     rng = generator(seed)
     if rows is not None:
         return [[random_start(size, rows, rng)] for _ in range(max(restarts, 1))]

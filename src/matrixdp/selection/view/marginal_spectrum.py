@@ -117,19 +117,6 @@ def _spread(tensor: Array, group: Group, attributes: tuple[str, ...], sizes: tup
 def marginal_spectrum(workload: Workload) -> MarginalSpectrum:
     """Return the weights of a workload on the residual spaces of all subsets of its attributes.
 
-    Parameters
-    ----------
-    workload : Workload
-
-    Returns
-    -------
-    MarginalSpectrum
-
-    Raises
-    ------
-    TooLargeError
-        If more than ``MAX_ATTRIBUTES`` attributes are asked about.
-
     References
     ----------
     McKenna et al., journal version, section 7 (Theorem 10).
