@@ -180,10 +180,7 @@ def select_by_decomposition(
             if progress is not None:
                 progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
 
-        if noise.norm == 1:
-            weights = laplace_weights(split, report)
-        else:
-            weights, _ = optimized_weights(split, report=report)
+        weights = laplace_weights(split, report) if noise.norm == 1 else optimized_weights(split, report)
     solver = _solver(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
     solved = solve_classes(split, solver, progress)
     certificate = certify_decomposition(split, solver, solved, gap)

@@ -27,8 +27,10 @@ from matrixdp.selection.view.sub_workloads import Split, SubWorkload
 #: While weights are searched, larger sub-workloads that do not factor are solved by structure.
 MAX_SEARCHED_CELLS = 420
 MAX_SEARCHED_ROW_CELLS = 1_000
+#: Evaluations of phi by a descent, after those of its starting points.
+MAX_EVALUATIONS = 80
 
-__all__ = ["MAX_SEARCHED_ROW_CELLS", "Objective", "optimized_weights", "uniform_weights"]
+__all__ = ["MAX_SEARCHED_ROW_CELLS", "Objective", "descend", "optimized_weights", "uniform_weights"]
 
 Array = NDArray[np.float64]
 
@@ -84,7 +86,9 @@ class Objective:
     joint_gap: float = 1e-5
     starts: dict[Hashable, Factor] = field(default_factory=dict)
     products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
+    report: Callable[[int, float], None] | None = None
     evaluations: int = 0
+    best: tuple[float, list[Array]] | None = None
 
     @property
     def power(self) -> float:
@@ -123,6 +127,10 @@ class Objective:
             for term in block.terms:
                 grams = [solver.slot_gram(term.kept[0])]
                 gradient.add_slot(term.kept[0], share * term.coefficient * block.found.axis_slope(0, grams))
+        if self.best is None or phi < self.best[0]:
+            self.best = (phi, weights)
+        if self.report is not None:
+            self.report(self.evaluations, phi)
         return phi, gradient.finished(self.split, weights)
 
     def _spread(
@@ -229,11 +237,36 @@ def _exact_weights(factor: Array) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def optimized_weights(
-    split: Split,
-    max_evaluations: int = 80,
-    report: Callable[[int, float], None] | None = None,
-) -> tuple[list[Array], int]:
+def descend(
+    objective: Objective,
+    start: list[Array],
+    free: Sequence[int],
+    maxfun: int,
+    ftol: float,
+    gtol: float = 1e-5,
+) -> None:
+    """Descend by L-BFGS over the vectors of some types, their sums kept; the objective keeps what is best."""
+    ends = np.cumsum([len(start[t]) for t in free])[:-1]
+    assert objective.best is not None
+    scale = objective.best[0]
+
+    def function(flat: Array) -> tuple[float, Array]:
+        weights = list(start)
+        for t, v in zip(free, np.split(flat, ends), strict=True):
+            weights[t] = v + (1.0 - v.sum()) / len(v)
+        phi, gradient = objective(weights)
+        return phi / scale, np.concatenate([gradient[t] - gradient[t].mean() for t in free]) / scale
+
+    scipy.optimize.minimize(
+        function,
+        np.concatenate([start[t] for t in free]),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxfun": maxfun, "maxcor": 20, "ftol": ftol, "gtol": gtol},
+    )
+
+
+def optimized_weights(split: Split, report: Callable[[int, float], None] | None = None) -> list[Array]:
     """Minimize phi over the weight vectors of all attribute types that are not symmetric.
 
     Notes
@@ -241,50 +274,17 @@ def optimized_weights(
     phi is convex in each weight vector but not smooth where ranks change, so the search starts from the
     best of three points and keeps the best point that it meets.
     """
-    uniform = uniform_weights(split)
     free = [t for t, is_free in enumerate(split.free) if is_free]
     if not free:
-        return uniform, 0
-    objective = Objective(split, GAUSSIAN)
-    best: tuple[float, list[Array]] | None = None
-
-    def look(weights: list[Array]) -> tuple[float, list[Array]]:
-        nonlocal best
-        phi, gradient = objective(weights)
-        if best is None or phi < best[0]:
-            best = (phi, weights)
-        if report is not None:
-            report(objective.evaluations, phi)
-        return phi, gradient
-
+        return uniform_weights(split)
+    objective = Objective(split, GAUSSIAN, report=report)
     own, *others = _starting_points(split)
     for candidate in (own, *others):
-        look(candidate)
-    assert best is not None
-    start = best[1]
-    ends = np.cumsum([split.sizes[t] for t in free])
-    scale = best[0]
-
-    def unpack(flat: Array) -> list[Array]:
-        weights = list(uniform)
-        for t, v in zip(free, np.split(flat, ends[:-1]), strict=True):
-            weights[t] = v + (1.0 - v.sum()) / len(v)
-        return weights
-
-    def function(flat: Array) -> tuple[float, Array]:
-        phi, gradient = look(unpack(flat))
-        parts = [gradient[t] - gradient[t].mean() for t in free]
-        return phi / scale, np.concatenate(parts) / scale
-
+        objective(candidate)
+    assert objective.best is not None
+    start = objective.best[1]
     # uniform weights can be a kink from which no gradient leads down: then search from the optimum of each
     # attribute's own queries too
-    searched = [start] if start is own else [start, own]
-    for point in searched:
-        scipy.optimize.minimize(
-            function,
-            np.concatenate([point[t] for t in free]),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxfun": max_evaluations, "maxcor": 20, "ftol": 3e-8, "gtol": 1e-9},
-        )
-    return best[1], objective.evaluations
+    for point in [start] if start is own else [start, own]:
+        descend(objective, point, free, maxfun=MAX_EVALUATIONS, ftol=3e-8, gtol=1e-9)
+    return objective.best[1]

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 import numpy as np
-import scipy.optimize
 from numpy.typing import NDArray
 
 from matrixdp.noise import LAPLACE
@@ -20,6 +19,7 @@ from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolver
 from matrixdp.selection.compose.weight_vectors import (
     MAX_SEARCHED_ROW_CELLS,
     Objective,
+    descend,
     optimized_weights,
     uniform_weights,
 )
@@ -112,8 +112,7 @@ def laplace_weights(split: Split, report: Callable[[int, float], None] | None = 
     uniform = uniform_weights(split)
     value, best = _choose_whole(phi, uniform, allowed)
     if any(split.free):
-        gaussian, _ = optimized_weights(split, report=report)
-        found, weights = _choose_whole(phi, gaussian, allowed)
+        found, weights = _choose_whole(phi, optimized_weights(split, report), allowed)
         if found < value:
             value, best = found, weights
     return _descend(split, best)
@@ -125,25 +124,7 @@ def _descend(split: Split, weights: list[Array]) -> list[Array]:
     if not free:
         return weights
     objective = Objective(split, LAPLACE)
-    scale, _ = objective(weights)
-    best = (scale, weights)
-    ends = np.cumsum([split.sizes[t] for t in free])[:-1]
-
-    def function(flat: Array) -> tuple[float, Array]:
-        nonlocal best
-        trial = list(weights)
-        for t, v in zip(free, np.split(flat, ends), strict=True):
-            trial[t] = v + (1.0 - v.sum()) / len(v)
-        phi, gradient = objective(trial)
-        if phi < best[0]:
-            best = (phi, trial)
-        return phi / scale, np.concatenate([gradient[t] - gradient[t].mean() for t in free]) / scale
-
-    scipy.optimize.minimize(
-        function,
-        np.concatenate([weights[t] for t in free]),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxfun": MAX_EVALUATIONS, "maxcor": 20, "ftol": 1e-5},
-    )
-    return best[1]
+    objective(weights)
+    descend(objective, weights, free, maxfun=MAX_EVALUATIONS, ftol=1e-5)
+    assert objective.best is not None
+    return objective.best[1]
