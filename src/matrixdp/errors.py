@@ -21,7 +21,7 @@ No message quotes a value that was read from the data. An error that a user's wo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar, final
@@ -41,6 +41,7 @@ __all__ = [
     "UnsupportedQueryError",
     "WorkloadError",
     "did_you_mean",
+    "each",
     "format_place",
     "placed",
     "within",
@@ -49,6 +50,8 @@ __all__ = [
 Path = tuple[str | int, ...]
 """Keys of mappings and positions in lists, from the outside in."""
 
+A = TypeVar("A")
+B = TypeVar("B")
 E = TypeVar("E", bound="MatrixDPError")
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 
@@ -216,6 +219,23 @@ def placed(error: E, *steps: str | int) -> E:
     if error.problem is None:
         return type(error)(f"{format_place(steps)}: {error}")
     return type(error)(error.problem.within(*steps))
+
+
+def each(function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+    """Return what a function makes of each item; its errors tell the position of the item.
+
+    Examples
+    --------
+    >>> each(lambda number: number + 1, [1, 2])
+    [2, 3]
+    """
+    made: list[B] = []
+    try:
+        for item in items:
+            made.append(function(item))  # noqa: PERF401 - an error tells how far it came
+    except MatrixDPError as error:
+        raise placed(error, len(made)) from None
+    return made
 
 
 @contextmanager

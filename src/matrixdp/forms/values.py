@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
-from matrixdp.errors import MatrixDPError, placed, within
+from matrixdp.errors import MatrixDPError, each, placed, within
 from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_lists
 from matrixdp.forms.wording import describe_value, nearest
 
@@ -99,8 +99,9 @@ def scalar(expected: str) -> Accepted[str | bool | int | float]:
     """Return the form of one value as YAML has it: text, a number, true or false."""
 
     def accept(written: object) -> str | bool | int | float | None:
-        value = written.item() if isinstance(written, np.generic) else written
-        return value if isinstance(value, str | bool | int | float) else None
+        if isinstance(written, np.generic):
+            written = written.item()
+        return written if isinstance(written, str | bool | int | float) else None
 
     return Accepted(expected, accept, {"type": ["string", "number", "boolean"]})
 
@@ -157,18 +158,10 @@ class ListOf(Form[tuple[T, ...]], Generic[T]):
     def read(self, written: object, given: Given) -> tuple[T, ...]:
         if not isinstance(written, LISTS):
             raise FormError.at((), describe_value(written), self.expected)
-        values: list[T] = []
-        seen: set[object] = set()
-        try:
-            for item in written:
-                value = self.item.read(item, given)
-                if self.once is not None and value in seen:
-                    raise FormError.at((), f"{describe_value(item)} a second time", self.once)
-                if self.once is not None:
-                    seen.add(value)
-                values.append(value)
-        except MatrixDPError as error:
-            raise placed(error, len(values)) from None
+        values = each(lambda item: self.item.read(item, given), written)
+        if self.once is not None and len(set(values)) < len(values):
+            place = next(i for i, value in enumerate(values) if value in values[:i])
+            raise FormError.at((place,), f"{describe_value(values[place])} a second time", self.once)
         if not self.least <= len(values) <= (math.inf if self.most is None else self.most):
             raise FormError.at((), describe_value(list(written)), self.count or self.expected)
         return tuple(values)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar, TypeVar, final
 
 from matrixdp.domain import Attribute
-from matrixdp.errors import EntryError, within
+from matrixdp.errors import EntryError, each, within
 from matrixdp.forms import (
     Form,
     FormError,
@@ -124,11 +124,7 @@ class StackedPredicates(PredicateForm):
         return " + ".join(form.text for form in self.forms)
 
     def on(self, attribute: Attribute) -> Predicates:
-        sets = []
-        for position, form in enumerate(self.forms):
-            with within(position):
-                sets.append(form.on(attribute))
-        return Stacked(tuple(sets))
+        return Stacked(tuple(each(lambda form: form.on(attribute), self.forms)))
 
     def to_spec(self, kept: Kept = as_lists) -> list[object]:
         return [form.to_spec(kept) for form in self.forms]
@@ -233,11 +229,8 @@ class RangesForm(KeyedPredicates):
     )
 
     def on(self, attribute: Attribute) -> Predicates:
-        intervals = []
-        for position, ends in enumerate(self.ranges):
-            with within("ranges", position):
-                intervals.append(attribute.code_range(*ends))
-        return Ranges(tuple(intervals))
+        with within("ranges"):
+            return Ranges(tuple(each(lambda ends: attribute.code_range(*ends), self.ranges)))
 
 
 @final
@@ -252,11 +245,8 @@ class SetsForm(KeyedPredicates):
     )
 
     def on(self, attribute: Attribute) -> Predicates:
-        sets = []
-        for position, values in enumerate(self.sets):
-            with within("sets", position):
-                sets.append(_codes_of(values, attribute))
-        return Sets(tuple(sets))
+        with within("sets"):
+            return Sets(tuple(each(lambda values: _codes_of(values, attribute), self.sets)))
 
 
 @final
@@ -317,11 +307,8 @@ class PermutedForm(KeyedPredicates):
 
 
 def _codes_of(values: tuple[object, ...], attribute: Attribute) -> tuple[int, ...]:
-    codes: dict[int, None] = {}
-    for place, value in enumerate(values):
-        with within(place):
-            code = attribute.code_of(value)
-            if code in codes:
-                raise EntryError.at((), f"{describe_value(value)} again", "each value once in a set")
-        codes[code] = None
-    return tuple(codes)
+    codes = tuple(each(attribute.code_of, values))
+    if len(set(codes)) < len(codes):
+        place = next(i for i, code in enumerate(codes) if code in codes[:i])
+        raise EntryError.at((place,), f"{describe_value(values[place])} again", "each value once in a set")
+    return codes
