@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, final
 
-import numpy as np
-
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import DomainError, EntryError, Problem, within
+from matrixdp.errors import DomainError, EntryError, Problem, WorkloadError, within
 from matrixdp.forms import (
     Form,
     Given,
@@ -25,7 +23,6 @@ from matrixdp.forms import (
     describe_value,
     key,
     nearest,
-    number,
     record,
     text,
     unknown_name,
@@ -33,7 +30,7 @@ from matrixdp.forms import (
 from matrixdp.language.arrays import ArrayForm
 from matrixdp.language.predicates import PREDICATES, PredicateForm
 from matrixdp.queries.arrays import Array
-from matrixdp.queries.groups import Group
+from matrixdp.queries.groups import WEIGHT, Group, check_weights
 from matrixdp.queries.predicate_set import Predicates
 
 __all__ = [
@@ -68,7 +65,7 @@ class Entry(Record, ABC):
 
     error = EntryError
 
-    weight: float = key(number("a finite number above 0", above=0), default=1.0)
+    weight: float = key(WEIGHT, default=1.0)
     weights: Array | None = key(ArrayForm("a finite number above 0 for each query"), default=None)
     name: str | None = key(text("text that is not empty"), default=None)
 
@@ -93,16 +90,10 @@ class Entry(Record, ABC):
 
     def check(self) -> None:
         """Check that the weights are numbers above 0 that neither overflow nor vanish."""
-        if self.weights is None:
-            return
-        if not (self.weights > 0).all():
-            expected = "numbers above 0, one for each query"
-            raise EntryError.at(("weights",), "a weight that is 0 or negative", expected)
-        with np.errstate(over="ignore", under="ignore"):
-            joint = self.weights * self.weight
-        if not (np.isfinite(joint).all() and (joint > 0).all()):
-            found = "a weight that overflows or vanishes with `weight`"
-            raise EntryError.at(("weights",), found, "numbers within range")
+        try:
+            check_weights(self.weight, self.weights)
+        except WorkloadError as error:
+            raise EntryError(error.problem or str(error)) from None
 
     @classmethod
     def unknown_key(cls, name: object) -> Problem:

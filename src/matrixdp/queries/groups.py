@@ -13,12 +13,14 @@ from functools import cached_property
 import numpy as np
 
 from matrixdp.domain import Domain
-from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.errors import TooLargeError, WorkloadError, within
+from matrixdp.forms import describe_value, number
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES, Array, content_key, real_array
 from matrixdp.queries.predicates import Predicates
 
 __all__ = [
     "MAX_EXPLICIT_ENTRIES",
+    "WEIGHT",
     "AbsoluteDifferences",
     "DenseGroup",
     "Group",
@@ -31,59 +33,51 @@ __all__ = [
 ]
 
 
+WEIGHT = number("a finite number above 0", above=0)
+"""What the variance of queries is multiplied with in the objective."""
+
+
 def check_weights(
-    weight: float, query_weights: object, queries: int, name: str
+    weight: object, query_weights: object, queries: int | None = None
 ) -> tuple[float, Array | None]:
-    """Return the checked weight of a group and the checked weights of its queries.
+    """Return the weight of a group and those of its queries, each and their products finite and above 0.
 
     Parameters
     ----------
     weight : float
         The weight of the group.
     query_weights : array of float, optional
-        One more factor for each query, shape (queries,).
-    queries : int
-        The number of queries of the group.
-    name : str
-        What the group is called in messages.
-
-    Returns
-    -------
-    weight : float
-        The weight.
-    query_weights : ndarray or None
-        Shape (queries,), read-only.
+        One more factor for each query; returned flat and read-only.
+    queries : int, optional
+        The number of queries of the group, where it is known.
 
     Raises
     ------
     WorkloadError
-        If a weight, or a product of the two, is not a finite number above zero, or the number of weights is
-        not the number of queries.
+        If they are not; at ``weight`` or ``weights``.
 
     Examples
     --------
-    >>> check_weights(2, [1, 3], 2, "age")
+    >>> check_weights(2, [1, 3], 2)
     (2.0, array([1., 3.]))
     """
-    if isinstance(weight, bool) or not isinstance(weight, (int, float, np.integer, np.floating)):
-        raise WorkloadError(f"{name}: weight: found {weight!r}; expected a number above 0")
-    try:
-        factor = float(weight)
-    except OverflowError:
-        factor = math.inf
-    if not (math.isfinite(factor) and factor > 0):
-        raise WorkloadError(f"{name}: weight: found {weight}; expected a finite number above 0")
+    factor = WEIGHT.accept(weight)
+    if factor is None:
+        raise WorkloadError.at(("weight",), describe_value(weight), WEIGHT.expected)
     if query_weights is None:
         return factor, None
-    array = real_array(query_weights, f"{name}: weights").ravel()
-    if array.shape != (queries,):
-        raise WorkloadError(f"{name}: weights: found {array.size} weights; expected {queries}, one per query")
+    array = real_array(query_weights, "weights").ravel()
+    if queries is not None and array.size != queries:
+        expected = f"{queries}, one for each query of the group"
+        raise WorkloadError.at(("weights",), f"{array.size} weights", expected)
+    if not (np.isfinite(array) & (array > 0)).all():
+        found, expected = "a weight that is 0, negative or not finite", "numbers above 0, one for each query"
+        raise WorkloadError.at(("weights",), found, expected)
     with np.errstate(over="ignore", under="ignore"):
         joint = array * factor
-    if not (np.isfinite(joint).all() and (array > 0).all() and (joint > 0).all()):
-        raise WorkloadError(
-            f"{name}: weights: found a weight that is 0, negative or not finite; expected > 0"
-        )
+    if not (np.isfinite(joint).all() and (joint > 0).all()):
+        found = "a weight that overflows or vanishes with `weight`"
+        raise WorkloadError.at(("weights",), found, "numbers within range")
     array.setflags(write=False)
     return factor, array
 
@@ -133,7 +127,8 @@ class ProductGroup:
                 predicates.check(size)
             except WorkloadError as error:
                 raise WorkloadError(f"{self.name}: {attribute}: {error}") from None
-        weight, weights = check_weights(self.weight, self.query_weights, self.queries, self.name)
+        with within(self.name):
+            weight, weights = check_weights(self.weight, self.query_weights, self.queries)
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "query_weights", weights)
 
@@ -363,7 +358,8 @@ class DenseGroup:
                 f"{self.name}: dense: found {self.content.values.shape[1]} columns; expected {cells}, "
                 f"the cells of {', '.join(self.attributes)}"
             )
-        weight, weights = check_weights(self.weight, self.query_weights, self.queries, self.name)
+        with within(self.name):
+            weight, weights = check_weights(self.weight, self.query_weights, self.queries)
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "query_weights", weights)
 
