@@ -1,13 +1,15 @@
 import json
+import math
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from matrixdp.errors import PrivacyError
 from matrixdp.measure import statement
-from matrixdp.noise import GAUSSIAN, Cost
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.privacy import Budget, delta_of, epsilon_of
 
 
@@ -103,3 +105,21 @@ def test_private_is_said_outright(private):
 def test_pure_privacy_has_no_promise():
     with pytest.raises(PrivacyError, match="pure"):
         statement(Cost(Fraction(1), GAUSSIAN), Budget(epsilon=1), private=True)
+
+
+@pytest.mark.parametrize(("neighbours", "factor"), [("add_remove", 1), ("replace", 2)])
+def test_the_figures_of_laplace_noise(neighbours, factor):
+    promise = statement(Cost(Fraction(1, 2), LAPLACE), Budget(epsilon=2, neighbours=neighbours), private=True)
+    epsilon = factor / 2
+    assert (promise.pure_epsilon, promise.epsilon_at_reference_delta) == (epsilon, epsilon)
+    assert promise.rho == epsilon**2 / 2
+    # the trade-off curves touch: (1 + e^epsilon) Phi(-mu / 2) = 1
+    assert (1 + math.exp(epsilon)) * norm.cdf(-promise.mu / 2) == pytest.approx(1, rel=1e-12)
+
+
+def test_a_part_of_a_budget_in_mu_promises_less_than_all_of_it():
+    budget = Budget(mu=1)
+    whole = statement(LAPLACE.cost(budget), budget, private=True)
+    part = statement(Cost(LAPLACE.cost(budget).value / 2, LAPLACE), budget, private=True)
+    assert whole.mu == 1.0
+    assert part.mu < 0.6

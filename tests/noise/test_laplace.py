@@ -222,3 +222,11 @@ def test_offsets_and_sizes_are_checked():
             SeededSource(1),
             filtered=False,
         )
+
+
+def test_without_the_filter_every_sample_is_decided_exactly(monkeypatch):
+    calls = []
+    original = drawing.round_exactly
+    monkeypatch.setattr(drawing, "round_exactly", lambda *a: calls.append(a) or original(*a))
+    draw(Fraction(5000), 20, None, None, SeededSource(1), filtered=False)
+    assert len(calls) == 20
