@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from matrixdp.noise import NOISES
-from matrixdp.selection import table
+from matrixdp.selection.mechanisms import table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
