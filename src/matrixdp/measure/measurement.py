@@ -120,25 +120,10 @@ def measure(
     The exact cost is authorized first; then each marginal is counted, the plan's integer queries are
     answered exactly, and exactly rounded noise of the plan's kind is added.
 
-    Parameters
-    ----------
-    plan : Plan
-    source : Source
-        The table.
-    budget : Budget
-        What may be spent; everything of it is.
-    out_of_domain : OutOfDomain, optional
-        What becomes of records outside the domain; they are dropped by default.
-    max_records : int
-        A public bound on the number of records. A larger table gives the same results, more slowly.
-    seed_not_private : int, optional
-        Draw the noise from this seed. THE RESULT IS NOT PRIVATE, and says so.
-    progress : callable, optional
-        Called with the number of parts measured and their total number.
-
-    Returns
-    -------
-    Measurement
+    Everything of the budget is spent. Records outside the domain are dropped unless ``out_of_domain`` says
+    otherwise. A table of more than ``max_records`` gives the same results, more slowly. With
+    ``seed_not_private`` THE RESULT IS NOT PRIVATE, and says so. ``progress`` is called with the number of
+    parts measured and of all.
 
     Raises
     ------

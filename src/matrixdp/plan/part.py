@@ -107,11 +107,6 @@ class Part:
         return tuple(name for block in self.blocks for name in block.attributes)
 
     @property
-    def cells(self) -> int:
-        """The cells of the marginal."""
-        return math.prod(block.matrix.columns for block in self.blocks)
-
-    @property
     def max_entry(self) -> int:
         """The largest absolute entry of the measured matrix."""
         entry = math.prod(block.matrix.max_entry for block in self.blocks)

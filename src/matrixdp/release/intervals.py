@@ -31,20 +31,9 @@ _MAX_INVERSIONS = 500
 
 @dataclass(eq=False)
 class Intervals:
-    """Multipliers of standard deviations for pointwise intervals.
+    """Multipliers of standard deviations for pointwise intervals, at the noise that was really added.
 
-    Parameters
-    ----------
-    analysis : Analysis
-        At the noise that was really added.
-    noise : Noise
-    confidence : float
-        Above 0 and below 1.
-
-    Attributes
-    ----------
-    bounded : bool
-        Whether some group so far got the bound in the place of its exact distribution.
+    ``bounded`` says whether some group so far got the bound in the place of its exact distribution.
     """
 
     analysis: Analysis

@@ -123,15 +123,7 @@ def meet_targets(
 ) -> Budget:
     """Return the least budget of a form at which a strategy meets targets, if it is within the limit.
 
-    Parameters
-    ----------
-    strategy : Strategy
-    targets : mapping of str to float
-        By group of the workload.
-    least : LeastBudget
-        Which parameter is made least, and what it must not exceed.
-    workload : Workload, optional
-        Whose groups the targets name; that of the strategy where it is left out.
+    The targets name groups of the workload, or of the strategy's own.
 
     Raises
     ------
