@@ -10,7 +10,7 @@ import pytest
 
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import EntryError, SpecificationError
-from matrixdp.forms import key, record, whole
+from matrixdp.forms import FormError, key, record, whole
 from matrixdp.language import Entry, KeyedPredicates, entry_form, keyed_predicates, kway, product, read_entry
 from matrixdp.language.entry import ENTRIES
 from matrixdp.language.predicates import KEYED_PREDICATES
@@ -109,3 +109,17 @@ def test_a_form_of_entry_reaches_everything() -> None:
     ):
         with pytest.raises(SpecificationError, match=message):
             load_specification(text.replace("first: 2", wrong))
+
+
+def test_forms_have_keys_of_their_own() -> None:
+    before = dict(KEYED_PREDICATES)
+
+    @record
+    class Again(KeyedPredicates):
+        """Another form of that key."""
+
+        width: int = key(whole("an integer"))
+
+    with pytest.raises(FormError, match="the language has a form 'width' already: WidthForm"):
+        keyed_predicates(Again)
+    assert before == KEYED_PREDICATES

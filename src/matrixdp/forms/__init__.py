@@ -1,7 +1,7 @@
 """Forms: each way to write a value down reads it, writes it back, and describes itself as JSON Schema."""
 
 from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_given, as_lists
-from matrixdp.forms.record import Record, RecordForm, key, record
+from matrixdp.forms.record import Record, RecordForm, key, record, register
 from matrixdp.forms.values import (
     LISTS,
     Accepted,
@@ -46,6 +46,7 @@ __all__ = [
     "nearest",
     "number",
     "record",
+    "register",
     "scalar",
     "text",
     "unknown_name",

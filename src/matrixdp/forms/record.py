@@ -14,7 +14,7 @@ from matrixdp.errors import MatrixDPError, Problem, placed
 from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_given, as_lists
 from matrixdp.forms.wording import describe_value, nearest
 
-__all__ = ["Record", "RecordForm", "key", "record"]
+__all__ = ["Record", "RecordForm", "key", "record", "register"]
 
 R = TypeVar("R", bound="Record")
 
@@ -78,6 +78,14 @@ def key(
 def record(cls: type[R]) -> type[R]:
     """Make a class a record: a frozen dataclass that reads what it is constructed with."""
     return dataclass(frozen=True, eq=False, kw_only=True)(cls)
+
+
+def register(forms: dict[str, type[R]], form: type[R]) -> None:
+    """Add a record to the forms of its kind by its first key, which none of them may have yet."""
+    name = form.main_key()
+    if name in forms:
+        raise FormError(f"the language has a form {name!r} already: {forms[name].__name__}")
+    forms[name] = form
 
 
 class Record:

@@ -24,6 +24,7 @@ from matrixdp.forms import (
     key,
     nearest,
     record,
+    register,
     text,
     unknown_name,
 )
@@ -148,7 +149,7 @@ class Entry(Record, ABC):
 
 def entry_form(form: E) -> E:
     """Add a form of entry to the language, by its first key; a decorator of records."""
-    ENTRIES[form.main_key()] = form
+    register(ENTRIES, form)
     return form
 
 

@@ -23,6 +23,7 @@ from matrixdp.forms import (
     key,
     nearest,
     record,
+    register,
     scalar,
     whole,
 )
@@ -143,7 +144,7 @@ class KeyedPredicates(Record, PredicateForm):
 
 def keyed_predicates(form: K) -> K:
     """Add a form of predicate sets to the language, by its first key; a decorator of records."""
-    KEYED_PREDICATES[form.main_key()] = form
+    register(KEYED_PREDICATES, form)
     return form
 
 
