@@ -12,6 +12,8 @@ import matrixdp
 PACKAGE = Path(matrixdp.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES = 400
+#: Of a function, its docstring aside.
+MOST_OWN_LINES = 60
 #: Each room may import from itself and from rooms of a lower number.
 ORDER = {
     "errors": 0,
@@ -81,6 +83,24 @@ def importers(target: str) -> set[str]:
 @pytest.mark.parametrize("path", FILES, ids=place)
 def test_files_are_small(path: Path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+def own_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines of a function without those of its docstring."""
+    first = function.body[0]
+    text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    docstring = (first.end_lineno or 0) - first.lineno + 1 if text and ast.get_docstring(function) else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - docstring
+
+
+@pytest.mark.parametrize("path", FILES, ids=place)
+def test_functions_are_small(path: Path):
+    functions = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert [f.name for f in functions if own_lines(f) > MOST_OWN_LINES] == []
 
 
 def test_every_room_has_its_place():
