@@ -7,7 +7,7 @@ import pytest
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.papers import families, random_queries
+from matrixdp.papers import families
 from matrixdp.queries import Workload
 from matrixdp.specification import entry_from_spec
 
@@ -152,6 +152,6 @@ def test_wrong_arguments(build, message: str) -> None:
 
 
 def test_too_many_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random_queries, "MAX_EXPLICIT_ENTRIES", 50)
+    monkeypatch.setattr(families, "MAX_EXPLICIT_ENTRIES", 50)
     with pytest.raises(TooLargeError, match="queries: 2 over 30 cells; the limit is 50 entries"):
         families.w_range(DOMAIN, 2)

@@ -1,25 +1,24 @@
 """Families of workloads on which the literature compares mechanisms.
 
-Every function returns one entry, for `Workload`; `w_marginal` returns a list of them.
+Every function returns one entry, for `Workload`; `w_marginal` returns a list of them. Those that draw queries
+at random write them out, so that a saved workload does not depend on how numbers are drawn; equal seeds give
+equal queries. Arguments that make no sense raise WorkloadError, and too many numbers TooLargeError.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Literal
 
+import numpy as np
+
 from matrixdp.domain import Domain
-from matrixdp.errors import WorkloadError
-from matrixdp.language import KwayEntry, ProductEntry, kway, product
-from matrixdp.papers.random_queries import (
-    chosen_names,
-    random_predicates,
-    w_discrete,
-    w_marginal,
-    w_range,
-    w_related,
-)
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.language import CellsEntry, DenseEntry, KwayEntry, ProductEntry, cells, dense, kway, product
+from matrixdp.mechanisms import generator
+from matrixdp.queries import MAX_EXPLICIT_ENTRIES
 
 __all__ = [
     "all_marginals",
@@ -118,16 +117,6 @@ def all_marginals(
     attributes : list of str, optional
         The attributes; all where it is left out.
 
-    Returns
-    -------
-    ProductEntry
-        One entry, whose Gram matrix is a single Kronecker product.
-
-    Raises
-    ------
-    WorkloadError
-        If an attribute is unknown, or `numeric` is none of these.
-
     References
     ----------
     McKenna et al., HDMM, journal version, tables 6 and 7: all marginals and all prefix-marginals.
@@ -144,7 +133,7 @@ def all_marginals(
     return product(
         {
             name: numeric if domain[name].numeric and numeric != "identity" else both
-            for name in chosen_names(domain, attributes)
+            for name in _chosen(domain, attributes)
         }
     )
 
@@ -168,16 +157,6 @@ def small_products(
     attributes : list of str, optional
         The attributes; all where it is left out.
 
-    Returns
-    -------
-    KwayEntry
-        One entry that stands for many groups, the total among them.
-
-    Raises
-    ------
-    WorkloadError
-        If an attribute is unknown, or `numeric` is none of these.
-
     References
     ----------
     McKenna et al., HDMM, journal version: small marginals and small prefix-marginals of Adult and Loans.
@@ -191,8 +170,210 @@ def small_products(
     """
     if numeric not in ("identity", "prefix", "range"):
         raise WorkloadError(f"numeric: found {numeric!r}; expected identity, prefix or range")
-    names = chosen_names(domain, attributes)
+    names = _chosen(domain, attributes)
     sizes = sorted(domain[name].size for name in names)
     most = max(k for k in range(len(names) + 1) if k == 0 or math.prod(sizes[:k]) <= max_cells)
     predicates = {"categorical": "identity", "numeric": numeric}
     return kway(range(most + 1), predicates, attributes=names, max_cells=max_cells)
+
+
+def w_discrete(
+    domain: Domain,
+    queries: int,
+    probability: float = 0.02,
+    attributes: Iterable[str] | None = None,
+    seed: int = 0,
+) -> DenseEntry:
+    """Return random queries with entries 1 and -1 (WDiscrete).
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    queries : int
+        How many, at least 1.
+    probability : float
+        The probability that an entry is 1; otherwise it is -1.
+    attributes : list of str, optional
+        The attributes over whose cells the queries are; all where it is left out.
+    seed : int
+        Equal seeds give equal queries.
+
+    References
+    ----------
+    Yuan et al., Low-Rank Mechanism (VLDB 2012), experiments.
+
+    Examples
+    --------
+    >>> domain = Domain({"age": 64})
+    >>> entry = w_discrete(domain, 10, seed=1)
+    >>> entry.matrix.shape, sorted(set(entry.matrix.ravel().tolist()))
+    ((10, 64), [-1.0, 1.0])
+    """
+    entry = random_predicates(domain, queries, probability, attributes, seed)
+    return dense(2.0 * entry.matrix - 1.0, entry.attributes, name="WDiscrete")
+
+
+def random_predicates(
+    domain: Domain,
+    queries: int,
+    probability: float = 0.5,
+    attributes: Iterable[str] | None = None,
+    seed: int = 0,
+) -> DenseEntry:
+    """Return random predicates over the cells: entries 0 and 1, each 1 with a given probability.
+
+    Parameters
+    ----------
+    domain, queries, probability, attributes, seed
+        As for `w_discrete`; an entry that is not 1 is 0.
+
+    References
+    ----------
+    Li and Miklau, An Adaptive Mechanism (VLDB 2012): random predicate queries; Yuan et al., COA (KDD 2016).
+
+    Examples
+    --------
+    >>> random_predicates(Domain({"age": 64}), 1000, 0.25, seed=1).matrix.mean().round(2)
+    np.float64(0.25)
+    """
+    if isinstance(probability, bool) or not 0.0 <= probability <= 1.0:
+        raise WorkloadError(f"probability: found {probability!r}; expected a number from 0 to 1")
+    names, size = _over(domain, queries, attributes)
+    chosen = generator(seed).random((queries, size)) < probability
+    return dense(chosen, names, name="random predicates")
+
+
+def w_range(
+    domain: Domain, queries: int, attributes: Iterable[str] | None = None, seed: int = 0
+) -> DenseEntry:
+    """Return random ranges (WRange): the sum over the cells between two ends drawn uniformly.
+
+    Parameters
+    ----------
+    domain, queries, attributes, seed
+        As for `w_discrete`; the cells of several attributes are in row-major order.
+
+    References
+    ----------
+    Yuan et al., Low-Rank Mechanism (VLDB 2012), experiments.
+
+    Examples
+    --------
+    >>> w_range(Domain({"age": 5}), 2, seed=1).matrix
+    array([[0., 0., 1., 0., 0.],
+           [0., 0., 0., 1., 1.]])
+    """
+    names, size = _over(domain, queries, attributes)
+    ends = np.sort(generator(seed).integers(0, size, (queries, 2)), axis=1)
+    codes = np.arange(size)
+    return dense((codes >= ends[:, :1]) & (codes <= ends[:, 1:]), names, name="WRange")
+
+
+def w_related(
+    domain: Domain,
+    queries: int,
+    ratio: float = 0.2,
+    attributes: Iterable[str] | None = None,
+    seed: int = 0,
+) -> DenseEntry:
+    """Return correlated queries of low rank (WRelated): W = C A with standard normal factors.
+
+    Parameters
+    ----------
+    domain, queries, attributes, seed
+        As for `w_discrete`.
+    ratio : float
+        The rank s is this part of the smaller of the numbers of queries and of cells, rounded down, at
+        least 1: C has s columns and A has s rows.
+
+    References
+    ----------
+    Yuan et al., Low-Rank Mechanism (VLDB 2012), experiments.
+
+    Examples
+    --------
+    >>> int(np.linalg.matrix_rank(w_related(Domain({"age": 50}), 30, 0.2).matrix))
+    6
+    """
+    if isinstance(ratio, bool) or not 0.0 < ratio <= 1.0:
+        raise WorkloadError(f"ratio: found {ratio!r}; expected a number above 0 and at most 1")
+    names, size = _over(domain, queries, attributes)
+    rank = max(1, math.floor(ratio * min(queries, size) + 1e-9))
+    random = generator(seed)
+    mixing, base = random.standard_normal((queries, rank)), random.standard_normal((rank, size))
+    return dense(mixing @ base, names, name="WRelated")
+
+
+def w_marginal(
+    domain: Domain, queries: int, ways: int = 2, attributes: Iterable[str] | None = None, seed: int = 0
+) -> list[CellsEntry]:
+    """Return queries drawn from all cells of the marginals on so many attributes (WMarginal).
+
+    Parameters
+    ----------
+    domain, attributes, seed
+        As for `w_discrete`.
+    queries : int
+        How many, drawn uniformly without replacement; at most as many as there are.
+    ways : int
+        The number of attributes of a marginal, at least 1.
+
+    References
+    ----------
+    Yuan et al., COA (KDD 2016), experiments.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": ["female", "male"], "age": 3, "code": 4})
+    >>> from matrixdp.queries import Workload
+    >>> Workload(domain, *w_marginal(domain, 7, seed=1)).queries
+    7
+    """
+    names = _chosen(domain, attributes)
+    if isinstance(ways, bool) or not isinstance(ways, int) or not 1 <= ways <= len(names):
+        raise WorkloadError(f"ways: found {ways!r}; expected a number of attributes from 1 to {len(names)}")
+    chosen = list(combinations(names, ways))
+    shapes = [tuple(domain[name].size for name in group) for group in chosen]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    if isinstance(queries, bool) or not isinstance(queries, int) or not 1 <= queries <= ends[-1]:
+        raise WorkloadError(f"queries: found {queries!r}; expected a number from 1 to {ends[-1]}")
+    drawn = np.sort(generator(seed).choice(ends[-1], queries, replace=False))
+    entries = []
+    for group, shape, end in zip(chosen, shapes, ends, strict=True):
+        own = drawn[(drawn >= end - math.prod(shape)) & (drawn < end)] - (end - math.prod(shape))
+        codes = np.stack(np.unravel_index(own, shape), axis=1)
+        boxes = [
+            {name: domain[name].value(int(code)) for name, code in zip(group, row, strict=True)}
+            for row in codes
+        ]
+        if boxes:
+            entries.append(cells(boxes, name=f"WMarginal: {', '.join(group)}"))
+    return entries
+
+
+def _chosen(domain: Domain, attributes: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the attributes that a family of queries is about; all where none are named."""
+    if attributes is None:
+        return domain.names
+    names = tuple(attributes)
+    for name in names:
+        if name not in domain:
+            raise WorkloadError.at(("attributes",), repr(name), "an attribute of the domain")
+        if names.count(name) > 1:
+            raise WorkloadError.at(("attributes",), f"{name!r} a second time", "each attribute once")
+    return names
+
+
+def _over(domain: Domain, queries: int, attributes: Iterable[str] | None) -> tuple[tuple[str, ...], int]:
+    """Return the attributes and the number of their cells, if so many queries fit."""
+    if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
+        raise WorkloadError(f"queries: found {queries!r}; expected an integer of at least 1")
+    names = _chosen(domain, attributes)
+    size = math.prod(domain[name].size for name in names)
+    if queries * size > MAX_EXPLICIT_ENTRIES:
+        raise TooLargeError(
+            f"queries: {queries} over {size} cells; the limit is {MAX_EXPLICIT_ENTRIES} entries. "
+            "Ask fewer queries, or name fewer attributes"
+        )
+    return names, size
