@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matrixdp as mdp
-from matrixdp.selection import bounds
+from matrixdp.selection.compose import svd_bound as bounds
 from matrixdp.selection.compose.svd_bound import svd_bound_gram, svd_bound_workload
 from matrixdp.testing import dense_gram
 

@@ -7,7 +7,8 @@ from matrixdp.errors import NumericalError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget
 from matrixdp.queries import AllRanges, Prefix, Width
-from matrixdp.selection.gram import solve_gram, solve_rows, solver
+from matrixdp.selection.gram import dual as solver
+from matrixdp.selection.gram import solve_gram, solve_rows
 
 
 def _centered(n):
