@@ -10,6 +10,7 @@ import pytest
 
 from matrixdp.noise import NOISES
 from matrixdp.selection.mechanisms import table
+from matrixdp.sources import engines
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -28,16 +29,18 @@ WITH_PYTHON = [page for page in PAGES if blocks(page)]
 
 
 @pytest.fixture
-def own_noises_and_mechanisms() -> Iterator[None]:
+def own_parts() -> Iterator[None]:
     """What a page registers is forgotten after it."""
-    before = dict(NOISES)
+    tables: tuple[dict[str, Any], ...] = (NOISES, engines._ENGINES)
+    before = [dict(known) for known in tables]
     yield
-    NOISES.clear()
-    NOISES.update(before)
+    for known, kept in zip(tables, before, strict=True):
+        known.clear()
+        known.update(kept)
     table._registered.pop("totals-too", None)
 
 
-@pytest.mark.usefixtures("own_noises_and_mechanisms")
+@pytest.mark.usefixtures("own_parts")
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
 def test_python_blocks_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
