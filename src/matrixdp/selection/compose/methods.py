@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 
-import numpy as np
-
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
+from matrixdp.selection.compose.svd_bound import svd_bound_gram
 from matrixdp.selection.view.sub_workloads import SubWorkload
 
 __all__ = ["block_excess", "describe_methods"]
@@ -17,18 +16,11 @@ MAX_BOUNDED_CELLS = 2_000
 
 
 def block_excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> float | None:
-    """Return the block's error over its singular value bound, less 1, as RMSE; None where it is not known.
-
-    References
-    ----------
-    Li and Miklau (2013), Theorem 1: no strategy has less error than (tr V^(1/2))^2 / n.
-    """
+    """Return the block's error over its singular value bound, less 1, as RMSE; None where it is not known."""
     if block.found.cells > MAX_BOUNDED_CELLS:
         return None
     explicit = solver.explicit(sub) if len(block.axes) == len(sub.types) else []
-    gram = solver.gram(block.terms, explicit)
-    values = np.maximum(np.linalg.eigvalsh(gram), 0.0)
-    bound = float(np.sqrt(values).sum()) ** 2 / block.found.cells
+    bound = svd_bound_gram(solver.gram(block.terms, explicit))
     return max(math.sqrt(block.found.loss / bound) - 1.0, 0.0)
 
 

@@ -91,7 +91,7 @@ class LaplaceSolver:
         """
         found = [_on_queries(chosen, rows) for chosen in (solve_rows(rows, max(self.gap, 1e-5)).rows, rows)]
         if rows.shape[1] <= (MAX_SUM_CELLS if self.effort == "full" else MAX_FAST_CELLS):
-            found.append(self.gram(rows.T @ rows, sizes, start))
+            found.append(LaplaceSolver.gram(self, rows.T @ rows, sizes, start))
         return min(found, key=lambda factor: factor.loss)
 
     def centered(self, size: int) -> Factor:
