@@ -67,6 +67,7 @@ def test_laplace_noise_serves_budgets_in_every_definition():
         assert measured.scales[0].variance == pytest.approx(2 * 80**2 / epsilon**2, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["direct", "pooled", "local"])
 def test_errors_are_laplace_and_estimates_vary_as_stated(kind):
     """Standardized errors against exact moments; limits of 6.5 standard deviations, about 1e-10 each."""

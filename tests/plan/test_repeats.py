@@ -60,6 +60,7 @@ def test_group_errors_do_not_depend_on_where_repeats_are_looked_for(monkeypatch)
         assert getattr(found, figure) == pytest.approx(getattr(plain, figure), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_hundreds_of_millions_of_queries_have_errors():
     domain = mdp.Domain({"a": range(40), "b": range(40), "c": 30, "d": 30})
     ranges = mdp.product(a="range", b="range", c=["identity", "total"], d=["identity", "total"])

@@ -5,7 +5,8 @@ what another one raised), so the price is one set insertion for each error raise
 file, its function and its place in the function: edits elsewhere in a file do not change its name.
 
 ``--raises=check`` fails a whole run, one of all tests and doctests, that leaves a ``raise`` unwalked;
-``--raises=report`` lists those that any run leaves unwalked; ``--raises=off`` does nothing.
+``--raises=list``, the default, only lists them; ``--raises=report`` does after any run;
+``--raises=off`` marks nothing.
 """
 
 from __future__ import annotations
