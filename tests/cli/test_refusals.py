@@ -1,0 +1,36 @@
+"""What commands refuse, each with what to write instead."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from matrixdp.cli.answer import _entry
+from matrixdp.cli.options import noise_name
+from matrixdp.cli.pictures import draw_comparison
+from matrixdp.errors import SpecificationError
+
+
+def test_queries_that_are_no_entries(tmp_path: Path):
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\xff")
+    for query, says in (
+        (str(tmp_path / "bytes"), "a file that cannot be read as text; expected a workload entry"),
+        ("[a: 1, b: 2]", "a list; expected a workload entry"),
+        ("nothing", "'nothing', which is no file and no entry"),
+    ):
+        with pytest.raises(SpecificationError, match=says):
+            _entry(query)
+
+
+def test_noises_that_are_none():
+    with pytest.raises(typer.BadParameter, match="found 'laplas'"):
+        noise_name(("auto",), "laplas")
+
+
+def test_pictures_without_matplotlib_or_of_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    with pytest.raises(SpecificationError, match="no mechanism that applies; expected at least one"):
+        draw_comparison([], tmp_path / "x.png", "title")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(SpecificationError, match="no matplotlib; expected an installation with it"):
+        draw_comparison([], tmp_path / "x.png", "title")
