@@ -14,18 +14,7 @@ __all__ = ["budget_spent", "reference_budget", "specification_with_budget"]
 
 
 def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
-    """Return a specification and its budget.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    SpecificationError
-        If the specification is wrong, or has no budget.
-    """
+    """Return a specification and its budget."""
     written = load_specification(path, require_privacy=True)
     if written.budget is None:
         raise SpecificationError.at(
@@ -37,13 +26,7 @@ def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
 
 
 def reference_budget(written: Specification) -> Budget:
-    """Return the budget, or where targets decide it one of the same form: it decides the noise.
-
-    Raises
-    ------
-    SpecificationError
-        If the specification has neither.
-    """
+    """Return the budget, or where targets decide it one of the same form: it decides the noise."""
     if written.budget is not None:
         return written.budget
     if written.least is None:
@@ -52,13 +35,7 @@ def reference_budget(written: Specification) -> Budget:
 
 
 def budget_spent(written: Specification, strategy: Strategy) -> Budget:
-    """Return what a release spends: the budget, or with targets the least that meets them.
-
-    Raises
-    ------
-    PrivacyError
-        If meeting the targets takes more than the budget.
-    """
+    """Return what a release spends: the budget, or with targets the least that meets them."""
     if written.least is None:
         return reference_budget(written)
     return meet_targets(strategy, written.targets, written.least, written.workload)

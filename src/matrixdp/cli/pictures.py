@@ -15,22 +15,7 @@ _OTHER_COLOUR = "#4e9a06"
 
 
 def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
-    """Draw the RMSE of every mechanism that applies as bars, with the lower bounds as lines.
-
-    Parameters
-    ----------
-    rows : sequence of Outcome
-        Sorted by error.
-    path : Path
-        The file; its ending says the format.
-    title : str
-        What is compared.
-
-    Raises
-    ------
-    SpecificationError
-        If matplotlib is not installed, or no mechanism applies.
-    """
+    """Draw the RMSE of every mechanism that applies as bars, with the lower bounds as lines."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.ticker import NullFormatter, ScalarFormatter

@@ -20,13 +20,6 @@ def load_array(path: str | os.PathLike[str]) -> Array:
     """Return the array that a NumPy ``.npy`` file holds.
 
     Pickled objects are refused, and the size is checked before the numbers are read.
-
-    Raises
-    ------
-    WorkloadError
-        If the file is not there, or is not a NumPy file of real numbers.
-    TooLargeError
-        If it has more than `MAX_EXPLICIT_ENTRIES` entries.
     """
     file = Path(path)
     if not file.is_file():

@@ -205,13 +205,7 @@ def read_entry(written: object, given: Given = as_given) -> Entry:
 
 
 def find_attribute(domain: Domain, name: str) -> Attribute:
-    """Return an attribute of the domain.
-
-    Raises
-    ------
-    EntryError
-        If there is no attribute of that name.
-    """
+    """Return an attribute of the domain."""
     if name not in domain:
         raise EntryError(unknown_name((), name, "an attribute of the domain", domain.names))
     return domain[name]

@@ -30,22 +30,6 @@ def representatives(
     The variance of a query is a sum over parts of products over attributes. Predicates of one attribute with
     the same factor in every part are interchangeable: all cells of a marginal, a range and its mirror image.
 
-    Parameters
-    ----------
-    group : ProductGroup
-        Without weights of single queries.
-    factors : mapping
-        For each attribute its predicates' factors in every part; None where they are not apart from those of
-        other attributes.
-
-    Returns
-    -------
-    group : ProductGroup
-        The product of the representatives.
-    counts : list of ndarray
-        For each attribute how many predicates each representative stands for. None in place of both where
-        nothing repeats.
-
     Examples
     --------
     >>> import matrixdp as mdp

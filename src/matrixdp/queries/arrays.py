@@ -25,25 +25,6 @@ def content_key(array: Array) -> str:
 def real_array(values: object, what: str) -> Array:
     """Return a copy of an array of real numbers, as floats that cannot be written to.
 
-    Parameters
-    ----------
-    values : object
-        An array, or nested lists, of booleans, integers or floats.
-    what : str
-        What it is, for the message.
-
-    Returns
-    -------
-    ndarray
-        Same shape as `values`, read-only; the negative zero becomes the positive one.
-
-    Raises
-    ------
-    WorkloadError
-        If it is not an array of real numbers.
-    TooLargeError
-        If it has more than `MAX_EXPLICIT_ENTRIES` entries.
-
     Examples
     --------
     >>> real_array([[1, 0], [1, 1]], "the matrix")

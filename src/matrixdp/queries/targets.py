@@ -19,18 +19,6 @@ EVERY_GROUP = "all"
 def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[float | None]:
     """Return the target of every group, None for those without.
 
-    Parameters
-    ----------
-    workload : Workload
-    targets : mapping of str to float
-        By the name of a group, or of an entry that was given a name (for all of its groups), or ``all`` for
-        groups that are not named. In records, above 0.
-
-    Raises
-    ------
-    EntryError
-        If there is no such group, or a target is not a finite number above 0. It is a `WorkloadError`.
-
     Examples
     --------
     >>> import matrixdp as mdp

@@ -19,13 +19,7 @@ Question = Entry | Mapping[str, Any]
 
 
 def groups_of(entry: Question, domain: Domain, base_path: str | os.PathLike[str] = ".") -> list[Group]:
-    """Return the query groups that an entry stands for.
-
-    Raises
-    ------
-    WorkloadError
-        If it is no entry, or does not fit the domain.
-    """
+    """Return the query groups that an entry stands for."""
     made = entry_from_spec(entry, base_path, "query") if isinstance(entry, Mapping) else entry
     if not callable(getattr(made, "expand", None)):
         raise WorkloadError(
@@ -38,15 +32,7 @@ def groups_of(entry: Question, domain: Domain, base_path: str | os.PathLike[str]
 def covariance(
     analysis: Analysis, domain: Domain, left: tuple[Question, int], right: tuple[Question, int]
 ) -> float:
-    """Return the covariance of the estimates of two queries, each a place in the one group of an entry.
-
-    Raises
-    ------
-    UnsupportedQueryError
-        If a query is not determined.
-    WorkloadError
-        If an entry stands for several groups, or has no such query.
-    """
+    """Return the covariance of the estimates of two queries, each a place in the one group of an entry."""
     return analysis.covariance(*_query(analysis, domain, *left), *_query(analysis, domain, *right))
 
 

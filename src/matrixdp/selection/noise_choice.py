@@ -12,15 +12,6 @@ __all__ = ["noises_for"]
 def noises_for(noise: Noise | None, budget: Budget | None, mechanism: str) -> tuple[tuple[Noise, ...], str]:
     """Return the noises to select for, and why.
 
-    Parameters
-    ----------
-    noise : Noise or None
-        What was asked for, if anything.
-    budget : Budget or None
-        What will be spent, if it is known.
-    mechanism : str
-        Which may select for some noises alone.
-
     Examples
     --------
     >>> noises_for(None, Budget(epsilon=1), "auto")

@@ -75,13 +75,7 @@ class ArchiveWriter:
         return self.add_pieces((array,), array.shape, array.dtype)
 
     def add_pieces(self, pieces: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
-        """Write an array that comes in consecutive pieces, row-major, and return its name.
-
-        Raises
-        ------
-        StorageError
-            If the dtype is not float64, int64 or int32, or the pieces do not fill the shape.
-        """
+        """Write an array that comes in consecutive pieces, row-major, and return its name."""
         little = np.dtype(dtype).newbyteorder("<")
         if little.str not in _DTYPES:
             raise StorageError(f"arrays of {np.dtype(dtype)} cannot be saved")

@@ -36,13 +36,7 @@ _COMMON = {field.name for field in fields(Plan)}
 
 
 def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
-    """Add a plan's arrays to an archive and return the rest for its header.
-
-    Raises
-    ------
-    StorageError
-        If a matrix is of a kind that has no form in archives.
-    """
+    """Add a plan's arrays to an archive and return the rest for its header."""
     matrices: list[dict[str, object]] = []
     places: dict[object, int] = {}
     arrays: dict[tuple[str, bytes], str] = {}
@@ -96,14 +90,7 @@ def _write_matrix(matrix: MeasuredMatrix, archive: ArchiveWriter) -> dict[str, o
 
 
 def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader) -> Plan:
-    """Return the plan that `write_plan` saved, every size checked and every matrix proved anew.
-
-    Raises
-    ------
-    StorageError
-        If it is damaged: sizes that do not fit, a matrix that is singular, a variance that is no positive
-        number, weights that do not sum to 1.
-    """
+    """Return the plan that `write_plan` saved, every size checked and every matrix proved anew."""
     arrays: dict[str, NDArray[Any]] = {}
 
     def once(name: str) -> NDArray[Any]:

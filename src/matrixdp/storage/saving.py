@@ -80,11 +80,6 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
 
     Its matrices are proved nonsingular anew and its privacy cost is recomputed from them; the certificate is
     what the file says.
-
-    Raises
-    ------
-    StorageError
-        If there is no such file, or it is not a strategy, of another version than this program's or damaged.
     """
     with ArchiveReader(path, STRATEGY_FORMAT, _VERSION) as archive, archive.reading("its header"):
         header = archive.header
@@ -141,11 +136,6 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
     """Return the measurements that a file holds, with the workload that they were made for.
 
     Their privacy cost is recomputed from the plan and the exact scales of the noise.
-
-    Raises
-    ------
-    StorageError
-        If there is no such file, or it does not hold measurements, is of another version or damaged.
     """
     with ArchiveReader(path, MEASUREMENT_FORMAT, _VERSION) as archive, archive.reading("its header"):
         header = archive.header

@@ -29,13 +29,7 @@ _REFERENCE = "$array"
 
 
 def write_workload(workload: Workload, archive: ArchiveWriter) -> dict[str, object]:
-    """Add a workload's arrays to an archive and return the rest for its header.
-
-    Raises
-    ------
-    StorageError
-        If an entry has no form in the language.
-    """
+    """Add a workload's arrays to an archive and return the rest for its header."""
 
     def kept(array: NDArray[np.float64]) -> object:
         return {_REFERENCE: archive.add(array)}

@@ -125,13 +125,6 @@ def meet_targets(
 
     The targets name groups of the workload, or of the strategy's own.
 
-    Raises
-    ------
-    WorkloadError
-        If a group of that name does not exist.
-    PrivacyError
-        If meeting the targets takes more than the limit, or the noise cannot honour such a budget.
-
     Examples
     --------
     >>> import matrixdp as mdp

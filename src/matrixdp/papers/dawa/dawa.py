@@ -211,35 +211,6 @@ def dawa(
 ) -> DawaRelease:
     """Run DAWA on a table, which spends the whole budget.
 
-    Parameters
-    ----------
-    workload : Workload
-        About exactly one attribute; neighbouring values should be alike, as buckets are intervals of them.
-    table : object
-        Whatever `matrixdp.sources.open_source` takes.
-    budget : Budget
-        One that Laplace noise can honour: epsilon alone, or what it implies.
-    table_name : str, optional
-        The table in a DuckDB database.
-    out_of_domain : OutOfDomain, optional
-        What becomes of records outside the domain; they are dropped by default.
-    share : number
-        Of the budget for the partition.
-    seed_not_private : int, optional
-        Draw the noise from this seed. THE RESULT IS NOT PRIVATE, and says so.
-
-    Returns
-    -------
-    DawaRelease
-
-    Raises
-    ------
-    PrivacyError, WorkloadError, TooLargeError
-        As `prepared`, before the table is read. An epsilon whose noise is not supported (below about 1e-4 or
-        above 1e5) is refused when the noise would be drawn; that depends on the budget alone.
-    SourceError
-        If the table cannot be read.
-
     References
     ----------
     Li, Hay, Miklau, Wang: A data- and workload-aware algorithm for range queries under differential privacy,

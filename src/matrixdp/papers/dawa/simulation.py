@@ -61,40 +61,6 @@ def simulate(
     The exact answers are computed and compared with: the result is not private. NEVER GIVE IT A CONFIDENTIAL
     TABLE. What it says about other tables is no promise.
 
-    Parameters
-    ----------
-    workload : Workload
-        About exactly one attribute.
-    public_table : object
-        Whatever `matrixdp.sources.open_source` takes.
-    budget : Budget
-        Of each run.
-    simulations : int
-        At least 2.
-    seed : int
-        Of the noise, so that figures can be repeated.
-    table_name : str, optional
-        The table in a DuckDB database.
-    out_of_domain : OutOfDomain, optional
-        What becomes of records outside the domain; they are dropped by default.
-    progress : callable, optional
-        Called with the number of runs done and of all.
-
-    Returns
-    -------
-    DawaSimulation
-
-    Raises
-    ------
-    WorkloadError
-        If there are less than two simulations, or the workload is not about exactly one attribute.
-    TooLargeError
-        If the attribute has too many values.
-    PrivacyError
-        If Laplace noise cannot honour the budget.
-    SourceError
-        If the table cannot be read.
-
     Examples
     --------
     >>> import matrixdp as mdp

@@ -38,29 +38,6 @@ def select_residual_planner(
 ) -> tuple[Plan, Certificate]:
     """Select by ResidualPlanner: marginals, each residual measured with its own noise, in closed form.
 
-    Parameters
-    ----------
-    workload : Workload
-        Marginals, with any weights: only identity and total predicates (or others whose Gram matrix is
-        a I + b 11', for which the same strategy is optimal).
-    gap : float
-        Has no influence on the strategy, which is a closed form.
-    objective : {"sum"}
-        The sum of weight times variance.
-
-    Returns
-    -------
-    plan : Plan
-        The residual on A is measured by a product of n I - 11' with independent noise: the same
-        information as the subtraction matrix with correlated noise that the paper measures.
-    certificate : Certificate
-        Exact: no Gaussian strategy has less error.
-
-    Raises
-    ------
-    WorkloadError
-        If the workload is not made of marginals, or the objective is another.
-
     References
     ----------
     Xiao, He, Zhang and Kifer (2023), "An optimal and scalable matrix mechanism for noisy marginals under
@@ -90,27 +67,6 @@ def select_residual_planner_plus(
     workload: Workload, noise: Noise, bases: Mapping[str, ArrayLike] | None = None, gap: float = 1e-6
 ) -> tuple[Plan, Certificate]:
     """Select by ResidualPlanner+: one given strategy for each attribute, its mean removed, everywhere.
-
-    Parameters
-    ----------
-    workload : Workload
-        Any; queries have to lie in the span of the products of the bases.
-    bases : mapping of str to array, shape (m, n), optional
-        The strategy of some attributes by name. Others get the optimal one: for the attribute's own
-        queries with their mean removed, together with their total.
-    gap : float
-        Relative gap of the strategies that are optimized.
-
-    Returns
-    -------
-    plan : Plan
-    certificate : Certificate
-        Without a bound; its scope says by how much the bases lose.
-
-    Raises
-    ------
-    WorkloadError
-        If a name is unknown, a basis has the wrong size, or does not span the queries.
 
     References
     ----------

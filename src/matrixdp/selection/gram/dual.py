@@ -181,18 +181,6 @@ def solve_dual(
 ) -> DesignPoint:
     """Maximize tr(M(p)^(1/2)) over distributions p, to a relative gap.
 
-    Parameters
-    ----------
-    blocks : sequence of ndarray
-        R_b of shape (r_b, N), each of full row rank, mutually orthogonal under every admissible p.
-    gap : float
-        Relative gap between the error of the strategy and the lower bound at which to stop; the result's
-        may exceed it only after ``max_iterations`` or where floating point allows no further progress.
-    start : ndarray, optional
-        A distribution to start from, shape (N,); uniform if absent.
-    max_iterations : int
-        Factorizations after which the best point so far is returned, whatever its gap.
-
     References
     ----------
     Yuan, Yang, Zhang, Hao: Convex optimization for linear query processing under approximate

@@ -63,11 +63,6 @@ def check_options(owner: str, kinds: Iterable[type[Options]], given: Mapping[str
 def given_options(kind: type[O], given: Mapping[str, object]) -> O:
     """Return the options of a class, those that are given among them; texts are read as numbers.
 
-    Raises
-    ------
-    WorkloadError
-        If a value is not of the kind that the option takes.
-
     Examples
     --------
     >>> given_options(Options, {"seed": 1})  # an option of another mechanism that is tried too

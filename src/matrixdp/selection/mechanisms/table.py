@@ -228,13 +228,7 @@ MECHANISMS: Mapping[str, Listed] = _Table()
 
 
 def mechanism_named(name: str) -> Mechanism[Any]:
-    """Return the mechanism of a name.
-
-    Raises
-    ------
-    WorkloadError
-        If there is none, or it does not select without the data.
-    """
+    """Return the mechanism of a name."""
     if name not in MECHANISMS:
         from matrixdp.forms import unknown_name
 
