@@ -11,7 +11,7 @@ LIMITS = threadpool_limits(limits=1, user_api="blas")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     choices = ("check", "list", "report", "off")
-    parser.addoption("--raises", choices=choices, default="list", help="raise statements that no test walks")
+    parser.addoption("--raises", choices=choices, default="check", help="raise statements that no test walks")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -388,3 +388,11 @@ def test_describe_value_is_short() -> None:
     assert describe_value([]) == "an empty list"
     assert describe_value(object()) == "a value of type object"
     assert format_place(("domain", "a b", 2)) == "domain['a b'][2]"
+
+
+@pytest.mark.parametrize("written", [3, "kway", ["kway"], None])
+def test_an_entry_is_read_from_a_mapping_alone(written):
+    from matrixdp.language import KwayEntry
+
+    with pytest.raises(EntryError, match="expected"):
+        KwayEntry.read(written)

@@ -4,8 +4,9 @@ The package is imported with a mark before each ``raise`` that names an error (a
 what another one raised), so the price is one set insertion for each error raised. A ``raise`` is known by its
 file, its function and its place in the function: edits elsewhere in a file do not change its name.
 
-``--raises=check`` fails a whole run, one of all tests and doctests, that leaves a ``raise`` unwalked;
-``--raises=list``, the default, only lists them; ``--raises=report`` does after any run;
+``--raises=check``, the default, fails a whole run, one of all tests and doctests, that leaves a ``raise``
+unwalked;
+``--raises=list`` only lists them; ``--raises=report`` does after any run;
 ``--raises=off`` marks nothing.
 """
 
