@@ -175,6 +175,23 @@ def test_release_takes_data_and_options_from_the_command_line(home: Path, tmp_pa
     assert mdp.load_release(tmp_path / "out").confidence == 0.5
 
 
+@pytest.mark.parametrize("said", [False, True])
+def test_quotes_that_hold_line_ends_are_told(tmp_path: Path, said: bool):
+    (tmp_path / "t.csv").write_text('sex,note\nmale,"x\nmale,y"\n')
+    spec = "data: t.csv\ndomain: {sex: [female, male]}\nworkload: [{marginals: 1}]\nprivacy: {mu: 1000}\n"
+    (tmp_path / "spec.yaml").write_text(spec + "quoted_newlines: true\n" * said)
+    result = run("release", tmp_path / "spec.yaml", "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert ("closes the quotes" in " ".join(result.stdout.split())) == said
+    promise = json.loads((tmp_path / "out" / "release.json").read_text())["privacy"]
+    assert ("closes the quotes" in promise["text"]) == any(
+        "closes the" in text for text in promise["assumed"]
+    )
+    assert ("closes the quotes" in promise["text"]) == said
+    estimates = pq.read_table(tmp_path / "out" / "answers.parquet")["estimate"].to_pylist()
+    assert estimates == pytest.approx([0, 1 if said else 2], abs=0.1)
+
+
 def test_a_seeded_release_is_labelled_everywhere(home: Path, tmp_path: Path):
     out = tmp_path / "out"
     result = run(

@@ -48,7 +48,7 @@ def write(path, text):
         ("tabs.csv", "age\tsex\n3\tmale\n4\tfemale\n"),
         ("tabs.tsv", "age\tsex\n3\tmale\n4\tfemale\n"),
         ("marked.csv", b"\xef\xbb\xbfage,sex\n3,male\n4,female\n"),
-        ("quoted.csv", '"age","sex","a ""note"""\n"3","male","a,b"\n 4.0 ,"female","two\nlines"\n'),
+        ("quoted.csv", '"age","sex","a ""note"""\n"3","male","a,b"\n 4.0 ,"female","x"\n'),
         ("more_columns.csv", "x,age,y,sex\n1,3,2,male\n1,4,2,female\n"),
         ("null_fields.csv", "age,sex\n3,male\n,male\n4,\n4,female\n"),
         ("packed.csv.gz", gzip.compress(b"age,sex\n3,male\n4,female\n", mtime=0)),
@@ -69,26 +69,52 @@ MALFORMED = {
     "quote closed too early": (b'"un"closed",7,q\n', []),
     "quote inside": (b'male,6,ab"c\n', [(1, 6)]),
     "quote after a space": (b'male, "6",x "\n', []),
-    "two lines": (b'female,8,"two\nlines"\n', [(0, 8)]),
+    "two lines": (b'female,8,"two\nmale,9"\n', [(0, 8)]),
     "two lines of Windows": (b'female,8,"two\r\nlines"\r\n', [(0, 8)]),
+    "an opened quote": (b'"\n', []),
+    "an opened quote in the last field": (b'male,8,"\n', [(1, 8)]),
+    "an opened quote in the first field": (b'"male,8,x\r\n', []),
     "not UTF-8": (b"male,7,\xff\n", [(1, 7)]),
     "not UTF-8 in a category": (b"m\xffale,7,x\n", []),
     "null characters": (b"male,\x007,x\nmale,7,\x00\n", [(1, 7)]),
     "carriage returns": (b"male,7,x\rmale,7,x\rmale,7,x\n", [(1, 7)]),
     "a carriage return near the end": (b"male,7,x\r3\n", [(1, 7)]),
     "a long field": (b"male,6," + b"x" * 3_000_000 + b"\n", [(1, 6)]),
-    "a long field that holds records": (b'male,6,"' + b"male,6,x\n" * 30_000 + b'"\n', [(1, 6)]),
-    "never closed": (b'"male,2,x', []),
+    "a long field that holds records": (b'male,6,"' + b"male,6,x " * 30_000 + b'"\n', [(1, 6)]),
 }
 
 
 @pytest.mark.parametrize("case", sorted(MALFORMED))
 def test_a_malformed_record_changes_no_other(tmp_path, case):
     record, meant = MALFORMED[case]
-    after = b"" if case == "never closed" else b"female,2,b\nfemale,3,c\n"
-    path = write(tmp_path / "t.csv", b"sex,age,note\nfemale,1,a\n" + record + after)
-    others = [(0, 1)] if case == "never closed" else [(0, 1), (0, 2), (0, 3)]
-    np.testing.assert_array_equal(counts(path), expected(*others, *meant))
+    path = write(tmp_path / "t.csv", b"sex,age,note\nfemale,1,a\n" + record + b"female,2,b\nfemale,3,c\n")
+    np.testing.assert_array_equal(counts(path), expected((0, 1), (0, 2), (0, 3), *meant))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_quotes_hold_line_ends_where_that_is_said(tmp_path, end):
+    lines = [
+        "age,sex,note",
+        '3,male,"two',
+        'male,9,x"',
+        '4,female,"a',
+        'b"',
+        '5,male,"never closed',
+        "6,male,x",
+    ]
+    path = write(tmp_path / "t.csv", end.join(lines))
+    np.testing.assert_array_equal(counts(path, quoted_newlines=True), expected((1, 3), (0, 4), (1, 5)))
+    np.testing.assert_array_equal(counts(path), expected((1, 3), (0, 4), (1, 5), (1, 6)))
+    assert open_source(path).assumptions(DOMAIN) == ()
+    (assumed,) = open_source(path, quoted_newlines=True).assumptions(DOMAIN)
+    assert "closes the quotes that it opens" in assumed
+
+
+def test_quoted_line_ends_are_for_csv(tmp_path):
+    with pytest.raises(SourceError, match="is not CSV"):
+        open_source(database(tmp_path / "t.db"), quoted_newlines=True)
+    with pytest.raises(SourceError, match="CSV files only"):
+        open_source(pa.table({"sex": ["male"]}), quoted_newlines=True)
 
 
 def test_the_limit_of_fields_is_put_back(tmp_path):
@@ -113,7 +139,7 @@ def test_what_is_written_well_is_read_exactly(tmp_path, records, end, quoting, d
         writer = csv.writer(file, lineterminator=end, quoting=quoting, delimiter=delimiter)
         writer.writerows([("first", "sex", "age", "last"), *records])
     good = [(int(sex == "male"), age) for _, sex, age, _ in records if sex != "x" and age < 10]
-    np.testing.assert_array_equal(counts(tmp_path / "t.csv"), expected(*good))
+    np.testing.assert_array_equal(counts(tmp_path / "t.csv", quoted_newlines=True), expected(*good))
 
 
 @pytest.mark.parametrize("body", ["", "\x00\x00\n", '"', "\n\n\n", ",,,,,,\n", '"a""\n', "\\\n"])

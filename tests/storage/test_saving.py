@@ -164,6 +164,18 @@ def test_measurements_come_back_the_same(measurement: Measurement, workload: Wor
         np.testing.assert_array_equal(left, right)
 
 
+def test_what_is_assumed_of_the_table_stays_said(selection: Selection, workload: Workload, tmp_path: Path):
+    (tmp_path / "t.csv").write_text(",".join(workload.domain.names) + "\n")
+    source = open_source(tmp_path / "t.csv", quoted_newlines=True)
+    measured = measure(selection.plan, source, Budget(rho=1), seed_not_private=1)
+    save_measurement(tmp_path / "m.mdp", measured, workload)
+    again = load_measurement(tmp_path / "m.mdp")[0]
+    assert again.assumptions == measured.assumptions == source.assumptions(workload.domain)
+    save_measurement(tmp_path / "m.mdp", dataclasses.replace(measured, assumptions=(1,)), workload)
+    with pytest.raises(StorageError, match="assumes of the table"):
+        load_measurement(tmp_path / "m.mdp")
+
+
 def test_seeded_measurements_stay_labelled(selection: Selection, workload: Workload, tmp_path: Path):
     measured = measure(selection.plan, open_source(TABLE), Budget(rho=1), seed_not_private=1)
     save_measurement(tmp_path / "m.mdp", measured, workload)

@@ -105,7 +105,7 @@ def release(
     path, table_name = (written.data, written.table) if data is None else (data, table)
     if path is None:
         raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
-    open_source(str(path), table_name=table_name)
+    open_source(str(path), table_name=table_name, quoted_newlines=written.quoted_newlines)
     with Reporter() as reporter, staged_folder(out, force=force) as folder:
         chosen = _strategy(written, strategy, mechanism, noise, objective, given, reporter)
         chosen.check_workload(written.workload)
@@ -116,6 +116,7 @@ def release(
             str(path),
             budget,
             table_name=table_name,
+            quoted_newlines=written.quoted_newlines,
             out_of_domain=written.out_of_domain,
             max_records=written.max_records,
             seed_not_private=seed_not_private,

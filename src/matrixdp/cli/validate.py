@@ -97,7 +97,7 @@ def _data(written: Specification) -> str:
     if written.data is None:
         return "none named: give `release` the path by --data"
     try:
-        open_source(str(written.data), table_name=written.table)
+        open_source(str(written.data), table_name=written.table, quoted_newlines=written.quoted_newlines)
     except SourceError as error:
         return f"not there yet ({error})"
     return f"{written.data} is there (not read)"

@@ -43,6 +43,8 @@ class Measurement:
         False if the noise was seeded: then nothing is protected.
     max_records : int
     out_of_domain : OutOfDomain
+    assumptions : tuple of str
+        What the promise assumes of the table, in sentences.
     """
 
     plan: Plan
@@ -52,6 +54,7 @@ class Measurement:
     private: bool
     max_records: int
     out_of_domain: OutOfDomain
+    assumptions: tuple[str, ...] = ()
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -169,4 +172,5 @@ def measure(
         random.private,
         max_records,
         rules,
+        source.assumptions(plan.domain),
     )

@@ -67,6 +67,8 @@ class PrivacyStatement:
         Upper bound of the delta spent at that epsilon.
     covered, assumed, not_covered : tuple of str
         The conditions in words.
+    assumed_of_table : tuple of str
+        What else is assumed, of this table alone.
     """
 
     private: bool
@@ -84,6 +86,7 @@ class PrivacyStatement:
     covered: tuple[str, ...] = _COVERED
     assumed: tuple[str, ...] = _ASSUMED
     not_covered: tuple[str, ...] = _NOT_COVERED
+    assumed_of_table: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -117,7 +120,7 @@ class PrivacyStatement:
             "It assumes one record a person; records outside the declared domain are handled by a public "
             "rule, and their number is not shown. It does not cover side channels such as timing, or other "
             "releases about the same people: no ledger is kept."
-        )
+        ) + "".join(f" {sentence}" for sentence in self.assumed_of_table)
 
     def as_dict(self) -> dict[str, object]:
         """Return the statement as JSON has it.
@@ -144,7 +147,7 @@ class PrivacyStatement:
             "budget": self.budget.as_dict(),
             "ledger": None,
             "covered": list(self.covered),
-            "assumed": list(self.assumed),
+            "assumed": [*self.assumed, *self.assumed_of_table],
             "not_covered": list(self.not_covered),
         }
 
@@ -155,7 +158,9 @@ def _up(value: float) -> str:
     return f"{float(context.plus(Decimal(repr(value)))):.4g}"
 
 
-def statement(cost: Cost, budget: Budget, *, private: bool) -> PrivacyStatement:
+def statement(
+    cost: Cost, budget: Budget, *, private: bool, assumptions: tuple[str, ...] = ()
+) -> PrivacyStatement:
     """State what a release promises.
 
     Parameters
@@ -166,6 +171,8 @@ def statement(cost: Cost, budget: Budget, *, private: bool) -> PrivacyStatement:
         What might have been spent, and between which neighbours.
     private : bool
         Whether the noise came from the operating system (False: it was seeded).
+    assumptions : tuple of str
+        What is assumed of this table, in sentences; see `Source.assumptions`.
 
     Returns
     -------
@@ -209,4 +216,5 @@ def statement(cost: Cost, budget: Budget, *, private: bool) -> PrivacyStatement:
         epsilon=float_above(budget.epsilon) if budget.epsilon is not None else None,
         delta=float_above(budget.delta) if budget.delta is not None else None,
         delta_at_epsilon=None if promised.delta is None else float_above(promised.delta),
+        assumed_of_table=assumptions,
     )

@@ -93,7 +93,10 @@ class Release:
     def statement(self) -> PrivacyStatement:
         """What the release promises."""
         authorization = self.measurement.authorization
-        return statement(authorization.cost, authorization.budget, private=self.private)
+        assumptions = self.measurement.assumptions
+        return statement(
+            authorization.cost, authorization.budget, private=self.private, assumptions=assumptions
+        )
 
     @property
     def analysis(self) -> Analysis:

@@ -60,7 +60,7 @@ def engine_names() -> tuple[str, ...]:
     return tuple(_ENGINES)
 
 
-def open_source(table: object, *, table_name: str | None = None) -> Source:
+def open_source(table: object, *, table_name: str | None = None, quoted_newlines: bool = False) -> Source:
     """Return the source for a path or a table.
 
     Parameters
@@ -71,6 +71,9 @@ def open_source(table: object, *, table_name: str | None = None) -> Source:
         or what an engine that was added by `register_source` takes.
     table_name : str, optional
         The table in a DuckDB database; needed only where there are several.
+    quoted_newlines : bool
+        Whether quotes in CSV files may hold line ends. Without it a record is a line, whatever stands in it;
+        with it one record may take those after it into itself, and the statement of a release says so.
 
     Returns
     -------
@@ -90,18 +93,22 @@ def open_source(table: object, *, table_name: str | None = None) -> Source:
     >>> [(subset, counts.tolist()) for subset, counts in source.marginals(domain, [("sex",)], OutOfDomain())]
     [(('sex',), [1, 2])]
     """
-    for engine in reversed(_ENGINES.values()):
+    for name, engine in reversed(_ENGINES.items()):
         if not guarded(partial(engine.takes, table), "read the table"):
             continue
-        if table_name is not None and not engine.named:
+        if (table_name is not None and not engine.named) or (quoted_newlines and name != "path"):
             break
         opens: Any = engine.opens
         if isinstance(opens, str):
-            module, _, name = opens.partition(":")
-            opens = getattr(import_module(module), name)
+            module, _, attribute = opens.partition(":")
+            opens = getattr(import_module(module), attribute)
+        if quoted_newlines:
+            opens = partial(opens, quoted_newlines=True)
         return cast("Source", opens(table, table_name) if engine.named else opens(table))
     if table_name is not None:
         raise SourceError("the name of a table goes with the path of a DuckDB database only")
+    if quoted_newlines:
+        raise SourceError("quoted_newlines goes with the path of CSV files only")
     raise SourceError(
         f"a {type(table).__name__} is not a table; give a path, a pandas, Polars or PyArrow table, a lazy "
         "frame of Polars, Dask, PySpark or Ibis, a DuckDB relation, or a mapping of names to arrays"

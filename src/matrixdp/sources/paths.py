@@ -9,6 +9,7 @@ from typing import final
 
 import duckdb
 
+from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.requests import Request
@@ -21,6 +22,10 @@ __all__ = ["PathSource"]
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
 _DATABASE = (".duckdb", ".ddb", ".db")
+_QUOTES_CLOSED = (
+    "It is assumed that every record of the CSV files closes the quotes that it opens, as quotes may hold "
+    "line ends there: one that does not takes the records after it into itself, and no promise covers that."
+)
 
 
 @final
@@ -37,28 +42,39 @@ class PathSource(Source):
         Of a CSV or Parquet file, a glob of such files, or a DuckDB database.
     table_name : str, optional
         The table in the database, with its schema or without; needed only where there are several.
+    quoted_newlines : bool
+        Whether quotes in CSV files may hold line ends.
 
     Raises
     ------
     SourceError
-        If there is no such file, or its kind is not known.
+        If there is no such file, its kind is not known, or another kind is meant.
     """
 
-    def __init__(self, path: str | os.PathLike[str], table_name: str | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], table_name: str | None = None, *, quoted_newlines: bool = False
+    ) -> None:
         self.path = os.fspath(path)
         self.table_name = table_name
+        self._quoted_newlines = quoted_newlines
         self._files = _find(self.path)
         self._format = _format(self._files[0])
         if self._format == "duckdb" and len(self._files) > 1:
             raise SourceError(f"{self.path!r} matches several databases; name one")
         if self._format != "duckdb" and table_name is not None:
             raise SourceError(f"{self.path!r} is not a DuckDB database, so it has no table to choose")
+        if self._format != "csv" and quoted_newlines:
+            raise SourceError(f"{self.path!r} is not CSV, so quoted_newlines says nothing about it")
         for file in self._files:
             if _format(file) != self._format:
                 raise SourceError(f"{self.path!r} matches files of several kinds; name files of one kind")
 
     def __repr__(self) -> str:
         return f"PathSource({self.path!r})"
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the promise assumes of the table."""
+        return (_QUOTES_CLOSED,) if self._quoted_newlines else ()
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
@@ -72,7 +88,7 @@ class PathSource(Source):
             # A bracket in the name of a file that exists is not a pattern any more.
             files = [glob.escape(file) for file in self._files]
             return encode(connection.read_parquet(files, union_by_name=True), request, domain)
-        headers, records = read_texts(self._files, domain.names)
+        headers, records = read_texts(self._files, domain.names, self._quoted_newlines)
         for header in headers:
             request.check_columns(header)
         return encode(connection.from_arrow(records), request, domain, domain.names)

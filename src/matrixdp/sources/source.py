@@ -56,6 +56,13 @@ class Source(ABC):
         """
         return self.count(Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain))
 
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the promise assumes of the table, in sentences that quote nothing of it.
+
+        A source whose records are counted one by one, each without regard to the others, assumes nothing.
+        """
+        return ()
+
     @abstractmethod
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts; see `marginals`.

@@ -39,6 +39,8 @@ class Specification:
         is checked by whoever reads it.
     table : str or None
         The table of a DuckDB database.
+    quoted_newlines : bool
+        Whether quotes in CSV files may hold line ends.
     domain : Domain
         The attributes.
     workload : Workload
@@ -61,6 +63,7 @@ class Specification:
     path: Path | None
     data: Path | None
     table: str | None
+    quoted_newlines: bool
     domain: Domain
     workload: Workload
     budget: Budget | None
@@ -222,7 +225,9 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     budget = None if privacy is None else privacy.budget()
     spec = written.to_spec()
     document: dict[str, object] = {
-        name: spec[name] for name in ("data", "table", "domain", "workload") if name in spec
+        name: spec[name]
+        for name in ("data", "table", "quoted_newlines", "domain", "workload")
+        if name in spec
     }
     if privacy is not None:
         document["privacy"] = privacy.to_spec() if budget is None else budget.as_dict()
@@ -234,6 +239,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         path=path,
         data=None if written.data is None else base / Path(written.data).expanduser(),
         table=written.table,
+        quoted_newlines=written.quoted_newlines,
         domain=written.domain,
         workload=workload,
         budget=budget,

@@ -19,6 +19,7 @@ from matrixdp.forms import (
     Record,
     RecordForm,
     Turned,
+    flag,
     key,
     number,
     record,
@@ -100,6 +101,7 @@ class WrittenSpecification(Record):
 
     data: str | None = key(_TEXT, default=None, about="CSV, Parquet (a glob too) or a DuckDB database")
     table: str | None = key(_TEXT, default=None, about="the table of a DuckDB database")
+    quoted_newlines: bool = key(flag(), default=False, about="quotes in CSV files may hold line ends")
     domain: Domain = key(
         Turned(_ATTRIBUTES, Domain, Domain, Domain.to_spec),
         missing="the attributes: a name and its values for each",

@@ -128,6 +128,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
                 "noise": [[str(scale.steps), scale.power] for scale in measurement.scales],
                 "max_records": measurement.max_records,
                 "out_of_domain": dict(measurement.out_of_domain.codes),
+                "assumptions": list(measurement.assumptions),
             }
         )
 
@@ -144,6 +145,9 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         authorization = read_authorization(header["authorization"], archive)
         out_of_domain = OutOfDomain(header["out_of_domain"])
         out_of_domain.check(workload.domain)
+        assumptions = tuple(header["assumptions"])
+        if not all(isinstance(sentence, str) for sentence in assumptions):
+            raise archive.damaged("what it assumes of the table is no text")
         private, max_records = header["private"], header["max_records"]
         if type(private) is not bool or type(max_records) is not int or max_records < 1:
             raise archive.damaged("it does not say whether it is private, or for how many records")
@@ -160,7 +164,9 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
             np.ldexp(own.astype(np.float64), scale.power)
             for own, scale in zip(np.split(steps, ends[:-1]), scales, strict=True)
         )
-        measurement = Measurement(plan, scales, values, authorization, private, max_records, out_of_domain)
+        measurement = Measurement(
+            plan, scales, values, authorization, private, max_records, out_of_domain, assumptions
+        )
         return measurement, workload
 
 

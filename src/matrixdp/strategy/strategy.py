@@ -281,6 +281,7 @@ class Strategy:
         budget: Budget,
         *,
         table_name: str | None = None,
+        quoted_newlines: bool = False,
         out_of_domain: OutOfDomain | object = None,
         max_records: int = DEFAULT_MAX_RECORDS,
         seed_not_private: int | None = None,
@@ -297,6 +298,8 @@ class Strategy:
             What is spent.
         table_name : str, optional
             The table in a DuckDB database.
+        quoted_newlines : bool
+            Whether quotes in CSV files may hold line ends; the statement then says what that assumes.
         out_of_domain : OutOfDomain, or what a specification says, optional
             What happens to values that are out of domain; the record is dropped where it is left out.
         max_records : int
@@ -326,7 +329,7 @@ class Strategy:
         with threadpool_limits(limits=1, user_api="blas"):
             measurement = measure(
                 self.selection.plan,
-                open_source(table, table_name=table_name),
+                open_source(table, table_name=table_name, quoted_newlines=quoted_newlines),
                 budget,
                 out_of_domain=rule,
                 max_records=max_records,
