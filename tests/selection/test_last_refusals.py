@@ -1,5 +1,6 @@
 """What selection refuses: losses that nothing attains, nothing to measure, what is too large."""
 
+from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
@@ -69,3 +70,12 @@ def test_searches_that_meet_nothing_are_refused(monkeypatch):
     monkeypatch.setattr(low_rank, "_decomposed", lambda *given: None)
     with pytest.raises(NumericalError, match="supports every query"):
         low_rank.low_rank_factor(np.eye(4), LAPLACE)
+
+
+def test_queries_on_too_many_cells_are_refused_before_their_gram_matrix_is_made(monkeypatch):
+    module = import_module("matrixdp.selection.mechanisms.workload")
+    monkeypatch.setattr(module, "joint_gram", lambda *given: pytest.fail("it was made"))
+    line = mdp.Domain({"a": 100, "b": 100})
+    workload = mdp.Workload(line, mdp.product(a="prefix"), mdp.product(b="prefix"))
+    with pytest.raises(TooLargeError, match="10000 cells would be measured"):
+        select(workload, noise=LAPLACE, mechanism="workload")

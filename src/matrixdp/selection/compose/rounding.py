@@ -29,7 +29,7 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Block
 from matrixdp.selection.gram.factor import Factor
 
-__all__ = ["MAX_MEASURED_CELLS", "measured_factor", "measured_matrix", "product_blocks"]
+__all__ = ["MAX_MEASURED_CELLS", "check_measurable", "measured_factor", "measured_matrix", "product_blocks"]
 
 Array = NDArray[np.float64]
 
@@ -83,10 +83,8 @@ def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:
     >>> measured_factor(np.ones((1, 3)), LAPLACE).unsupported.shape
     (2, 3)
     """
-    cells = rows.shape[1]
-    if len(rows) == cells and _is_identity(rows):
-        return IdentityMatrix(cells)
-    _check_size(cells)
+    if check_measurable(rows):
+        return IdentityMatrix(rows.shape[1])
     small = _small_integers(rows)
     if small is not None:
         return _explicit(small)
@@ -106,6 +104,14 @@ def product_blocks(
         else:
             blocks.append(Block(names, matrix))
     return tuple(blocks)
+
+
+def check_measurable(rows: Array) -> bool:
+    """Refuse rows with too many columns to be measured; return whether they are the identity."""
+    identity = len(rows) == rows.shape[1] and _is_identity(rows)
+    if not identity:
+        _check_size(rows.shape[1])
+    return identity
 
 
 def _check_size(cells: int) -> None:

@@ -12,6 +12,7 @@ from matrixdp.noise import Noise
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
 from matrixdp.selection.compose.marginal_weights import marginal_loss
 from matrixdp.selection.compose.marginals import marginals_plan
+from matrixdp.selection.compose.rounding import check_measurable
 from matrixdp.selection.compose.whole_table import product_choice
 from matrixdp.selection.mechanisms.explicit import factor_of
 from matrixdp.selection.mechanisms.options import Options
@@ -144,7 +145,9 @@ def uniform_marginals(
 
 
 def _written_out(workload: Workload, noise: Noise, names: tuple[str, ...]) -> Choice:
-    factor = factor_of(query_rows(workload, names), joint_gram(workload, names), noise)
+    rows = query_rows(workload, names)
+    check_measurable(rows / float(noise.column_norms(rows).max()))  # before their Gram matrix takes its time
+    factor = factor_of(rows, joint_gram(workload, names), noise)
     return product_choice(workload, noise, [(names, factor)], _SCOPE)
 
 
