@@ -12,7 +12,7 @@ from matrixdp.domain.rules import Kind, Rule
 from matrixdp.sources.expressions import code, frame_kind, total, value
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request, strides
-from matrixdp.sources.source import Marginal, Source
+from matrixdp.sources.source import COMPUTED, Marginal, Source
 
 __all__ = ["LazySource", "unions"]
 
@@ -30,6 +30,10 @@ class LazySource(Source):
 
     def __init__(self, frame: Any) -> None:
         self._frame: nw.LazyFrame[Any] = nw.from_native(frame)
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the promise assumes of the table."""
+        return (COMPUTED,)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from matrixdp.domain import Attribute, Coded, Domain, encode_value
 from matrixdp.errors import SourceError
+from matrixdp.sources.columns import plain
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import Marginal, Source
+from matrixdp.sources.source import COMPUTED, Marginal, Source
 
 __all__ = ["ArraysSource", "FrameSource", "RelationSource"]
 
@@ -77,6 +78,10 @@ class RelationSource(Source):
     def __init__(self, relation: Any) -> None:
         self._relation: duckdb.DuckDBPyRelation = nw.to_native(relation, pass_through=True)
 
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the promise assumes of the table."""
+        return (COMPUTED,)
+
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         reader = guarded(lambda: encode(self._relation, request, request.domain).to_arrow_reader(), _READING)
@@ -91,13 +96,20 @@ def _count(request: Request, column: Callable[[str], Any]) -> Iterator[Marginal]
         for attribute in request.domain:
             values = column(attribute.name)
             objects = isinstance(values, list)
-            columns.append(_codes(attribute, values) if objects else _plain(values))
+            columns.append(_codes(attribute, values) if objects else plain(values))
             encoders.append(Coded(attribute.name, attribute.size) if objects else attribute)
         # Positions instead of names: DuckDB does not tell upper from lower case.
         held = arrow.table(columns, names=[f"a{position}" for position in range(len(columns))])
         return encode(connection.from_arrow(held), request, Domain(encoders), request.domain.names)
 
     return count(request, read)
+
+
+def _code(attribute: Attribute, value: object) -> int | None:
+    try:
+        return encode_value(attribute, value)
+    except Exception:  # noqa: BLE001  whatever a value does, it is its own record's affair
+        return None
 
 
 def _holds_objects(series: nw.Series[Any]) -> bool:
@@ -108,7 +120,8 @@ def _holds_objects(series: nw.Series[Any]) -> bool:
         return False
     dtype = getattr(series.to_native(), "dtype", None)
     listed = getattr(getattr(dtype, "categories", None), "dtype", None)
-    return any(str(name) == "object" for name in (dtype, listed))
+    # Texts that pandas holds as Python objects may have no form in UTF-8.
+    return any(str(d) == "object" or getattr(d, "storage", None) == "python" for d in (dtype, listed))
 
 
 def _codes(attribute: Attribute, values: Sequence[object]) -> Any:
@@ -116,18 +129,12 @@ def _codes(attribute: Attribute, values: Sequence[object]) -> Any:
     known: dict[tuple[type, object], int | None] = {}
     codes: list[int | None] = []
     for value in values:
-        if not isinstance(value, str | int | float):
-            codes.append(encode_value(attribute, value))
+        # An object of another type, even one derived from these, may do anything when it is compared.
+        if type(value) not in (str, int, float, bool):
+            codes.append(_code(attribute, value))
             continue
         key = type(value), value
         if key not in known:
-            known[key] = encode_value(attribute, value)
+            known[key] = _code(attribute, value)
         codes.append(known[key])
     return arrow.array(codes, type=arrow.int64())
-
-
-def _plain(array: Any) -> Any:
-    """Return a column with the types that DuckDB does not read replaced by those that it reads."""
-    if arrow.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    return array.cast(arrow.float32()) if arrow.types.is_float16(array.type) else array

@@ -3,7 +3,7 @@
 import glob
 import os
 from collections.abc import Iterator
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import final
 
@@ -11,9 +11,11 @@ import duckdb
 
 from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
+from matrixdp.sources.columns import read_parquet
 from matrixdp.sources.counting import count, encode
+from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import Marginal, Source
+from matrixdp.sources.source import COMPUTED, Marginal, Source
 from matrixdp.sources.sql import identifier, literal
 from matrixdp.sources.text import read_texts
 
@@ -74,7 +76,13 @@ class PathSource(Source):
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
         """Return what the promise assumes of the table."""
+        if self._format == "duckdb" and guarded(self._is_view, f"read {self.path!r}"):
+            return (COMPUTED,)
         return (_QUOTES_CLOSED,) if self._quoted_newlines else ()
+
+    def _is_view(self) -> bool:
+        with duckdb.connect() as connection:
+            return self._choose(connection)[2]
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
@@ -83,8 +91,16 @@ class PathSource(Source):
     def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         domain = request.domain
         if self._format == "duckdb":
-            return encode(self._open_database(connection), request, domain)
+            schema, table, _ = self._choose(connection)
+            # Quoted identifiers cannot end the statement.
+            query = f"SELECT * FROM source.{identifier(schema)}.{identifier(table)}"  # noqa: S608
+            return encode(connection.sql(query), request, domain)
         if self._format == "parquet":
+            names, streams = read_parquet(self._files, domain.names)
+            request.check_columns(names)
+            if streams:
+                codes = [encode(connection.from_arrow(s), request, domain, domain.names) for s in streams]
+                return reduce(duckdb.DuckDBPyRelation.union, codes)
             # A bracket in the name of a file that exists is not a pattern any more.
             files = [glob.escape(file) for file in self._files]
             return encode(connection.read_parquet(files, union_by_name=True), request, domain)
@@ -93,27 +109,25 @@ class PathSource(Source):
             request.check_columns(header)
         return encode(connection.from_arrow(records), request, domain, domain.names)
 
-    def _open_database(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    def _choose(self, connection: duckdb.DuckDBPyConnection) -> tuple[str, str, bool]:
+        """Attach the database, and return the schema and name of the table, and whether it is a view."""
         connection.execute(f"ATTACH {literal(self._files[0])} AS source (READ_ONLY)")
         rows = connection.execute(
-            "SELECT schema_name, table_name FROM duckdb_tables() "
+            "SELECT schema_name, table_name, false FROM duckdb_tables() "
             "WHERE database_name = 'source' AND NOT internal UNION ALL "
-            "SELECT schema_name, view_name FROM duckdb_views() "
+            "SELECT schema_name, view_name, true FROM duckdb_views() "
             "WHERE database_name = 'source' AND NOT internal ORDER BY ALL"
         ).fetchall()
-        tables = [(str(schema), str(table)) for schema, table in rows]
-        listed = ", ".join(repr(_short(*table)) for table in tables) or "none"
+        tables = [(str(schema), str(table), bool(view)) for schema, table, view in rows]
+        listed = ", ".join(repr(_short(schema, table)) for schema, table, _ in tables) or "none"
         wanted = self.table_name
-        matches = [pair for pair in tables if wanted in (None, pair[1], f"{pair[0]}.{pair[1]}")]
+        matches = [found for found in tables if wanted in (None, found[1], f"{found[0]}.{found[1]}")]
         if len(matches) != 1:
             asked = f"no table {wanted!r}" if wanted is not None else "no single table"
             several = len(matches) > 1 and wanted is not None
             found = f"several tables {wanted!r}" if several else asked
             raise SourceError(f"the database {self.path!r} has {found}; name one of its tables: {listed}")
-        schema, table = matches[0]
-        # Quoted identifiers cannot end the statement.
-        name = f"source.{identifier(schema)}.{identifier(table)}"
-        return connection.sql(f"SELECT * FROM {name}")  # noqa: S608
+        return matches[0]
 
 
 def _short(schema: str, table: str) -> str:

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.sources.requests import Request
 
-__all__ = ["Marginal", "Source"]
+__all__ = ["COMPUTED", "Marginal", "Source"]
+
+COMPUTED = (
+    "The table is a view, a relation or a lazy frame, and its records are the rows that its engine computes: "
+    "it is assumed that a row more or less changes no other row, and that the engine fails on none."
+)
+"""What is assumed of every table that is computed from others."""
 
 Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 """The attributes of a marginal, and its counts: one axis an attribute, in that order."""
