@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar, final
 
@@ -14,7 +15,7 @@ from matrixdp.plan.analysis import Analysis, Estimates
 from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.plan import Plan
 from matrixdp.queries.groups import Group, ProductGroup
-from matrixdp.queries.predicates import Identity
+from matrixdp.queries.predicates import Identity, Total
 
 __all__ = ["Local"]
 
@@ -46,19 +47,23 @@ class _AverageAnalysis(Analysis):
     def __init__(self, tables: Sequence[TableAnalysis]) -> None:
         super().__init__()
         self.tables = tuple(tables)
+        self._measured = [frozenset(table.parts[0].attributes) for table in tables]
 
-    def _each(self, ask: Callable[[TableAnalysis], Answer]) -> list[Answer | None]:
+    def _each(self, group: Group, ask: Callable[[TableAnalysis], Answer]) -> list[Answer | None]:
         """Return what each table says, None where it does not determine a query; some table must."""
+        needed = frozenset(group.attributes)
+        if isinstance(group, ProductGroup):
+            needed = frozenset(name for name, own in group.sets.items() if not isinstance(own, Total))
         found: list[Answer | None] = []
-        refusals: list[UnsupportedQueryError] = []
-        for table in self.tables:
-            try:
-                found.append(ask(table))
-            except UnsupportedQueryError as error:
-                found.append(None)
-                refusals.append(error)
-        if len(refusals) == len(self.tables):
-            raise refusals[0]
+        determined = False
+        for table, measured in zip(self.tables, self._measured, strict=True):
+            answer = None
+            if needed <= measured:  # most tables lack an attribute, and need not be asked
+                with suppress(UnsupportedQueryError):
+                    answer, determined = ask(table), True
+            found.append(answer)
+        if not determined:
+            ask(self.tables[0])  # says why
         return found
 
     def estimates(self, values: Sequence[Array]) -> Estimates:
@@ -66,11 +71,11 @@ class _AverageAnalysis(Analysis):
         return _AverageEstimates(self, held)
 
     def check_support(self, group: Group) -> None:
-        self._each(lambda table: table.check_support(group))
+        self._each(group, lambda table: table.check_support(group))
 
     def _precisions(self, group: Group) -> tuple[list[Array | None], Array, Array]:
         """Return each table's precisions relative to the largest, their sum, and the least variances."""
-        found = self._each(lambda table: table.variances(group))
+        found = self._each(group, lambda table: table.variances(group))
         least = np.min([values for values in found if values is not None], axis=0)
         # a query that is zero has no variance: every table estimates it as 0
         ratios = [None if v is None else np.divide(least, v, out=np.ones_like(v), where=v > 0) for v in found]
@@ -106,7 +111,7 @@ class _AverageAnalysis(Analysis):
         return np.concatenate(terms, axis=1)
 
     def key(self, group: Group) -> Hashable:
-        return tuple(self._each(lambda table: table.key(group)))
+        return tuple(self._each(group, lambda table: table.key(group)))
 
 
 class _AverageEstimates(Estimates):

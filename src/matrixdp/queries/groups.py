@@ -137,12 +137,12 @@ class ProductGroup:
         """The predicate set of each attribute."""
         return dict(zip(self.attributes, self.predicates, strict=True))
 
-    @property
+    @cached_property
     def counts(self) -> tuple[int, ...]:
         """The number of predicates on each attribute."""
         return tuple(p.count(n) for p, n in zip(self.predicates, self.sizes, strict=True))
 
-    @property
+    @cached_property
     def queries(self) -> int:
         """The number of queries."""
         return math.prod(self.counts)
