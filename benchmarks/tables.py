@@ -9,7 +9,7 @@ import argparse
 import math
 import sys
 import time
-from typing import Any
+from typing import Any, cast
 
 from cells import SPECIAL, select_cell, warm_up
 from harness import emit
@@ -18,6 +18,7 @@ from published import BOUND, TABLES, Row, Table
 from matrixdp.noise import noise_named
 from matrixdp.selection import MECHANISMS
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.selection.mechanisms.table import Mechanism
 
 __all__ = ["excess"]
 
@@ -46,7 +47,8 @@ def _mechanisms(table: Table) -> list[str]:
     return [
         name
         for name in dict.fromkeys([*asked, *table.more])
-        if name in (*SPECIAL, "auto") or noise_named(table.noise).norm in MECHANISMS[name].norms
+        if name in (*SPECIAL, "auto")
+        or noise_named(table.noise).norm in cast("Mechanism[Any]", MECHANISMS[name]).norms
     ]
 
 

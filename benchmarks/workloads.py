@@ -9,6 +9,7 @@ from schemas import adult, cps, loans
 
 import matrixdp as mdp
 from matrixdp.papers import families
+from matrixdp.queries import Entry
 
 __all__ = ["OTHER", "SWEEPS"]
 
@@ -19,7 +20,7 @@ def _grid(*sizes: int) -> mdp.Domain:
     return mdp.Domain({name: range(size) for name, size in zip("abcdefgh", sizes, strict=False)})
 
 
-def _of(domain: mdp.Domain, entry: mdp.Entry) -> mdp.Workload:
+def _of(domain: mdp.Domain, entry: Entry) -> mdp.Workload:
     return mdp.Workload(domain, entry)
 
 

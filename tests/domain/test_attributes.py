@@ -154,7 +154,7 @@ def test_wrong_names(name):
 
 def test_categories_are_a_list():
     with pytest.raises(DomainError, match="a list of categories"):
-        Categorical("sex", "female")
+        Categorical("sex", "female")  # type: ignore[arg-type]
 
 
 def test_an_attribute_passes_through_under_its_own_name():
@@ -166,17 +166,17 @@ def test_an_attribute_passes_through_under_its_own_name():
 
 def test_attributes_check_what_they_are_made_of():
     for make, message in (
-        (lambda: Categorical("a", "xy"), "a: found 'xy'; expected a list of categories"),
+        (lambda: Categorical("a", "xy"), "a: found 'xy'; expected a list of categories"),  # type: ignore[arg-type]
         (lambda: Integers("a", 3, 0), "a.max: found 0"),
         (lambda: Bins("a", (0.0,)), "a.edges: found .*at least 2 edges"),
-        (lambda: Bins("a", (0.0, 1.0), "yes"), "a.closed: found 'yes'"),
+        (lambda: Bins("a", (0.0, 1.0), "yes"), "a.closed: found 'yes'"),  # type: ignore[arg-type]
     ):
         with pytest.raises(DomainError, match=message):
             make()
 
 
 def test_numpy_values_are_numbers():
-    assert Integers("a", np.int64(0), np.int32(4)) == Integers("a", 0, 4)
+    assert Integers("a", np.int64(0), np.int32(4)) == Integers("a", 0, 4)  # type: ignore[arg-type]
     assert attribute_from_spec("a", np.int64(4)) == Coded("a", 4)
     assert attribute_from_spec("a", np.array([0, 1])) == Categorical("a", ("0", "1"))
     assert canonical_text(np.bool_(True)) == "true"

@@ -30,7 +30,7 @@ def test_a_domain_is_a_value():
     assert Domain(DOMAIN.attributes) == DOMAIN
     assert Domain(reversed(DOMAIN.attributes)) != DOMAIN
     with pytest.raises(AttributeError):
-        DOMAIN.attributes = ()
+        DOMAIN.attributes = ()  # type: ignore[misc]
 
 
 def test_sort_goes_by_the_domain():
@@ -44,13 +44,13 @@ def test_sort_goes_by_the_domain():
         (lambda: DOMAIN["aeg"], "no attribute 'aeg'; did you mean 'age'"),
         (lambda: DOMAIN["AGE"], "did you mean 'age'"),
         (lambda: DOMAIN["zzz"], "there are 'sex', 'age'"),
-        (lambda: DOMAIN.index(3), "no attribute 3"),
+        (lambda: DOMAIN.index(3), "no attribute 3"),  # type: ignore[arg-type]
         (lambda: DOMAIN.sort(["age", "age"]), "'age' is named twice"),
         (lambda: DOMAIN.sort("age"), "list of names"),
         (lambda: DOMAIN.cells(["nope"]), "no attribute"),
         (lambda: Domain({}), "at least one"),
         (lambda: Domain([Coded("a", 1), Coded("a", 2)]), "'a' twice"),
-        (lambda: Domain(["sex"]), "found str"),
+        (lambda: Domain(["sex"]), "found str"),  # type: ignore[list-item]
         (lambda: Domain({"": 3}), "non-empty"),
         (lambda: Domain.from_spec([1]), "mapping"),
     ],

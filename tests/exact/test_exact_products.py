@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrixdp.errors import NumericalError
-from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix, apply_kronecker
+from matrixdp.exact import (
+    CenteredMatrix,
+    DeficientMatrix,
+    IdentityMatrix,
+    IntegerMatrix,
+    MeasuredMatrix,
+    apply_kronecker,
+)
 
 
 def _entries(matrix):
@@ -19,7 +26,7 @@ def _entries(matrix):
 @st.composite
 def _products(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    matrices = []
+    matrices: list[MeasuredMatrix] = []
     for _ in range(draw(st.integers(0, 3))):
         n = draw(st.integers(1, 5))
         kind = draw(st.sampled_from(["identity", "centered", "integer", "tall", "deficient"]))
@@ -143,8 +150,8 @@ def test_sensitivities_and_covariances(matrix):
 def test_large_entries_and_multipliers_are_exact(seed, entry_bits, multiplier_bits):
     # values near 2^53 are split into limbs narrower than the entries: every limb must be
     rng = np.random.default_rng(seed)
-    pair = [rng.integers(0, 2**entry_bits, (2, 2)) for _ in range(2)]
-    pair = [IntegerMatrix(matrix + np.diag([2**entry_bits, 2**entry_bits])) for matrix in pair]
+    drawn = [rng.integers(0, 2**entry_bits, (2, 2)) for _ in range(2)]
+    pair = [IntegerMatrix(matrix + np.diag([2**entry_bits, 2**entry_bits])) for matrix in drawn]
     counts = rng.integers(1, 2**multiplier_bits, (2, 2)) ** 2
     multipliers = rng.integers(1, 2**multiplier_bits, (2, 2))
     found = apply_kronecker(pair, counts, int(counts.sum()), multipliers).values()

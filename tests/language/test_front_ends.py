@@ -84,6 +84,6 @@ def test_entries_are_made_of_typed_values_too() -> None:
     with pytest.raises(EntryError, match=r"^weight: found -1\.0; expected a finite number above 0"):
         ProductEntry(predicates=first.predicates, weight=-1.0)
     with pytest.raises(EntryError, match=r"^product: found nothing; expected a value: `product` is required"):
-        ProductEntry()
+        ProductEntry()  # type: ignore[call-arg]
     with pytest.raises(AttributeError):
         second.weight = 3.0  # type: ignore[misc]

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -13,6 +14,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, TooLargeError, WorkloadError
 from matrixdp.language import cells, dense, disjunction, merged, product
 from matrixdp.queries import (
+    DenseGroup,
     Disjunctions,
     Entry,
     Group,
@@ -32,7 +34,7 @@ DOMAIN = Domain(
     }
 )
 RECORDS = list(itertools.product(range(2), range(10, 14), (0, 10, 25)))
-SETS = {
+SETS: dict[str, dict[str, Any]] = {
     "sex": {"female": "identity", "either": ["identity", "total"]},
     "age": {"prefix": "prefix", "ranges": {"ranges": [[10, 11], [13, 13]]}, "all": "total"},
     "pay": {"sets": {"sets": [[0, 25], []]}, "suffix": "suffix"},
@@ -54,6 +56,11 @@ def only(entry: Entry) -> Group:
     return group
 
 
+def described(group: Group) -> list[str]:
+    assert isinstance(group, DenseGroup)
+    return group.content.describe(DOMAIN, group.attributes)
+
+
 def over_all(group: Group) -> np.ndarray:
     """The queries of a group over the cells of the whole domain."""
     rows = group.rows().reshape(-1, *(DOMAIN[n].size if n in group.attributes else 1 for n in DOMAIN.names))
@@ -72,7 +79,9 @@ def choices(draw: st.DrawFn, least: int) -> dict[str, str]:
 
 @settings(max_examples=80, deadline=None)
 @given(choices(2), st.integers(0, 1))
-def test_disjunctions_count_the_records_of_which_one_predicate_holds(chosen: dict, by_last: int) -> None:
+def test_disjunctions_count_the_records_of_which_one_predicate_holds(
+    chosen: dict[str, str], by_last: int
+) -> None:
     names = list(chosen)
     joined = names[: len(names) - (by_last if len(names) == 3 else 0)]
     within = names[len(joined) :]
@@ -94,11 +103,11 @@ def test_disjunctions_count_the_records_of_which_one_predicate_holds(chosen: dic
     for built in (entry, again(entry)):
         np.testing.assert_array_equal(over_all(only(built)), expected)
     group = only(entry)
-    assert len(group.content.describe(DOMAIN, group.attributes)) == group.queries == len(expected)
+    assert len(described(group)) == group.queries == len(expected)
     assert only(again(entry)).key() == group.key()
 
 
-BOXES = [
+BOXES: list[list[dict[str, object]] | dict[str, object]] = [
     [{"sex": "female", "age": {"range": [10, 11]}}, {"pay": [0, 25], "sex": "male"}],
     {"age": 13},
     [{"sex": ["female", "male"], "age": [10, 11, 12, 13]}],
@@ -116,7 +125,7 @@ def test_cells_count_the_records_in_a_box() -> None:
     for entry in (cells(BOXES), again(cells(BOXES))):
         np.testing.assert_array_equal(over_all(only(entry)), expected)
     group = only(cells(BOXES))
-    assert group.content.describe(DOMAIN, group.attributes) == [
+    assert described(group) == [
         "sex female and age 10-11 or sex male and pay [0, 10) | [25, 50)",
         "age 13",
         "sex female | male and age 10 | 11 | 12 | 13",
@@ -125,7 +134,10 @@ def test_cells_count_the_records_in_a_box() -> None:
 
 
 def test_cells_within_predicates_of_another_attribute() -> None:
-    boxes = [[{"sex": "female", "pay": 0}, {"sex": "male", "pay": 10}], {"sex": "male"}]
+    boxes: list[list[dict[str, object]] | dict[str, object]] = [
+        [{"sex": "female", "pay": 0}, {"sex": "male", "pay": 10}],
+        {"sex": "male"},
+    ]
     entry = cells(boxes, by={"age": ["total", {"ranges": [[11, 12]]}]})
     expected = [
         [float((sex, pay) in asked and age in ages) for sex, age, pay in RECORDS]
@@ -136,7 +148,7 @@ def test_cells_within_predicates_of_another_attribute() -> None:
         np.testing.assert_array_equal(over_all(only(built)), expected)
     group = only(entry)
     assert group.name == "sex, age, pay: cells x total + ranges"
-    assert group.content.describe(DOMAIN, group.attributes) == [
+    assert described(group) == [
         "(sex female and pay [0, 10) or sex male and pay [10, 25)) and age all",
         "(sex female and pay [0, 10) or sex male and pay [10, 25)) and age 11-12",
         "sex male and age all",
@@ -166,7 +178,7 @@ def test_weights_follow_the_order_that_the_user_wrote() -> None:
     assert group.attributes == ("sex", "age", "pay")
     # written: pay, sex, age; in the group: sex, pay (the disjunctions), age
     np.testing.assert_array_equal(group.query_weights, weights.reshape(2, 2, 3).transpose(1, 0, 2).ravel())
-    texts = group.content.describe(DOMAIN, group.attributes)
+    texts = described(group)
     assert texts[4] == "(sex female or pay [0, 25)) and age 11"
     assert group.query_weights[4] == weights.reshape(2, 2, 3)[1, 0, 1]
 
@@ -192,16 +204,16 @@ def test_keys_are_equal_for_equal_questions_alone() -> None:
     [
         (lambda: disjunction(age="prefix"), "any: found 1 attribute; expected at least two"),
         (lambda: disjunction({"age": "prefix"}, age="prefix"), "any.age: found the attribute a second time"),
-        (lambda: disjunction([]), "any: found an empty list"),
+        (lambda: disjunction([]), "any: found an empty list"),  # type: ignore[arg-type]
         (lambda: disjunction(agee="prefix", sex="identity"), "any.agee: .*did you mean 'age'"),
         (lambda: disjunction(sex="identity", age={"matrix": [[0.5, 0, 0, 1]]}), "other than 0 and 1"),
         (lambda: disjunction(sex="identity", age="prefix", by={"age": "prefix"}), "by.age: found"),
         (lambda: disjunction(sex="identity", age="prefix", by={"payy": "prefix"}), "by.payy: .*'pay'"),
-        (lambda: disjunction(sex="identity", age="prefix", by=["pay"]), "by: found .*; expected a mapping"),
-        (lambda: cells({"sex": "female"}), "cells: found a mapping"),
+        (lambda: disjunction(sex="identity", age="prefix", by=["pay"]), "by: found .*; expected a mapping"),  # type: ignore[arg-type]
+        (lambda: cells({"sex": "female"}), "cells: found a mapping"),  # type: ignore[dict-item]
         (lambda: cells([]), "cells: found an empty list"),
         (lambda: cells([[]]), r"cells\[0\]: found an empty list"),
-        (lambda: cells(["female"]), r"cells\[0\]: found 'female'"),
+        (lambda: cells(["female"]), r"cells\[0\]: found 'female'"),  # type: ignore[list-item]
         (lambda: cells([{}]), r"cells\[0\]\[0\]: found an empty mapping"),
         (lambda: cells([{"sex": []}]), r"cells\[0\]\[0\].sex: found an empty list"),
         (lambda: cells([{"sex": None}]), r"cells\[0\]\[0\].sex: found nothing"),

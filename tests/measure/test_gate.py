@@ -41,7 +41,7 @@ def test_bad_costs_are_refused(cost):
 
 def test_a_cost_says_of_which_noise_it_is():
     with pytest.raises(PrivacyError, match="found a Fraction; expected a Cost"):
-        authorize(Fraction(1), Budget(mu=10))
+        authorize(Fraction(1), Budget(mu=10))  # type: ignore[arg-type]
     assert authorize(Cost(Fraction(1, 2), LAPLACE), Budget(epsilon=1)).cost.noise == LAPLACE
     for mixed in (lambda one, two: one + two, lambda one, two: one <= two):
         with pytest.raises(PrivacyError, match="noise in a plan for"):
@@ -82,4 +82,4 @@ def test_the_record():
     assert datetime.fromisoformat(record.time).utcoffset() == timedelta(0)
     assert json.loads(json.dumps(record.as_dict()))["cost"] == "1"
     with pytest.raises(FrozenInstanceError):
-        record.cost = gaussian(2)
+        record.cost = gaussian(2)  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ MUTANTS = tomllib.loads((Path(__file__).parent / "named.toml").read_text())["mut
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant["name"] for mutant in MUTANTS])
-def test_every_fault_can_be_made(mutant: dict):
+def test_every_fault_can_be_made(mutant: dict[str, Any]) -> None:
     text = (ROOT / "src" / "matrixdp" / mutant["file"]).read_text()
     assert text.count(mutant["old"]) == 1
     assert all((ROOT / path).exists() for path in mutant["tests"])

@@ -7,6 +7,7 @@ Logistic noise of scale b has the density 1 / (4 b cosh^2(x / 2b)), whose logari
 import json
 import math
 from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ class Logistic(PureNoise):
 LOGISTIC = Logistic()
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 7}})
 WORKLOAD = mdp.Workload(DOMAIN, mdp.product(sex="identity", age="prefix"), mdp.marginals([0, 1]))
-TABLE = {"sex": ["male"] * 300 + ["female"] * 100, "age": [3, 5, 7, 0] * 100}
+TABLE: dict[str, list[Any]] = {"sex": ["male"] * 300 + ["female"] * 100, "age": [3, 5, 7, 0] * 100}
 SPEC = """
 domain: {sex: [female, male], age: {min: 0, max: 7}}
 workload: [product: {sex: identity, age: prefix}, marginals: [0, 1]]
@@ -146,7 +147,7 @@ def test_names_and_norms_are_checked():
         pass
 
     class Third(Logistic):
-        name, norm = "third", 3
+        name, norm = "third", cast("Any", 3)
 
     register_noise(LOGISTIC)  # again, as a module that is read twice does
     with pytest.raises(mdp.PrivacyError, match="another noise has this name"):
@@ -154,8 +155,9 @@ def test_names_and_norms_are_checked():
     with pytest.raises(mdp.PrivacyError, match="found norm 3; expected 1 or 2"):
         register_noise(Third())
     with pytest.raises(mdp.PrivacyError, match="expected a Noise"):
-        register_noise("logistic")
-    for wrong in ("uniform", None, 1):
+        register_noise("logistic")  # type: ignore[arg-type]
+    unknown: tuple[Any, ...] = ("uniform", None, 1)
+    for wrong in unknown:
         with pytest.raises(mdp.PrivacyError, match="expected gaussian or laplace or logistic"):
             noise_named(wrong)
 

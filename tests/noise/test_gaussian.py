@@ -16,6 +16,7 @@ from scipy import stats
 
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import GAUSSIAN, SeededSource, SystemSource, drawing
+from matrixdp.noise.decisions import round_exactly
 from matrixdp.noise.gaussian_filter import upper_tail
 
 FALSE_ALARM = 1e-10
@@ -198,7 +199,7 @@ def test_a_word_at_a_rounding_boundary_is_left_to_the_slow_path(monkeypatch):
     with ctx.workprec(256):
         word = int((upper_tail(Fraction(1001, 2) / scale) * arb(2) ** 64).floor().unique_fmpz())
     calls = []
-    original = drawing.round_exactly
+    original = round_exactly
     monkeypatch.setattr(drawing, "round_exactly", lambda *a, **b: calls.append(a) or original(*a, **b))
     near = drawing.draw(
         GAUSSIAN.distribution, scale, 3, None, None, Words([word, word + 2**40, word - 2**40])
@@ -213,7 +214,7 @@ def test_no_samples_are_an_empty_array():
 
 def test_an_integer_is_an_exact_scale():
     assert np.array_equal(
-        GAUSSIAN.draw_rounded(5, 10, source=SeededSource(1)),
+        GAUSSIAN.draw_rounded(5, 10, source=SeededSource(1)),  # type: ignore[arg-type]
         GAUSSIAN.draw_rounded(Fraction(5), 10, source=SeededSource(1)),
     )
 

@@ -15,6 +15,7 @@ from scipy import stats
 
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import LAPLACE, SeededSource, SystemSource, drawing
+from matrixdp.noise.decisions import round_exactly
 from matrixdp.noise.laplace_filter import CELLS, EPSILON, LEAST_WORD, approximate, logarithm_table
 
 FALSE_ALARM = 1e-10
@@ -191,7 +192,7 @@ def test_a_word_at_a_rounding_boundary_is_left_to_the_slow_path(monkeypatch):
     with ctx.workprec(256):
         word = int((tail(Fraction(1001, 10000)) * arb(2) ** 64).floor().unique_fmpz())
     calls = []
-    original = drawing.round_exactly
+    original = round_exactly
     monkeypatch.setattr(drawing, "round_exactly", lambda *a, **b: calls.append(a) or original(*a, **b))
     near = drawing.draw(
         LAPLACE.distribution, Fraction(5000), 3, None, None, Words([word, word + 2**40, word - 2**40])
@@ -226,7 +227,7 @@ def test_offsets_and_sizes_are_checked():
 
 def test_without_the_filter_every_sample_is_decided_exactly(monkeypatch):
     calls = []
-    original = drawing.round_exactly
+    original = round_exactly
     monkeypatch.setattr(drawing, "round_exactly", lambda *a: calls.append(a) or original(*a))
     draw(Fraction(5000), 20, None, None, SeededSource(1), filtered=False)
     assert len(calls) == 20

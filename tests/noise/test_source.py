@@ -1,7 +1,8 @@
+import os
+
 import numpy as np
 import pytest
 
-import matrixdp.noise.source as module
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import SeededSource, SystemSource
 
@@ -46,7 +47,7 @@ def test_a_seed_is_an_integer(seed):
 
 
 def test_too_few_bytes_are_refused(monkeypatch):
-    monkeypatch.setattr(module.os, "urandom", lambda _count: b"")
+    monkeypatch.setattr(os, "urandom", lambda _count: b"")
     with pytest.raises(PrivacyError, match="too few"):
         SystemSource().bits64(2)
     with pytest.raises(PrivacyError, match="too few"):

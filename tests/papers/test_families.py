@@ -1,19 +1,22 @@
 """Families of workloads: what they ask, and that seeds repeat them."""
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.language.products import DenseEntry
 from matrixdp.papers import families
 from matrixdp.queries import Workload
 from matrixdp.specification import entry_from_spec
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 10, "max": 14}, "pay": {"edges": [0, 1, 5, 9]}})
 LINE = Domain({"x": 200})
-RANDOM = {
+RANDOM: dict[str, Callable[..., DenseEntry]] = {
     "w_discrete": families.w_discrete,
     "random_predicates": families.random_predicates,
     "w_range": families.w_range,
@@ -67,7 +70,7 @@ def test_marginal_queries_are_different_cells_of_marginals() -> None:
         np.testing.assert_array_equal(group.rows().sum(axis=1), 1)
         asked |= {(group.attributes, int(row.argmax())) for row in group.rows()}
     assert len(asked) == 31
-    some = [entry.to_spec() for entry in families.w_marginal(DOMAIN, 9, seed=4)]
+    some: list[dict[str, Any]] = [entry.to_spec() for entry in families.w_marginal(DOMAIN, 9, seed=4)]
     assert some == [entry.to_spec() for entry in families.w_marginal(DOMAIN, 9, seed=4)]
     assert sum(len(spec["cells"]) for spec in some) == 9
     [one] = families.w_marginal(DOMAIN, 3, ways=1, attributes=["age"])
@@ -142,8 +145,8 @@ def test_small_products_leave_out_the_large() -> None:
         (lambda: families.w_range(DOMAIN, 3, ["sex", "sex"]), "attributes: found 'sex' a second time"),
         (lambda: families.w_marginal(DOMAIN, 32), "queries: found 32; expected a number from 1 to 31"),
         (lambda: families.w_marginal(DOMAIN, 3, ways=4), "ways: found 4"),
-        (lambda: families.all_marginals(DOMAIN, "suffix"), "numeric: found 'suffix'"),
-        (lambda: families.small_products(DOMAIN, "total"), "numeric: found 'total'"),
+        (lambda: families.all_marginals(DOMAIN, "suffix"), "numeric: found 'suffix'"),  # type: ignore[arg-type]
+        (lambda: families.small_products(DOMAIN, "total"), "numeric: found 'total'"),  # type: ignore[arg-type]
     ],
 )
 def test_wrong_arguments(build, message: str) -> None:

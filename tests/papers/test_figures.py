@@ -103,7 +103,7 @@ def test_noise_on_two_way_marginals():
 
 
 def test_coa_serves_singular_gram_matrices():
-    gram = np.kron(np.tri(6).T @ np.tri(6), np.ones((2, 2)))
+    gram = np.tile(np.tri(6).T @ np.tri(6), (2, 2))
     assert newton_factor(gram, GAUSSIAN).loss < 1.1 * newton_factor(np.tri(6).T @ np.tri(6), GAUSSIAN).loss
 
 
@@ -118,11 +118,8 @@ def test_noise_on_the_queries_themselves():
 def test_noise_on_prefix_marginals():
     entries = [
         mdp.product(
-            income="prefix",
-            age="prefix",
-            **{
-                name: "identity" for place, name in enumerate(("marital", "race", "sex")) if mask >> place & 1
-            },
+            {"income": "prefix", "age": "prefix"}
+            | {name: "identity" for place, name in enumerate(("marital", "race", "sex")) if mask >> place & 1}
         )
         for mask in range(8)
     ]

@@ -10,7 +10,7 @@ import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
-from matrixdp.plan import PLAN_KINDS, Block, Direct, Local, Part, Pooled, Split, residual_weights
+from matrixdp.plan import PLAN_KINDS, Block, Direct, Local, Part, Plan, Pooled, Split, residual_weights
 from matrixdp.testing import check_plan, dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2})
@@ -185,7 +185,7 @@ def test_plans_that_make_no_sense_are_refused():
     with pytest.raises(NumericalError, match="identities"):
         Pooled(DOMAIN, (Part(("b",), (Block(("b",), TALL),), 90.0),), GAUSSIAN)
     with pytest.raises(PrivacyError, match="noise"):
-        Direct(DOMAIN, (one,), "uniform")
+        Direct(DOMAIN, (one,), "uniform")  # type: ignore[arg-type]
     for noise, variance in ((GAUSSIAN, 0.999), (LAPLACE, 1.999)):
         with pytest.raises(PrivacyError, match="a plan that costs 1"):
             Direct(DOMAIN, (identity(("a",), variance),), noise)
@@ -198,7 +198,7 @@ def test_plans_that_make_no_sense_are_refused():
 def test_two_kinds_of_plans_have_two_names():
     with pytest.raises(TypeError, match="'direct'"):
 
-        class Other(Direct.__base__, kind="direct"):
+        class Other(Plan, kind="direct"):
             pass
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import pieces as module
-from matrixdp.plan.pieces import MAX_VARIANCES
+from matrixdp.plan.pieces import MAX_VARIANCES, PieceAnalysis
 from matrixdp.plan.repeats import representatives
+from matrixdp.queries import ProductGroup
 from matrixdp.selection import select
 
 DOMAIN = mdp.Domain({"a": range(6), "b": range(5), "c": 4})
@@ -29,6 +30,8 @@ def test_sums_and_maxima_are_those_of_all_queries(chosen, mechanism):
     plan = select(workload, mechanism=mechanism, noise=GAUSSIAN).plan
     group = workload.groups[0]
     analysis = plan.analysis
+    assert isinstance(analysis, PieceAnalysis)
+    assert isinstance(group, ProductGroup)
     values = analysis.variances(group)
     found = analysis._different(group)
     if found is None:

@@ -88,7 +88,7 @@ class MarkingLoader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         path = Path(self.get_filename(fullname))
         tree = Marker(path).visit(ast.parse(path.read_bytes(), path))
-        return compile(tree, path, "exec", dont_inherit=True)  # type: ignore[no-any-return]
+        return compile(tree, path, "exec", dont_inherit=True)
 
 
 class MarkingFinder(PathFinder):

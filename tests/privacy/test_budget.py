@@ -136,6 +136,6 @@ def test_neighbours_are_named(neighbours):
 def test_a_budget_is_frozen_and_takes_names_only():
     budget = Budget(rho=1)
     with pytest.raises(FrozenInstanceError):
-        budget.rho = 2
+        budget.rho = 2  # type: ignore[misc, assignment]
     with pytest.raises(TypeError):
-        Budget(1)
+        Budget(1)  # type: ignore[call-arg]

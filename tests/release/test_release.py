@@ -1,4 +1,5 @@
 import math
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ DOMAIN = mdp.Domain(
     {"sex": ["female", "male"], "age": {"min": 0, "max": 9}, "income": {"edges": [0, 10, 25, 50]}}
 )
 AGES = np.arange(600) % 10
-TABLE = {"sex": ["female", "male", "male"] * 200, "age": AGES, "income": (AGES * 7) % 50}
+TABLE: dict[str, Any] = {"sex": ["female", "male", "male"] * 200, "age": AGES, "income": (AGES * 7) % 50}
 
 
 @pytest.fixture(scope="module")
@@ -151,9 +152,9 @@ def test_batches_join_to_the_same_rows(monkeypatch):
     workload = mdp.Workload(DOMAIN, mdp.product(sex="identity", age="prefix", income="identity"))
     columns = AnswerColumns(DOMAIN, workload.groups)
     queries = workload.queries
-    whole = list(columns.batches(0, np.arange(queries), np.ones(queries), 1.0))
+    whole = list(columns.batches(0, np.arange(queries, dtype=np.float64), np.ones(queries), 1.0))
     monkeypatch.setattr(columns_module, "BATCH_ROWS", 7)
-    pieces = list(columns.batches(0, np.arange(queries), np.ones(queries), 1.0))
+    pieces = list(columns.batches(0, np.arange(queries, dtype=np.float64), np.ones(queries), 1.0))
     assert [batch.num_rows for batch in pieces] == [7, 7, 7, 7, 7, 7, 7, 7, 4]
     assert [row for batch in pieces for row in batch.to_pylist()] == whole[0].to_pylist()
 
@@ -198,7 +199,7 @@ def test_covariances_of_what_is_no_query_are_refused(
 ):
     total = mdp.marginals(0)
     budget = () if asked == "release" else (mdp.Budget(mu=1),)
-    covariance = {"release": release, "strategy": strategy}[asked].covariance
+    covariance = release.covariance if asked == "release" else strategy.covariance
     for arguments in ((entry, query, total, 0), (total, 0, entry, query)):
         with pytest.raises((WorkloadError, SpecificationError), match=says):
             covariance(*arguments, *budget)
@@ -206,11 +207,11 @@ def test_covariances_of_what_is_no_query_are_refused(
 
 def test_a_strategy_and_its_release_have_the_same_covariances(strategy: mdp.Strategy, release: mdp.Release):
     sexes, total = {"marginals": [["sex"]]}, mdp.marginals(0)
-    promised = strategy.covariance(sexes, np.int64(1), total, 0, mdp.Budget(mu=100))
+    promised = strategy.covariance(sexes, cast("int", np.int64(1)), total, 0, mdp.Budget(mu=100))
     assert release.covariance(sexes, 1, total, 0) == pytest.approx(promised, rel=1e-4)
     with pytest.raises(UnsupportedQueryError):
         strategy.covariance(mdp.marginals([["sex", "income"]]), 0, total, 0, mdp.Budget(mu=1))
     with pytest.raises(mdp.PrivacyError, match="budget"):
-        strategy.covariance(sexes, 0, total, 0, 1.0)
+        strategy.covariance(sexes, 0, total, 0, 1.0)  # type: ignore[arg-type]
     with pytest.raises(WorkloadError, match="found a str"):
-        release.answer("sex")
+        release.answer("sex")  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """Every mechanism keeps its contract; those of other papers are least squares of their dense matrices."""
 
 import math
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
 from matrixdp.selection import MECHANISMS, select
-from matrixdp.selection.mechanisms.table import OF_OTHERS
+from matrixdp.selection.mechanisms.table import OF_OTHERS, Mechanism
 from matrixdp.testing import check_mechanism, dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": range(7), "b": range(4), "unasked": 2})
@@ -26,7 +27,7 @@ CASES = [
     (name, noise, kind)
     for name in OF_OTHERS
     for noise in (GAUSSIAN, LAPLACE)
-    if noise.norm in MECHANISMS[name].norms
+    if noise.norm in cast("Mechanism[Any]", MECHANISMS[name]).norms
     for kind in WORKLOADS
     if name != "residualplanner-plus"  # its parts are reconstructed one by one, not by least squares
     if not (name in MARGINALS_ALONE and kind != "marginals")

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,7 +231,8 @@ def test_wrong_arguments():
     with pytest.raises(PrivacyError, match="neighbours"):
         select(workload, neighbours="swap", noise=GAUSSIAN)
     plan = select(workload, noise=GAUSSIAN).plan
-    for cost in (Fraction(0), Fraction(-1), 0.5, float("nan")):
+    costs: tuple[Any, ...] = (Fraction(0), Fraction(-1), 0.5, float("nan"))
+    for cost in costs:
         with pytest.raises(PrivacyError):
             calibrate(plan, Cost(cost, GAUSSIAN), 2**33)
     with pytest.raises(PrivacyError, match="so large"):

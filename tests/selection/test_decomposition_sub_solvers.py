@@ -1,6 +1,7 @@
 """Sub-solvers for sub-workloads that do not factor, ResidualPlanner and ResidualPlanner+."""
 
 import math
+from collections.abc import Hashable
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def test_fourier_energies_by_terms():
     rng = np.random.default_rng(0)
     grams = [(m.T @ m) for m in (rng.normal(size=(4, 4)), rng.normal(size=(3, 3)))]
     rows = rng.normal(size=(2, 4, 3))
-    sets = [{0: GivenGram(gram)} for gram in grams]
+    sets: list[dict[Hashable, GivenGram]] = [{0: GivenGram(gram)} for gram in grams]
     problem = ProductTerms((), (4, 3), sets, [(1.5, (0, 0))], [(0.5, (0, 1), rows)])
     gram = 1.5 * np.kron(*grams) + 0.5 * rows.reshape(2, -1).T @ rows.reshape(2, -1)
     energies = fourier_energies(problem)

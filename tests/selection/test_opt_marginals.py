@@ -38,7 +38,7 @@ def projection(place):
 
 
 def marginal_rows(place):
-    found = np.ones((1, 1))
+    found: np.ndarray = np.ones((1, 1))
     for size, member in zip(SIZES, place, strict=True):
         found = np.kron(found, np.eye(size) if member else np.ones((1, size)))
     return found

@@ -71,9 +71,9 @@ def test_losses_of_products_agree_from_every_axis():
     rng = np.random.default_rng(2)
     axes = [rng.random((n + 2, n)) for n in terms.sizes]
     inverses = [right_inverse(axis) for axis in axes]
-    rows = np.ones((1, 1))
-    for axis in axes:
-        rows = np.kron(rows, axis)
+    rows: np.ndarray = np.ones((1, 1))
+    for factor in axes:
+        rows = np.kron(rows, factor)
     expected = dense_error(dense_gram(WORKLOAD, ["a", "b", "c"]), rows)
     assert terms.loss(inverses) == pytest.approx(expected, rel=1e-8)
     for axis, inverse in enumerate(inverses):

@@ -113,7 +113,7 @@ def test_the_noise_of_an_approximate_budget_is_that_of_less_epsilon():
     reference = mdp.Budget(epsilon=1, delta=1e-6)
     strategy = mdp.select(SHORT, budget=reference, mechanism="residual", targets={"a": 3.0})
     least = {
-        noise: mdp.select(SHORT, noise=noise, mechanism="residual", targets={"a": 3.0}).least_budget(
+        noise: mdp.select(SHORT, noise=noise.name, mechanism="residual", targets={"a": 3.0}).least_budget(
             "epsilon", delta=1e-6
         )
         for noise in (GAUSSIAN, LAPLACE)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import cast
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_an_engine_joins_by_registering(registered):
 
 
 def test_the_last_engine_is_asked_first(registered):
-    opened = []
+    opened: list[object] = []
     register_source("every mapping", lambda table: isinstance(table, dict), opened.append)
     open_source({"code": [1]})
     assert opened == [{"code": [1]}]
@@ -74,9 +75,9 @@ def test_the_last_engine_is_asked_first(registered):
 def test_the_name_of_a_table_is_for_engines_that_take_one(registered):
     with pytest.raises(SourceError, match="the name of a table"):
         open_source(Ledger([]), table_name="people")
-    register_source("named", lambda table: table == 7, lambda *given: given, named=True)
-    assert open_source(7, table_name="people") == (7, "people")
-    assert open_source(7) == (7, None)
+    register_source("named", lambda table: table == 7, lambda *given: cast("Source", given), named=True)
+    assert cast("object", open_source(7, table_name="people")) == (7, "people")
+    assert cast("object", open_source(7)) == (7, None)
 
 
 def test_two_engines_of_one_name(registered):

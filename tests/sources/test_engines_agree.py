@@ -1,6 +1,7 @@
 """Every engine gives the counts that plain Python gives."""
 
 import csv
+from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from matrixdp.domain import Domain, OutOfDomain, encode_value
 from matrixdp.domain.rules import Kind
-from matrixdp.sources import engine_names, open_source
+from matrixdp.sources import Source, engine_names, open_source
 from matrixdp.sources.lazy import LazySource
 from matrixdp.testing import HOSTILE_DOMAIN, HOSTILE_VALUES, check_source
 
@@ -80,7 +81,7 @@ def from_database(table, path):
 
 
 #: Every way in which an engine of the table of engines is given a table.
-ENGINES = {
+ENGINES: dict[str, dict[str, Callable[..., Source]]] = {
     "arrays": {"lists": lambda table: open_source(table.to_pydict())},
     "frame": {
         "pandas": from_pandas,
@@ -90,7 +91,7 @@ ENGINES = {
         "pyarrow": open_source,
     },
     "lazy frame": {
-        "polars lazy": lambda table: open_source(pl.from_arrow(table).lazy()),
+        "polars lazy": lambda table: open_source(pl.DataFrame(table).lazy()),
         "narwhals on a relation": lambda table: LazySource(duckdb.connect().from_arrow(table)),
     },
     "relation": {"duckdb relation": lambda table: open_source(duckdb.connect().from_arrow(table))},
@@ -174,7 +175,7 @@ def test_other_types(kind):
     check(open_source(duckdb.connect().from_arrow(table)), values)
     if kind not in ("dictionary of integers", "text view"):
         check(open_source(pl.from_arrow(table)), values)
-        check(open_source(pl.from_arrow(table).lazy()), values)
+        check(open_source(pl.DataFrame(table).lazy()), values)
 
 
 def test_half_precision():
@@ -198,7 +199,7 @@ def test_days_beyond_those_that_python_has_are_out_of_domain(capfd):
     for source in (
         table,
         pl.from_arrow(table),
-        pl.from_arrow(table).lazy(),
+        pl.DataFrame(table).lazy(),
         duckdb.connect().from_arrow(table),
     ):
         ((_, counts),) = open_source(source).marginals(domain, [("day",)], OutOfDomain())

@@ -4,6 +4,7 @@ import inspect
 import os
 import sys
 import traceback
+from functools import partial
 
 import duckdb
 import narwhals as nw
@@ -38,7 +39,7 @@ def sources(table, folder):
         "database": open_source(folder / "t.duckdb"),
         "pandas": open_source(table.to_pandas()),
         "polars": open_source(pl.from_arrow(table)),
-        "lazy": open_source(pl.from_arrow(table).lazy()),
+        "lazy": open_source(pl.DataFrame(table).lazy()),
         "pyarrow": open_source(table),
         "relation": open_source(duckdb.connect().from_arrow(table)),
         "arrays": open_source(table.to_pydict()),
@@ -155,7 +156,7 @@ def test_types_that_cannot_be_read_are_named(kind, tmp_path):
 
 def test_a_date_is_not_a_number():
     table = pa.table({"sex": ["male"], "age": pa.array([1], pa.date32())})
-    for source in (table, pl.from_arrow(table).lazy()):
+    for source in (table, pl.DataFrame(table).lazy()):
         with pytest.raises(SourceError, match=r"column 'age' holds dates; a numeric"):
             open_source(source).marginals(DOMAIN, [()], OutOfDomain())
 
@@ -183,7 +184,7 @@ def test_two_columns_of_one_name(tmp_path):
 
 
 def test_wrapped_frames_are_taken():
-    for wrapped in (nw.from_native(TABLE), nw.from_native(pl.from_arrow(TABLE).lazy())):
+    for wrapped in (nw.from_native(TABLE), nw.from_native(pl.DataFrame(TABLE).lazy())):
         ((_, total),) = open_source(wrapped).marginals(DOMAIN, [()], OutOfDomain())
         assert total == 2
 
@@ -221,7 +222,7 @@ def test_a_panic_is_held_and_an_interrupt_is_not():
     assert SECRET not in everything(caught.value)
     for error in (KeyboardInterrupt, SystemExit, GeneratorExit):
         with pytest.raises(error):
-            guarded(lambda error=error: act(error()), "read the table")
+            guarded(partial(act, error()), "read the table")
 
 
 @pytest.mark.parametrize("kind", ["lazy", "relation", "database", "narwhals"])
@@ -280,5 +281,5 @@ def test_unions_hold_every_marginal_within_the_limit():
 
 
 def test_call_checks_and_iteration_counts():
-    for source in (open_source(TABLE), open_source(pl.from_arrow(TABLE).lazy())):
+    for source in (open_source(TABLE), open_source(pl.DataFrame(TABLE).lazy())):
         assert inspect.isgenerator(source.marginals(DOMAIN, [()], OutOfDomain()))

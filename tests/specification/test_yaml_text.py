@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 import matrixdp as mdp
 from matrixdp.errors import SpecificationError
@@ -37,7 +38,7 @@ def test_values_nested_too_deeply_are_refused_wherever_they_are_found(monkeypatc
     monkeypatch.setattr(yaml_text._Builder, "build", exhausted)
     with pytest.raises(SpecificationError, match="values nested too deeply; expected a flatter document"):
         parse_yaml("a: 1")
-    monkeypatch.setattr(yaml_text.yaml, "compose", exhausted)
+    monkeypatch.setattr(yaml, "compose", exhausted)
     with pytest.raises(SpecificationError, match="values nested too deeply; expected a flatter document"):
         parse_yaml("a: 1")
 

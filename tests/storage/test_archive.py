@@ -5,6 +5,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,11 @@ def array_of(members: Members) -> str:
     return str(json.loads(members["header.json"])["array"])
 
 
+def replaced_array(members: Members, content: bytes) -> None:
+    """Put another array in, under the checksum of the first."""
+    members[array_of(members)] = content
+
+
 def test_an_array_comes_back(saved: Path):
     np.testing.assert_array_equal(read(saved, (2, 3)), np.arange(6.0).reshape(2, 3))
 
@@ -87,7 +93,7 @@ def test_every_changed_byte_of_an_array_is_found(saved: Path):
     for place in range(len(content)):
         changed = bytearray(content)
         changed[place] ^= 1
-        altered(saved, lambda members, new=bytes(changed): members.update({array_of(members): new}))
+        altered(saved, partial(replaced_array, content=bytes(changed)))
         with pytest.raises(StorageError, match=r"the checksum of .* is wrong"):
             read(saved)
 

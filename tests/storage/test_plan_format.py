@@ -18,7 +18,9 @@ def read_back(tmp_path: Path, matrix: IntegerMatrix) -> IntegerMatrix:
         form = plan_format._write_matrix(matrix, archive)
         archive.close({"format": KIND, "format_version": 1, "form": form})
     with ArchiveReader(tmp_path / "x.mdp", KIND, 1) as archive:
-        return plan_format._read_matrix(archive.header["form"], archive)
+        again = plan_format._read_matrix(archive.header["form"], archive)
+    assert isinstance(again, IntegerMatrix)
+    return again
 
 
 def test_what_is_measured_too_weakly_is_kept_with_a_matrix(tmp_path: Path):

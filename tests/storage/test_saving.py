@@ -4,6 +4,7 @@ import json
 import zipfile
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -373,7 +374,7 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, selection: Selection):
     assert (tmp_path / "s.mdp").read_text() == "old"
     with pytest.raises(StorageError, match="cannot be saved"), ArchiveWriter(tmp_path / "o.mdp") as archive:
         archive.add(np.array([object()]))
-    broken = dataclasses.replace(selection, reason=float("nan"))  # not JSON
+    broken = dataclasses.replace(selection, reason=cast("Any", float("nan")))  # not JSON
     with pytest.raises(ValueError, match="JSON"):
         save_strategy(tmp_path / "n.mdp", broken)
     assert [p.name for p in tmp_path.iterdir()] == ["s.mdp"]

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from typing import Any
 
 import duckdb
 import narwhals as nw
@@ -13,7 +14,7 @@ import matrixdp as mdp
 from matrixdp.errors import PrivacyError, SourceError, UnsupportedQueryError, WorkloadError
 
 RECORDS = 500
-COLUMNS = {
+COLUMNS: dict[str, list[Any]] = {
     "sex": ["female", "male", "male", "female", "other"] * (RECORDS // 5),
     "age": (np.arange(RECORDS) * 7 % 120).tolist(),
 }
@@ -36,7 +37,7 @@ def test_the_five_lines_work_on_every_table(make, workload: mdp.Workload, strate
     release = strategy.measure(table, mdp.Budget(rho=0.1)).reconstruct(workload)
     assert len(nw.from_native(release.answers)) == workload.queries
     assert release.answers.to_pandas().shape == (460, 7)
-    assert pl.from_arrow(release.answers).height == 460
+    assert pl.DataFrame(release.answers).height == 460
     asked = release.answer(mdp.product(age={"ranges": [[0, 17]]}))
     assert asked.column("age").to_pylist() == ["0-17"]
     inside = sum(s != "other" and a <= 17 for s, a in zip(COLUMNS["sex"], COLUMNS["age"], strict=True))
@@ -140,7 +141,7 @@ def test_every_public_name_is_there():
         assert getattr(mdp, name) is not None
         assert name in dir(mdp)
     with pytest.raises(AttributeError, match="nothing"):
-        _ = mdp.nothing
+        _ = mdp.nothing  # type: ignore[attr-defined]
 
 
 def run(code: str) -> str:
@@ -163,8 +164,8 @@ def test_select_is_the_function_whatever_was_imported_before():
 def test_mistaken_arguments_are_refused_with_the_fix():
     domain = mdp.Domain({"a": 2})
     with pytest.raises(mdp.WorkloadError, match=r"Workload\(domain, \*entries\)"):
-        mdp.Workload(domain, [mdp.marginals(1)])
+        mdp.Workload(domain, [mdp.marginals(1)])  # type: ignore[arg-type]
     with pytest.raises(mdp.WorkloadError, match="expected a Workload"):
-        mdp.select("a")
+        mdp.select("a")  # type: ignore[arg-type]
     with pytest.raises(mdp.WorkloadError, match="targets"):
-        mdp.select(mdp.Workload(domain, mdp.marginals(1)), targets=[20])
+        mdp.select(mdp.Workload(domain, mdp.marginals(1)), targets=[20])  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_its_errors_are_those_of_its_rows(mechanism: str, size: int):
 def test_it_is_measured_answered_and_saved(tmp_path):
     mdp.select(asking(24, {"average": 4})).save(tmp_path / "strategy.mdp")
     strategy = mdp.Strategy.load(tmp_path / "strategy.mdp")
-    table = {"sex": ["male", "female", "male"] * 100, "age": np.arange(300) % 7}
+    table: dict[str, Any] = {"sex": ["male", "female", "male"] * 100, "age": np.arange(300) % 7}
     counts = np.zeros((2, 24))
     np.add.at(counts, ((np.array(table["sex"]) == "male").astype(int), table["age"]), 1)
     answers = strategy.measure(table, mdp.Budget(mu=100)).reconstruct().answers

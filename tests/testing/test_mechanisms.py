@@ -1,6 +1,7 @@
 """Mechanisms that do not do what they say are found, and so are matrices that do not answer."""
 
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -8,10 +9,10 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import WorkloadError
 from matrixdp.selection import MECHANISMS
-from matrixdp.selection.mechanisms.table import Simulation, _registered
+from matrixdp.selection.mechanisms.table import DataDependent, Mechanism, Simulation, _registered
 from matrixdp.testing import check_mechanism, dense_error, mechanisms, small_workloads
 
-IDENTITY = MECHANISMS["identity"]
+IDENTITY = cast("Mechanism[Any]", MECHANISMS["identity"])
 
 
 def flattering(task):
@@ -65,6 +66,7 @@ def test_refusals_name_the_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_simulations_of_nothing_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     guess = MECHANISMS["dawa"]
+    assert isinstance(guess, DataDependent)
     nothing = Simulation(rmse=0.0, weighted_rmse=0.0, rmse_standard_error=0.0, max_rmse=0.0)
     monkeypatch.setitem(_registered, "dawa", replace(guess, simulate=lambda *_given: nothing))
     with pytest.raises(AssertionError, match="it simulates"):

@@ -1,7 +1,8 @@
 """Every predicate family against its definition and against dense matrices; wrong families are found."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_families_keep_their_contract(family: type[Predicates], size: int) -> No
     check_predicates(FAMILIES[family](size)[0], size)
 
 
-def defined(asked: Iterator[object], size: int) -> Iterator[np.ndarray]:
+def defined(asked: Iterable[Any], size: int) -> Iterator[np.ndarray]:
     for weights in asked:
         row = np.zeros(size)
         if isinstance(weights, dict):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 from matrixdp.errors import PrivacyError
 from matrixdp.measure.gate import checked_cost
@@ -122,7 +123,7 @@ class PrivacyStatement:
             "releases about the same people: no ledger is kept."
         ) + "".join(f" {sentence}" for sentence in self.assumed_of_table)
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the statement as JSON has it.
 
         Examples

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from matrixdp.errors import PrivacyError
 from matrixdp.privacy.conversions import largest_mu
@@ -134,7 +134,7 @@ class Budget:
             "differential privacy (epsilon alone); use Laplace noise (noise laplace or auto) for it"
         )
 
-    def as_dict(self) -> dict[str, float | str]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the parameters given, as JSON has them.
 
         ``Budget(**budget.as_dict())`` is the same budget, or the next smaller one that float64 can write.

@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,8 @@ def test_both_stages_spend_the_budget_exactly():
     assert ready.first + ready.second == Fraction(3, 10)
     halved = prepared(about(8), mdp.Budget(epsilon=1, neighbours="replace"), share=0.5)
     assert halved.first == halved.second == Fraction(1, 4)
-    for share in (0, 1, -0.5, "half"):
+    wrong: tuple[Any, ...] = (0, 1, -0.5, "half")
+    for share in wrong:
         with pytest.raises(PrivacyError, match="share"):
             prepared(about(8), ONE, share=share)
 
