@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers import low_rank
-from matrixdp.selection import auto, select
+from matrixdp.selection import select
 from matrixdp.selection.compose import rounding
 from matrixdp.selection.compose.decomposition import solve_classes
 from matrixdp.selection.compose.whole_table import select_directly
 from matrixdp.selection.gram import dual
 from matrixdp.selection.mechanisms.explicit import spectrum_of
+from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.selection.mechanisms.workload import uniform_marginals
 from matrixdp.selection.minimax import select_minimax
 
@@ -39,9 +41,10 @@ def test_no_iteration_gives_no_strategy():
 
 
 def test_sub_workloads_that_ask_nothing_are_refused():
-    silent = SimpleNamespace(solve=lambda sub: None)
+    split: Any = SimpleNamespace(classes=["one", "two"])
+    silent: Any = SimpleNamespace(solve=lambda sub: None)
     with pytest.raises(WorkloadError, match="there is nothing to measure"):
-        solve_classes(SimpleNamespace(classes=["one", "two"]), silent)
+        solve_classes(split, silent)
 
 
 def test_an_iterate_that_is_not_finite_stops_the_search(monkeypatch):
@@ -61,7 +64,7 @@ def test_the_first_refusal_is_told_where_nothing_fits(monkeypatch):
     def refuse(trials, name):
         raise TooLargeError(f"{name} does not fit")
 
-    monkeypatch.setattr(auto.Trials, "choose", refuse)
+    monkeypatch.setattr(Trials, "choose", refuse)
     with pytest.raises(TooLargeError, match="residual does not fit"):
         select(WORKLOAD, noise=LAPLACE)
 

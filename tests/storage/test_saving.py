@@ -172,7 +172,9 @@ def test_what_is_assumed_of_the_table_stays_said(selection: Selection, workload:
     save_measurement(tmp_path / "m.mdp", measured, workload)
     again = load_measurement(tmp_path / "m.mdp")[0]
     assert again.assumptions == measured.assumptions == source.assumptions(workload.domain)
-    save_measurement(tmp_path / "m.mdp", dataclasses.replace(measured, assumptions=(1,)), workload)
+    save_measurement(
+        tmp_path / "m.mdp", dataclasses.replace(measured, assumptions=cast("Any", (1,))), workload
+    )
     with pytest.raises(StorageError, match="assumes of the table"):
         load_measurement(tmp_path / "m.mdp")
 
