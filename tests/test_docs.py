@@ -41,7 +41,11 @@ def own_parts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("own_parts")
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.name == "python.md" else ()) for page in WITH_PYTHON],
+    ids=lambda page: page.name,
+)
 def test_python_blocks_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

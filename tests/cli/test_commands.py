@@ -337,6 +337,7 @@ def test_wrong_specifications_are_one_clear_error(
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_release_refuses_before_it_reads_anything(home: Path, tmp_path: Path, released: Path):
     spec = home / "people.yaml"
     (tmp_path / "other.yaml").write_text(

@@ -10,6 +10,7 @@ from matrixdp.cli.app import app
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.slow
 def test_the_bundled_table_is_released(tmp_path: Path):
     result = CliRunner().invoke(
         app, ["release", str(EXAMPLES / "randhie.yaml"), "--out", str(tmp_path / "out")]

@@ -40,6 +40,7 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_release_of_the_bundled_table_under_pure_privacy(spec: Path, tmp_path: Path):
     out = tmp_path / "out"
     result = run("release", spec, "--out", out)
@@ -65,6 +66,7 @@ def test_a_release_of_the_bundled_table_under_pure_privacy(spec: Path, tmp_path:
     assert answered.exit_code == 0, answered.stderr
 
 
+@pytest.mark.slow
 def test_validate_and_select_say_what_pure_privacy_is(spec: Path):
     told = run("validate", spec, "--json")
     assert told.exit_code == 0, told.stderr

@@ -245,6 +245,7 @@ def test_large_mixed_sums_have_a_strategy():
         select_by_decomposition(workload, LAPLACE, "querysmasher", 1e-6, sub_solver="optimum")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "better"), [("affine", "product"), ("abs", "optimum")])
 def test_explicit_queries_on_many_cells(kind, better):
     """Sums of two codes are best answered by a product, the few differences by strategies of their own."""

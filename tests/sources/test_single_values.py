@@ -1,5 +1,7 @@
 """One record whose values nobody can read is out of domain, and changes nothing else."""
 
+from typing import Any
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -129,7 +131,7 @@ VALUES = {"any": Hostile(), "text": Text("?"), "number": Number(77), "surrogate"
 @pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame])
 @pytest.mark.parametrize("column", ["sex", "age"])
 def test_objects_that_raise(make, column, value):
-    columns = {"sex": ["male", "male", "female"], "age": [3, 3, 4]}
+    columns: dict[str, Any] = {"sex": ["male", "male", "female"], "age": [3, 3, 4]}
     columns[column][1] = value
     if make is pd.DataFrame:
         columns = {name: pd.Series(values, dtype=object) for name, values in columns.items()}
