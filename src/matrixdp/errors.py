@@ -34,6 +34,7 @@ __all__ = [
     "Path",
     "PrivacyError",
     "Problem",
+    "SafeNote",
     "SourceError",
     "SpecificationError",
     "StorageError",
@@ -207,6 +208,10 @@ class SourceError(MatrixDPError):
 
 class StorageError(MatrixDPError):
     """A saved strategy or release that cannot be written or read back."""
+
+
+class SafeNote(str):
+    """A note on an error that quotes no data, so that commands print it."""
 
 
 def placed(error: E, *steps: str | int) -> E:

@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 import typer
 
-from matrixdp.errors import MatrixDPError
+from matrixdp.errors import MatrixDPError, SafeNote
 
 __all__ = ["guarded"]
 
@@ -39,29 +39,41 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         status = 1
+        failed: BaseException
         try:
             return command(*args, **kwargs)
-        except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit):
+        except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit) as error:
+            _tell(error)
             raise
         except MatrixDPError as error:
-            status, says = 2, str(error)
-        except BrokenPipeError:
+            failed, status, says = error, 2, str(error)
+        except BrokenPipeError as error:
+            _tell(error)
             # Whoever read our output has seen enough; nothing more can be said to them.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(status) from None
         except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
+            failed, where = error, f"{error.filename}: " if error.filename else ""
             says = f"{where}{error.strerror or type(error).__name__}"
-        except MemoryError:
-            says = "out of memory; ask for less, or on a machine with more"
+        except MemoryError as error:
+            failed, says = error, "out of memory; ask for less, or on a machine with more"
         except BaseException as error:
             if os.environ.get(_DEBUG):
                 raise
+            failed = error
             says = (
                 f"unexpected {type(error).__name__} (what it says may quote the data and is withheld; set "
                 f"{_DEBUG}=1 to see it)"
             )
         typer.echo(f"Error: {says}", err=True)
+        _tell(failed)
         raise typer.Exit(status)
 
     return run
+
+
+def _tell(error: BaseException) -> None:
+    """Print the notes of an error that quote no data."""
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, SafeNote):
+            typer.echo(f"{note}.", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from matrixdp.cli.options import (
 
 if TYPE_CHECKING:
     from matrixdp.cli.progress import Reporter
+    from matrixdp.privacy import Budget
     from matrixdp.release import Release
     from matrixdp.specification import Specification
     from matrixdp.strategy import Strategy
@@ -93,7 +95,7 @@ def release(
     from matrixdp.cli.inputs import budget_spent
     from matrixdp.cli.progress import Reporter
     from matrixdp.errors import SpecificationError
-    from matrixdp.release import staged_folder, write_release
+    from matrixdp.release import refuse_to_spend_again, staged_folder, write_release
     from matrixdp.sources import open_source
     from matrixdp.specification import load_specification
 
@@ -106,7 +108,8 @@ def release(
     if path is None:
         raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
     open_source(str(path), table_name=table_name, quoted_newlines=written.quoted_newlines)
-    with Reporter() as reporter, staged_folder(out, force=force) as folder:
+    refuse_to_spend_again(out)
+    with Reporter() as reporter, staged_folder(out, force=force, keep=True) as folder:
         chosen = _strategy(written, strategy, mechanism, noise, objective, given, reporter)
         chosen.check_workload(written.workload)
         budget = budget_spent(written, chosen)
@@ -120,12 +123,26 @@ def release(
             out_of_domain=written.out_of_domain,
             max_records=written.max_records,
             seed_not_private=seed_not_private,
-            progress=reporter.counter("measuring"),
+            progress=_marking(folder, budget, seed_not_private, reporter.counter("measuring")),
         )
         result = measured.reconstruct(written.workload, level)
         progress = reporter.counter("writing answers")
         write_release(result, folder, csv=csv, max_answers=max_answers, progress=progress)
     _show(result, out, max_answers)
+
+
+def _marking(
+    folder: Path, budget: Budget, seed_not_private: int | None, counter: Callable[[int, int], None]
+) -> Callable[[int, int], None]:
+    """Return a counter that first, before any noise is drawn, marks the budget as spent."""
+    from matrixdp.release import mark_spent
+
+    def count(done: int, total: int) -> None:
+        if seed_not_private is None:
+            mark_spent(folder, budget)
+        counter(done, total)
+
+    return count
 
 
 def _strategy(
@@ -159,6 +176,19 @@ def _strategy(
 
 
 def _show(result: Release, out: Path, max_answers: int) -> None:
+    from matrixdp.errors import SafeNote
+
+    try:
+        _print(result, out, max_answers)
+    except BaseException as error:
+        spent = "The budget was spent: " + repr(result.measurement.authorization.budget)
+        error.add_note(
+            SafeNote(f"{spent if result.private else 'Seeded noise'}. The release is whole in {out}")
+        )
+        raise
+
+
+def _print(result: Release, out: Path, max_answers: int) -> None:
     # Neither time nor memory is told: both grow with the number of records.
     import pyarrow as pa
     from rich.text import Text

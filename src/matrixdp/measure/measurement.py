@@ -126,7 +126,7 @@ def measure(
     Everything of the budget is spent. Records outside the domain are dropped unless ``out_of_domain`` says
     otherwise. A table of more than ``max_records`` gives the same results, more slowly. With
     ``seed_not_private`` THE RESULT IS NOT PRIVATE, and says so. ``progress`` is called with the number of
-    parts measured and of all.
+    parts measured and of all, first just before any noise is drawn.
 
     Raises
     ------
@@ -158,6 +158,8 @@ def measure(
             others = tuple(axis for axis, name in enumerate(subset) if name not in attributes)
             marginal = np.asarray(counts.sum(axis=others) if others else counts, dtype=np.int64)
             for index in plan.positions[attributes]:
+                if progress is not None and not values:
+                    progress(0, len(plan.parts))
                 answers, scale = plan.parts[index].answers(marginal, bound), scales[index]
                 values[index] = np.ldexp(noisy(answers, scale, random).astype(np.float64), scale.power)
                 if progress is not None:

@@ -13,8 +13,8 @@ import numpy as np
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.measure import Measurement
 from matrixdp.release.columns import AnswerColumns
+from matrixdp.release.leftovers import RELEASE_FORMAT
 from matrixdp.release.release import Release
-from matrixdp.release.staging import RELEASE_FORMAT
 
 __all__ = ["GroupErrors", "document"]
 

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import ctypes
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from matrixdp.errors import StorageError
+from matrixdp.errors import SafeNote, StorageError
+from matrixdp.release.leftovers import (
+    MEASUREMENT,
+    RELEASE_FILES,
+    REPLACED,
+    SPENT,
+    UNFINISHED,
+    is_release,
+    remove_release,
+    settle,
+)
 from matrixdp.storage.archive import sync_folder, temporary_name
 
-__all__ = ["RELEASE_FILES", "RELEASE_FORMAT", "staged_folder"]
+__all__ = ["staged_folder"]
 
-RELEASE_FORMAT = "matrixdp release"
-#: The files that a release consists of; nothing else is ever replaced.
-RELEASE_FILES = ("release.json", "measurement.mdp", "answers.parquet", "answers.csv")
+_WORKING_FOLDER = -100
+_EXCHANGE = 2
 
 
 @contextmanager
-def staged_folder(out: str | os.PathLike[str], *, force: bool = False) -> Iterator[Path]:
+def staged_folder(out: str | os.PathLike[str], *, force: bool = False, keep: bool = False) -> Iterator[Path]:
     """Give a temporary folder beside `out`, which takes its place when all went well.
 
     If anything fails, the temporary folder is removed and `out` is as it was. It must not be there, or be
-    empty, or, with `force`, hold a release: nothing else is ever replaced.
+    empty, or, with `force`, hold a release: nothing else is ever replaced. With `keep` a measurement that
+    was written whole stays in the temporary folder when something fails after it, and the error has a note
+    that says what was spent (`matrixdp.release.leftovers.mark_spent`) and where it is.
 
     Raises
     ------
@@ -41,9 +53,10 @@ def staged_folder(out: str | os.PathLike[str], *, force: bool = False) -> Iterat
     ['release.json']
     """
     target = Path(os.path.abspath(out))  # noqa: PTH100 - keeps a symbolic link to where the user points
-    replaces = _check(target, force)
-    partial = temporary_name(target, "partial")
     try:
+        settle(target)
+        replaces = _check(target, force)
+        partial = temporary_name(target, UNFINISHED)
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
     except OSError as error:
@@ -60,22 +73,60 @@ def staged_folder(out: str | os.PathLike[str], *, force: bool = False) -> Iterat
         else:
             partial.replace(target)
         sync_folder(target.parent)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        # only now, so that a folder elsewhere that has it was never put in its place
+        (target / SPENT).unlink(missing_ok=True)
+    except BaseException as error:
+        told = _clear(partial, target, keep)
+        if keep and told is not None:
+            error.add_note(SafeNote(told))
         raise
 
 
+def _clear(partial: Path, target: Path, keep: bool) -> str | None:
+    """Remove a temporary folder after a failure; say what became of a budget that was spent for it."""
+    marks = [path for folder in (partial, target) if (path := folder / SPENT).exists()]
+    if not marks:
+        shutil.rmtree(partial, ignore_errors=True)
+        return None
+    spent = "The budget was spent"
+    with contextlib.suppress(OSError, ValueError):
+        spent += f": {marks[0].read_text(encoding='utf-8').strip()}"
+    if marks[0].parent == target:
+        shutil.rmtree(partial, ignore_errors=True)
+        return f"{spent}. The release is whole in {target}"
+    if not keep or not (partial / MEASUREMENT).exists():
+        shutil.rmtree(partial, ignore_errors=True)
+        return f"{spent}. No measurement was kept"
+    for path in partial.iterdir():
+        if path.name not in (MEASUREMENT, SPENT):
+            path.unlink(missing_ok=True)
+    return f"{spent}. The measurement is whole: {partial / MEASUREMENT}"
+
+
 def _replace(partial: Path, target: Path) -> None:
-    old = temporary_name(target, "old")
+    if _exchange(partial, target):
+        sync_folder(target.parent)
+        remove_release(partial)
+        return
+    old = temporary_name(target, REPLACED)
     target.replace(old)
     try:
         partial.replace(target)
     except BaseException:
-        old.replace(target)
+        if not target.exists():
+            old.replace(target)
         raise
-    for name in RELEASE_FILES:
-        (old / name).unlink(missing_ok=True)
-    old.rmdir()
+    sync_folder(target.parent)
+    remove_release(old)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change places in one step; return False, having done nothing, where that cannot be."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None:
+        return False
+    places = _WORKING_FOLDER, os.fsencode(one), _WORKING_FOLDER, os.fsencode(other)
+    return bool(rename(*places, _EXCHANGE) == 0)
 
 
 def _check(target: Path, force: bool) -> bool:
@@ -87,16 +138,8 @@ def _check(target: Path, force: bool) -> bool:
     names = {path.name for path in target.iterdir()}
     if not names:
         return False
-    if not _is_release(target) or not names <= set(RELEASE_FILES):
+    if not is_release(target) or not names <= set(RELEASE_FILES):
         raise StorageError(f"{target}: found a folder with other files; expected one that is not there yet")
     if not force:
         raise StorageError(f"{target}: found an earlier release; use another folder, or force to replace it")
     return True
-
-
-def _is_release(folder: Path) -> bool:
-    try:
-        written = json.loads((folder / "release.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(written, dict) and written.get("format") == RELEASE_FORMAT

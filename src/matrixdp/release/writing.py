@@ -25,8 +25,16 @@ from threadpoolctl import threadpool_limits
 from matrixdp.errors import StorageError
 from matrixdp.release.columns import BATCH_ROWS, AnswerColumns
 from matrixdp.release.document import document
+from matrixdp.release.leftovers import (
+    MEASUREMENT,
+    RELEASE_FILES,
+    RELEASE_FORMAT,
+    SPENT,
+    mark_spent,
+    refuse_leftover,
+)
 from matrixdp.release.release import Release
-from matrixdp.release.staging import RELEASE_FORMAT, staged_folder
+from matrixdp.release.staging import staged_folder
 from matrixdp.storage.saving import load_measurement, save_measurement
 
 __all__ = ["MAX_ANSWERS", "Progress", "load_release", "save_release", "write_release"]
@@ -37,7 +45,7 @@ Progress = Callable[[int, int], None]
 #: Above so many queries only the measurement is written, unless the caller says otherwise.
 MAX_ANSWERS = 50_000_000
 
-_ANSWERS, _CSV, _MEASUREMENT, _RECORD = "answers.parquet", "answers.csv", "measurement.mdp", "release.json"
+_ANSWERS, _CSV, _RECORD = "answers.parquet", "answers.csv", "release.json"
 _UNREPEATED = ("query", "estimate", "lower", "upper")
 
 
@@ -107,7 +115,9 @@ def write_release(
 ) -> dict[str, object]:
     """Write the files of a release into a staged folder, and return its record; see `save_release`."""
     workload = release.workload
-    save_measurement(folder / _MEASUREMENT, release.measurement, workload)
+    if release.private:
+        mark_spent(folder, release.measurement.authorization.budget)
+    save_measurement(folder / MEASUREMENT, release.measurement, workload)
     columns: AnswerColumns | None = None
     note: str | None = None
     if workload.queries <= max_answers:
@@ -120,7 +130,8 @@ def write_release(
         )
         groups = [release.analysis.group(group) for group in workload]
         errors = [(error.total, error.largest) for error in groups]
-    files = {path.name: _checked(path) for path in sorted(folder.iterdir())}
+    names = sorted(name for name in RELEASE_FILES if name != SPENT and (folder / name).exists())
+    files = {name: _checked(folder / name) for name in names}
     written = document(release, errors, files, columns, note)
     (folder / _RECORD).write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return written
@@ -232,9 +243,11 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
     Raises
     ------
     StorageError
-        If the folder does not hold a release, or its files were damaged or altered.
+        If the folder does not hold a release, or one that never took its place, or its files were damaged
+        or altered.
     """
     folder = Path(out)
+    refuse_leftover(folder)
     record = folder / _RECORD
     if not record.is_file():
         raise StorageError(f"{folder}: found no {_RECORD}; expected the folder of a release")
@@ -242,13 +255,13 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
         written = json.loads(record.read_bytes())
         if written["format"] != RELEASE_FORMAT:
             raise StorageError(f"{record}: holds something else than the record of a release")
-        listed = written["files"][_MEASUREMENT]["sha256"]
+        listed = written["files"][MEASUREMENT]["sha256"]
         stated = float(written["confidence"])
         origin = {key: written["strategy"][key] for key in ("mechanism", "reason", "objective", "certificate")
                   if key in written["strategy"]}  # fmt: skip
     except (ValueError, KeyError, TypeError, RecursionError):
         raise StorageError(f"{record}: damaged: not the record of a release") from None
-    measurement, workload = load_measurement(folder / _MEASUREMENT)
-    if _checked(folder / _MEASUREMENT)["sha256"] != listed:
-        raise StorageError(f"{folder / _MEASUREMENT}: does not belong to {_RECORD}: its checksum is another")
+    measurement, workload = load_measurement(folder / MEASUREMENT)
+    if _checked(folder / MEASUREMENT)["sha256"] != listed:
+        raise StorageError(f"{folder / MEASUREMENT}: does not belong to {_RECORD}: its checksum is another")
     return Release(measurement, workload, stated if confidence is None else confidence, origin)

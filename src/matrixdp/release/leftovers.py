@@ -1,0 +1,159 @@
+"""What a release that was stopped leaves behind: hidden folders that are told apart, and never served."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from matrixdp.errors import StorageError
+from matrixdp.privacy import Budget
+from matrixdp.storage.archive import sync_folder
+
+__all__ = [
+    "MEASUREMENT",
+    "RELEASE_FILES",
+    "RELEASE_FORMAT",
+    "REPLACED",
+    "SPENT",
+    "UNFINISHED",
+    "is_release",
+    "mark_spent",
+    "refuse_leftover",
+    "refuse_to_spend_again",
+    "remove_release",
+    "settle",
+]
+
+RELEASE_FORMAT = "matrixdp release"
+MEASUREMENT = "measurement.mdp"
+#: Says in a folder that is not in its place yet which budget was spent for it.
+SPENT = "spent.txt"
+#: The files that a release consists of, the record first; nothing else is ever replaced.
+RELEASE_FILES = ("release.json", MEASUREMENT, "answers.parquet", "answers.csv", SPENT)
+
+UNFINISHED, REPLACED = "unfinished", "replaced"
+_NAME = re.compile(rf"\.(.+)\.([0-9a-f]+)-[0-9a-f]+\.({UNFINISHED}|{REPLACED})", re.DOTALL)
+
+
+def mark_spent(folder: Path, budget: Budget) -> None:
+    """Write down, durably, that a budget is spent for what comes into a staged folder."""
+    path = folder / SPENT
+    if path.exists():
+        return
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(f"{budget!r}\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        sync_folder(folder)
+        sync_folder(folder.parent)
+    except BaseException:
+        path.unlink(missing_ok=True)  # no noise was drawn yet
+        raise
+
+
+def refuse_leftover(folder: Path) -> None:
+    """Refuse the folder of a release that was not put in its place, and say what happened."""
+    place = Path(os.path.realpath(folder))
+    match = _NAME.fullmatch(place.name)
+    if match is None:
+        return
+    target = place.with_name(match[1])
+    if match[3] == REPLACED:
+        raise StorageError(
+            f"{folder}: found an earlier release, put aside while another took its place in {target}; the "
+            f"next `matrixdp release --out {target}` puts it back where nothing is there, or else removes it"
+        )
+    raise StorageError(
+        f"{folder}: found what is left of a release that was stopped before its folder took its place in "
+        f"{target}; it is not served. {_told(place)}"
+    )
+
+
+def refuse_to_spend_again(out: str | os.PathLike[str]) -> None:
+    """Refuse to spend a budget where an earlier run was stopped after it had spent one.
+
+    Raises
+    ------
+    StorageError
+        If such a run left something beside `out`.
+    """
+    for folder in _beside(Path(os.path.abspath(out)), UNFINISHED):  # noqa: PTH100 - keeps symbolic links
+        if (folder / SPENT).exists():
+            raise StorageError(
+                f"{out}: found {folder}, of a release that was stopped or still runs. {_told(folder)} "
+                "To spend a budget once more, remove that folder"
+            )
+
+
+def settle(target: Path) -> None:
+    """Put back, or remove, what runs that were killed left of releases that they were replacing.
+
+    What a budget was spent for stays.
+    """
+    for old in _beside(target, REPLACED):
+        if target.exists() or target.is_symlink() or not is_release(old):
+            remove_release(old)
+        else:
+            old.replace(target)
+            sync_folder(target.parent)
+    for folder in _beside(target, UNFINISHED):
+        if not (folder / SPENT).exists():
+            remove_release(folder)
+    if is_release(target):
+        (target / SPENT).unlink(missing_ok=True)
+
+
+def remove_release(folder: Path) -> None:
+    """Remove the files of a release, and its folder if nothing else is in it."""
+    for name in RELEASE_FILES:
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def is_release(folder: Path) -> bool:
+    """Return whether a folder holds the record of a release."""
+    try:
+        written = json.loads((folder / "release.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(written, dict) and written.get("format") == RELEASE_FORMAT
+
+
+def _beside(target: Path, kind: str) -> Iterator[Path]:
+    """Yield the folders of a kind beside a target whose process has ended, or that had spent a budget."""
+    if not target.parent.is_dir():
+        return
+    for path in sorted(target.parent.iterdir()):
+        match = _NAME.fullmatch(path.name)
+        if match is None or match[1] != target.name or match[3] != kind or not path.is_dir():
+            continue
+        if (path / SPENT).exists() or not _runs(int(match[2], 16)):
+            yield path
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _told(folder: Path) -> str:
+    """Say what was spent for what is in an unfinished folder."""
+    try:
+        budget = (folder / SPENT).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return "No budget was spent for it."
+    spent = f"{budget} was spent for it, and counts"
+    if (folder / MEASUREMENT).exists():
+        return f"{spent}; the measurement is whole: {folder / MEASUREMENT}."
+    return f"{spent}; no measurement was kept."

@@ -1,0 +1,262 @@
+"""Releases that are stopped, by a failure or a kill at each step: nothing half is served, nothing unsaid."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from matrixdp.errors import StorageError
+from matrixdp.release import leftovers, staging
+from matrixdp.storage import archive
+from matrixdp.storage.saving import load_measurement
+
+DOMAIN = mdp.Domain({"sex": ["female", "male"]})
+TABLE = {"sex": ["female", "male"] * 50}
+SPEC = """
+data: people.parquet
+domain: {sex: [female, male]}
+workload:
+  - marginals: [1]
+privacy: {rho: 0.5}
+"""
+BUDGET = "Budget(rho=0.5, neighbours='add_remove')"
+KILLED = """
+import hashlib, itertools, os, shutil, signal, sys
+from pathlib import Path
+import matrixdp as mdp
+from matrixdp.release import mark_spent, staged_folder, staging
+from matrixdp.storage.saving import load_measurement, save_measurement
+
+base, earlier, force, exchange = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "force", sys.argv[4]
+loaded = load_measurement(Path(earlier) / "measurement.mdp")
+record = (Path(earlier) / "release.json").read_text()
+old = hashlib.sha256((Path(earlier) / "measurement.mdp").read_bytes()).hexdigest()
+if exchange == "none":
+    staging._exchange = lambda one, other: False
+
+
+def child(home, step):
+    left = step
+
+    def watch(event, arguments):
+        nonlocal left
+        steps = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "open"}
+        if event in steps and str(home) in str(arguments[0]):
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+    with staged_folder(home / "out", force=force, keep=True) as folder:
+        mark_spent(folder, mdp.Budget(rho=0.5))
+        save_measurement(folder / "measurement.mdp", *loaded)
+        new = hashlib.sha256((folder / "measurement.mdp").read_bytes()).hexdigest()
+        (folder / "release.json").write_text(record.replace(old, new).replace("0.9", "0.8"))
+
+
+for step in itertools.count():
+    home = base / str(step)
+    home.mkdir()
+    if force:
+        shutil.copytree(earlier, home / "out")
+    process = os.fork()
+    if process == 0:
+        try:
+            child(home, step)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    status = os.waitpid(process, 0)[1]
+    if status != signal.SIGKILL:
+        sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.fixture(scope="module")
+def release() -> mdp.Release:
+    workload = mdp.Workload(DOMAIN, mdp.marginals(1))
+    return mdp.select(workload).measure(TABLE, mdp.Budget(rho=0.5)).reconstruct(confidence=0.9)
+
+
+def hidden(home: Path) -> list[Path]:
+    return [path for path in home.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize(("force", "exchange"), [("new", "none"), ("force", "none"), ("force", "whole")])
+def test_a_process_killed_at_each_step(release: mdp.Release, tmp_path: Path, force: str, exchange: str):
+    earlier = mdp.save_release(release, tmp_path / "earlier")
+    base = tmp_path / "killed"
+    base.mkdir()
+    command = [sys.executable, "-W", "ignore", "-c", KILLED, str(base), str(earlier), force, exchange]
+    subprocess.run(command, check=True)
+    homes = sorted(base.iterdir(), key=lambda path: int(path.name))
+    assert len(homes) > 10
+    seen = set()
+    for home in homes:
+        out = home / "out"
+        kinds = tuple(sorted(path.suffix for path in hidden(home)))
+        for folder in hidden(home):
+            with pytest.raises(StorageError, match=r"not served|put aside"):
+                mdp.load_release(folder)
+        confidence = mdp.load_release(out).confidence if out.exists() else None
+        seen.add((confidence, kinds))
+        assert confidence is not None or force == "new" or exchange == "none"
+        spent = [folder for folder in hidden(home) if (folder / leftovers.SPENT).exists()]
+        # what was paid for is in its place, or stands in the way of paying again
+        if any((folder / leftovers.MEASUREMENT).exists() for folder in spent):
+            assert confidence != 0.8
+        for folder in spent:
+            with pytest.raises(StorageError, match=r"rho=0\.5.*was spent for it, and counts"):
+                leftovers.refuse_to_spend_again(out)
+            leftovers.remove_release(folder)
+            for path in folder.iterdir() if folder.exists() else ():
+                path.unlink()
+            if folder.exists():
+                folder.rmdir()
+        leftovers.refuse_to_spend_again(out)
+        leftovers.settle(out)
+        assert hidden(home) == []
+        assert out.exists() or force == "new"
+        if out.exists():
+            assert mdp.load_release(out).confidence in {0.8, 0.9}
+            assert not (out / leftovers.SPENT).exists()
+    last = mdp.load_release(homes[-1] / "out")
+    assert last.confidence == 0.8
+    assert (None, (".replaced", ".unfinished")) in seen or (force, exchange) != ("force", "none")
+    assert (0.8, (".unfinished",)) in seen or exchange == "none"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    pl.DataFrame(TABLE).write_parquet(tmp_path / "people.parquet")
+    (tmp_path / "people.yaml").write_text(SPEC)
+    return tmp_path
+
+
+def run(home: Path, *arguments: object):
+    words = ["release", str(home / "people.yaml"), "--out", str(home / "out"), "--noise", "gaussian"]
+    return CliRunner().invoke(app, [*words, *map(str, arguments)])
+
+
+def fail(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_before_the_noise_spends_nothing(home: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(os, "fsync", fail)
+    result = run(home)
+    assert result.exit_code == 1
+    assert result.stderr == "Error: No space left on device\n"
+    assert hidden(home) == []
+
+
+def test_a_full_disk_after_the_noise_says_what_was_spent(home: Path, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(archive.ArchiveWriter, "close", fail)
+        result = run(home)
+        assert result.exit_code == 1
+        assert "No space left on device" in result.stderr
+        assert f"The budget was spent: {BUDGET}. No measurement was kept.\n" in result.stderr
+        assert hidden(home) == []
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
+    result = run(home)
+    assert result.exit_code == 1
+    (folder,) = hidden(home)
+    kept = folder / "measurement.mdp"
+    assert f"The budget was spent: {BUDGET}. The measurement is whole: {kept}.\n" in result.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["measurement.mdp", "spent.txt"]
+    assert not (home / "out").exists()
+    monkeypatch.undo()
+    answered = CliRunner().invoke(app, ["answer", str(folder), "marginals: [1]"])
+    assert answered.exit_code == 2
+    assert "stopped before its folder took its place" in answered.stderr
+    assert f"{BUDGET} was spent for it, and counts; the measurement is whole: {kept}" in answered.stderr
+    again = run(home, "--force")
+    assert again.exit_code == 2
+    assert (
+        f"the measurement is whole: {kept}. To spend a budget once more, remove that folder" in again.stderr
+    )
+    # what was paid for is not lost
+    saved = mdp.save_release(mdp.Release(*load_measurement(kept), 0.95, {}), home / "rescued")
+    assert mdp.load_release(saved).workload.queries == 2
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_each_failing_call_of_the_system_is_told(home: Path, monkeypatch: pytest.MonkeyPatch, replaces: bool):
+    if replaces:
+        assert run(home).exit_code == 0
+    before = (home / "out" / "release.json").read_bytes() if replaces else None
+    real = {name: getattr(os, name) for name in ("fsync", "replace", "rename")}
+    spent = complete = 0
+    for step in range(40):
+        left = step
+        failed = False
+
+        def counted(name: str):
+            def call(*arguments: object):
+                nonlocal left, failed
+                left -= 1
+                if left == -1:
+                    failed = True
+                    raise OSError(errno.EIO, "Input/output error")
+                return real[name](*arguments)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for name in real:
+                patch.setattr(os, name, counted(name))
+            patch.setattr(staging, "_exchange", lambda *_: False)
+            result = run(home, "--force")
+        if not failed:
+            assert result.exit_code == 0
+            break
+        assert result.exit_code in {1, 2}, result.output
+        if "The release is whole in" in result.stderr:
+            complete += 1
+            assert mdp.load_release(home / "out").private
+            before = (home / "out" / "release.json").read_bytes() if replaces else None
+        elif replaces:
+            assert (home / "out" / "release.json").read_bytes() == before
+        else:
+            assert not (home / "out").exists()
+        kept = [folder for folder in hidden(home) if (folder / leftovers.SPENT).exists()]
+        assert ("The measurement is whole" in result.stderr) == bool(kept)
+        spent += f"The budget was spent: {BUDGET}" in result.stderr
+        for folder in (*hidden(home), *([] if replaces else [home / "out"])):
+            shutil.rmtree(folder, ignore_errors=True)
+    else:
+        raise AssertionError("never came to an end")
+    assert spent > 5
+    assert complete >= 1
+
+
+def test_an_interrupt_after_the_noise_is_told(home: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", interrupt)
+    assert "The measurement is whole" in run(home).stderr
+
+
+def test_a_failure_after_the_folder_is_in_place_is_told(home: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("matrixdp.cli.release._print", fail)
+    result = run(home)
+    assert f"The budget was spent: {BUDGET}. The release is whole in {home / 'out'}.\n" in result.stderr
+    assert json.loads((home / "out" / "release.json").read_text())["private"]
+
+
+def test_seeded_demonstrations_spend_nothing(home: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
+    assert "spent" not in run(home, "--seed-not-private", "1").stderr
+    assert hidden(home) == []
