@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from matrixdp.domain import Bins, Categorical, Coded, Integers, encode_value, parse_number
 
-ROOMS = Categorical("rooms", ("3", "true", "0.5", "2020-01-31", "a b", "3.0", " x"))
+ROOMS = Categorical("rooms", ("3", "true", "0.5", "2020-01-31", "a b", "4.0", " x", "no"))
 AGE = Integers("age", -1, 4)
 OPEN = Bins("open", (0.0, 1.5, 3.0))
 CLOSED = Bins("closed", (0.0, 1.5, 3.0), closed=True)
@@ -19,10 +19,11 @@ CLOSED = Bins("closed", (0.0, 1.5, 3.0), closed=True)
     ("value", "code"),
     [
         ("3", 0), (3, 0), (3.0, 0), (np.float32(3), 0), (np.int8(3), 0), (Decimal("3.0"), 0),
-        (True, 1), (np.True_, 1), ("true", 1), ("True", None), (False, None), (1, None),
-        (0.5, 2), ("0.5", 2), (Decimal("0.50"), 2), ("0.50", None),
+        (True, 1), (np.True_, 1), ("true", 1), ("True", 1), ("YES", 1), ("t", 1), (" true", None), (1, None),
+        (False, 7), ("f", 7), ("FALSE", 7), ("no", 7), (0, None), ("y", None), ("n", None),
+        (0.5, 2), ("0.5", 2), (Decimal("0.50"), 2), ("0.50", 2), ("50e-2", 2), ("0" * 40 + "3", None),
         (date(2020, 1, 31), 3), (datetime(2020, 1, 31), None),
-        ("3.0", 5), ("x", None), (" x", 6),
+        ("3.0", 0), (" 03", 0), ("4", 5), (4, 5), (4.0, 5), ("x", None), (" x", 6),
         (None, None), (float("nan"), None), (float("inf"), None), ([], None), (b"3", None), (10**400, None),
     ],
 )  # fmt: skip
@@ -34,6 +35,7 @@ def test_categories(value, code):
     ("value", "code"),
     [
         (-1, 0), (4.0, 5), (5, None), (-2, None), (0.5, None), (True, 2), (np.False_, 1),
+        ("True", 2), ("no", 1), (" true", None),
         (" 3", 4), ("3.0", 4), ("+3", 4), ("30e-1", 4), ("3.", 4), ("-0", 1), (Decimal(3), 4),
         ("abc", None), ("", None), ("3 4", None), ("0x1", None), ("1_0", None), ("٣", None),
         ("\u00a03", None),

@@ -102,5 +102,5 @@ def test_the_check_finds_an_engine_that_reads_otherwise(registered):
                 record[name] = value.strip() if isinstance(value, str) else value
         return open_source(Ledger(records))
 
-    with pytest.raises(AssertionError, match="category: the text ' 3' has the code None, and is read as"):
+    with pytest.raises(AssertionError, match="category: the text ' true' has the code 13, and is read as"):
         check_source(careless, [Kind.TEXT])

@@ -4,11 +4,10 @@ Four kinds, all frozen and valid from construction: `Categorical`, `Integers`, `
 addressed by *codes*, 0 to ``size - 1``, in the listed order.
 """
 
+import re
 from bisect import bisect_left
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Self, final
 
@@ -21,17 +20,23 @@ from matrixdp.domain.canonical import (
     number_text,
     whole_number,
 )
-from matrixdp.domain.rules import NUMBERS, Kind, Listed, Steps, Whole
+from matrixdp.domain.rules import NUMBERS, Kind, Listed, Steps, Whole, canonical_value
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import describe_value, unknown_name
 
 __all__ = ["Attribute", "Bins", "Categorical", "Coded", "Integers"]
 
+_UNREADABLE = re.compile(
+    r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
+)
+"""What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
+_READABLE = "text, or a number of at most 40 digits on either side of the point and an exponent within +-199"
+
 
 @final
 @dataclass(frozen=True)
 class Categorical(Attribute):
-    """Listed categories, compared with data by their canonical text.
+    """Listed categories, compared with data by canonical value: 3, "3" and "3.0" are one category.
 
     Parameters
     ----------
@@ -43,7 +48,8 @@ class Categorical(Attribute):
     Raises
     ------
     DomainError
-        If there are none, or one occurs twice.
+        If there are none, one occurs twice in any spelling, or one is a number that is not finite or out of
+        the range of numerals.
 
     Examples
     --------
@@ -55,32 +61,35 @@ class Categorical(Attribute):
     name: str
     categories: tuple[str, ...]
     size: int = field(init=False, repr=False, compare=False)
+    _listed: Listed = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self._check_name()
         if isinstance(self.categories, str):
             raise DomainError.at((self.name,), describe_value(self.categories), "a list of categories")
-        seen: dict[str, None] = {}
+        seen: dict[str | float, str] = {}
         for position, category in enumerate(self.categories):
             with within(self.name, position):
                 text = canonical_text(category)
-                if text in seen:
-                    raise DomainError.at((), f"{text!r} a second time", "each category once")
+                value = canonical_value(text)
+                if value in seen:
+                    same = seen[value]
+                    found = f"{text!r} a second time" if same == text else f"{text!r}, the same as {same!r}"
+                    raise DomainError.at((), found, "each category once, in one spelling")
+                if isinstance(value, str) and _UNREADABLE.fullmatch(text):
+                    raise DomainError.at((), describe_value(text), _READABLE)
                 if "\x00" in text:
                     raise DomainError.at((), "a null character", "text without one")
-            seen[text] = None
+            seen[value] = text
         if not seen:
             raise DomainError.at((self.name,), "an empty list", "at least 1 category")
-        self._set(categories=tuple(seen), size=len(seen))
-
-    @cached_property
-    def _rules(self) -> Mapping[Kind, Listed]:
-        return {kind: Listed(self.categories, kind) for kind in Kind if kind is not Kind.OTHER}
+        categories = tuple(seen.values())
+        self._set(categories=categories, size=len(seen), _listed=Listed(categories))
 
     def rule(self, kind: Kind) -> Listed | None:
         """Return the categories."""
-        return self._rules.get(kind)
+        return None if kind is Kind.OTHER else self._listed
 
     def value(self, code: int) -> str:
         """Return the text of a category."""
@@ -88,8 +97,8 @@ class Categorical(Attribute):
         return self.categories[code]
 
     def code_of(self, value: object) -> int:
-        """Return the code of a category, given by its canonical text or a value that has that text."""
-        code = self._rules[Kind.TEXT].codes.get(canonical_text(value))
+        """Return the code of a category, given in any spelling."""
+        code = self._listed.codes.get(canonical_value(canonical_text(value)))
         if code is None:
             text, expected = canonical_text(value), f"a category of {self.name!r}"
             raise DomainError(unknown_name((), text, expected, self.categories, describe_value(value)))

@@ -12,7 +12,6 @@ __all__ = [
     "INTEGER",
     "canonical_text",
     "finite_number",
-    "float_of_text",
     "integer_of",
     "number_of",
     "number_text",
@@ -43,21 +42,6 @@ def canonical_text(value: object) -> str:
         if math.isfinite(number):
             return str(int(number)) if number == math.floor(number) else repr(number)
     raise DomainError.at((), describe_value(value), "text, a finite number, true or false")
-
-
-def float_of_text(text: str) -> float | None:
-    """Return the float whose canonical text this is, or None.
-
-    Examples
-    --------
-    >>> float_of_text("3"), float_of_text("3.0"), float_of_text("nan")
-    (3.0, None, None)
-    """
-    try:
-        number = float(text)
-        return number if canonical_text(number) == text else None
-    except ValueError:
-        return None
 
 
 def number_text(number: float) -> str:

@@ -2,7 +2,6 @@
 
 import math
 import numbers
-import re
 from bisect import bisect_right
 from datetime import date, datetime
 from decimal import Decimal
@@ -10,11 +9,9 @@ from decimal import Decimal
 import numpy as np
 
 from matrixdp.domain.attributes import Attribute
-from matrixdp.domain.rules import NUMERAL, WHITESPACE, Kind, Listed, Plain, Whole
+from matrixdp.domain.rules import BOOLEANS, Kind, Listed, Whole, canonical_value
 
 __all__ = ["encode_value", "parse_number"]
-
-_NUMERAL = re.compile(NUMERAL)
 
 
 def parse_number(value: object) -> float | None:
@@ -25,7 +22,7 @@ def parse_number(value: object) -> float | None:
     >>> parse_number(" 3.0"), parse_number(True), parse_number("abc"), parse_number(float("nan"))
     (3.0, 1.0, None, None)
     """
-    return _number(*_plain(value))
+    return _number(_canonical(value)[1])
 
 
 def encode_value(attribute: Attribute, value: object) -> int | None:
@@ -53,13 +50,13 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     >>> encode_value(Bins("income", (0.0, 10.0, 25.0)), "25") is None
     True
     """
-    kind, plain = _plain(value)
+    kind, canonical = _canonical(value)
     rule = attribute.rule(kind)
-    if rule is None:
+    if rule is None or canonical is None:
         return None
     if isinstance(rule, Listed):
-        return rule.codes.get(plain)
-    number = _number(kind, plain)
+        return rule.codes.get(canonical)
+    number = _number(canonical)
     if number is None:
         return None
     if isinstance(rule, Whole):
@@ -71,32 +68,22 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     return bisect_right(edges, number) - 1 if edges[0] <= number < edges[-1] else None
 
 
-def _plain(value: object) -> tuple[Kind, Plain]:
-    """Return what a value is, and the value itself as plain Python has it."""
+def _canonical(value: object) -> tuple[Kind, str | float | None]:
+    """Return what a value is, and its canonical value."""
     try:
         if isinstance(value, str):
-            return Kind.TEXT, str(value)
+            return Kind.TEXT, canonical_value(str(value))
         if isinstance(value, bool | np.bool_):
-            return Kind.BOOLEAN, bool(value)
-        if isinstance(value, numbers.Integral):
-            return Kind.INTEGER, int(value)
+            return Kind.BOOLEAN, "true" if value else "false"
         if isinstance(value, numbers.Real | Decimal):
-            return Kind.FLOAT, float(value)
+            number = float(value)
+            return Kind.FLOAT, number if math.isfinite(number) else None
         if isinstance(value, date) and not isinstance(value, datetime):
             return Kind.DATE, value.isoformat()
     except Exception:  # noqa: BLE001  whatever an object does when it is asked, it is one record's affair
-        return Kind.OTHER, ""
-    return Kind.OTHER, ""
+        return Kind.OTHER, None
+    return Kind.OTHER, None
 
 
-def _number(kind: Kind, value: Plain) -> float | None:
-    if kind is Kind.TEXT:
-        text = str(value).strip(WHITESPACE)
-        return float(text) if _NUMERAL.match(text) else None
-    if kind in (Kind.DATE, Kind.OTHER):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+def _number(canonical: str | float | None) -> float | None:
+    return BOOLEANS.get(canonical) if isinstance(canonical, str) else canonical

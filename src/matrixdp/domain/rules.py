@@ -4,16 +4,23 @@ Encoders in plain Python (`matrixdp.domain.encoding`), in SQL and in expressions
 (`matrixdp.sources`) carry these rules out; they hold none of their own, and a test holds all of them to the
 same codes.
 
-- A *text* is the canonical text of a value: a string as it stands, ``true`` or ``false`` for a boolean, the
-  decimal digits of an integer, an integral float like the integer (``3.0`` is ``3``), any other float as
-  Python writes it, a date as ISO 8601. Nulls, NaN and infinities have none.
-- A *number* is the value of a number or a boolean, or of a string that is, between spaces, a decimal numeral:
-  a sign, at most 40 digits on either side of the point, and an exponent from -199 to 199. The bounds keep
-  every engine's own parser inside the range where all of them agree.
+What a value is does not depend on the kind of column that holds it, so that a record that changes the type
+which a reader infers changes the code of no other record:
 
-A value that has no text or number, or whose text or number the attribute does not list, is out of domain.
+- A *numeral* is a string that is, between spaces, a sign, at most 40 digits on either side of the point, and
+  an exponent from -199 to 199. The bounds keep every engine's own parser inside the range where all of them
+  agree.
+- The *canonical value* of a finite number or a numeral is the nearest double; that of a boolean is the
+  text ``true`` or ``false``, and so is that of a string that readers take for one: ``true``, ``t`` and
+  ``yes``, ``false``, ``f`` and ``no``, in letters of either case; that of any other string is the string as
+  it stands; and that of a date is its text in ISO 8601. Nulls, NaN and infinities have none.
+- Categories are compared by canonical value. A *number* is a canonical value that is one; ``true`` is the
+  number 1, ``false`` the number 0.
+
+A value that has no canonical value or number, or one that the attribute does not list, is out of domain.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -21,9 +28,20 @@ from enum import Enum
 from functools import cached_property
 from typing import final
 
-from matrixdp.domain.canonical import float_of_text
-
-__all__ = ["DAYS", "NUMBERS", "NUMERAL", "WHITESPACE", "Kind", "Listed", "Rule", "Steps", "Whole"]
+__all__ = [
+    "BOOLEANS",
+    "DAYS",
+    "NUMBERS",
+    "NUMERAL",
+    "SPELLINGS",
+    "WHITESPACE",
+    "Kind",
+    "Listed",
+    "Rule",
+    "Steps",
+    "Whole",
+    "canonical_value",
+]
 
 WHITESPACE = " \t\n\r\x0b\x0c"
 """What may stand around a numeral."""
@@ -34,7 +52,27 @@ NUMERAL = r"^[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?0{0,4}1?[
 DAYS = (date.min, date.max)
 """The first and the last day that has a text; engines write those beyond it each in its own way, or not."""
 
-_BOOLEANS = {"true": True, "false": False}
+BOOLEANS = {"true": 1.0, "false": 0.0}
+"""The canonical values of booleans, and their numbers."""
+
+SPELLINGS = {"true": "true", "t": "true", "yes": "true", "false": "false", "f": "false", "no": "false"}
+"""The canonical values of what readers take for a boolean, in small letters."""
+
+_NUMERAL = re.compile(NUMERAL)
+
+
+def canonical_value(text: str) -> str | float:
+    """Return the canonical value of a string.
+
+    Examples
+    --------
+    >>> [canonical_value(text) for text in (" 3.0", "03", "Yes", "x ")]
+    [3.0, 3.0, 'true', 'x ']
+    """
+    numeral = text.strip(WHITESPACE)
+    if _NUMERAL.match(numeral):
+        return float(numeral)
+    return SPELLINGS.get(text.lower(), text)
 
 
 class Kind(Enum):
@@ -52,43 +90,29 @@ class Kind(Enum):
 NUMBERS = (Kind.TEXT, Kind.BOOLEAN, Kind.INTEGER, Kind.FLOAT, Kind.NULL)
 """The kinds that numbers are read from."""
 
-Plain = str | bool | int | float
-"""A value of a kind, as Python has it; a date is its text."""
-
 
 @final
 @dataclass(frozen=True)
 class Listed:
-    """Values that are compared by canonical text: the code is the position in the list.
+    """Values that are compared by canonical value: the code is the position in the list.
 
     Attributes
     ----------
     texts : tuple of str
-        The canonical texts.
-    kind : Kind
-        What is compared with them.
+        The listed values, each in one of its spellings.
     """
 
     texts: tuple[str, ...]
-    kind: Kind
 
     @cached_property
-    def codes(self) -> Mapping[Plain, int]:
-        """The code of every value of the kind that has one of the texts; texts that none has are left out."""
-        values = ((self._value(text), code) for code, text in enumerate(self.texts))
-        return {value: code for value, code in values if value is not None}
+    def codes(self) -> Mapping[str | float, int]:
+        """The code of every canonical value."""
+        return {canonical_value(text): code for code, text in enumerate(self.texts)}
 
-    def _value(self, text: str) -> Plain | None:
-        if self.kind in (Kind.TEXT, Kind.DATE):
-            return text
-        if self.kind is Kind.BOOLEAN:
-            return _BOOLEANS.get(text)
-        if self.kind is Kind.FLOAT:
-            return float_of_text(text)
-        try:
-            return int(text) if self.kind is Kind.INTEGER and str(int(text)) == text else None
-        except ValueError:
-            return None
+    @cached_property
+    def numbers(self) -> Mapping[float, int]:
+        """The code of every canonical value that is a number."""
+        return {value: code for value, code in self.codes.items() if isinstance(value, float)}
 
 
 @final

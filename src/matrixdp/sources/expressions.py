@@ -5,15 +5,13 @@ the grammar of numerals before they are parsed, and numbers are brought into ran
 integers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import narwhals as nw
 
-from matrixdp.domain.rules import DAYS, NUMERAL, WHITESPACE, Kind, Listed, Rule, Whole
+from matrixdp.domain.rules import BOOLEANS, DAYS, NUMERAL, SPELLINGS, WHITESPACE, Kind, Listed, Rule, Whole
 
-__all__ = ["code", "frame_kind", "total", "value"]
-
-_INT64 = range(-(2**63), 2**63)
+__all__ = ["code", "frame_kind", "total", "values"]
 
 
 def frame_kind(dtype: nw.dtypes.DType) -> Kind:
@@ -33,37 +31,40 @@ def frame_kind(dtype: nw.dtypes.DType) -> Kind:
     return {nw.Boolean: Kind.BOOLEAN, nw.Date: Kind.DATE}.get(type(dtype), Kind.OTHER)
 
 
-def value(rule: Rule, column: nw.Expr, kind: Kind) -> nw.Expr:
-    """Return the expression from a raw value of a kind to what its code is found from.
+def values(rule: Rule, column: nw.Expr, kind: Kind) -> list[nw.Expr]:
+    """Return the expressions from a raw value of a kind to what its code is found from.
 
-    For numbers a float, NaN or null where there is none; for listed values the text, boolean, integer or
-    float itself.
+    A number as a float, NaN or null where there is none, the boolean or the canonical text itself; for texts
+    that are compared with numbers too, the text and the number.
     """
     if kind is Kind.NULL:
-        return column.is_null()
-    if isinstance(rule, Listed):
-        if kind is Kind.FLOAT:
-            return column.cast(nw.Float64())
-        if kind is Kind.DATE:
-            return nw.when(column.is_between(*DAYS)).then(column).dt.to_string("%Y-%m-%d")
-        return column.cast(nw.String()) if kind is Kind.TEXT else column
+        return [column.is_null()]
+    if kind is Kind.DATE:
+        return [nw.when(column.is_between(*DAYS)).then(column).dt.to_string("%Y-%m-%d")]
     if kind is Kind.TEXT:
-        text = column.cast(nw.String()).str.strip_chars(WHITESPACE)
-        numeral = nw.when(text.str.contains(NUMERAL)).then(text).otherwise(nw.lit("nan"))
-        return numeral.str.replace_all(r"^\+", "").cast(nw.Float64())
-    if kind is Kind.BOOLEAN:
-        return nw.when(column).then(nw.lit(1.0)).otherwise(nw.when(~column).then(nw.lit(0.0)))
-    return column.cast(nw.Float64())
+        text = column.cast(nw.String())
+        if not isinstance(rule, Listed):
+            return [_number(_with_booleans(text, {name: str(BOOLEANS[name]) for name in BOOLEANS}))]
+        spelled = not BOOLEANS.keys().isdisjoint(rule.codes)
+        canonical = _with_booleans(text, {name: name for name in BOOLEANS}) if spelled else text
+        return [canonical, _number(text)] if rule.numbers else [canonical]
+    if kind is not Kind.BOOLEAN:
+        return [column.cast(nw.Float64())]
+    if isinstance(rule, Listed):
+        return [column]
+    return [nw.when(column).then(nw.lit(1.0)).otherwise(nw.when(~column).then(nw.lit(0.0)))]
 
 
-def code(rule: Rule, column: nw.Expr, kind: Kind) -> nw.Expr:
-    """Return the expression from a `value` to an integer code, -1 where the value is out of domain."""
+def code(rule: Rule, columns: Sequence[nw.Expr], kind: Kind) -> nw.Expr:
+    """Return the expression from `values` to an integer code, -1 where the value is out of domain."""
+    column = columns[0]
     if kind is Kind.NULL:
         return nw.when(column).then(nw.lit(-1)).otherwise(nw.lit(-1))
     if isinstance(rule, Listed):
         found = [
-            nw.when(_equal(column, listed)).then(nw.lit(position + 1)).otherwise(nw.lit(0))
+            nw.when(equal).then(nw.lit(position + 1)).otherwise(nw.lit(0))
             for listed, position in rule.codes.items()
+            if (equal := _equal(columns, kind, listed)) is not None
         ]
         # Where no category can match, a constant would lose the number of records.
         return total(found) - 1 if found else nw.when(column.is_null()).then(nw.lit(-1)).otherwise(nw.lit(-1))
@@ -86,10 +87,25 @@ def total(terms: Sequence[nw.Expr]) -> nw.Expr:
     return total(terms[:middle]) + total(terms[middle:])
 
 
-def _equal(column: nw.Expr, listed: str | bool | float) -> nw.Expr:
-    if isinstance(listed, bool):
-        return column if listed else ~column
-    if isinstance(listed, int) and listed not in _INT64:
-        # No engine takes such a literal; columns of wider integers have texts all the same.
-        return column.cast(nw.String()) == nw.lit(str(listed))
-    return column == nw.lit(listed) if isinstance(listed, str) else column == listed
+def _with_booleans(text: nw.Expr, names: Mapping[str, str]) -> nw.Expr:
+    """Return texts with those that are a boolean replaced by the name of the boolean."""
+    lower, result = text.str.to_lowercase(), text
+    for boolean, name in names.items():
+        spelled = [spelling for spelling, same in SPELLINGS.items() if same == boolean]
+        result = nw.when(lower.is_in(spelled)).then(nw.lit(name)).otherwise(result)
+    return result
+
+
+def _number(text: nw.Expr) -> nw.Expr:
+    text = text.str.strip_chars(WHITESPACE)
+    numeral = nw.when(text.str.contains(NUMERAL)).then(text).otherwise(nw.lit("nan"))
+    return numeral.str.replace_all(r"^\+", "").cast(nw.Float64())
+
+
+def _equal(columns: Sequence[nw.Expr], kind: Kind, listed: str | float) -> nw.Expr | None:
+    """Return whether a value is a listed one; None where no value of the kind can be."""
+    if isinstance(listed, float):
+        return columns[-1] == listed if kind in (Kind.TEXT, Kind.INTEGER, Kind.FLOAT) else None
+    if kind is Kind.BOOLEAN:
+        return {"true": columns[0], "false": ~columns[0]}.get(listed)
+    return columns[0] == nw.lit(listed) if kind in (Kind.TEXT, Kind.DATE) else None

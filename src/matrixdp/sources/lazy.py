@@ -9,7 +9,7 @@ import numpy as np
 
 from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind, Rule
-from matrixdp.sources.expressions import code, frame_kind, total, value
+from matrixdp.sources.expressions import code, frame_kind, total, values
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request, strides
 from matrixdp.sources.source import COMPUTED, Marginal, Source
@@ -54,17 +54,20 @@ class LazySource(Source):
     def _encode(
         self, request: Request, kinds: Mapping[str, Kind], rules: Mapping[str, Rule]
     ) -> nw.LazyFrame[Any]:
-        values, codes, replaced = [], [], []
+        raw: list[nw.Expr] = []
+        codes, replaced = [], []
         for index, (name, rule) in enumerate(rules.items()):
-            values.append(value(rule, nw.col(name), kinds[name]).alias(f"value_{index}"))
-            found = code(rule, nw.col(f"value_{index}"), kinds[name])
+            parts = values(rule, nw.col(name), kinds[name])
+            names = [f"value_{index}_{part}" for part in range(len(parts))]
+            raw.extend(part.alias(alias) for part, alias in zip(parts, names, strict=True))
+            found = code(rule, [nw.col(alias) for alias in names], kinds[name])
             codes.append(found.cast(nw.Int64()).alias(f"code_{index}"))
             other = request.out_of_domain.code(name)
             if other is not None:
                 found = nw.col(f"code_{index}")
                 kept = nw.when(found >= 0).then(found).otherwise(nw.lit(other))
                 replaced.append(kept.cast(nw.Int64()).alias(f"code_{index}"))
-        frame = self._frame.select(*values).select(*codes)
+        frame = self._frame.select(*raw).select(*codes)
         frame = frame.with_columns(*replaced) if replaced else frame
         return frame.filter(*(nw.col(f"code_{index}") >= 0 for index in range(len(rules))))
 

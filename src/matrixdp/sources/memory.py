@@ -42,6 +42,9 @@ class FrameSource(Source):
 
     def _column(self, name: str) -> Any:
         series = self._frame[name]
+        if series.dtype in (nw.Int128, nw.UInt128):
+            # Arrow has no such integers; numbers are compared as doubles all the same.
+            series = series.cast(nw.Float64())
         return series.to_list() if _holds_objects(series) else series.to_arrow()
 
 

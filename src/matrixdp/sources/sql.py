@@ -1,13 +1,14 @@
 """The rules of `matrixdp.domain.rules` in DuckDB's SQL.
 
-Two steps, each one expression a column, so that a value is parsed once: from the raw value to a text or a
-number, and from there to a code, NULL where the value is out of domain. No expression can raise an error,
-whatever the value.
+Two steps, each one expression a column, so that a value is parsed once: from the raw value to a canonical
+text, a number or both, and from there to a code, NULL where the value is out of domain. No expression can
+raise an error, whatever the value.
 """
 
 import math
 
-from matrixdp.domain.rules import DAYS, NUMERAL, WHITESPACE, Kind, Listed, Rule, Whole
+from matrixdp.domain.canonical import canonical_text
+from matrixdp.domain.rules import BOOLEANS, DAYS, NUMERAL, SPELLINGS, WHITESPACE, Kind, Listed, Rule, Whole
 
 __all__ = ["code_expression", "column_kind", "identifier", "literal", "value_expression"]
 
@@ -49,25 +50,38 @@ def column_kind(type_name: str) -> Kind:
 
 
 def value_expression(rule: Rule, column: str, kind: Kind) -> str:
-    """Return the expression from a raw value, in a quoted column, to its text or number, or NULL."""
+    """Return the expression from a raw value, in a quoted column, to what its code is found from.
+
+    A text or a number, or NULL; for texts that are compared with numbers too, a pair of both.
+    """
     if kind is Kind.FLOAT:
         return f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
     if kind is Kind.DATE:
         first, last = (f"DATE '{day.isoformat()}'" for day in DAYS)
         return f"CASE WHEN {column} BETWEEN {first} AND {last} THEN CAST({column} AS VARCHAR) END"
-    if isinstance(rule, Listed):
-        return f"CAST({column} AS VARCHAR)"
+    text = f"CAST({column} AS VARCHAR)"
     if kind is Kind.TEXT:
         # DuckDB skips the same white space when it casts.
-        matches = f"regexp_full_match(CAST({column} AS VARCHAR), {literal(_SPACED_NUMERAL)})"
-        return f"CASE WHEN {matches} THEN TRY_CAST(CAST({column} AS VARCHAR) AS DOUBLE) END"
-    return f"TRY_CAST({column} AS DOUBLE)"
+        matches = f"regexp_full_match({text}, {literal(_SPACED_NUMERAL)})"
+        number = f"WHEN {matches} THEN TRY_CAST({text} AS DOUBLE)"
+        if not isinstance(rule, Listed):
+            spelled = " ".join(f"WHEN '{name}' THEN {BOOLEANS[same]}" for name, same in SPELLINGS.items())
+            return f"CASE {number} ELSE CASE lower({text}) {spelled} END END"
+        if not BOOLEANS.keys().isdisjoint(rule.codes):
+            spelled = " ".join(f"WHEN '{name}' THEN '{same}'" for name, same in SPELLINGS.items())
+            text = f"CASE lower({text}) {spelled} ELSE {text} END"
+        return f"struct_pack(t := {text}, n := CASE {number} END)" if rule.numbers else text
+    return text if isinstance(rule, Listed) and kind is Kind.BOOLEAN else f"TRY_CAST({column} AS DOUBLE)"
 
 
 def code_expression(rule: Rule, value: str, kind: Kind) -> str:
-    """Return the expression from a text or number, in a quoted column, to an integer code, or NULL."""
+    """Return the expression from what `value_expression` gives, a column, to an integer code, or NULL."""
     if isinstance(rule, Listed):
-        return _position_of_float(rule, value) if kind is Kind.FLOAT else _position(rule, value)
+        if kind is Kind.TEXT and rule.numbers:
+            text, number = (f"struct_extract({value}, '{part}')" for part in "tn")
+            return f"coalesce({_position(rule, text)}, {_position_of_number(rule, number)})"
+        numeric = kind in (Kind.INTEGER, Kind.FLOAT)
+        return _position_of_number(rule, value) if numeric else _position(rule, value)
     if isinstance(rule, Whole):
         inside = f"{value} >= {rule.first} AND {value} <= {rule.last} AND {value} = floor({value})"
         return f"CASE WHEN {inside} THEN TRY_CAST({value} AS BIGINT) - ({rule.first}) END"
@@ -78,16 +92,17 @@ def code_expression(rule: Rule, value: str, kind: Kind) -> str:
 
 
 def _position(rule: Listed, text: str) -> str:
-    return f"enum_code(TRY_CAST({text} AS ENUM({', '.join(map(literal, rule.texts))})))"
+    labels = (value if isinstance(value, str) else canonical_text(value) for value in rule.codes)
+    return f"enum_code(TRY_CAST({text} AS ENUM({', '.join(map(literal, labels))})))"
 
 
-def _position_of_float(rule: Listed, value: str) -> str:
-    """Integral floats go through the text of the integer; the few others are compared one by one."""
+def _position_of_number(rule: Listed, value: str) -> str:
+    """Integral numbers go through the text of the integer; the few others are compared one by one."""
     integral = _position(rule, f"CAST(TRY_CAST({value} AS BIGINT) AS VARCHAR)")
     others = [
-        f" WHEN {_double(float(number))} THEN {code}"
-        for number, code in rule.codes.items()
-        if abs(float(number)) >= _EXACT or number != math.floor(float(number))
+        f" WHEN {_double(number)} THEN {code}"
+        for number, code in rule.numbers.items()
+        if abs(number) >= _EXACT or number != math.floor(number)
     ]
     rest = f" ELSE CASE {value}{''.join(others)} END" if others else ""
     return f"CASE WHEN abs({value}) < {_EXACT} AND {value} = floor({value}) THEN {integral}{rest} END"

@@ -23,10 +23,13 @@ arrow: Any = pa
 HOSTILE_DOMAIN = Domain(
     {
         "category": [
-            "3", "true", "false", "0.5", "-1", "0", "x", " x", "it's", "", "6e-07", "True", "1e16", "3.0",
-            "10000000000000000", "9007199254740993", "9223372036854775807", "-9223372036854775808",
-            "2020-01-31", "0001-01-01", "9999-12-31", "nan", "inf", "NULL", "None", "é", "e\u0301", "٣",
+            "3", "true", "0.5", "-1", "0", "x", " x", "it's", "", "6e-07", "False", "1e16", "4.0", " true",
+            "9007199254740993", "9223372036854775807", "-9223372036854775808", "1e99", "0.30000000000000004",
+            "2020-01-31", "0001-01-01", "9999-12-31", "1_0", "0x1", "NULL", "None", "é", "e\u0301", "٣",
         ],
+        "texts": ["x", "1_0", "é", "", "2020-01-31"],
+        "numbers": ["+4", "0.10", "-00", "3e0"],
+        "booleans": [False, "T"],
         "whole": {"min": -1, "max": 4},
         "large whole": {"min": 2**53 - 3, "max": 2**53 - 1},
         "code": 3,
@@ -40,7 +43,8 @@ HOSTILE_DOMAIN = Domain(
 HOSTILE_VALUES: dict[Kind, tuple[object, ...]] = {
     Kind.TEXT: (
         None, "3", " 3", "3.0", "+3", "3e0", "30E-1", "3.", ".5", "0.5", "-1", "-0", "4", "4.0000", "true",
-        "True", "TRUE", "x", "X", " x", "x ", "it's", "", " ", "abc", "nan", "NaN", "inf", "-inf", "infinity",
+        "True", "TRUE", "tRUe", "false", "FALSE", " true", "true ", "true\n", "t", "T", "yes", "NO", "f", "y",
+        "n", "falſe", "x", "X", " x", "x ", "it's", "", " ", "abc", "nan", "NaN", "inf", "-inf", "infinity",
         "0x1", "1_0", "1 0", "1,0", "٣", "\u00a03", "3\n", "\t3\r", "3\x0b", "3\x0c", "1e400", "1e-400",
         "1e99", "1e199", "1e200", "1e-199", "1" * 41, "9" * 40, "9" * 5000, "+", "-", ".", "e1", "1e", "--1",
         "+-1", "NULL", "null", "None", "1e05", "1e00000005", "0.1", "0.30000000000000004", "6e-07",
@@ -96,7 +100,7 @@ def check_source(
     for kind in kinds:
         values = HOSTILE_VALUES[kind]
         for name in HOSTILE_DOMAIN.names:
-            if kind is not Kind.DATE or name == "category":
+            if kind is not Kind.DATE or not HOSTILE_DOMAIN[name].numeric:
                 _check_codes(open_table, kind, name, values)
     _check_counts(open_table)
     _check_refusals(open_table)
