@@ -24,7 +24,7 @@ def test_queries_that_are_no_entries(tmp_path: Path):
 
 
 def test_noises_that_are_none():
-    with pytest.raises(typer.BadParameter, match="found 'laplas'"):
+    with pytest.raises(typer.BadParameter, match="found 'laplas'; expected auto, gaussian, laplace"):
         noise_name(("auto",), "laplas")
 
 

@@ -121,6 +121,23 @@ def test_a_strategy_is_checked_against_another_workload(strategy: mdp.Strategy):
         ones.check_workload(mdp.Workload(DOMAIN, mdp.marginals(2)))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mechanism": 3}, "mechanism: found a int; expected the name of a mechanism"),
+        ({"budget": 3}, "budget: found a int; expected a Budget"),
+    ],
+)
+def test_arguments_of_wrong_types_are_errors_of_the_library(workload: mdp.Workload, arguments, message):
+    with pytest.raises(mdp.MatrixDPError, match=message):
+        mdp.select(workload, **arguments)
+
+
+def test_rules_for_records_out_of_domain_are_named_in_errors(strategy: mdp.Strategy):
+    with pytest.raises(mdp.DomainError, match=r"^out_of_domain: found 3; expected drop, or for each"):
+        strategy.measure({"a": [1]}, mdp.Budget(rho=1), out_of_domain=3)
+
+
 def test_noise_is_fresh_every_time(strategy: mdp.Strategy):
     budget = mdp.Budget(rho=1)
     first, second = (strategy.measure(COLUMNS, budget).reconstruct().answers for _ in range(2))

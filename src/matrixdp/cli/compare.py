@@ -30,7 +30,7 @@ NoisesOption = Annotated[
     typer.Option(
         "--noise",
         parser=partial(noise_name, ("auto", "both")),
-        metavar="[auto|gaussian|laplace|both]",
+        metavar="<auto|gaussian|laplace|both>",
         help="auto: Laplace for pure differential privacy (epsilon alone), both for epsilon with delta, "
         "Gaussian for rho and mu.",
     ),

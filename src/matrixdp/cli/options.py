@@ -28,13 +28,11 @@ __all__ = [
 
 def noise_name(words: tuple[str, ...], value: str) -> str:
     """Return the name of a noise that there is, or one of some words."""
-    from matrixdp.errors import PrivacyError
-    from matrixdp.noise import noise_named
+    from matrixdp.noise import NOISES
 
-    try:
-        return value if value in words else noise_named(value).name
-    except PrivacyError as error:
-        raise typer.BadParameter(str(error)) from None
+    if value not in (*words, *NOISES):
+        raise typer.BadParameter(f"found {value!r}; expected {', '.join((*words, *NOISES))}")
+    return value
 
 
 class Objective(StrEnum):
@@ -66,7 +64,7 @@ NoiseOption = Annotated[
     typer.Option(
         "--noise",
         parser=partial(noise_name, ("auto",)),
-        metavar="[auto|gaussian|laplace]",
+        metavar="<auto|gaussian|laplace>",
         help="gaussian, laplace, or auto: Laplace for pure differential privacy (epsilon alone), Gaussian "
         "for rho and mu, and for epsilon with delta whichever gives less error.",
     ),

@@ -81,6 +81,8 @@ def select(
     """
     if not isinstance(workload, Workload):
         raise WorkloadError(f"workload: found a {type(workload).__name__}; expected a Workload")
+    if budget is not None and not isinstance(budget, Budget):
+        raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget")
     check_mechanism(mechanism, options)
     noises, reason = noises_for(None if noise == "auto" else noise_named(noise), budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)

@@ -11,7 +11,7 @@ from typing import final
 from threadpoolctl import threadpool_limits
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import PrivacyError, WorkloadError
+from matrixdp.errors import PrivacyError, WorkloadError, within
 from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, measure
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.privacy.numbers import Number
@@ -324,7 +324,8 @@ class Strategy:
         self.check_budget(budget)
         rule = out_of_domain
         if not isinstance(rule, OutOfDomain):
-            rule = OutOfDomain.from_spec(self.workload.domain, rule)
+            with within("out_of_domain"):
+                rule = OutOfDomain.from_spec(self.workload.domain, rule)
         # many small products: several threads would spend their time waiting for one another
         with threadpool_limits(limits=1, user_api="blas"):
             measurement = measure(

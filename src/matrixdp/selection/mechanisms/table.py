@@ -229,6 +229,8 @@ MECHANISMS: Mapping[str, Listed] = _Table()
 
 def mechanism_named(name: str) -> Mechanism[Any]:
     """Return the mechanism of a name."""
+    if not isinstance(name, str):
+        raise WorkloadError(f"mechanism: found a {type(name).__name__}; expected the name of a mechanism")
     if name not in MECHANISMS:
         from matrixdp.forms import unknown_name
 
