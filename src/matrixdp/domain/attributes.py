@@ -31,6 +31,7 @@ _UNREADABLE = re.compile(
 )
 """What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
 _READABLE = "text, or a number of at most 40 digits on either side of the point and an exponent within +-199"
+_MOST_BINS = 1_000_000
 
 
 @final
@@ -310,13 +311,15 @@ class Bins(Attribute):
         Raises
         ------
         DomainError
-            If the maximum is not above the minimum, or there is no bin, or the bins are too narrow to tell
-            their edges apart.
+            If the maximum is not above the minimum, or there is no bin, or more than 1,000,000, or the bins
+            are too narrow to tell their edges apart.
         """
         low, high = finite_number(minimum, (name, "min")), finite_number(maximum, (name, "max"))
         count = whole_number(bins, (name, "bins"))
         if count < 1:
             raise DomainError.at((name, "bins"), str(count), "an integer of at least 1")
+        if count > _MOST_BINS:
+            raise DomainError.at((name, "bins"), str(count), f"at most {_MOST_BINS:,} bins")
         if not low < high:
             expected = f"a number above {number_text(low)}, the min"
             raise DomainError.at((name, "max"), number_text(high), expected)

@@ -69,6 +69,8 @@ NAMED_PREDICATES: dict[str, Predicates] = {
 KEYED_PREDICATES: dict[str, type[KeyedPredicates]] = {}
 """The predicate sets that are mappings, by the key that tells them."""
 
+_MOST_PERMUTED = 1_000_000
+
 K = TypeVar("K", bound="type[KeyedPredicates]")
 
 
@@ -300,6 +302,9 @@ class PermutedForm(KeyedPredicates):
 
     def _order(self, attribute: Attribute) -> tuple[int, ...]:
         if self.order is None:
+            if attribute.size > _MOST_PERMUTED:
+                found = f"an attribute of {attribute.size:,} values"
+                raise EntryError.at((), found, f"one of at most {_MOST_PERMUTED:,} to put in order")
             return seeded_order(attribute.size, int(self.seed or 0))
         codes = _codes_of(self.order, attribute)
         if len(codes) != attribute.size:

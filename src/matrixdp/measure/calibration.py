@@ -14,11 +14,13 @@ from matrixdp.errors import PrivacyError
 from matrixdp.noise import Cost, Noise
 from matrixdp.plan import Part, Plan
 
-__all__ = ["SCALE_BITS", "NoiseScale", "calibrate", "plan_cost"]
+__all__ = ["DEFAULT_MAX_RECORDS", "SCALE_BITS", "NoiseScale", "calibrate", "check_range", "plan_cost"]
 
 #: The lattice step is chosen such that the scale in steps lies in [2^12, 2^13): rounding to the lattice
 #: then adds less than 5e-9 of the variance.
 SCALE_BITS = 12
+#: Public bound on the number of records: it decides how wide exact integers are, never a result.
+DEFAULT_MAX_RECORDS = 2**33
 _FRACTION_BITS = 40
 _LARGEST_COST = 1 << 1000
 
@@ -119,11 +121,23 @@ def calibrate(plan: Plan, allowed: Cost, max_records: int) -> tuple[tuple[NoiseS
         inflation = 1.0 + 2.0 ** (attempt - 50)
     else:
         raise PrivacyError("the plan's shares of the noise do not fit its sensitivities")
+    # a small bound on the records is no promise: tables up to the usual one are measured all the same
+    check_range(plan, scales, max(max_records, DEFAULT_MAX_RECORDS))
+    return scales, cost
+
+
+def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> None:
+    """Refuse noise so small that answers about so many records would leave 62-bit integers.
+
+    Raises
+    ------
+    PrivacyError
+        If it is.
+    """
     for part, scale in zip(plan.parts, scales, strict=True):
-        largest = Fraction(part.max_entry * max_records) / Fraction(2) ** scale.power
+        largest = Fraction(part.max_entry * records) / Fraction(2) ** scale.power
         if largest + 64 * scale.steps >= 2**61:
             raise PrivacyError(
                 "budget: so large that answers in units of the noise exceed 62 bits; a mu or epsilon above "
                 "about 10,000 is no protection and is not supported"
             )
-    return scales, cost

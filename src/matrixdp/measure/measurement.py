@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import IntegerTensor
-from matrixdp.measure.calibration import NoiseScale, calibrate
+from matrixdp.measure.calibration import DEFAULT_MAX_RECORDS, NoiseScale, calibrate, check_range
 from matrixdp.measure.gate import Authorization, authorize
 from matrixdp.noise import RandomSource, SeededSource, SystemSource
 from matrixdp.plan import Analysis, Estimates, Plan
@@ -20,9 +20,6 @@ from matrixdp.privacy import Budget
 from matrixdp.sources import Source
 
 __all__ = ["DEFAULT_MAX_RECORDS", "Measurement", "maximal_marginals", "measure", "noisy", "random_source"]
-
-#: Public bound on the number of records: it decides how wide exact integers are, never a result.
-DEFAULT_MAX_RECORDS = 2**33
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +151,8 @@ def measure(
         bound = max_records
         while int(counts.sum()) > bound:
             bound *= 2
+        if bound > max(max_records, DEFAULT_MAX_RECORDS):
+            check_range(plan, scales, bound)
         for attributes in groups[subset]:
             others = tuple(axis for axis, name in enumerate(subset) if name not in attributes)
             marginal = np.asarray(counts.sum(axis=others) if others else counts, dtype=np.int64)

@@ -32,6 +32,8 @@ _ASSUMED = (
     "by k squared.",
     "The domain, the workload, the strategy and the budget were chosen without looking at the data.",
     "The operating system's random number generator is sound.",
+    "No sample of noise takes more than 16,384 random bits: one that does, which has a probability below "
+    "2^-16000, ends the run without a release.",
 )
 _NOT_COVERED = (
     "Side channels: how long the computation took, how much memory it used, or logs of the machine.",

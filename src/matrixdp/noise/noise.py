@@ -362,5 +362,13 @@ class Cost:
 
     @property
     def error_scale(self) -> float:
-        """By what variances at cost 1 are divided."""
-        return float(float(self.value) ** (2.0 / self.noise.norm))
+        """By what variances at cost 1 are divided; an error where floating point cannot hold it."""
+        try:
+            scale = float(float(self.value) ** (2.0 / self.noise.norm))
+        except OverflowError:
+            scale = math.inf
+        if not 0 < scale < math.inf:
+            raise PrivacyError(
+                "budget: its privacy cost is beyond the range of floating point: too large or too small"
+            )
+        return scale

@@ -58,7 +58,10 @@ def mark_spent(folder: Path, budget: Budget) -> None:
 
 def refuse_leftover(folder: Path) -> None:
     """Refuse the folder of a release that was not put in its place, and say what happened."""
-    place = Path(os.path.realpath(folder))
+    try:
+        place = Path(os.path.realpath(folder))
+    except ValueError:
+        return  # no path: not found by whoever reads it
     match = _NAME.fullmatch(place.name)
     if match is None:
         return

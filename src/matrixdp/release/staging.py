@@ -59,8 +59,9 @@ def staged_folder(out: str | os.PathLike[str], *, force: bool = False, keep: boo
         partial = temporary_name(target, UNFINISHED)
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
-    except OSError as error:
-        raise StorageError(f"{target}: cannot be written ({error.strerror})") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        raise StorageError(f"{target}: cannot be written ({reason})") from None
     try:
         yield partial
         for file in partial.iterdir():

@@ -249,7 +249,7 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
     folder = Path(out)
     refuse_leftover(folder)
     record = folder / _RECORD
-    if not record.is_file():
+    if not os.path.isfile(record):  # noqa: PTH113 - no error where the path is none
         raise StorageError(f"{folder}: found no {_RECORD}; expected the folder of a release")
     try:
         written = json.loads(record.read_bytes())
@@ -259,7 +259,7 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
         stated = float(written["confidence"])
         origin = {key: written["strategy"][key] for key in ("mechanism", "reason", "objective", "certificate")
                   if key in written["strategy"]}  # fmt: skip
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise StorageError(f"{record}: damaged: not the record of a release") from None
     measurement, workload = load_measurement(folder / MEASUREMENT)
     if _checked(folder / MEASUREMENT)["sha256"] != listed:

@@ -135,9 +135,9 @@ def _short(schema: str, table: str) -> str:
 
 
 def _find(path: str) -> list[str]:
-    if Path(path).is_file():
+    if os.path.isfile(path):  # noqa: PTH113 - no error where the path is none
         return [path]
-    if Path(path).is_dir():
+    if os.path.isdir(path):  # noqa: PTH112
         raise SourceError(f"{path!r} is a folder; name its files by a pattern such as {path}/*.parquet")
     files = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())  # noqa: PTH207
     if files:

@@ -121,7 +121,7 @@ def load_specification(
         if isinstance(source, str) and "\n" in source:
             document = parse_yaml(source)
         else:
-            path = Path(source).expanduser().resolve()
+            path = _path(source)
             document, base = _read(path), path.parent
     with _refused(document.lines):
         return _specification(document.value, path, base, require_privacy)
@@ -174,6 +174,13 @@ def json_schema() -> dict[str, Any]:
     WrittenSpecification.schema(definitions)
     top = definitions.pop(WrittenSpecification.__name__)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": definitions}
+
+
+def _path(source: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(source).expanduser().resolve()
+    except (OSError, ValueError, RuntimeError):
+        raise SpecificationError.at((), "a name that is not a path", "a specification file (YAML)") from None
 
 
 def _read(path: Path) -> Document:

@@ -66,8 +66,9 @@ class ArchiveWriter:
         self._partial = temporary_name(self._path, "partial")
         try:
             self._zip = zipfile.ZipFile(self._partial, "x", zipfile.ZIP_STORED, allowZip64=True)
-        except OSError as error:
-            raise StorageError(f"{self._path}: cannot be written ({error.strerror})") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "a name that is not a path"
+            raise StorageError(f"{self._path}: cannot be written ({reason})") from None
         self._sums: dict[str, str] = {}
 
     def add(self, array: NDArray[Any]) -> str:
@@ -121,7 +122,7 @@ class ArchiveReader:
 
     def __init__(self, path: str | os.PathLike[str], kind: str, version: int) -> None:
         self.path = Path(path)
-        if not self.path.is_file():
+        if not os.path.isfile(self.path):  # noqa: PTH113 - no error where the path is none
             raise StorageError(f"{self.path}: no such file; expected a saved {kind}")
         try:
             self._zip = zipfile.ZipFile(self.path)

@@ -1,0 +1,173 @@
+"""What is far beyond use is refused by one clear error: no traceback, hang or wrong figure."""
+
+import json
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import DomainError, EntryError, MatrixDPError, PrivacyError
+from matrixdp.exact import IntegerMatrix
+from matrixdp.measure import measure, statement
+from matrixdp.noise import GAUSSIAN, Cost
+from matrixdp.plan import Block, Direct, Part
+from matrixdp.specification import load_specification
+
+DIGITS = int("9" * 400)
+WORKLOAD = mdp.Workload(mdp.Domain({"a": 4}), mdp.marginals(1))
+
+
+@pytest.fixture(scope="module")
+def strategy() -> mdp.Strategy:
+    return mdp.select(WORKLOAD)
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        {"rho": 1e308},
+        {"mu": 1e200},
+        {"rho": DIGITS},
+        {"mu": DIGITS},
+        {"rho": Decimal("1e-400")},
+        {"mu": Fraction(1, DIGITS)},
+        {"epsilon": DIGITS, "delta": 1e-6},
+        {"epsilon": 5e-324, "delta": 5e-324},
+    ],
+    ids=str,
+)
+def test_budgets_beyond_floating_point(strategy: mdp.Strategy, parameter: dict[str, Any]):
+    budget = mdp.Budget(**parameter)
+    with pytest.raises(PrivacyError):
+        strategy.measure({"a": [1]}, budget)
+    for figure in (strategy.rmse, strategy.max_stddev, lambda budget: mdp.select(WORKLOAD, budget=budget)):
+        with suppress(PrivacyError):
+            figure(budget)
+    text = f"domain: {{a: 4}}\nworkload: [marginals: [1]]\nprivacy: {{rho: {DIGITS}}}\n"
+    assert load_specification(text).budget is not None
+
+
+@pytest.mark.parametrize("name", ["y" * 5000, "y/" * 5000, "y\0"])
+def test_names_that_are_no_paths(strategy: mdp.Strategy, name: str, tmp_path: Path):
+    written = {"domain": {"a": 4}, "workload": [{"dense": f"{name}.npy", "attributes": ["a"]}]}
+    released = strategy.measure({"a": [1]}, mdp.Budget(rho=1)).reconstruct()
+    uses: list[Callable[[], object]] = [
+        lambda: load_specification(name),
+        lambda: load_specification(written, base_path=tmp_path),
+        lambda: mdp.load_release(name),
+        lambda: mdp.Strategy.load(name),
+        lambda: strategy.save(tmp_path / name),
+        lambda: strategy.measure(name + ".csv", mdp.Budget(rho=1)),
+        lambda: mdp.save_release(released, tmp_path / name),
+    ]
+    for use in uses:
+        with pytest.raises(MatrixDPError):
+            use()
+
+
+def damaged(path: Path, change: Callable[[str], str]) -> Path:
+    """Return a copy of an archive whose header was changed, with its checksum made anew."""
+    out = path.with_name("changed.mdp")
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(out, "w") as target:
+        header = change(source.read("header.json").decode())
+        for name in source.namelist():
+            data = {"header.json": header, "header.sha256": sha256(header.encode()).hexdigest()}
+            target.writestr(name, data.get(name, source.read(name)))
+    return out
+
+
+def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    if isinstance(value, dict):
+        return [place for key, item in value.items() for place in places(item, (*path, key))]
+    if isinstance(value, list):
+        return [place for key, item in enumerate(value) for place in places(item, (*path, key))]
+    return [path]
+
+
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e999", "9" * 400, "9" * 5000])
+def test_headers_with_numbers_that_are_none(strategy: mdp.Strategy, tmp_path: Path, number: str):
+    strategy.save(tmp_path / "strategy.mdp")
+    released = strategy.measure({"a": [1]}, mdp.Budget(rho=1)).reconstruct()
+    out = mdp.save_release(released, tmp_path / "out")
+    tried = 0
+    for path, load in (
+        (tmp_path / "strategy.mdp", mdp.Strategy.load),
+        (out / "measurement.mdp", lambda path: mdp.load_release(path.parent)),
+    ):
+        original = path.read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            header = archive.read("header.json").decode()
+        for place in places(json.loads(header)):
+
+            def change(text: str, place: tuple[object, ...] = place) -> str:
+                root = json.loads(text)
+                value = root
+                for key in place[:-1]:
+                    value = value[key]
+                value[place[-1]] = "@@"
+                return json.dumps(root).replace('"@@"', number)
+
+            changed = damaged(path, change)
+            record = json.loads((out / "release.json").read_text())
+            record["files"]["measurement.mdp"]["sha256"] = sha256(changed.read_bytes()).hexdigest()
+            (out / "release.json").write_text(json.dumps(record))
+            path.write_bytes(changed.read_bytes())
+            tried += 1
+            with suppress(MatrixDPError):
+                load(path)
+            path.write_bytes(original)
+    assert tried > 20
+    record = (out / "release.json").read_text()
+    for before in ('"confidence": 0.95', '"format": "matrixdp release"'):
+        (out / "release.json").write_text(record.replace(before, f"{before.split(':')[0]}: {number}"))
+        with pytest.raises(MatrixDPError):
+            mdp.load_release(out)
+
+
+def test_bins_and_orders_beyond_any_use():
+    with pytest.raises(DomainError, match=r"found 1000000000000; expected at most 1,000,000 bins"):
+        mdp.Domain({"a": {"min": 0, "max": 1, "bins": 10**12}})
+    wide = mdp.Domain({"a": 10**8})
+    with pytest.raises(EntryError, match=r"100,000,000 values; expected one of at most 1,000,000"):
+        mdp.Workload(wide, mdp.product(a={"permuted": "prefix", "seed": 1}))
+
+
+class _Counted:
+    def __init__(self, counts: list[int]) -> None:
+        self.counts = np.array(counts)
+
+    def marginals(self, domain: object, subsets: list[Any], out_of_domain: object) -> Any:
+        yield subsets[0], self.counts
+
+    def assumptions(self, domain: object) -> tuple[str, ...]:
+        return ()
+
+
+def counted(counts: list[int]) -> Any:
+    return _Counted(counts)
+
+
+def test_answers_that_would_leave_62_bits_never_wrap():
+    domain = mdp.Domain({"a": 2})
+    plan = Direct(
+        domain, (Part(("a",), (Block(("a",), IntegerMatrix(np.eye(2, dtype=int))),), 1.0),), GAUSSIAN
+    )
+    with pytest.raises(PrivacyError, match="exceed 62 bits"):
+        measure(plan, counted([2**20, 3]), mdp.Budget(mu=10**12), max_records=1)
+    with pytest.raises(PrivacyError, match="exceed 62 bits"):
+        measure(plan, counted([2**55, 3]), mdp.Budget(mu=100))
+    values = measure(plan, counted([2**33, 3]), mdp.Budget(mu=10**4), max_records=1).values[0]
+    assert np.abs(values - [2**33, 3]).max() < 0.01
+
+
+def test_the_statement_tells_of_the_abort():
+    promise = statement(Cost(Fraction(1), GAUSSIAN), mdp.Budget(mu=1), private=True)
+    assert any("16,384 random bits" in line for line in promise.assumed)
