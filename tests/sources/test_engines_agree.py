@@ -64,7 +64,7 @@ def from_csv(table, path):
         for record in zip(*(column.to_pylist() for column in table.columns), strict=True):
             # a record that ends early ends in nulls
             csv.writer(file).writerow(record[: record.index(None)] if None in record else record)
-    return open_source(path)
+    return open_source(path, quoted_newlines=True)
 
 
 def from_parquet(table, path):
