@@ -16,6 +16,7 @@ all that is needed.
 
 from matrixdp.testing.dense import dense_error, dense_gram, dense_measurement, dense_queries
 from matrixdp.testing.mechanisms import check_mechanism, small_workloads
+from matrixdp.testing.neighbours import check_neighbours
 from matrixdp.testing.noise import RecordedSource, check_noise
 from matrixdp.testing.plans import check_plan
 from matrixdp.testing.predicates import check_predicates
@@ -26,6 +27,7 @@ __all__ = [
     "HOSTILE_VALUES",
     "RecordedSource",
     "check_mechanism",
+    "check_neighbours",
     "check_noise",
     "check_plan",
     "check_predicates",

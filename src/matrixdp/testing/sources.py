@@ -65,7 +65,7 @@ HOSTILE_VALUES: dict[Kind, tuple[object, ...]] = {
 }  # fmt: skip
 """Values of every kind that encoders read differently unless they follow one rule."""
 
-_TYPES = {
+TYPES = {
     Kind.TEXT: arrow.string(),
     Kind.INTEGER: arrow.int64(),
     Kind.FLOAT: arrow.float64(),
@@ -114,7 +114,7 @@ def _check_codes(
     attribute = HOSTILE_DOMAIN[name]
     domain = Domain({"record": len(values), name: attribute})
     records = [str(i) for i in range(len(values))] if kind is Kind.TEXT else list(range(len(values)))
-    source = open_table(arrow.table({"record": records, name: arrow.array(values, type=_TYPES[kind])}))
+    source = open_table(arrow.table({"record": records, name: arrow.array(values, type=TYPES[kind])}))
     ((_, counts),) = source.marginals(domain, [("record", name)], OutOfDomain())
     expected = [encode_value(attribute, value) for value in values]
     for value, row, code in zip(values, counts, expected, strict=True):
