@@ -28,10 +28,13 @@ __all__ = [
 
 def noise_name(words: tuple[str, ...], value: str) -> str:
     """Return the name of a noise that there is, or one of some words."""
+    from matrixdp.errors import Problem
+    from matrixdp.forms.wording import nearest
     from matrixdp.noise import NOISES
 
-    if value not in (*words, *NOISES):
-        raise typer.BadParameter(f"found {value!r}; expected {', '.join((*words, *NOISES))}")
+    names = (*words, *NOISES)
+    if value not in names:
+        raise typer.BadParameter(str(Problem((), repr(value), ", ".join(names), nearest(value, names))))
     return value
 
 
