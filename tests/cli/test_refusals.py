@@ -7,6 +7,7 @@ import pytest
 import typer
 
 from matrixdp.cli.answer import _entry
+from matrixdp.cli.comparison import Outcome
 from matrixdp.cli.options import noise_name
 from matrixdp.cli.pictures import draw_comparison
 from matrixdp.errors import SpecificationError
@@ -29,8 +30,10 @@ def test_noises_that_are_none():
 
 
 def test_pictures_without_matplotlib_or_of_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    with pytest.raises(SpecificationError, match="no mechanism that applies; expected at least one"):
-        draw_comparison([], tmp_path / "x.png", "title")
+    outcomes, picture = [Outcome("dense", "gaussian")], tmp_path / "picture.png"
+    with pytest.raises(SpecificationError, match=r"--picture.*no mechanism that applies; expected at"):
+        draw_comparison(outcomes, picture, "nothing")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(SpecificationError, match="no matplotlib; expected an installation with it"):
-        draw_comparison([], tmp_path / "x.png", "title")
+    with pytest.raises(SpecificationError, match=r"no matplotlib; .*pip install 'matrixdp\[pictures\]'"):
+        draw_comparison(outcomes, picture, "nothing")
+    assert not picture.exists()

@@ -43,7 +43,7 @@ class Searched(Certified):
 class Compared(Searched):
     """Of the comparison of HDMM's strategies."""
 
-    jobs: int = option(1, "how many strategies are searched at the same time")
+    jobs: int = option(1, "how many strategies are searched at the same time", least=1)
 
 
 @dataclass(frozen=True)

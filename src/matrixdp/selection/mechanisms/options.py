@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
@@ -29,8 +30,8 @@ class Options:
 O = TypeVar("O", bound=Options)  # noqa: E741
 
 
-def option(default: Any, description: str, choices: tuple[str, ...] = ()) -> Any:
-    """Return the field of an option: a whole number or a number, as its default is, or one of some texts.
+def option(default: Any, description: str, choices: tuple[str, ...] = (), least: int = 0) -> Any:
+    """Return the field of an option: a whole number, a number above 0 (as its default is), or a text.
 
     Parameters
     ----------
@@ -38,8 +39,10 @@ def option(default: Any, description: str, choices: tuple[str, ...] = ()) -> Any
     description : str
     choices : tuple of str
         What a text must be one of.
+    least : int
+        What a whole number must be at least.
     """
-    return field(default=default, metadata={"description": description, "choices": choices})
+    return field(default=default, metadata={"description": description, "choices": choices, "least": least})
 
 
 def check_options(owner: str, kinds: Iterable[type[Options]], given: Mapping[str, object]) -> None:
@@ -79,10 +82,15 @@ def _value(about: Field[Any], value: object) -> Any:
             raise WorkloadError.at((about.name,), repr(value), f"one of {', '.join(choices)}")
         return value
     read: object = value
+    whole = not isinstance(default, float)
     if isinstance(value, str):
         with suppress(ValueError):
-            read = float(value) if isinstance(default, float) else int(value)
-    wanted, kinds = ("a number", (int, float)) if isinstance(default, float) else ("a whole number", (int,))
-    if isinstance(read, bool) or not isinstance(read, kinds):
-        raise WorkloadError.at((about.name,), repr(value), wanted)
+            read = int(value) if whole else float(value)
+    if isinstance(read, bool) or not isinstance(read, int if whole else (int, float)):
+        raise WorkloadError.at((about.name,), repr(value), "a whole number" if whole else "a number")
+    least = about.metadata["least"]
+    if whole and read < least:
+        raise WorkloadError.at((about.name,), repr(value), f"a whole number of at least {least}")
+    if not (whole or 0 < read < math.inf):
+        raise WorkloadError.at((about.name,), repr(value), "a finite number above 0")
     return read
