@@ -1,0 +1,141 @@
+"""A reader of saved files that shares no line with the package: zip, JSON, NumPy and fractions."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Sensitivity is the largest sum over a column of |entry| to this power; costs add up.
+NORMS = {"gaussian": 2, "laplace": 1}
+#: Each part's cost is rounded up in this binary place (docs/measurement.md).
+COST_BITS = 160
+
+Integers = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ReadPart:
+    """The Kronecker product of integer matrices, each on the attributes at some positions of the domain."""
+
+    positions: tuple[tuple[int, ...], ...]
+    matrices: tuple[Integers | int, ...]  # a number is the size of an identity
+    multipliers: Integers | None
+    variance: float
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        return tuple(m if isinstance(m, int) else m.shape[0] for m in self.matrices)
+
+    def column_sums(self, power: int) -> Integers:
+        """Return the sum over each column of |entry|^power: Python integers, one axis for each block."""
+        weights = np.ones(self.rows, dtype=object)
+        if self.multipliers is not None:
+            weights = self.multipliers.astype(object).reshape(self.rows) ** power
+        for axis, matrix in enumerate(self.matrices):
+            if isinstance(matrix, int):
+                continue
+            entries = np.abs(matrix.astype(object)) ** power
+            weights = np.moveaxis(np.tensordot(weights, entries, axes=(axis, 0)), -1, axis)
+        return np.asarray(weights, dtype=object)
+
+    def dense(self) -> Integers:
+        """Return the matrix written out, over the cells of its blocks in their order: Python integers."""
+        rows = np.ones((1, 1), dtype=object)
+        for matrix in self.matrices:
+            entries = np.eye(matrix, dtype=np.int64) if isinstance(matrix, int) else matrix
+            rows = np.kron(rows, entries.astype(object))
+        return rows if self.multipliers is None else rows * self.multipliers.astype(object).reshape(-1, 1)
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """What a file says: parts, and of a measurement the exact noise scales and the noisy lattice steps."""
+
+    header: dict[str, Any]
+    parts: tuple[ReadPart, ...]
+    steps: tuple[Fraction, ...] = ()
+    powers: tuple[int, ...] = ()
+    values: tuple[NDArray[np.int64], ...] = ()
+
+    @property
+    def norm(self) -> int:
+        return NORMS[self.header["plan"]["noise"]]
+
+    @property
+    def scales(self) -> tuple[Fraction, ...]:
+        """The exact scale of each part's noise, in records."""
+        pairs = zip(self.steps, self.powers, strict=True)
+        return tuple(steps * Fraction(2) ** power for steps, power in pairs)
+
+    @property
+    def stated(self) -> Fraction:
+        """The cost that the file says was authorized."""
+        return Fraction(self.header["authorization"]["cost"])
+
+    def cost(self) -> Fraction:
+        """Return the cost, recomputed as docs/measurement.md says it is: parts add up, each rounded up."""
+        total = 0
+        for part, scale in zip(self.parts, self.scales, strict=True):
+            share = Fraction(int(part.column_sums(self.norm).max())) / scale**self.norm
+            total += math.ceil(share * 2**COST_BITS)
+        return Fraction(total, 2**COST_BITS)
+
+    def largest_move(self, sizes: Iterable[int]) -> Fraction:
+        """Return the exact cost of the record that moves the answers most: no part's maximum on its own."""
+        shape = tuple(sizes)
+        total = np.zeros(shape, dtype=object)
+        for part, scale in zip(self.parts, self.scales, strict=True):
+            order = [position for block in part.positions for position in block]
+            sums = part.column_sums(self.norm).reshape([shape[position] for position in order])
+            sums = np.transpose(sums, np.argsort(order)) if order else sums
+            wide = sums.reshape([n if axis in order else 1 for axis, n in enumerate(shape)])
+            total = total + wide * (1 / scale**self.norm)
+        return Fraction(total.max())
+
+
+def _matrix(form: dict[str, Any], arrays: dict[str, Integers]) -> Integers | int:
+    if form["kind"] == "identity":
+        return int(form["size"])
+    if form["kind"] == "centered":
+        size = int(form["size"])
+        return size * np.eye(size, dtype=np.int64) - 1
+    assert form["kind"] in ("integer", "deficient")
+    return arrays[form["entries"]].astype(np.int64)
+
+
+def read(path: Path) -> ReadFile:
+    """Read the file of a strategy or of a measurement."""
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+        arrays = {name: np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in names}
+    matrices = [_matrix(form, arrays) for form in header["plan"]["matrices"]]
+    parts = tuple(
+        ReadPart(
+            tuple(tuple(positions) for positions, _ in row["blocks"]),
+            tuple(matrices[place] for _, place in row["blocks"]),
+            arrays[row["multipliers"]] if "multipliers" in row else None,
+            row["variance"],
+        )
+        for row in header["plan"]["parts"]
+    )
+    if "values" not in header:
+        return ReadFile(header, parts)
+    ends = np.cumsum([math.prod(part.rows) for part in parts])[:-1]
+    return ReadFile(
+        header,
+        parts,
+        tuple(Fraction(steps) for steps, _ in header["noise"]),
+        tuple(power for _, power in header["noise"]),
+        tuple(np.split(arrays[header["values"]].astype(np.int64), ends)),
+    )

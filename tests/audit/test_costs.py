@@ -1,0 +1,129 @@
+"""The exact cost of random plans of every mechanism, recomputed from the saved file alone.
+
+What is read is measurement.mdp, by the reader beside this file; what a budget allows is decided by ball
+arithmetic written here. ``MATRIXDP_AUDIT=20`` makes twenty times as many cases (`make audit`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb, ctx, fmpq
+
+import matrixdp as mdp
+from matrixdp.measure import measure
+from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.plan import Plan
+from matrixdp.sources import Source
+from matrixdp.storage.saving import save_measurement
+from tests.audit.plans import pairs, random_budget, random_strategy, with_multipliers
+from tests.audit.reading import read
+from tests.audit.settings import ROUNDS, SEED
+
+PAIRS = list(pairs())
+BUDGETS = 10
+
+
+def ball(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def upper(a: arb) -> arb:
+    """Return the normal tail probability."""
+    return (a / arb(2).sqrt()).erfc() / 2
+
+
+def between(cost: Fraction, norm: int, budget: dict[str, Any]) -> Fraction:
+    """Return what a cost comes to between a budget's own neighbours: what moves, to the power of the norm."""
+    records = int(budget["unit"].get("records", 1)) if "unit" in budget else 1
+    return cost * ((2 if budget["neighbours"] == "replace" else 1) * records) ** norm
+
+
+def honours(cost: Fraction, norm: int, budget: dict[str, Any]) -> bool:
+    """Return whether a budget, as a file writes it, is proved to allow a cost."""
+    moved = between(cost, norm, budget)
+    given = {name: Fraction(budget[name]) for name in ("rho", "mu", "epsilon", "delta") if name in budget}
+    with ctx.workprec(400):
+        if "rho" in given:
+            return (moved / 2 if norm == 2 else moved**2 / 2) <= given["rho"]
+        if "mu" in given and norm == 2:
+            return moved <= given["mu"] ** 2
+        if "mu" in given:
+            return bool((1 + ball(moved).exp()) * upper(ball(given["mu"]) / 2) <= 1)
+        if norm == 1:
+            return moved <= given["epsilon"]
+        mu, epsilon = ball(moved).sqrt(), ball(given["epsilon"])
+        delta = upper(epsilon / mu - mu / 2) - epsilon.exp() * upper(epsilon / mu + mu / 2)
+        return bool(delta <= ball(given["delta"]))
+
+
+class _Empty(Source):
+    """A table without records: what is measured on it costs what it costs on any other."""
+
+    def count(self, request):
+        return ((subset, np.zeros(request.shape(subset), np.int64)) for subset in request.subsets)
+
+
+def check_cost(plan: Plan, workload: mdp.Workload, budget: mdp.Budget, path: Path) -> None:
+    """Measure a plan under a budget, and recompute what that cost from the file."""
+    measurement = measure(plan, _Empty(), budget)
+    save_measurement(path, measurement, workload)
+    found = read(path)
+    written = found.header["authorization"]
+    assert found.cost() == found.stated == measurement.authorization.cost.value
+    # parts are added up, so the record that moves most may cost less, and never costs more
+    assert found.largest_move(workload.domain.shape) <= found.stated
+    assert honours(found.stated, found.norm, written["budget"])
+    assert not honours(found.stated * Fraction(1_000_001, 1_000_000), found.norm, written["budget"])
+    assert all(scale > 0 for scale in found.scales)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+def test_the_cost_of_random_plans_is_what_their_files_say(noise, tmp_path: Path):
+    seen: Counter[str] = Counter()
+    multiplied = 0
+    for number in range(ROUNDS):
+        for mechanism, own in PAIRS:
+            if own != noise:
+                continue
+            rng = np.random.default_rng([SEED, number, *mechanism.encode(), *noise.name.encode()])
+            strategy = random_strategy(rng, mechanism, noise)
+            assert strategy is not None, f"{mechanism}: every workload is refused"
+            plan = with_multipliers(rng, strategy.selection.plan)
+            multiplied += plan.parts[0].multipliers is not None
+            for _ in range(BUDGETS):
+                budget = random_budget(rng, noise)
+                try:
+                    check_cost(plan, strategy.workload, budget, tmp_path / "measurement.mdp")
+                except AssertionError as error:
+                    raise AssertionError(
+                        f"{mechanism}, {noise}, round {number}, {budget}: {error}"
+                    ) from error
+                seen[mechanism] += 1
+    assert set(seen) == {name for name, own in PAIRS if own == noise}
+    assert min(seen.values()) == max(seen.values()) == ROUNDS * BUDGETS
+    assert multiplied > 0
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+def test_column_sums_are_those_of_the_matrix_written_out(noise, tmp_path: Path):
+    """Kronecker products and row multipliers, against every entry of the measured matrices."""
+    kinds = set()
+    for mechanism in ("residual", "opt-kron", "opt-plus", "wavelet", "identity", "workload"):
+        rng = np.random.default_rng([SEED, *mechanism.encode()])
+        strategy = random_strategy(rng, mechanism, noise)
+        assert strategy is not None
+        plan = with_multipliers(rng, strategy.selection.plan)
+        save_measurement(tmp_path / "a.mdp", measure(plan, _Empty(), mdp.Budget(rho=1)), strategy.workload)
+        found = read(tmp_path / "a.mdp")
+        for part in found.parts:
+            written = np.abs(part.dense()) ** found.norm
+            assert (written.sum(axis=0) == part.column_sums(found.norm).ravel()).all()
+            kinds.add(part.multipliers is not None)
+    assert kinds == {False, True}
