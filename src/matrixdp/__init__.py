@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from matrixdp.language import cells, dense, disjunction, kway, marginals, pairwise, product
     from matrixdp.papers import families
-    from matrixdp.privacy import Budget
+    from matrixdp.privacy import Budget, Unit
     from matrixdp.queries import Workload
     from matrixdp.release import Release, load_release, save_release
     from matrixdp.specification import Specification, load_specification
@@ -56,6 +56,7 @@ __all__ = [
     "StorageError",
     "Strategy",
     "TooLargeError",
+    "Unit",
     "UnsupportedQueryError",
     "Workload",
     "WorkloadError",
@@ -90,7 +91,7 @@ _ROOMS = {
         "WorkloadError",
     ),
     "papers": ("families",),
-    "privacy": ("Budget",),
+    "privacy": ("Budget", "Unit"),
     "release": ("Release", "load_release", "save_release"),
     "specification": ("Specification", "load_specification"),
     "language": ("cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from matrixdp.errors import PrivacyError
 from matrixdp.measure import statement
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
-from matrixdp.privacy import Budget, delta_of, epsilon_of
+from matrixdp.privacy import Budget, Unit, delta_of, epsilon_of
 
 
 def test_the_words_of_a_private_release():
@@ -115,6 +115,48 @@ def test_the_figures_of_laplace_noise(neighbours, factor):
     assert promise.rho == epsilon**2 / 2
     # the trade-off curves touch: (1 + e^epsilon) Phi(-mu / 2) = 1
     assert (1 + math.exp(epsilon)) * norm.cdf(-promise.mu / 2) == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
+@pytest.mark.parametrize("unit", [Unit(records=3), Unit(records=3, id="person")])
+def test_the_figures_hold_for_all_records_of_a_person(neighbours, noise, unit):
+    moved = 6 if neighbours == "replace" else 3
+    budget = Budget(mu=1, neighbours=neighbours, unit=unit)
+    alone = noise.cost(Budget(mu=1)).value
+    promise = statement(noise.cost(budget), budget, private=True)
+    assert promise.cost == alone / moved**noise.norm
+    assert promise.mu == 1.0
+    assert promise.as_dict()["unit"] == promise.as_dict()["budget"]["unit"] == unit.as_dict()
+    with pytest.raises(PrivacyError, match="privacy cost"):
+        statement(Cost(alone / moved**noise.norm * (1 + Fraction(1, 2**80)), noise), budget, private=True)
+
+
+def test_the_words_say_who_is_protected():
+    def said(neighbours="add_remove", **unit):
+        budget = Budget(mu=1, unit=unit, neighbours=neighbours)
+        promise = statement(GAUSSIAN.cost(budget), budget, private=True)
+        return promise.text + promise.as_dict()["assumed"][0]
+
+    one, three = said(records=1), said(records=3)
+    named, first = said(records=3, id="person"), said(records=1, id="person")
+    for words, text in (
+        ("protects each single record.", one),
+        ("adding or removing one record changes", one),
+        ("assumes one record a person", one),
+        ("contributes at most one record; with k times as many", one),
+        ("protects each person, who has at most 3 records in the table.", three),
+        ("adding or removing all records of one person changes", three),
+        ("assumes at most 3 records a person", three),
+        ("contributes at most 3 records", three),
+        ("replacing all records of one person by those of another changes", said("replace", records=3)),
+        ("each person, of whose records at most 3 records counted: the first 3 in the order of", named),
+        ("at most 1 record counted: the first one in the order of the table", first),
+        ("assumes that the column 'person' names one and the same person", named),
+        ("have one value in the column 'person'", named),
+    ):
+        assert words in text
+    assert "all records" not in one
 
 
 def test_a_part_of_a_budget_in_mu_promises_less_than_all_of_it():

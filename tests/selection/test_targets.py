@@ -1,6 +1,7 @@
 """Target errors: met by the least budget, exactly, and bounded from below."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,7 +145,7 @@ def test_the_least_budget_is_least_to_six_digits(neighbours, scale):
         value = {"rho": budget.rho, "mu": None if kind != "mu" else budget.mu, "epsilon": budget.epsilon}[
             kind
         ]
-        smaller = {kind: value * (1 - 1e-5)} | ({} if delta is None else {"delta": delta})
+        smaller: dict[str, Any] = {kind: value * (1 - 1e-5)} | ({} if delta is None else {"delta": delta})
         assert noise.error_scale(mdp.Budget(**smaller, neighbours=neighbours)) < scale
 
 

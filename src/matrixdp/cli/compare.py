@@ -93,7 +93,8 @@ def compare(
     if picture is not None:
         from matrixdp.cli.pictures import draw_comparison
 
-        figures = ", ".join(f"{name} {value}" for name, value in budget.as_dict().items())
+        parameters = budget.as_dict() | budget.unit.as_dict()
+        figures = ", ".join(f"{name} {value}" for name, value in parameters.items() if name != "unit")
         draw_comparison(rows, picture, f"{written.workload.queries:,} queries; {figures}")
     if as_json:
         printed = {

@@ -38,7 +38,7 @@ class Authorization:
     Parameters
     ----------
     cost : Cost
-        The exact ``add_remove`` privacy cost, with the noise that it is the cost of.
+        The exact privacy cost of one record added or removed, with the noise that it is the cost of.
     budget : Budget
         What may be spent.
     time : str

@@ -147,7 +147,7 @@ def measure(
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     groups = maximal_marginals(plan.positions)
     values: dict[int, NDArray[np.float64]] = {}
-    for subset, counts in source.marginals(plan.domain, list(groups), rules):
+    for subset, counts in source.marginals(plan.domain, list(groups), rules, budget.unit):
         bound = max_records
         while int(counts.sum()) > bound:
             bound *= 2

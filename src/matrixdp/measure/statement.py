@@ -8,7 +8,7 @@ from typing import Any
 from matrixdp.errors import PrivacyError
 from matrixdp.measure.gate import checked_cost
 from matrixdp.noise import Cost
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, Unit
 from matrixdp.privacy.numbers import float_above
 
 __all__ = ["REFERENCE_DELTA", "PrivacyStatement", "statement"]
@@ -16,8 +16,8 @@ __all__ = ["REFERENCE_DELTA", "PrivacyStatement", "statement"]
 REFERENCE_DELTA = Fraction(1, 10**6)
 
 _NEIGHBOURS = {
-    "add_remove": "adding or removing one record",
-    "replace": "replacing one record by another",
+    "add_remove": "adding or removing {one}",
+    "replace": "replacing {one} by {another}",
 }
 _COVERED = (
     "Everything in the release follows from the noisy measurements alone, so the promise holds for all of "
@@ -28,8 +28,6 @@ _COVERED = (
     "exact, and the noise has exactly the distribution that the promise is computed from.",
 )
 _ASSUMED = (
-    "Each person contributes at most one record; with k records, multiply mu and a pure epsilon by k and rho "
-    "by k squared.",
     "The domain, the workload, the strategy and the budget were chosen without looking at the data.",
     "The operating system's random number generator is sound.",
     "No sample of noise takes more than 16,384 random bits: one that does, which has a probability below "
@@ -52,10 +50,13 @@ class PrivacyStatement:
         False if the noise was seeded, in which case nothing is promised.
     neighbours : str
         Which tables the promise compares.
+    unit : Unit
+        How many records a person has at most, and the column that names the person, if there is one.
     noise : str
         The name of the noise that was added.
     cost : Fraction
-        The exact ``add_remove`` privacy cost: mu squared for Gaussian noise, epsilon for Laplace noise.
+        The exact privacy cost of one record added or removed: mu squared for Gaussian noise, epsilon for
+        Laplace noise.
     pure_epsilon : float or None
         Upper bound of epsilon at delta = 0 between these neighbours; None where there is none.
     mu, rho : float
@@ -95,7 +96,7 @@ class PrivacyStatement:
     def text(self) -> str:
         """The promise in a few sentences for a reader without training in the field."""
         if self.private:
-            opening = "These figures carry random noise that protects each single record."
+            opening = f"These figures carry random noise that protects {self._protected}."
         else:
             opening = (
                 "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Whoever knows or guesses the seed can remove the "
@@ -117,13 +118,46 @@ class PrivacyStatement:
         else:
             figures += f" and ({_up(self.epsilon_at_reference_delta)}, 1e-06)-differential privacy"
         return (
-            f"{opening} Whatever a reader already knows, {_NEIGHBOURS[self.neighbours]} changes the "
+            f"{opening} Whatever a reader already knows, {self._changed} changes the "
             f"probability of any outcome only within the limits of {figures}. "
             "The noise is exact, so floating-point rounding does not weaken this. "
-            "It assumes one record a person; records outside the declared domain are handled by a public "
+            f"It assumes {self._assumption}; records outside the declared domain are handled by a public "
             "rule, and their number is not shown. It does not cover side channels such as timing, or other "
             "releases about the same people: no ledger is kept."
         ) + "".join(f" {sentence}" for sentence in self.assumed_of_table)
+
+    @property
+    def unit(self) -> Unit:
+        """How many records a person has at most, and the column that names the person."""
+        return self.budget.unit
+
+    @property
+    def _protected(self) -> str:
+        records, most = self.unit.records, _records(self.unit.records)
+        if self.unit.id is not None:
+            which = "the first one" if records == 1 else f"the first {records:,}"
+            return (
+                f"each person, of whose records at most {most} counted: {which} in the order of the "
+                "table, whatever they say"
+            )
+        return "each single record" if records == 1 else f"each person, who has at most {most} in the table"
+
+    @property
+    def _changed(self) -> str:
+        alone = self.unit == Unit()
+        one, another = (
+            ("one record", "another") if alone else ("all records of one person", "those of another")
+        )
+        return _NEIGHBOURS[self.neighbours].format(one=one, another=another)
+
+    @property
+    def _assumption(self) -> str:
+        if self.unit.id is not None:
+            return (
+                f"that the column {self.unit.id!r} names one and the same person in all records of a person"
+            )
+        records = self.unit.records
+        return "one record a person" if records == 1 else f"at most {records:,} records a person"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the statement as JSON has it.
@@ -138,6 +172,7 @@ class PrivacyStatement:
             "private": self.private,
             "text": self.text,
             "neighbours": self.neighbours,
+            "unit": self.unit.as_dict(),
             "noise": self.noise,
             "pure_epsilon": self.pure_epsilon,
             "cost": str(self.cost),
@@ -150,9 +185,29 @@ class PrivacyStatement:
             "budget": self.budget.as_dict(),
             "ledger": None,
             "covered": list(self.covered),
-            "assumed": [*self.assumed, *self.assumed_of_table],
+            "assumed": [_persons(self.unit), *self.assumed, *self.assumed_of_table],
             "not_covered": list(self.not_covered),
         }
+
+
+def _records(number: int) -> str:
+    return "1 record" if number == 1 else f"{number:,} records"
+
+
+def _persons(unit: Unit) -> str:
+    """Say what is assumed of the records of one person."""
+    if unit.id is not None:
+        return (
+            f"All records of a person, and of nobody else, have one value in the column {unit.id!r}, by the "
+            "same rule by which categories are compared; those without a value are not counted. Two people "
+            "who share one are protected together as one person, and each of them alone by half of that: "
+            "multiply mu and a pure epsilon by 2 and rho by 4."
+        )
+    most = "one record" if unit.records == 1 else f"{unit.records:,} records"
+    return (
+        f"Each person contributes at most {most}; with k times as many, multiply mu and a pure epsilon by k "
+        "and rho by k squared."
+    )
 
 
 def _up(value: float) -> str:
@@ -169,9 +224,9 @@ def statement(
     Parameters
     ----------
     cost : Cost
-        The exact ``add_remove`` privacy cost of what was measured.
+        The exact privacy cost of what was measured, of one record added or removed.
     budget : Budget
-        What might have been spent, and between which neighbours.
+        What might have been spent, between which neighbours, and for which unit.
     private : bool
         Whether the noise came from the operating system (False: it was seeded).
     assumptions : tuple of str

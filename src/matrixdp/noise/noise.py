@@ -146,9 +146,10 @@ class Noise(ABC):
         return True
 
     def cost(self, budget: Budget) -> Cost:
-        """Return the largest cost that a budget allows, as it adds up: between ``add_remove`` neighbours.
+        """Return the largest cost that a budget allows, as it adds up: for one record added or removed.
 
-        Replacing a record is removing one and adding another, so answers move at most twice as far.
+        Answers move at most so many times as far as there are records that can move: those of one person,
+        and under ``replace`` twice as many, those that go and those that come.
 
         Raises
         ------
@@ -162,15 +163,14 @@ class Noise(ABC):
         (Fraction(1, 1), Fraction(1, 4))
         >>> LAPLACE.cost(Budget(epsilon=1)).value, LAPLACE.cost(Budget(epsilon=1, neighbours="replace")).value
         (Fraction(1, 1), Fraction(1, 2))
+        >>> GAUSSIAN.cost(Budget(mu=1, unit={"records": 3})).value
+        Fraction(1, 9)
         """
-        return Cost(self.allowed(budget) / self._doubled(budget), self)
+        return Cost(self.allowed(budget) / budget.moved**self.norm, self)
 
     def promise(self, cost: Cost, budget: Budget, delta: Fraction) -> Guarantee:
         """Return what a cost promises between a budget's neighbours; ``delta`` is the reference."""
-        return self.guarantee(cost.value * self._doubled(budget), budget, delta)
-
-    def _doubled(self, budget: Budget) -> int:
-        return 2**self.norm if budget.neighbours == "replace" else 1
+        return self.guarantee(cost.value * budget.moved**self.norm, budget, delta)
 
     def error_scale(self, budget: Budget) -> float:
         """Return by what variances at privacy cost 1 are divided under a budget.
@@ -311,7 +311,7 @@ class Noise(ABC):
 
 @dataclass(frozen=True)
 class Cost:
-    """An exact ``add_remove`` privacy cost, which can be compared with and added to its own noise's alone.
+    """An exact privacy cost of one record added or removed, compared with and added to its own noise's alone.
 
     Parameters
     ----------

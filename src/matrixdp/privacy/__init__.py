@@ -3,12 +3,14 @@
 from matrixdp.privacy.budget import NEIGHBOURS, Budget
 from matrixdp.privacy.conversions import delta_of, epsilon_of, mu_of_rho, rho_of_mu
 from matrixdp.privacy.least import BUDGET_KINDS, LeastBudget
+from matrixdp.privacy.unit import Unit
 
 __all__ = [
     "BUDGET_KINDS",
     "NEIGHBOURS",
     "Budget",
     "LeastBudget",
+    "Unit",
     "delta_of",
     "epsilon_of",
     "mu_of_rho",

@@ -1,5 +1,6 @@
 """The privacy budget: a promise in one of the field's definitions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -7,6 +8,7 @@ from typing import Any, Literal
 from matrixdp.errors import PrivacyError
 from matrixdp.privacy.conversions import largest_mu
 from matrixdp.privacy.numbers import Number, exact_positive, float_below, root_below
+from matrixdp.privacy.unit import Unit
 
 __all__ = ["NEIGHBOURS", "Budget"]
 
@@ -34,8 +36,11 @@ class Budget:
     delta : int, float, Fraction or Decimal, optional
         Above 0 and below 1; only with `epsilon`.
     neighbours : {"add_remove", "replace"}
-        Tables are neighbours if one is the other with one record added or removed, or with one record
-        replaced by another.
+        Tables are neighbours if one is the other with one person's records added or removed, or with them
+        replaced by those of another.
+    unit : Unit or mapping, optional
+        How many records a person has at most; one where it is left out. A mapping is what `as_dict` makes:
+        ``{"records": 3}`` or ``{"id": "person", "records": 3}``.
 
     Attributes
     ----------
@@ -44,6 +49,8 @@ class Budget:
     rho, epsilon, delta : Fraction or None
         The parameters as they were given, exact.
     neighbours : {"add_remove", "replace"}
+        As given.
+    unit : Unit
         As given.
 
     Raises
@@ -63,6 +70,8 @@ class Budget:
     Fraction(1, 10)
     >>> round(float(Budget(epsilon=1, delta=1e-6).mu), 6)
     0.236704
+    >>> Budget(mu=1, unit=Unit(records=3)).moved, Budget(mu=1, neighbours="replace").moved
+    (3, 2)
     >>> Budget(rho=-1)
     Traceback (most recent call last):
         ...
@@ -75,6 +84,7 @@ class Budget:
     epsilon: Fraction | None
     delta: Fraction | None
     neighbours: Literal["add_remove", "replace"]
+    unit: Unit
 
     def __init__(
         self,
@@ -84,6 +94,7 @@ class Budget:
         epsilon: Number | None = None,
         delta: Number | None = None,
         neighbours: Literal["add_remove", "replace"] = "add_remove",
+        unit: Unit | Mapping[str, object] | None = None,
     ) -> None:
         given = [
             name for name, value in (("rho", rho), ("mu", mu), ("epsilon", epsilon)) if value is not None
@@ -104,13 +115,24 @@ class Budget:
             "epsilon": None if epsilon is None else exact_positive("budget.epsilon", epsilon),
             "delta": None if delta is None else exact_positive("budget.delta", delta, below=1),
             "neighbours": neighbours,
+            "unit": Unit.of(unit),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        parameters = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
-        return f"Budget({parameters})"
+        given = self.as_dict() | {"unit": self.unit}
+        if self.unit == Unit():
+            del given["unit"]
+        return f"Budget({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+    @property
+    def moved(self) -> int:
+        """The number of records in which neighbouring tables differ at most.
+
+        The records of one person; under ``replace`` those that go and those that come.
+        """
+        return self.unit.records * (2 if self.neighbours == "replace" else 1)
 
     @property
     def mu(self) -> Fraction:
@@ -142,9 +164,9 @@ class Budget:
         Examples
         --------
         >>> Budget(epsilon=1, delta=1e-6).as_dict()
-        {'epsilon': 1.0, 'delta': 1e-06, 'neighbours': 'add_remove'}
+        {'epsilon': 1.0, 'delta': 1e-06, 'neighbours': 'add_remove', 'unit': {'records': 1}}
         """
-        result: dict[str, float | str] = {}
+        result: dict[str, Any] = {}
         for name, value in (
             ("rho", self.rho),
             ("mu", self._mu),
@@ -154,6 +176,7 @@ class Budget:
             if value is not None:
                 result[name] = _nearest(value)
         result["neighbours"] = self.neighbours
+        result["unit"] = self.unit.as_dict()
         return result
 
 

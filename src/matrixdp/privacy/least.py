@@ -11,6 +11,7 @@ from typing import Literal
 from matrixdp.errors import PrivacyError
 from matrixdp.privacy.budget import Budget
 from matrixdp.privacy.numbers import Number
+from matrixdp.privacy.unit import Unit
 
 __all__ = ["BUDGET_KINDS", "LeastBudget"]
 
@@ -32,18 +33,20 @@ class LeastBudget:
     delta : number or None
         For ``epsilon``; without it the budget is pure.
     neighbours : {"add_remove", "replace"}
+    unit : Unit
     limit : Budget or None
         What it must not exceed, if anything.
 
     Examples
     --------
     >>> LeastBudget.within(Budget(mu=1))
-    LeastBudget(kind='mu', delta=None, neighbours='add_remove')
+    LeastBudget(kind='mu', delta=None, neighbours='add_remove', unit=Unit(records=1))
     """
 
     kind: str
     delta: Number | None = None
     neighbours: Literal["add_remove", "replace"] = "add_remove"
+    unit: Unit = field(default_factory=Unit)
     limit: Budget | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +61,7 @@ class LeastBudget:
     def within(limit: Budget) -> LeastBudget:
         """Return the form of a budget that must not be exceeded."""
         kind = limit.kind if limit.kind in ("rho", "mu") else "epsilon"
-        return LeastBudget(kind, limit.delta, limit.neighbours, limit)
+        return LeastBudget(kind, limit.delta, limit.neighbours, limit.unit, limit)
 
     def reference(self) -> Budget:
         """Return a budget of this form, with its parameter 1: what it is promised in decides the noise."""
@@ -103,4 +106,4 @@ class LeastBudget:
         given: dict[str, Number] = {self.kind: value}
         if self.delta is not None:
             given["delta"] = self.delta
-        return Budget(**given, neighbours=self.neighbours)
+        return Budget(**given, neighbours=self.neighbours, unit=self.unit)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain.rules import Kind, Rule
-from matrixdp.errors import SourceError, TooLargeError
+from matrixdp.errors import DomainError, SourceError, TooLargeError
+from matrixdp.privacy import Unit
 
 __all__ = ["MOST_CELLS", "Request", "strides"]
 
@@ -45,11 +46,15 @@ class Request:
         The attributes of each marginal.
     out_of_domain : OutOfDomain
         What happens to values that are out of domain.
+    unit : Unit
+        If it names a column for persons, of each person the first `records` records in the order of the table
+        are counted, those out of domain among them, and records without an id are not.
 
     Raises
     ------
     DomainError
-        If a subset names an unknown attribute or one twice, or the rule does not fit the domain.
+        If a subset names an unknown attribute or one twice, the rule does not fit the domain, or the id is an
+        attribute.
     TooLargeError
         If a marginal has more than `MOST_CELLS` cells.
 
@@ -63,9 +68,13 @@ class Request:
     domain: Domain
     subsets: tuple[tuple[str, ...], ...]
     out_of_domain: OutOfDomain
+    unit: Unit = field(default_factory=Unit)
 
     def __post_init__(self) -> None:
         self.out_of_domain.check(self.domain)
+        if self.unit.id in self.domain:
+            found = f"the attribute {self.unit.id!r}"
+            raise DomainError.at(("unit", "id"), found, "a column that is no attribute of the domain")
         for subset in self.subsets:
             cells = self.domain.cells(subset)
             if cells > MOST_CELLS:
@@ -73,6 +82,11 @@ class Request:
                     f"the marginal on {', '.join(subset)} has {cells} cells; "
                     f"at most {MOST_CELLS} can be counted"
                 )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read: one an attribute, then that of the id, if there is one."""
+        return self.domain.names if self.unit.id is None else (*self.domain.names, self.unit.id)
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -92,20 +106,20 @@ class Request:
         return result.reshape(self.shape(subset))
 
     def check_columns(self, columns: Iterable[str]) -> None:
-        """Check that the table has a column for every attribute.
+        """Check that the table has a column for every attribute, and for the id.
 
         Raises
         ------
         SourceError
-            Names the attributes whose columns are missing, or there twice, and nothing of the table: what
-            stands where names of columns should may be a record.
+            Names those that are missing, or there twice, and nothing of the table: what stands where names of
+            columns should may be a record.
         """
         listed = [str(column) for column in columns]
-        missing = [name for name in self.domain.names if name not in listed]
+        missing = [name for name in self.columns if name not in listed]
         if missing:
             word = "column" if len(missing) == 1 else "columns"
             raise SourceError(f"the table has no {word} {', '.join(map(repr, missing))}")
-        for name in self.domain.names:
+        for name in self.columns:
             if listed.count(name) > 1:
                 raise SourceError(f"the table has several columns named {name!r}")
 

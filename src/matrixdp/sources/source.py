@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import SourceError
+from matrixdp.privacy import Unit
 from matrixdp.sources.requests import Request
 
 __all__ = ["COMPUTED", "Marginal", "Source"]
@@ -23,11 +25,24 @@ Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 
 
 class Source(ABC):
-    """A table that can be counted. An engine's own source says how, in `count`."""
+    """A table that can be counted. An engine's own source says how, in `count`.
+
+    Attributes
+    ----------
+    bounds_contributions : bool
+        Whether `count` keeps to a `Unit` with an id. It must not say so unless the records have an order that
+        no record changes for others.
+    """
+
+    bounds_contributions: ClassVar[bool] = False
 
     @final
     def marginals(
-        self, domain: Domain, subsets: Sequence[Sequence[str]], out_of_domain: OutOfDomain
+        self,
+        domain: Domain,
+        subsets: Sequence[Sequence[str]],
+        out_of_domain: OutOfDomain,
+        unit: Unit | None = None,
     ) -> Iterator[Marginal]:
         """Count the records in every cell of some marginals.
 
@@ -43,6 +58,8 @@ class Source(ABC):
             The attributes of each marginal. The empty subset asks for the number of records.
         out_of_domain : OutOfDomain
             What happens to values that are out of domain.
+        unit : Unit, optional
+            If it names a column for persons, only the first records of each person are counted.
 
         Yields
         ------
@@ -54,13 +71,21 @@ class Source(ABC):
         Raises
         ------
         SourceError
-            If a column is missing, has a type that cannot be read, or the table cannot be read.
+            If a column is missing, has a type that cannot be read, the table cannot be read, or the records
+            of a person cannot be bounded, as it has no determined order.
         DomainError
             If a subset names an unknown attribute, or one twice.
         TooLargeError
             If a marginal has too many cells to be held in memory.
         """
-        return self.count(Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain))
+        counted = unit or Unit()
+        if counted.id is not None and not self.bounds_contributions:
+            raise SourceError(
+                f"unit: found the id {counted.id!r}, and a table whose records have no order that is "
+                "determined; expected a path of CSV or Parquet files, a table of a DuckDB database, a data "
+                "frame in memory or arrays"
+            )
+        return self.count(Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted))
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
         """Return what the promise assumes of the table, in sentences that quote nothing of it.

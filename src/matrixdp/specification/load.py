@@ -237,7 +237,8 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         if name in spec
     }
     if privacy is not None:
-        document["privacy"] = privacy.to_spec() if budget is None else budget.as_dict()
+        exact = {} if budget is None else budget.as_dict()
+        document["privacy"] = {key: exact[key] for key in exact if key != "unit"} or privacy.to_spec()
     if targets:
         document["targets"] = targets
     document["out_of_domain"] = rule.to_spec(written.domain)

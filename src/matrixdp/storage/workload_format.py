@@ -70,7 +70,7 @@ def write_authorization(authorization: Authorization) -> dict[str, object]:
     >>> cost = Cost(Fraction(1, 5), GAUSSIAN)
     >>> record = Authorization(cost, Budget(rho=0.1), "2026-01-01T00:00:00+00:00")
     >>> write_authorization(record)["budget"]
-    {'neighbours': 'add_remove', 'rho': '1/10'}
+    {'neighbours': 'add_remove', 'unit': {'records': 1}, 'rho': '1/10'}
     """
     budget = authorization.budget
     values = {
@@ -79,7 +79,7 @@ def write_authorization(authorization: Authorization) -> dict[str, object]:
         "epsilon": budget.epsilon,
         "delta": budget.delta,
     }
-    exact: dict[str, object] = {"neighbours": budget.neighbours}
+    exact: dict[str, object] = {"neighbours": budget.neighbours, "unit": budget.unit.as_dict()}
     exact |= {name: str(value) for name, value in values.items() if value is not None}
     return {
         "cost": str(authorization.cost.value),
@@ -93,7 +93,9 @@ def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Aut
     """Return the authorization that `write_authorization` saved; it must still be within its budget."""
     with archive.reading("its privacy record"):
         written = dict(header["budget"])
-        neighbours = written.pop("neighbours")
-        budget = Budget(neighbours=neighbours, **{key: Fraction(value) for key, value in written.items()})
+        # files of before units were named have one record a person
+        neighbours, unit = written.pop("neighbours"), written.pop("unit", None)
+        exact: dict[str, Any] = {key: Fraction(value) for key, value in written.items()}
+        budget = Budget(neighbours=neighbours, unit=unit, **exact)
         cost = Cost(Fraction(header["cost"]), noise_named(header["noise"]))
         return Authorization(cost, budget, str(header["time"]))

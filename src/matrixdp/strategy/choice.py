@@ -107,7 +107,7 @@ def select(
     assert budget is not None
     if targets is not None:
         kind, delta = LeastBudget.within(budget).kind, budget.delta
-        needed = [strategy.least_budget(kind, delta=delta) for strategy in strategies]
+        needed = [strategy.least_budget(kind, delta=delta, unit=budget.unit) for strategy in strategies]
         errors = [float(least.epsilon or 0) for least in needed]
     else:
         errors = [

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, WorkloadError, within
 from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, measure
-from matrixdp.privacy import Budget, LeastBudget
+from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.numbers import Number
 from matrixdp.queries import Workload
 from matrixdp.release import Release
@@ -138,6 +138,7 @@ class Strategy:
         *,
         delta: Number | None = None,
         targets: Mapping[str, float] | None = None,
+        unit: Unit | Mapping[str, object] | None = None,
     ) -> Budget:
         """Return the least budget at which this strategy meets every target; nothing is spent.
 
@@ -150,6 +151,8 @@ class Strategy:
             For ``epsilon``.
         targets : mapping of str to float, optional
             Those that the strategy was selected for where they are left out.
+        unit : Unit or mapping, optional
+            How many records a person has at most; one where it is left out.
 
         Returns
         -------
@@ -174,7 +177,7 @@ class Strategy:
         (0.025, True)
         """
         replaced = self.selection.neighbours == "replace"
-        form = LeastBudget(kind, delta, "replace" if replaced else "add_remove")
+        form = LeastBudget(kind, delta, "replace" if replaced else "add_remove", Unit.of(unit))
         return form.least(self.selection.noise.error_scale, largest_ratio(self.target_errors(targets)) ** 2)
 
     def covariance(

@@ -176,6 +176,8 @@ def _check_budget(noise: Noise, budget: Budget) -> bool:
     if budget.neighbours == "replace":
         alone = noise.cost(_budget(budget.as_dict() | {"neighbours": "add_remove"}))
         require(cost.value * 2**noise.norm == alone.value, "cost: replacing moves twice as far")
+    three = noise.cost(_budget(budget.as_dict() | {"unit": {"records": 3}}))
+    require(three.value * 3**noise.norm == cost.value, "cost: three records move three times as far")
     require_close(noise.error_scale(budget), float(cost.value) ** (2.0 / noise.norm), "error_scale")
     return True
 
@@ -225,8 +227,7 @@ def _check_promise(noise: Noise, budget: Budget) -> None:
     found = noise.promise(cost, budget, _DELTA)
     _check_within(found, budget)
     # one row of sensitivity 1 whose noise has this cost: how far one record moves the answer, in scales
-    doubled = 2.0 if budget.neighbours == "replace" else 1.0
-    shift = doubled * float(cost.value) ** (1.0 / noise.norm)
+    shift = budget.moved * float(cost.value) ** (1.0 / noise.norm)
     edges = np.linspace(-12.0, 12.0, 193) * math.sqrt(noise.variance_factor)
     mine = np.array([_tail(noise, edge) for edge in edges])
     moved = np.array([_tail(noise, edge - shift) for edge in edges])
