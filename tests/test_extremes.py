@@ -144,7 +144,7 @@ class _Counted:
     def __init__(self, counts: list[int]) -> None:
         self.counts = np.array(counts)
 
-    def marginals(self, domain: object, subsets: list[Any], out_of_domain: object) -> Any:
+    def marginals(self, domain: object, subsets: list[Any], out_of_domain: object, unit: object) -> Any:
         yield subsets[0], self.counts
 
     def assumptions(self, domain: object) -> tuple[str, ...]:

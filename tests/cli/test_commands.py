@@ -87,7 +87,8 @@ def test_select_prints_one_json_object_with_all_keys(home: Path):
     assert figures["total_squared_error"] == pytest.approx(figures["weighted_rmse"] ** 2 * figures["queries"])
     assert figures["lower_bound_rmse"] <= figures["weighted_rmse"]
     assert figures["gap"] < 0.01
-    assert figures["privacy"]["budget"] == {"epsilon": 1.0, "delta": 1e-06, "neighbours": "add_remove"}
+    budget = {"epsilon": 1.0, "delta": 1e-06, "neighbours": "add_remove", "unit": {"records": 1}}
+    assert figures["privacy"]["budget"] == budget
     assert figures["seconds"] > 0
     assert figures["peak_memory_mb"] > 10
 

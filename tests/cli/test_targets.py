@@ -38,7 +38,7 @@ def test_the_least_budget_is_selected_printed_and_spent(home):
     assert chosen.exit_code == 0, chosen.stderr
     figures = json.loads(chosen.stdout)
     budget = figures["privacy"]["budget"]
-    assert set(budget) == {"rho", "neighbours"}
+    assert set(budget) == {"rho", "neighbours", "unit"}
     assert 0.999 < figures["target_ratio"] <= 1.0
     assert figures["lower_bound_target_ratio"] <= figures["target_ratio"]
     for group in figures["groups"]:
