@@ -267,6 +267,17 @@ def wrong_weights(header, members):
     with_array(header, members, name, np.ones(2))
 
 
+def huge_weights(header, members):
+    name = header["plan"]["vectors"]["weights"]["sex"]
+    with_array(header, members, name, np.array([1e300, 1 - 1e300]))
+
+
+def weights_that_are_none(header, members):
+    form = next(m for m in header["plan"]["matrices"] if "unsupported" in m)
+    size = np.load(io.BytesIO(members[form["entries"]]), allow_pickle=False).shape[1]
+    with_array(header, members, form["unsupported"], np.full((1, size), np.nan))
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -304,6 +315,8 @@ def wrong_weights(header, members):
         (halved, "a plan that costs"),
         (misfitting, "unsupported directions of a matrix do not fit it"),
         (wrong_weights, "weights"),
+        (huge_weights, "weights hold what is no number of use"),
+        (weights_that_are_none, "weights hold what is no number of use"),
     ],
 )
 def test_altered_strategies_are_refused(saved: Path, tmp_path: Path, change, says: str):
