@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         WorkloadError,
     )
     from matrixdp.language import cells, dense, disjunction, kway, marginals, pairwise, product
+    from matrixdp.ledger import Ledger
     from matrixdp.papers import families
     from matrixdp.privacy import Budget, Unit
     from matrixdp.queries import Workload
@@ -44,6 +45,7 @@ __all__ = [
     "Budget",
     "Domain",
     "DomainError",
+    "Ledger",
     "MatrixDPError",
     "MeasuredStrategy",
     "NumericalError",
@@ -90,6 +92,7 @@ _ROOMS = {
         "UnsupportedQueryError",
         "WorkloadError",
     ),
+    "ledger": ("Ledger",),
     "papers": ("families",),
     "privacy": ("Budget", "Unit"),
     "release": ("Release", "load_release", "save_release"),

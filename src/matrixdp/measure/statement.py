@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from matrixdp.errors import PrivacyError
-from matrixdp.measure.gate import checked_cost
-from matrixdp.noise import Cost
+from matrixdp.noise import Cost, checked_cost
 from matrixdp.privacy import Budget, Unit
 from matrixdp.privacy.numbers import float_above
 
