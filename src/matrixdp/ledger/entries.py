@@ -47,7 +47,7 @@ class Entry:
     number : int
         Its place, from 1.
     id : str
-        A random name, 32 hexadecimal digits.
+        Its name: 32 hexadecimal digits.
     time : str
         When it was debited: UTC, ISO 8601.
     state : {"reserved", "measured", "released", "spent by crash"}

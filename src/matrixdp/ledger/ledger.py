@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,13 +66,13 @@ class Ledger:
     Examples
     --------
     >>> import tempfile
-    >>> import matrixdp as mdp
-    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> release = Budget(rho=0.75)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ledger = mdp.Ledger.create(f"{folder}/health.ledger", "health", mdp.Budget(rho=1))
-    ...     measured = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.75), ledger=ledger)
-    ...     ledger.left
-    Budget(rho=0.25, neighbours='add_remove')
+    ...     ledger = Ledger.create(f"{folder}/health.ledger", "health", Budget(rho=1))
+    ...     record = ledger.reserve(GAUSSIAN.cost(release), release).record
+    ...     record.after, ledger.left
+    ({'rho': '3/4'}, Budget(rho=0.25, neighbours='add_remove'))
     """
 
     path: Path
@@ -156,7 +156,7 @@ class Ledger:
             with reading(file, "its terms"):
                 written = json.loads(terms)
                 ledger = cls(file, str(written["dataset"]), exact_budget(written["total"]), terms, driver)
-            ledger._read(found)
+            ledger._account(ledger._read(found))
         return ledger
 
     @property
@@ -243,10 +243,13 @@ class Ledger:
             after = self._check(before, cost, budget)
             spent, terms = number_text(cost.value), json.dumps(exact_text(budget), sort_keys=True)
             place = None if release is None else json.dumps(os.path.abspath(release))  # noqa: PTH100
-            own = (len(entries) + 1, uuid.uuid4().hex, now(), cost.noise.name, spent, terms, version(), place)
-            digest = chained(entries[-1].digest if entries else self._root(found), *own)
+            last = entries[-1].digest if entries else self._root(found)
+            # a name, not a secret: it differs from all others because what is before it does
+            name = chained(last, time.time_ns(), os.getpid())[:32]
+            own = (len(entries) + 1, name, now(), cost.noise.name, spent, terms, version(), place)
+            digest = chained(last, *own)
             found.rows(_DEBIT, *own, digest)
-            record = LedgerEntry(self.dataset, own[1], self.total, before.as_dict(), after.as_dict(), digest)
+            record = LedgerEntry(self.dataset, name, self.total, before.as_dict(), after.as_dict(), digest)
         return Reservation(self, record)
 
     def advance(self, entry: str, state: str, measurement: str | None = None) -> None:
