@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matrixdp.papers import families
     from matrixdp.privacy import Budget, Unit
     from matrixdp.queries import Workload
-    from matrixdp.release import Release, load_release, save_release
+    from matrixdp.release import Release, load_release, recover_release, save_release
     from matrixdp.specification import Specification, load_specification
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
 
@@ -73,6 +73,7 @@ __all__ = [
     "marginals",
     "pairwise",
     "product",
+    "recover_release",
     "save_release",
     "select",
 ]
@@ -95,7 +96,7 @@ _ROOMS = {
     "ledger": ("Ledger",),
     "papers": ("families",),
     "privacy": ("Budget", "Unit"),
-    "release": ("Release", "load_release", "save_release"),
+    "release": ("Release", "load_release", "recover_release", "save_release"),
     "specification": ("Specification", "load_specification"),
     "language": ("cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
     "queries": ("Workload",),
