@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def seeds(folder: Path) -> Iterable[bytes]:
 
 
 def opened(folder: Path) -> Case:
-    """Return what loads one: its confidence is one, and its answers are finite."""
+    """Return what loads one: its confidence is one, and (looked at in one of eight) its answers are finite."""
     folders = released(folder)
     records = [json.loads((path / "release.json").read_bytes()) for path in folders]
     measurements = [(path / "measurement.mdp").read_bytes() for path in folders]
@@ -50,7 +51,7 @@ def opened(folder: Path) -> Case:
         release = load_release(folders[place])
         if not 0 < release.confidence < 1:
             raise Finding(f"a confidence of {release.confidence}")
-        if release.workload.queries <= 100:
+        if crc32(data) % 8 == 0 and release.workload.queries <= 100:
             answers = release.answers
             for name in ("estimate", "stddev", "lower", "upper"):
                 if not np.isfinite(answers.column(name).to_numpy()).all():
