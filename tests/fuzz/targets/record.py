@@ -24,7 +24,7 @@ def seeds(folder: Path) -> Iterable[bytes]:
 
 
 def opened(folder: Path) -> Case:
-    """Return what loads one: its confidence is one, and (looked at in one of eight) its answers are finite."""
+    """Return what loads one: its confidence is one, and (seen in one of eight) its answers are finite."""
     folders = released(folder)
     records = [json.loads((path / "release.json").read_bytes()) for path in folders]
     measurements = [(path / "measurement.mdp").read_bytes() for path in folders]
