@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import StorageError
 from matrixdp.release.columns import BATCH_ROWS, AnswerColumns
-from matrixdp.release.document import document
+from matrixdp.release.document import RELEASE_VERSION, as_text, document
 from matrixdp.release.leftovers import (
     MARKS,
     MEASUREMENT,
@@ -144,7 +144,7 @@ def complete_release(
     names = sorted(name for name in RELEASE_FILES if name not in MARKS and (folder / name).exists())
     files = {name: _checked(folder / name) for name in names}
     written = document(release, errors, files, columns, note)
-    (folder / _RECORD).write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / _RECORD).write_text(as_text(written) + "\n", encoding="utf-8")
     return written
 
 
@@ -266,6 +266,12 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
         written = json.loads(record.read_bytes())
         if written["format"] != RELEASE_FORMAT:
             raise StorageError(f"{record}: holds something else than the record of a release")
+        if written["format_version"] != RELEASE_VERSION:
+            raise StorageError(
+                f"{record}: found format version {written['format_version']!r}; expected {RELEASE_VERSION}, "
+                f"which this matrixdp reads. What {MEASUREMENT} holds can be written as a release anew at no "
+                "further cost: see `load_measurement` in the documentation"
+            )
         listed = written["files"][MEASUREMENT]["sha256"]
         stated = float(written["confidence"])
         origin = {key: written["strategy"][key] for key in ("mechanism", "reason", "objective", "certificate")
