@@ -13,6 +13,7 @@ import pytest
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
+from matrixdp.sources.source import INFERRED
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}})
 
@@ -53,7 +54,7 @@ def test_texts_that_are_not_utf_8(tmp_path, kind, column):
     np.testing.assert_array_equal(counts(table), expected((1, 3), (0, 4)))
     pq.write_table(table, tmp_path / "t.parquet")
     np.testing.assert_array_equal(counts(tmp_path / "t.parquet"), expected((1, 3), (0, 4)))
-    assert open_source(tmp_path / "t.parquet").assumptions(DOMAIN) == ()
+    assert open_source(tmp_path / "t.parquet").assumptions(DOMAIN) == (INFERRED,)
 
 
 def test_a_dictionary_that_is_not_utf_8(tmp_path):
@@ -158,7 +159,8 @@ def test_what_an_engine_computes_is_assumed_to_be_computed_record_by_record(tmp_
         open_source(duckdb.connect().from_arrow(frame.to_arrow())),
     ]
     for source in computed:
-        (assumed,) = source.assumptions(DOMAIN)
+        assumed, inferred = source.assumptions(DOMAIN)
         assert "the engine fails on none" in assumed
+        assert inferred == INFERRED
     for source in (open_source(tmp_path / "t.db", table_name="people"), open_source(frame)):
-        assert source.assumptions(DOMAIN) == ()
+        assert source.assumptions(DOMAIN) == (INFERRED,)

@@ -301,6 +301,10 @@ def weights_that_are_none(header, members):
         (drop("plan"), "missing"),
         (drop("certificate", "loss"), "missing"),
         (set_in("certificate", "loss", "small"), "no number"),
+        (set_in("mechanism", 5), "no text"),
+        (set_in("reason", 5), "no text"),
+        (set_in("reason", None), "no text"),
+        (set_in("certificate", "scope", ["all"]), "no text"),
         (set_in("neighbours", "anyone"), "unknown"),
         (set_in("objective", "least"), "unknown"),
         (set_in("plan", "parts", 0, "variance", -1.0), "refused"),
@@ -368,6 +372,7 @@ def test_a_measurement_cannot_understate_its_cost(
         floats,
         set_in("out_of_domain", {"age": 99}),
         set_in("authorization", "cost", "1/0"),
+        set_in("authorization", "time", 20260101),
         drop("values"),
     ):
         with pytest.raises(StorageError):

@@ -40,42 +40,57 @@ def plain(array: Any) -> Any:
 def read_parquet(files: Sequence[str], wanted: Sequence[str]) -> tuple[list[str], list[Any]]:
     """Return the names of all columns of Parquet files, and streams of the wanted ones.
 
-    There is one stream for all files in which these are of the same types. Where no wanted column holds
-    texts there is none, as DuckDB reads every value of the other types.
+    There is one stream for all files in which these are of the same types. There is none where DuckDB reads
+    every value itself: no wanted column holds texts, and no two names differ in case alone.
     """
-    schemas = [parquet.read_schema(file) for file in files]
     names: Counter[str] = Counter()
     alike: dict[tuple[Any, ...], list[str]] = {}
-    for file, schema in zip(files, schemas, strict=True):
-        names |= Counter(schema.names)
-        types = tuple(schema.field(n).type if schema.names.count(n) == 1 else arrow.null() for n in wanted)
-        alike.setdefault(types, []).append(file)
-    if not any(_is_text(getattr(held, "value_type", held)) for types in alike for held in types):
+    for file in files:
+        written = parquet.read_metadata(file).schema
+        held = written.to_arrow_schema()
+        names |= Counter(held.names)
+        alike.setdefault(tuple(_type(written, held, name) for name in wanted), []).append(file)
+    plainly = not any(_is_text(getattr(own, "value_type", own)) for types in alike for own in types)
+    if plainly and len({name.casefold() for name in names}) == len(names):
         return list(names.elements()), []
     return list(names.elements()), [_stream(own, wanted, types) for types, own in alike.items()]
+
+
+def _type(written: Any, held: Any, name: str) -> Any:
+    """Return the type of a column; an enumeration of Parquet's own holds texts, as DuckDB reads it."""
+    if held.names.count(name) != 1:
+        return arrow.null()
+    own = held.field(name).type
+    leaves = (written.column(i) for i in range(len(written.names))) if own == arrow.binary() else ()
+    listed = any(leaf.path == name and leaf.logical_type.type == "ENUM" for leaf in leaves)
+    return arrow.string() if listed else own
 
 
 def _stream(files: Sequence[str], wanted: Sequence[str], types: Sequence[Any]) -> Any:
     # Positions instead of names: DuckDB does not tell upper from lower case.
     fields = [(f"a{i}", plain(arrow.nulls(0, held)).type) for i, held in enumerate(types)]
-    schema = arrow.schema(fields)
+    return arrow.RecordBatchReader.from_batches(
+        arrow.schema(fields), _batches(files, wanted, types, arrow.schema(fields))
+    )
+
+
+def _batches(files: Sequence[str], wanted: Sequence[str], types: Sequence[Any], schema: Any) -> Iterator[Any]:
     # Read as they are; put together from other parts, dictionaries are checked by PyArrow.
     listed = [name for name, held in zip(wanted, types, strict=True) if arrow.types.is_dictionary(held)]
-    return arrow.RecordBatchReader.from_batches(schema, _batches(files, wanted, schema, listed))
-
-
-def _batches(
-    files: Sequence[str], wanted: Sequence[str], schema: Any, listed: Sequence[str]
-) -> Iterator[Any]:
     for file in files:
         with parquet.ParquetFile(file, read_dictionary=listed) as held:
             present = [name for name in wanted if name in held.schema_arrow.names]
             for batch in held.iter_batches(_BATCH, columns=present):
                 columns = [
-                    plain(batch.column(name)) if name in present else arrow.nulls(batch.num_rows)
-                    for name in wanted
+                    plain(_as(batch.column(name), own)) if name in present else arrow.nulls(batch.num_rows)
+                    for name, own in zip(wanted, types, strict=True)
                 ]
                 yield arrow.record_batch(columns, schema=schema)
+
+
+def _as(column: Any, held: Any) -> Any:
+    """Return the bytes of an enumeration as the texts that they are."""
+    return column.view(held) if held == arrow.string() and column.type == arrow.binary() else column
 
 
 def _is_text(held: Any) -> bool:

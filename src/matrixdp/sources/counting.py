@@ -57,8 +57,12 @@ def count(
     request: Request,
     read: Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation],
     reading: str = "read the table",
+    hint: str = "",
 ) -> Iterator[Marginal]:
-    """Count the marginals of a request in a database of our own, where `read` makes what `encode` returns."""
+    """Count the marginals of a request in a database of our own, where `read` makes what `encode` returns.
+
+    The hint is what is told besides where counting fails.
+    """
     # In memory; it may spill to the temporary folder, and downloads nothing.
     connection = duckdb.connect(
         config={"temp_directory": tempfile.gettempdir(), "autoinstall_known_extensions": False}
@@ -68,14 +72,14 @@ def count(
     except BaseException:
         connection.close()
         raise
-    return _marginals(connection, encoded, request)
+    return _marginals(connection, encoded, request, hint)
 
 
 def _marginals(
-    connection: duckdb.DuckDBPyConnection, encoded: duckdb.DuckDBPyRelation, request: Request
+    connection: duckdb.DuckDBPyConnection, encoded: duckdb.DuckDBPyRelation, request: Request, hint: str
 ) -> Iterator[Marginal]:
     try:
-        guarded(lambda: encoded.create(_CODES), _COUNTING)
+        guarded(lambda: encoded.create(_CODES), _COUNTING, hint)
         position = {name: index for index, name in enumerate(request.used)}
         for subset in request.subsets:
             steps = zip(subset, strides(request.shape(subset)), strict=True)

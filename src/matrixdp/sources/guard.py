@@ -15,7 +15,7 @@ __all__ = ["guarded"]
 Result = TypeVar("Result")
 
 
-def guarded(action: Callable[[], Result], doing: str) -> Result:
+def guarded(action: Callable[[], Result], doing: str, hint: str = "") -> Result:
     """Return what an action returns, or raise an error that says nothing about the data.
 
     Examples
@@ -34,4 +34,5 @@ def guarded(action: Callable[[], Result], doing: str) -> Result:
     except BaseException as error:  # noqa: BLE001  a panic of an engine is no Exception
         failure = type(error).__name__
     # Raised outside the handler, so that the engine's error is not even the context of this one.
-    raise SourceError(f"could not {doing} ({failure}; what it says may quote the data and is withheld)")
+    withheld = "what it says may quote the data and is withheld"
+    raise SourceError(f"could not {doing} ({failure}; {withheld})" + (f"; {hint}" if hint else ""))

@@ -12,7 +12,7 @@ from matrixdp.domain.rules import Kind, Rule
 from matrixdp.sources.expressions import code, frame_kind, total, values
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request, strides
-from matrixdp.sources.source import COMPUTED, Marginal, Source
+from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source
 
 __all__ = ["LazySource", "unions"]
 
@@ -33,7 +33,7 @@ class LazySource(Source):
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
         """Return what the promise assumes of the table."""
-        return (COMPUTED,)
+        return (COMPUTED, INFERRED)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
@@ -73,7 +73,7 @@ class LazySource(Source):
 
     def _marginals(self, encoded: nw.LazyFrame[Any], request: Request) -> Iterator[Marginal]:
         for union, members in unions(request.domain, request.subsets, UNION_CELLS):
-            counts = guarded(partial(self._group, encoded, request, union), _COUNTING)
+            counts = guarded(partial(self._group, encoded, request, union), _COUNTING, FAILED)
             for subset in members:
                 away = tuple(axis for axis, name in enumerate(union) if name not in subset)
                 kept = [name for name in union if name in subset]

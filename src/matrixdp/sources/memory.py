@@ -18,7 +18,7 @@ from matrixdp.sources.columns import plain
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import COMPUTED, Marginal, Source
+from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source
 
 __all__ = ["ArraysSource", "FrameSource", "RelationSource"]
 
@@ -34,6 +34,10 @@ class FrameSource(Source):
 
     def __init__(self, frame: Any) -> None:
         self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the promise assumes of the table."""
+        return (INFERRED,)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
@@ -56,6 +60,10 @@ class ArraysSource(Source):
         if isinstance(arrays, np.ndarray):
             arrays = {name: arrays[name] for name in arrays.dtype.names or ()}
         self._arrays = arrays
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the promise assumes of the table."""
+        return (INFERRED,)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
@@ -83,12 +91,12 @@ class RelationSource(Source):
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
         """Return what the promise assumes of the table."""
-        return (COMPUTED,)
+        return (COMPUTED, INFERRED)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         reader = guarded(lambda: encode(self._relation, request, request.domain).to_arrow_reader(), _READING)
-        return count(request, lambda connection: connection.from_arrow(reader))
+        return count(request, lambda connection: connection.from_arrow(reader), hint=FAILED)
 
 
 def _count(request: Request, column: Callable[[str], Any]) -> Iterator[Marginal]:

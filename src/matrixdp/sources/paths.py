@@ -16,7 +16,7 @@ from matrixdp.sources.columns import read_parquet
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import COMPUTED, Marginal, Source
+from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source
 from matrixdp.sources.sql import identifier, literal
 from matrixdp.sources.text import read_texts
 
@@ -76,19 +76,33 @@ class PathSource(Source):
     def __repr__(self) -> str:
         return f"PathSource({self.path!r})"
 
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return what the promise assumes of the table."""
-        if self._format == "duckdb" and guarded(self._is_view, f"read {self.path!r}"):
-            return (COMPUTED,)
-        return (_QUOTES_CLOSED,) if self._quoted_newlines else ()
+        if self._format == "csv":
+            return (_QUOTES_CLOSED,) if self._quoted_newlines else ()
+        return (COMPUTED, INFERRED) if self._computed(domain) else (INFERRED,)
 
-    def _is_view(self) -> bool:
-        with duckdb.connect() as connection:
-            return self._choose(connection)[2]
+    def _computed(self, domain: Domain) -> bool:
+        """Return whether a database computes what is read: the table is a view, or a column is generated."""
+        if self._format != "duckdb":
+            return False
+
+        def ask() -> bool:
+            with duckdb.connect() as connection:
+                schema, table, view = self._choose(connection)
+                query = (
+                    "SELECT column_name FROM duckdb_columns() WHERE database_name = 'source' "
+                    "AND schema_name = ? AND table_name = ? AND is_generated"
+                )
+                names = {str(name) for (name,) in connection.execute(query, [schema, table]).fetchall()}
+                return view or not names.isdisjoint(domain.names)
+
+        return guarded(ask, f"read {self.path!r}")
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        return count(request, partial(self._codes, request), f"read {self.path!r}")
+        hint = FAILED if self._computed(request.domain) else ""
+        return count(request, partial(self._codes, request), f"read {self.path!r}", hint)
 
     def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         domain = request.domain

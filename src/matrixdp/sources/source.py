@@ -12,7 +12,7 @@ from matrixdp.errors import SourceError
 from matrixdp.privacy import Clause, Unit
 from matrixdp.sources.requests import Request
 
-__all__ = ["COMPUTED", "Marginal", "Source"]
+__all__ = ["COMPUTED", "FAILED", "INFERRED", "Marginal", "Source"]
 
 COMPUTED = Clause(
     "computed-rows",
@@ -20,6 +20,15 @@ COMPUTED = Clause(
     "it is assumed that a row more or less changes no other row, and that the engine fails on none.",
 )
 """What is assumed of every table that is computed from others."""
+
+FAILED = "its engine failed on a record; let it read what may not parse as text"
+"""What is told where the engine of such a table fails."""
+
+INFERRED = (
+    "The columns of the table have types that whoever made it chose: it is assumed that these, and what was "
+    "read into them, do not depend on any one record, as they may where a program inferred types from values."
+)
+"""What is assumed of every table whose columns are not texts by its format."""
 
 Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 """The attributes of a marginal, and its counts: one axis an attribute, in that order."""

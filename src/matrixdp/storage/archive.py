@@ -173,6 +173,12 @@ class ArchiveReader:
         except (IndexError, TypeError, ValueError, AttributeError, ArithmeticError):
             raise self.damaged(f"{what} is not in the form that it should have") from None
 
+    def text(self, value: object) -> str:
+        """Return a text of the header; what is none is refused."""
+        if not isinstance(value, str):
+            raise self.damaged("what should be text in its header is no text")
+        return value
+
     def _bytes(self, name: str, limit: int) -> bytes:
         try:
             info = self._zip.getinfo(name)

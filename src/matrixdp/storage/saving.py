@@ -94,12 +94,12 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
         return Selection(
             workload=workload,
             plan=plan,
-            mechanism=str(header["mechanism"]),
+            mechanism=archive.text(header["mechanism"]),
             neighbours=header["neighbours"],
             certificate=Certificate(
-                loss, None if bound is None else _number(bound, archive), str(written["scope"])
+                loss, None if bound is None else _number(bound, archive), archive.text(written["scope"])
             ),
-            reason=str(header["reason"]),
+            reason=archive.text(header["reason"]),
             objective=header["objective"],
             targets={name: _number(target, archive) for name, target in header["targets"].items()},
         )

@@ -98,4 +98,4 @@ def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Aut
         exact: dict[str, Any] = {key: Fraction(value) for key, value in written.items()}
         budget = Budget(neighbours=neighbours, unit=unit, **exact)
         cost = Cost(Fraction(header["cost"]), noise_named(header["noise"]))
-        return Authorization(cost, budget, str(header["time"]))
+        return Authorization(cost, budget, archive.text(header["time"]))
