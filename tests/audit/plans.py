@@ -85,6 +85,7 @@ def random_budget(rng: Generator, noise: Noise) -> mdp.Budget:
     kinds: list[dict[str, Any]] = [{"rho": size}, {"mu": size}, {"epsilon": size}]
     kinds.append({"epsilon": size, "delta": float(10.0 ** -rng.integers(1, 13))})
     rest: dict[str, Any] = {"neighbours": ("add_remove", "replace")[rng.integers(2)]}
+    rest["unit"] = {"records": int(rng.choice([1, 2, 3, 1000]))}
     while True:
         budget = mdp.Budget(**kinds[rng.integers(4)], **rest)
         if noise.honours(budget):

@@ -39,9 +39,9 @@ def upper(a: arb) -> arb:
 
 
 def between(cost: Fraction, norm: int, budget: dict[str, Any]) -> Fraction:
-    """Return what a cost comes to between a budget's own neighbours: what moves, to the power of the norm."""
-    records = int(budget["unit"].get("records", 1)) if "unit" in budget else 1
-    return cost * ((2 if budget["neighbours"] == "replace" else 1) * records) ** norm
+    """Return a cost between neighbours: it grows with the records that move, to the power of the norm."""
+    moved = budget["unit"]["records"] * (2 if budget["neighbours"] == "replace" else 1)
+    return cost * Fraction(moved**norm)
 
 
 def honours(cost: Fraction, norm: int, budget: dict[str, Any]) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from matrixdp.measure import statement
-from matrixdp.measure.statement import REFERENCE_DELTA
 from matrixdp.noise import Noise
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
@@ -49,15 +48,14 @@ def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
     1.0
     """
     cost = noise.cost(budget)
-    promise = statement(cost, budget, private=True)
-    reference = {"epsilon": promise.epsilon_at_reference_delta, "delta": float(REFERENCE_DELTA)}
+    promise = statement(cost, budget, private=True).as_dict()
+    kept = ("mu", "rho", "epsilon", "delta", "epsilon_at_delta")
     return {
         "budget": budget.as_dict(),
         "neighbours": budget.neighbours,
         "noise": noise.name,
         "cost": float(cost.value),
-        **{name: getattr(promise, name) for name in ("mu", "rho", "epsilon", "delta")},
-        "epsilon_at_delta": reference,
+        **{key: promise[key] for key in kept},
     }
 
 
