@@ -4,11 +4,12 @@
 # make versions: the tests of `check` with the lowest and the newest versions, on each Python from 3.11 on.
 # make mutants, make mutation: whether tests find named faults, and a sample of small changes.
 # make audit: twenty times the samples and the random plans of the audit in `make test`.
+# make fuzz: coverage-guided fuzzing of everything that reads (CASES=, SECONDS= for each target; TARGETS=a,b).
 # make lock: constraints.txt anew, with today's newest versions.
 # All need nothing but Python 3.11 or newer (name another one by PYTHON=...).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types pytest versions mutants mutation audit lock benchmarks clean
+.PHONY: help demo test check lint types pytest versions mutants mutation audit fuzz lock benchmarks clean
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
@@ -21,7 +22,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CONSTRAINTS ?= --constraint constraints.txt
 
 help:
-	@sed -n '1,8s/^# //p' Makefile
+	@sed -n '1,9s/^# //p' Makefile
 
 $(BIN)/python:
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; fi
@@ -73,6 +74,12 @@ mutation: $(VENV)/.installed-dev
 AUDIT ?= 20
 audit: $(VENV)/.installed-dev
 	MATRIXDP_AUDIT=$(AUDIT) $(BIN)/python -m pytest tests/audit
+
+CASES ?= 100000
+SECONDS ?= 600
+fuzz: $(VENV)/.installed-dev
+	$(PIP) install --quiet --group fuzz
+	nice $(BIN)/python -m tests.fuzz.run --cases $(CASES) --seconds $(SECONDS) $(if $(TARGETS),--targets $(TARGETS))
 
 # What pip would choose today, as names and versions only.
 lock: $(VENV)/.installed-dev

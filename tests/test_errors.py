@@ -35,6 +35,18 @@ def test_errors_survive_a_copy() -> None:
     assert (type(again), again.problem, str(again)) == (EntryError, error.problem, str(error))
 
 
+def test_messages_quote_no_more_than_an_excerpt() -> None:
+    name = "a" * 10_000
+    with pytest.raises(mdp.DomainError) as caught:
+        mdp.Domain({name: None})
+    problem = caught.value.problem
+    assert problem is not None
+    assert problem.path == (name,)
+    assert len(str(caught.value)) < 1_100
+    assert str(caught.value).startswith("aaaa")
+    assert str(caught.value).endswith("or a size")
+
+
 def test_errors_are_placed_from_outside() -> None:
     with (
         pytest.raises(EntryError, match=r"^workload\[1\]\.kway: found 5"),

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
         WorkloadError,
     )
     from matrixdp.language import cells, dense, disjunction, kway, marginals, pairwise, product
+    from matrixdp.ledger import Ledger
     from matrixdp.papers import families
     from matrixdp.privacy import Budget, Unit
     from matrixdp.queries import Workload
-    from matrixdp.release import Release, load_release, save_release
+    from matrixdp.release import Release, load_release, recover_release, save_release
     from matrixdp.specification import Specification, load_specification
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
 
@@ -44,6 +45,7 @@ __all__ = [
     "Budget",
     "Domain",
     "DomainError",
+    "Ledger",
     "MatrixDPError",
     "MeasuredStrategy",
     "NumericalError",
@@ -71,6 +73,7 @@ __all__ = [
     "marginals",
     "pairwise",
     "product",
+    "recover_release",
     "save_release",
     "select",
 ]
@@ -90,9 +93,10 @@ _ROOMS = {
         "UnsupportedQueryError",
         "WorkloadError",
     ),
+    "ledger": ("Ledger",),
     "papers": ("families",),
     "privacy": ("Budget", "Unit"),
-    "release": ("Release", "load_release", "save_release"),
+    "release": ("Release", "load_release", "recover_release", "save_release"),
     "specification": ("Specification", "load_specification"),
     "language": ("cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
     "queries": ("Workload",),

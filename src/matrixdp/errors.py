@@ -54,6 +54,8 @@ Path = tuple[str | int, ...]
 A = TypeVar("A")
 B = TypeVar("B")
 E = TypeVar("E", bound="MatrixDPError")
+#: Longer messages are cut in the middle: what they quote of an input stays an excerpt.
+_LONGEST_MESSAGE = 1_000
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 
 
@@ -157,6 +159,10 @@ class MatrixDPError(Exception):
     def __init__(self, message: str | Problem = "") -> None:
         super().__init__(message)
         self.problem = message if isinstance(message, Problem) else None
+
+    def __str__(self) -> str:
+        text, half = super().__str__(), _LONGEST_MESSAGE // 2
+        return text if len(text) <= 2 * half else f"{text[:half]} ... {text[-half:]}"
 
     @classmethod
     def at(cls, path: Path, found: str, expected: str, suggestions: tuple[str, ...] = ()) -> Self:

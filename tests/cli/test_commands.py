@@ -159,8 +159,10 @@ def test_release_writes_what_it_says(home: Path, released: Path):
     names = {path.name for path in released.iterdir()}
     assert names == {"answers.csv", "answers.parquet", "measurement.mdp", "release.json"}
     written = json.loads((released / "release.json").read_text())
-    assert written["privacy"]["epsilon"] == 1.0
-    assert written["privacy"]["delta_at_epsilon"] <= 1e-6
+    asked = written["privacy"]["guarantees"][-1]
+    assert asked["definition"] == "approximate DP"
+    assert asked["parameters"]["epsilon"] == 1.0
+    assert asked["parameters"]["delta"] <= 1e-6
     answers = pq.read_table(released / "answers.parquet")
     assert written["answers"]["rows"] == answers.num_rows
     assert not [path for path in home.iterdir() if path.name.startswith(".")]
@@ -186,7 +188,7 @@ def test_quotes_that_hold_line_ends_are_told(tmp_path: Path, said: bool):
     assert ("closes the quotes" in " ".join(result.stdout.split())) == said
     promise = json.loads((tmp_path / "out" / "release.json").read_text())["privacy"]
     assert ("closes the quotes" in promise["text"]) == any(
-        "closes the" in text for text in promise["assumed"]
+        clause["id"] == "quotes-closed" and "closes the" in clause["text"] for clause in promise["assumed"]
     )
     assert ("closes the quotes" in promise["text"]) == said
     estimates = pq.read_table(tmp_path / "out" / "answers.parquet")["estimate"].to_pylist()

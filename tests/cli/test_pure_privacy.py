@@ -48,8 +48,9 @@ def test_a_release_of_the_bundled_table_under_pure_privacy(spec: Path, tmp_path:
     assert "pure: delta is 0" in " ".join(result.stdout.split())
     written = json.loads((out / "release.json").read_text())
     assert written["privacy"]["noise"] == "laplace"
-    assert 1 - 1e-9 < written["privacy"]["pure_epsilon"] <= 1.0
-    assert written["privacy"]["rho"] == pytest.approx(0.5)
+    guarantees = {row["definition"]: row["parameters"] for row in written["privacy"]["guarantees"]}
+    assert 1 - 1e-9 < guarantees["pure DP"]["epsilon"] <= 1.0
+    assert guarantees["zero-concentrated DP"]["rho"] == pytest.approx(0.5)
     assert "Laplace" in written["intervals"]
     assert written["strategy"]["noise"] == "laplace"
     answers = pq.read_table(out / "answers.parquet").to_pandas()
@@ -61,7 +62,7 @@ def test_a_release_of_the_bundled_table_under_pure_privacy(spec: Path, tmp_path:
     total = answers.iloc[0]
     assert abs(total["estimate"] - 17_000) < 4_000
     again = mdp.load_release(out)
-    assert again.statement.pure_epsilon == written["privacy"]["pure_epsilon"]
+    assert again.statement.pure_epsilon == guarantees["pure DP"]["epsilon"]
     answered = run("answer", out, "product: {visits: {ranges: [[0, 4]]}}", "--json")
     assert answered.exit_code == 0, answered.stderr
 

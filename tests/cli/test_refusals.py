@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from matrixdp.cli.answer import _entry
+from matrixdp.cli.answer import entry_of
 from matrixdp.cli.comparison import Outcome
 from matrixdp.cli.options import noise_name
 from matrixdp.cli.pictures import draw_comparison
@@ -21,7 +21,7 @@ def test_queries_that_are_no_entries(tmp_path: Path):
         ("nothing", "'nothing', which is no file and no entry"),
     ):
         with pytest.raises(SpecificationError, match=says):
-            _entry(query)
+            entry_of(query)
 
 
 def test_noises_that_are_none():

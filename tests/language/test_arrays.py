@@ -29,7 +29,11 @@ def test_files_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object), allow_pickle=True)
     (tmp_path / "cut.npy").write_bytes((tmp_path / "pickle.npy").read_bytes()[:20])
     np.savez(tmp_path / "many.npz", a=np.eye(2))
-    for name in ("text.npy", "pickle.npy", "cut.npy", "many.npz"):
+    headers = {"open.npy": b"[[", "deep.npy": b"-" * 9000 + b"1", "long.npy": b"+".join([b"1"] * 4500)}
+    for name, header in headers.items():
+        content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+        (tmp_path / name).write_bytes(content)
+    for name in ("text.npy", "pickle.npy", "cut.npy", "many.npz", *headers):
         with pytest.raises(WorkloadError, match="cannot be read as NumPy"):
             load_array(tmp_path / name)
     np.save(tmp_path / "words.npy", np.array(["a"]))

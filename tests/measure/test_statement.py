@@ -85,7 +85,10 @@ def test_the_record_is_json():
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert record["ledger"] is None
     assert record["neighbours"] == "replace"
-    assert record["epsilon_at_delta"]["delta"] == 1e-6
+    reference = record["guarantees"][2]
+    assert reference["exact"]["delta"] == "1/1000000"
+    assert reference["parameters"]["epsilon"] >= Fraction(reference["exact"]["epsilon"])
+    assert record["budget"]["exact"] == {"epsilon": "1", "delta": str(budget.delta)}
     assert Fraction(record["cost"]) == GAUSSIAN.cost(budget).value / 2
     assert all(record[name] for name in ("covered", "assumed", "not_covered"))
 
@@ -136,7 +139,7 @@ def test_the_words_say_who_is_protected():
     def said(neighbours="add_remove", **unit):
         budget = Budget(mu=1, unit=unit, neighbours=neighbours)
         promise = statement(GAUSSIAN.cost(budget), budget, private=True)
-        return promise.text + promise.as_dict()["assumed"][0]
+        return promise.text + promise.as_dict()["assumed"][0]["text"]
 
     one, three = said(records=1), said(records=3)
     named, first = said(records=3, id="person"), said(records=1, id="person")
@@ -165,3 +168,43 @@ def test_a_part_of_a_budget_in_mu_promises_less_than_all_of_it():
     part = statement(Cost(LAPLACE.cost(budget).value / 2, LAPLACE), budget, private=True)
     assert whole.mu == 1.0
     assert part.mu < 0.6
+
+
+@pytest.mark.parametrize(
+    ("budget", "noise", "definitions"),
+    [
+        (Budget(rho=0.5), GAUSSIAN, ["Gaussian DP", "zero-concentrated DP", "approximate DP"]),
+        (
+            Budget(epsilon=1, delta=1e-6),
+            GAUSSIAN,
+            ["Gaussian DP", "zero-concentrated DP"] + 2 * ["approximate DP"],
+        ),
+        (Budget(epsilon=1), LAPLACE, ["pure DP", "Gaussian DP", "zero-concentrated DP", "approximate DP"]),
+    ],
+)
+def test_every_guarantee_is_exact_as_text_and_rounded_up_as_a_number(budget, noise, definitions):
+    promise = statement(noise.cost(budget), budget, private=True)
+    record = promise.as_dict()
+    assert [row["definition"] for row in record["guarantees"]] == definitions
+    for row in record["guarantees"]:
+        for name, value in row["parameters"].items():
+            exact = Fraction(row["exact"][name])
+            assert exact <= Fraction(value) <= exact * (1 + Fraction(1, 2**51))
+    figures = {name: value for row in record["guarantees"][:-1] for name, value in row["parameters"].items()}
+    assert (figures["mu"], figures["rho"]) == (promise.mu, promise.rho)
+
+
+def test_sentences_have_identifiers_that_stay():
+    other = "Every record of this register is one person."
+    promise = statement(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.5), private=True, assumptions=(other,))
+    record = promise.as_dict()
+    assert [row["id"] for row in record["covered"]] == [
+        "post-processing",
+        "out-of-domain",
+        "exact-arithmetic",
+    ]
+    assumed = {row["id"]: row["text"] for row in record["assumed"]}
+    assert {"records-per-person", "chosen-without-data", "randomness", "bits-per-sample"} <= set(assumed)
+    assert assumed["other"] == other
+    not_covered = [row["id"] for row in record["not_covered"]]
+    assert not_covered == ["side-channels", "other-releases", "population"]

@@ -64,6 +64,11 @@ def array_of(members: Members) -> str:
     return str(json.loads(members["header.json"])["array"])
 
 
+def headed(text: bytes) -> bytes:
+    """Return a NumPy file whose header is a text."""
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
 def replaced_array(members: Members, content: bytes) -> None:
     """Put another array in, under the checksum of the first."""
     members[array_of(members)] = content
@@ -109,6 +114,9 @@ def test_every_changed_byte_of_an_array_is_found(saved: Path):
         (lambda m: m.pop(array_of(m)), "is missing"),
         (lambda m: summed(m, array_of(m), b"no array at all"), "is not an array"),
         (lambda m: summed(m, array_of(m), npy(np.arange(6.0), (2, 0))), "is not an array"),
+        (lambda m: summed(m, array_of(m), headed(b"[[")), "is not an array"),
+        (lambda m: summed(m, array_of(m), headed(b"-" * 9000 + b"1")), "is not an array"),
+        (lambda m: summed(m, array_of(m), headed(b"+".join([b"1"] * 4500))), "is not an array"),
         (lambda m: summed(m, array_of(m), npy(np.arange(6.0))[:-1]), "numbers of its stated size"),
         (lambda m: summed(m, array_of(m), npy(np.arange(6.0)) + b"0"), "numbers of its stated size"),
         (lambda m: summed(m, array_of(m), npy(np.arange(6) * 1j)), "numbers of its stated size"),

@@ -16,7 +16,7 @@ from matrixdp.language import dense, kway, marginals, pairwise, product
 from matrixdp.measure import Measurement, measure
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Block, Direct
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, Clause
 from matrixdp.queries import Workload
 from matrixdp.selection import Selection, select
 from matrixdp.sources import open_source
@@ -172,11 +172,24 @@ def test_what_is_assumed_of_the_table_stays_said(selection: Selection, workload:
     save_measurement(tmp_path / "m.mdp", measured, workload)
     again = load_measurement(tmp_path / "m.mdp")[0]
     assert again.assumptions == measured.assumptions == source.assumptions(workload.domain)
-    save_measurement(
-        tmp_path / "m.mdp", dataclasses.replace(measured, assumptions=cast("Any", (1,))), workload
-    )
-    with pytest.raises(StorageError, match="assumes of the table"):
-        load_measurement(tmp_path / "m.mdp")
+    assert [Clause.of(sentence).id for sentence in again.assumptions] == ["quotes-closed"]
+    for written, id_and_text in (
+        ("A sentence of an earlier version.", ("other", "A sentence of an earlier version.")),
+        ({"id": "a-b", "text": "A sentence."}, ("a-b", "A sentence.")),
+    ):
+        changed = rewritten(tmp_path / "m.mdp", tmp_path / "x.mdp", set_in("assumptions", [written]))
+        (sentence,) = load_measurement(changed)[0].assumptions
+        assert (Clause.of(sentence).id, str(sentence)) == id_and_text
+    for refused in (
+        [1],
+        [["a", "b"]],
+        [{"id": 1, "text": "A sentence."}],
+        [{"id": "a"}],
+        [{"id": "A", "text": ""}],
+    ):
+        changed = rewritten(tmp_path / "m.mdp", tmp_path / "x.mdp", set_in("assumptions", refused))
+        with pytest.raises(StorageError, match="damaged or altered"):
+            load_measurement(changed)
 
 
 def test_seeded_measurements_stay_labelled(selection: Selection, workload: Workload, tmp_path: Path):
@@ -267,6 +280,17 @@ def wrong_weights(header, members):
     with_array(header, members, name, np.ones(2))
 
 
+def huge_weights(header, members):
+    name = header["plan"]["vectors"]["weights"]["sex"]
+    with_array(header, members, name, np.array([1e300, 1 - 1e300]))
+
+
+def weights_that_are_none(header, members):
+    form = next(m for m in header["plan"]["matrices"] if "unsupported" in m)
+    size = np.load(io.BytesIO(members[form["entries"]]), allow_pickle=False).shape[1]
+    with_array(header, members, form["unsupported"], np.full((1, size), np.nan))
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -308,6 +332,8 @@ def wrong_weights(header, members):
         (halved, "a plan that costs"),
         (misfitting, "unsupported directions of a matrix do not fit it"),
         (wrong_weights, "weights"),
+        (huge_weights, "weights hold what is no number of use"),
+        (weights_that_are_none, "weights hold what is no number of use"),
     ],
 )
 def test_altered_strategies_are_refused(saved: Path, tmp_path: Path, change, says: str):

@@ -12,7 +12,7 @@ import typer
 from matrixdp.cli.guard import guarded
 from matrixdp.cli.options import Confidence
 
-__all__ = ["answer"]
+__all__ = ["answer", "entry_of"]
 
 _SHOWN = 50
 
@@ -52,7 +52,7 @@ def answer(
 
     if as_json and as_csv:
         raise SpecificationError.at(("--csv",), "--json too", "one of the two")
-    entry, base = _entry(query)
+    entry, base = entry_of(query)
     result = load_release(folder, confidence=confidence)
     answers = result.answer(entry, base_path=base)
     if as_json:
@@ -72,7 +72,7 @@ def answer(
         screen.print("--all shows every one; --json and --csv print them.")
 
 
-def _entry(query: str) -> tuple[Mapping[str, Any], Path]:
+def entry_of(query: str) -> tuple[Mapping[str, Any], Path]:
     """Return the entry that a text or a file holds, and what its paths are relative to."""
     from matrixdp.errors import SpecificationError
     from matrixdp.specification import parse_yaml

@@ -12,6 +12,7 @@ import typer
 from matrixdp import __version__
 from matrixdp.cli.answer import answer
 from matrixdp.cli.compare import compare
+from matrixdp.cli.recover import recover
 from matrixdp.cli.release import release
 from matrixdp.cli.select import select
 from matrixdp.cli.validate import validate
@@ -59,7 +60,7 @@ def program(
     """Take the options of the program itself; the help is `_HELP`."""
 
 
-for command in (validate, select, compare, release, answer):
+for command in (validate, select, compare, release, recover, answer):
     app.command()(command)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from matrixdp.measure import statement
+from matrixdp.measure.statement import REFERENCE_DELTA
 from matrixdp.noise import Noise
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
@@ -48,14 +49,15 @@ def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
     1.0
     """
     cost = noise.cost(budget)
-    promise = statement(cost, budget, private=True).as_dict()
-    kept = ("mu", "rho", "epsilon", "delta", "epsilon_at_delta")
+    promise = statement(cost, budget, private=True)
+    reference = {"epsilon": promise.epsilon_at_reference_delta, "delta": float(REFERENCE_DELTA)}
     return {
         "budget": budget.as_dict(),
         "neighbours": budget.neighbours,
         "noise": noise.name,
         "cost": float(cost.value),
-        **{key: promise[key] for key in kept},
+        **{name: getattr(promise, name) for name in ("mu", "rho", "epsilon", "delta")},
+        "epsilon_at_delta": reference,
     }
 
 

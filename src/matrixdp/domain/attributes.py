@@ -4,7 +4,6 @@ Four kinds, all frozen and valid from construction: `Categorical`, `Integers`, `
 addressed by *codes*, 0 to ``size - 1``, in the listed order.
 """
 
-import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -12,113 +11,15 @@ from itertools import pairwise
 from typing import ClassVar, Self, final
 
 from matrixdp.domain.attribute import Attribute
-from matrixdp.domain.canonical import (
-    canonical_text,
-    finite_number,
-    integer_of,
-    number_of,
-    number_text,
-    whole_number,
-)
-from matrixdp.domain.rules import NUMBERS, Kind, Listed, Steps, Whole, canonical_value
-from matrixdp.errors import DomainError, within
-from matrixdp.forms import describe_value, unknown_name
+from matrixdp.domain.canonical import finite_number, integer_of, number_of, number_text, whole_number
+from matrixdp.domain.categorical import Categorical
+from matrixdp.domain.rules import NUMBERS, Kind, Steps, Whole
+from matrixdp.errors import DomainError
+from matrixdp.forms import describe_value
 
 __all__ = ["Attribute", "Bins", "Categorical", "Coded", "Integers"]
 
-_UNREADABLE = re.compile(
-    r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
-)
-"""What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
-_READABLE = "text, or a number of at most 40 digits on either side of the point and an exponent within +-199"
 _MOST_BINS = 1_000_000
-
-
-@final
-@dataclass(frozen=True)
-class Categorical(Attribute):
-    """Listed categories, compared with data by canonical value: 3, "3" and "3.0" are one category.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-    categories : tuple of str
-        The categories in order; other values are replaced by their canonical text.
-
-    Raises
-    ------
-    DomainError
-        If there are none, one occurs twice in any spelling, or one is a number that is not finite or out of
-        the range of numerals.
-
-    Examples
-    --------
-    >>> sex = Categorical("sex", ("female", "male"))
-    >>> sex.size, sex.code_of("male"), sex.range_label(0, 1)
-    (2, 1, 'female..male')
-    """
-
-    name: str
-    categories: tuple[str, ...]
-    size: int = field(init=False, repr=False, compare=False)
-    _listed: Listed = field(init=False, repr=False, compare=False)
-    numeric: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        self._check_name()
-        if isinstance(self.categories, str):
-            raise DomainError.at((self.name,), describe_value(self.categories), "a list of categories")
-        seen: dict[str | float, str] = {}
-        for position, category in enumerate(self.categories):
-            with within(self.name, position):
-                text = canonical_text(category)
-                value = canonical_value(text)
-                if value in seen:
-                    same = seen[value]
-                    found = f"{text!r} a second time" if same == text else f"{text!r}, the same as {same!r}"
-                    raise DomainError.at((), found, "each category once, in one spelling")
-                if isinstance(value, str) and _UNREADABLE.fullmatch(text):
-                    raise DomainError.at((), describe_value(text), _READABLE)
-                if "\x00" in text:
-                    raise DomainError.at((), "a null character", "text without one")
-            seen[value] = text
-        if not seen:
-            raise DomainError.at((self.name,), "an empty list", "at least 1 category")
-        categories = tuple(seen.values())
-        self._set(categories=categories, size=len(seen), _listed=Listed(categories))
-
-    def rule(self, kind: Kind) -> Listed | None:
-        """Return the categories."""
-        return None if kind is Kind.OTHER else self._listed
-
-    def value(self, code: int) -> str:
-        """Return the text of a category."""
-        self._check_codes(code, code)
-        return self.categories[code]
-
-    def code_of(self, value: object) -> int:
-        """Return the code of a category, given in any spelling."""
-        code = self._listed.codes.get(canonical_value(canonical_text(value)))
-        if code is None:
-            text, expected = canonical_text(value), f"a category of {self.name!r}"
-            raise DomainError(unknown_name((), text, expected, self.categories, describe_value(value)))
-        return code
-
-    def code_range(self, low: object, high: object) -> tuple[int, int]:
-        """Return the codes of two categories, which must be in the listed order."""
-        with within(0):
-            first = self.code_of(low)
-        with within(1):
-            last = self.code_of(high)
-        if first > last:
-            expected = f"two categories of {self.name!r}, in the listed order"
-            raise DomainError.at((), describe_value([low, high]), expected)
-        return first, last
-
-    def to_spec(self) -> list[str]:
-        """Return the list of categories."""
-        return list(self.categories)
 
 
 class _Whole(Attribute):

@@ -5,11 +5,22 @@ import numbers
 from bisect import bisect_right
 from datetime import date, datetime
 from decimal import Decimal
+from typing import cast
 
 import numpy as np
 
 from matrixdp.domain.attributes import Attribute
-from matrixdp.domain.rules import BOOLEANS, Kind, Listed, Whole, canonical_value
+from matrixdp.domain.rules import (
+    BOOLEANS,
+    WHITESPACE,
+    Days,
+    Kind,
+    Listed,
+    Numbers,
+    Texts,
+    Whole,
+    canonical_value,
+)
 
 __all__ = ["encode_value", "parse_number"]
 
@@ -56,9 +67,16 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
         return None
     if isinstance(rule, Listed):
         return rule.codes.get(canonical)
+    if isinstance(rule, Texts):
+        # The rule is for texts alone; one that is more than a text may do anything when it is asked.
+        return rule.codes.get(str.__str__(cast("str", value)))
+    if isinstance(rule, Days):
+        return rule.codes.get(canonical.strip(WHITESPACE)) if isinstance(canonical, str) else None
     number = _number(canonical)
     if number is None:
         return None
+    if isinstance(rule, Numbers):
+        return rule.codes.get(number)
     if isinstance(rule, Whole):
         inside = rule.first <= number <= rule.last and number == math.floor(number)
         return int(number) - rule.first if inside else None

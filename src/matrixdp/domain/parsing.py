@@ -9,10 +9,13 @@ from typing import final
 
 from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Integers
 from matrixdp.domain.canonical import INTEGER, integer_of, number_of
+from matrixdp.domain.rules import TYPES
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import (
     Accepted,
     ListOf,
+    OneOf,
+    Raw,
     Record,
     Schema,
     describe_value,
@@ -25,9 +28,22 @@ from matrixdp.forms import (
 
 __all__ = ["attribute_from_spec", "attribute_schema"]
 
-EXPECTED = "a list of categories, {min, max}, {min, max, bins}, {edges: [...]} or a size"
+EXPECTED = (
+    "a list of categories, {min, max}, {min, max, bins}, {edges: [...]}, {categories: [...], type} or a size"
+)
 _INTEGER = Accepted(INTEGER, integer_of, {"type": "integer"})
 _NUMBER = Accepted("a finite number", number_of, {"type": "number"})
+_CATEGORY = scalar("text, a finite number, true or false")
+
+
+def _only(word: str, what: str) -> Accepted[str]:
+    """Return the form of the one type that the values of an attribute can have."""
+    expected = f"{word}, as {what}; other types are those of listed categories"
+    return Accepted(expected, lambda written: word if written == word else None, {"const": word})
+
+
+_OF_INTEGERS = _only("integer", "the values from min to max are integers")
+_OF_BINS = _only("number", "bins are made of numbers")
 
 
 class _AttributeForm(Record):
@@ -42,11 +58,26 @@ class _AttributeForm(Record):
 
 @final
 @record
+class CategoriesForm(_AttributeForm):
+    """Listed categories that have a type."""
+
+    categories: tuple[object, ...] = key(
+        ListOf(Raw(_CATEGORY.schema), "a list of categories", least=1, count="at least 1 category")
+    )
+    type: str = key(OneOf(TYPES), missing="the type of the categories: " + ", ".join(TYPES))
+
+    def named(self, name: str) -> Categorical:
+        return Categorical(name, self.categories, self.type)  # type: ignore[arg-type]  # checked by Categorical
+
+
+@final
+@record
 class EdgesForm(_AttributeForm):
     """Half-open bins between edges."""
 
     edges: tuple[float, ...] = key(ListOf(_NUMBER, "a list of numbers", least=2, count="at least 2 edges"))
     closed: bool = key(flag(), default=False)
+    type: str = key(_OF_BINS, default="number")
 
     def named(self, name: str) -> Bins:
         return Bins(name, self.edges, self.closed)
@@ -60,6 +91,7 @@ class EqualBinsForm(_AttributeForm):
     min: float = key(_NUMBER)
     max: float = key(_NUMBER)
     bins: int = key(_INTEGER)
+    type: str = key(_OF_BINS, default="number")
 
     def named(self, name: str) -> Bins:
         return Bins.equal(name, self.min, self.max, self.bins)
@@ -72,12 +104,14 @@ class IntegersForm(_AttributeForm):
 
     min: int = key(_INTEGER)
     max: int = key(_INTEGER)
+    type: str = key(_OF_INTEGERS, default="integer")
 
     def named(self, name: str) -> Integers:
         return Integers(name, self.min, self.max)
 
 
 _FORMS: Mapping[str, type[_AttributeForm]] = {
+    "categories": CategoriesForm,
     "edges": EdgesForm,
     "bins": EqualBinsForm,
     "min": IntegersForm,
@@ -94,9 +128,9 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
     name : str
         The attribute's name.
     spec : object
-        A list of categories; ``{min, max}`` or a Python range for integers, ends inclusive;
-        ``{edges: [...]}`` for half-open bins; ``{min, max, bins}`` for equal ones, the last one closed; an
-        integer for the number of codes; or an `Attribute` of the same name.
+        A list of categories, or ``{categories: [...], type}``; ``{min, max}`` or a Python range for integers,
+        ends inclusive; ``{edges: [...]}`` for half-open bins; ``{min, max, bins}`` for equal ones, the last
+        one closed; an integer for the number of codes; or an `Attribute` of the same name.
 
     Raises
     ------
@@ -133,7 +167,7 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
 
 def attribute_schema(definitions: Schema) -> Schema:
     """Return the JSON Schema of what describes an attribute."""
-    categories = {"type": "array", "minItems": 1, "items": scalar("").schema(definitions)}
+    categories = {"type": "array", "minItems": 1, "items": _CATEGORY.schema(definitions)}
     forms = [form.schema(definitions) for form in dict.fromkeys(_FORMS.values())]
     return {"anyOf": [categories, {"type": "integer", "minimum": 1}, *forms]}
 

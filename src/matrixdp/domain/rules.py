@@ -17,7 +17,14 @@ which a reader infers changes the code of no other record:
 - Categories are compared by canonical value. A *number* is a canonical value that is one; ``true`` is the
   number 1, ``false`` the number 0.
 
-A value that has no canonical value or number, or one that the attribute does not list, is out of domain.
+A declared type says by what categories are compared instead:
+
+- *text*: by the string as it stands, without exception. Only strings have one, so columns of other types are
+  refused.
+- *number*, *integer* and *boolean*: by number, so that 1 and ``true``, and 0 and ``false``, are the same.
+- *date*: by the string without the spaces around it, and dates by their text in ISO 8601.
+
+A value that has no such value, or one that the attribute does not list, is out of domain.
 """
 
 import re
@@ -34,13 +41,19 @@ __all__ = [
     "NUMBERS",
     "NUMERAL",
     "SPELLINGS",
+    "TYPES",
     "WHITESPACE",
+    "Categories",
+    "Days",
     "Kind",
     "Listed",
+    "Numbers",
     "Rule",
     "Steps",
+    "Texts",
     "Whole",
     "canonical_value",
+    "never",
 ]
 
 WHITESPACE = " \t\n\r\x0b\x0c"
@@ -51,6 +64,9 @@ NUMERAL = r"^[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?0{0,4}1?[
 
 DAYS = (date.min, date.max)
 """The first and the last day that has a text; engines write those beyond it each in its own way, or not."""
+
+TYPES = ("text", "integer", "number", "boolean", "date")
+"""The types that categories can be declared to have."""
 
 BOOLEANS = {"true": 1.0, "false": 0.0}
 """The canonical values of booleans, and their numbers."""
@@ -117,6 +133,45 @@ class Listed:
 
 @final
 @dataclass(frozen=True)
+class Texts:
+    """Strings that are compared as they stand: the code is the position in the list."""
+
+    texts: tuple[str, ...]
+
+    @cached_property
+    def codes(self) -> Mapping[str | float, int]:
+        """The code of every string."""
+        return {text: code for code, text in enumerate(self.texts)}
+
+
+@final
+@dataclass(frozen=True)
+class Days:
+    """Dates, each by its text in ISO 8601: the code is the position in the list."""
+
+    texts: tuple[str, ...]
+
+    @cached_property
+    def codes(self) -> Mapping[str | float, int]:
+        """The code of every date."""
+        return {text: code for code, text in enumerate(self.texts)}
+
+
+@final
+@dataclass(frozen=True)
+class Numbers:
+    """Listed numbers: the code is the position in the list."""
+
+    listed: tuple[float, ...]
+
+    @cached_property
+    def codes(self) -> Mapping[str | float, int]:
+        """The code of every number."""
+        return {number: code for code, number in enumerate(self.listed)}
+
+
+@final
+@dataclass(frozen=True)
 class Whole:
     """Numbers that are integers from `first` to `last`: the code is the distance from the first."""
 
@@ -141,4 +196,18 @@ class Steps:
     closed: bool
 
 
-Rule = Listed | Whole | Steps
+Categories = Listed | Texts | Days | Numbers
+Rule = Categories | Whole | Steps
+
+
+def never(rule: Rule, kind: Kind) -> bool:
+    """Return whether every value of a kind that a rule is for is out of domain.
+
+    Examples
+    --------
+    >>> never(Days(("2020-01-31",)), Kind.INTEGER), never(Numbers((1.0,)), Kind.BOOLEAN)
+    (True, False)
+    """
+    if isinstance(rule, Days):
+        return kind not in (Kind.TEXT, Kind.DATE)
+    return kind is Kind.NULL or (isinstance(rule, Numbers) and kind is Kind.DATE)

@@ -11,7 +11,7 @@ import numpy as np
 
 from matrixdp.errors import WorkloadError
 from matrixdp.forms import Form, FormError, Given, Kept, Schema, as_lists, describe_value
-from matrixdp.queries.arrays import Array, real_array
+from matrixdp.queries.arrays import NOT_NUMPY, Array, real_array
 
 __all__ = ["ArrayForm", "load_array"]
 
@@ -29,7 +29,7 @@ def load_array(path: str | os.PathLike[str]) -> Array:
             if stream.read(6) != b"\x93NUMPY":
                 raise ValueError("not a NumPy file")
         array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, SyntaxError):
+    except NOT_NUMPY:
         found = "a file that cannot be read as NumPy"
         raise WorkloadError.at((str(file),), found, "an array of real numbers (.npy)") from None
     return real_array(array, str(file))

@@ -6,9 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 from matrixdp.errors import PrivacyError
-from matrixdp.measure.gate import checked_cost
-from matrixdp.noise import Cost
-from matrixdp.privacy import Budget, Unit
+from matrixdp.noise import Cost, Guarantee, checked_cost
+from matrixdp.privacy import Budget, Clause, Unit
 from matrixdp.privacy.numbers import float_above
 
 __all__ = ["REFERENCE_DELTA", "PrivacyStatement", "statement"]
@@ -20,23 +19,45 @@ _NEIGHBOURS = {
     "replace": "replacing {one} by {another}",
 }
 _COVERED = (
-    "Everything in the release follows from the noisy measurements alone, so the promise holds for all of "
-    "it, for whatever is computed from it later, and against any reader, whatever else that reader knows.",
-    "Records outside the declared domain are dropped or mapped one by one by a public rule, and how many "
-    "there were is not shown; groups without records are measured with noise like all others.",
-    "Rounding errors of floating-point arithmetic do not weaken the promise: counts and sensitivity are "
-    "exact, and the noise has exactly the distribution that the promise is computed from.",
+    Clause(
+        "post-processing",
+        "Everything in the release follows from the noisy measurements alone, so the promise holds for all "
+        "of it, for whatever is computed from it later, and against any reader, whatever else that reader "
+        "knows.",
+    ),
+    Clause(
+        "out-of-domain",
+        "Records outside the declared domain are dropped or mapped one by one by a public rule, and how "
+        "many there were is not shown; groups without records are measured with noise like all others.",
+    ),
+    Clause(
+        "exact-arithmetic",
+        "Rounding errors of floating-point arithmetic do not weaken the promise: counts and sensitivity are "
+        "exact, and the noise has exactly the distribution that the promise is computed from.",
+    ),
 )
 _ASSUMED = (
-    "The domain, the workload, the strategy and the budget were chosen without looking at the data.",
-    "The operating system's random number generator is sound.",
-    "No sample of noise takes more than 16,384 random bits: one that does, which has a probability below "
-    "2^-16000, ends the run without a release.",
+    Clause(
+        "chosen-without-data",
+        "The domain, the workload, the strategy and the budget were chosen without looking at the data.",
+    ),
+    Clause("randomness", "The operating system's random number generator is sound."),
+    Clause(
+        "bits-per-sample",
+        "No sample of noise takes more than 16,384 random bits: one that does, which has a probability "
+        "below 2^-16000, ends the run without a release.",
+    ),
 )
 _NOT_COVERED = (
-    "Side channels: how long the computation took, how much memory it used, or logs of the machine.",
-    "Other releases about the same people: no ledger is kept, and their costs add up.",
-    "What the data as a whole reveal, with or without any one record.",
+    Clause(
+        "side-channels",
+        "Side channels: how long the computation took, how much memory it used, or logs of the machine.",
+    ),
+    Clause(
+        "other-releases",
+        "Other releases about the same people: no ledger is kept, and their costs add up.",
+    ),
+    Clause("population", "What the data as a whole reveal, with or without any one record."),
 )
 
 
@@ -69,9 +90,11 @@ class PrivacyStatement:
         For a budget in epsilon, with delta or without: what was asked for, which holds.
     delta_at_epsilon : float or None
         Upper bound of the delta spent at that epsilon.
-    covered, assumed, not_covered : tuple of str
+    exact : Guarantee
+        The same bounds as exact rational numbers.
+    covered, assumed, not_covered : tuple of Clause
         The conditions in words.
-    assumed_of_table : tuple of str
+    assumed_of_table : tuple of str or Clause
         What else is assumed, of this table alone.
     """
 
@@ -87,9 +110,10 @@ class PrivacyStatement:
     epsilon: float | None
     delta: float | None
     delta_at_epsilon: float | None
-    covered: tuple[str, ...] = _COVERED
-    assumed: tuple[str, ...] = _ASSUMED
-    not_covered: tuple[str, ...] = _NOT_COVERED
+    exact: Guarantee
+    covered: tuple[Clause, ...] = _COVERED
+    assumed: tuple[Clause, ...] = _ASSUMED
+    not_covered: tuple[Clause, ...] = _NOT_COVERED
     assumed_of_table: tuple[str, ...] = ()
 
     @property
@@ -159,54 +183,84 @@ class PrivacyStatement:
         records = self.unit.records
         return "one record a person" if records == 1 else f"at most {records:,} records a person"
 
+    @property
+    def guarantees(self) -> list[dict[str, Any]]:
+        """What is promised in each definition: its parameters rounded up, and the exact bounds as text."""
+        exact, budget = self.exact, self.budget
+        rows = [
+            _guarantee("Gaussian DP", mu=exact.mu),
+            _guarantee("zero-concentrated DP", rho=exact.rho),
+            _guarantee("approximate DP", epsilon=exact.epsilon, delta=REFERENCE_DELTA),
+        ]
+        if exact.pure_epsilon is not None:
+            rows.insert(0, _guarantee("pure DP", epsilon=exact.pure_epsilon))
+        if budget.epsilon is not None and budget.delta is not None and exact.delta is not None:
+            rows.append(_guarantee("approximate DP", epsilon=budget.epsilon, delta=exact.delta))
+        return rows
+
     def as_dict(self) -> dict[str, Any]:
-        """Return the statement as JSON has it.
+        """Return the statement as JSON has it; exact numbers are text, numerator/denominator.
 
         Examples
         --------
         >>> from matrixdp.noise import GAUSSIAN
-        >>> statement(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.5), private=True).as_dict()["mu"]
-        1.0
+        >>> promise = statement(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.5), private=True).as_dict()
+        >>> promise["guarantees"][1]
+        {'definition': 'zero-concentrated DP', 'parameters': {'rho': 0.5}, 'exact': {'rho': '1/2'}}
+        >>> promise["assumed"][2]["id"]
+        'randomness'
         """
+        budget = self.budget
+        given = {"rho": budget.rho, "epsilon": budget.epsilon, "delta": budget.delta}
+        if budget.kind == "mu":
+            given["mu"] = budget.mu
+        assumed = (_persons(self.unit), *self.assumed, *self.assumed_of_table)
         return {
             "private": self.private,
             "text": self.text,
+            "guarantees": self.guarantees,
             "neighbours": self.neighbours,
             "unit": self.unit.as_dict(),
             "noise": self.noise,
-            "pure_epsilon": self.pure_epsilon,
             "cost": str(self.cost),
-            "mu": self.mu,
-            "rho": self.rho,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "delta_at_epsilon": self.delta_at_epsilon,
-            "epsilon_at_delta": {"epsilon": self.epsilon_at_reference_delta, "delta": float(REFERENCE_DELTA)},
-            "budget": self.budget.as_dict(),
+            "budget": {
+                **budget.as_dict(),
+                "exact": {name: str(value) for name, value in given.items() if value is not None},
+            },
             "ledger": None,
-            "covered": list(self.covered),
-            "assumed": [_persons(self.unit), *self.assumed, *self.assumed_of_table],
-            "not_covered": list(self.not_covered),
+            "covered": [clause.as_dict() for clause in self.covered],
+            "assumed": [Clause.of(clause).as_dict() for clause in assumed],
+            "not_covered": [clause.as_dict() for clause in self.not_covered],
         }
+
+
+def _guarantee(definition: str, **parameters: Fraction) -> dict[str, Any]:
+    return {
+        "definition": definition,
+        "parameters": {name: float_above(value) for name, value in parameters.items()},
+        "exact": {name: str(value) for name, value in parameters.items()},
+    }
 
 
 def _records(number: int) -> str:
     return "1 record" if number == 1 else f"{number:,} records"
 
 
-def _persons(unit: Unit) -> str:
+def _persons(unit: Unit) -> Clause:
     """Say what is assumed of the records of one person."""
     if unit.id is not None:
-        return (
+        return Clause(
+            "records-per-person",
             f"All records of a person, and of nobody else, have one value in the column {unit.id!r}, by the "
             "same rule by which categories are compared; those without a value are not counted. Two people "
             "who share one are protected together as one person, and each of them alone by half of that: "
-            "multiply mu and a pure epsilon by 2 and rho by 4."
+            "multiply mu and a pure epsilon by 2 and rho by 4.",
         )
     most = "one record" if unit.records == 1 else f"{unit.records:,} records"
-    return (
+    return Clause(
+        "records-per-person",
         f"Each person contributes at most {most}; with k times as many, multiply mu and a pure epsilon by k "
-        "and rho by k squared."
+        "and rho by k squared.",
     )
 
 
@@ -274,5 +328,6 @@ def statement(
         epsilon=float_above(budget.epsilon) if budget.epsilon is not None else None,
         delta=float_above(budget.delta) if budget.delta is not None else None,
         delta_at_epsilon=None if promised.delta is None else float_above(promised.delta),
+        exact=promised,
         assumed_of_table=assumptions,
     )

@@ -9,7 +9,7 @@ from scipy.special import ndtri, ndtri_exp
 
 from matrixdp.noise.drawing import Distribution
 from matrixdp.noise.gaussian_filter import EPSILON, approximate, upper_tail
-from matrixdp.noise.noise import Guarantee, Noise
+from matrixdp.noise.noise import Guarantee, Measure, Noise
 from matrixdp.privacy import Budget, delta_of, epsilon_of
 from matrixdp.privacy.numbers import root_above
 
@@ -48,6 +48,10 @@ class Gaussian(Noise):
         mu = root_above(between)
         spent = None if budget.epsilon is None else delta_of(mu, budget.epsilon)
         return Guarantee(None, mu, between / 2, epsilon_of(mu, delta), spent)
+
+    def accounted(self, measure: Measure, between: Fraction) -> Fraction | None:
+        """Return the squared distance, half of it as rho; it has no pure epsilon."""
+        return {"rho": between / 2, "squared_mu": between, "epsilon": None}[measure]
 
     def honours(self, budget: Budget) -> bool:
         """Return whether the budget is anything but pure differential privacy."""

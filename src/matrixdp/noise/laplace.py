@@ -8,7 +8,7 @@ from typing import final
 from matrixdp.noise.combinations import Array, combination_quantiles, largest_quantile
 from matrixdp.noise.drawing import Distribution
 from matrixdp.noise.laplace_filter import EPSILON, approximate, upper_tail
-from matrixdp.noise.noise import Guarantee, Noise
+from matrixdp.noise.noise import Guarantee, Measure, Noise
 from matrixdp.privacy import Budget
 from matrixdp.privacy.conversions import epsilon_of_gdp, gdp_of_epsilon
 from matrixdp.privacy.numbers import root_below
@@ -47,6 +47,12 @@ class PureNoise(Noise):
             mu = min(mu, budget.mu)
         spent = None if budget.epsilon is None else Fraction(0)
         return Guarantee(between, mu, between * between / 2, between, spent)
+
+    def accounted(self, measure: Measure, between: Fraction) -> Fraction | None:
+        """Return epsilon, epsilon^2 / 2 as rho, or the square of the least mu that follows from it."""
+        if measure == "squared_mu":
+            return gdp_of_epsilon(between) ** 2
+        return between if measure == "epsilon" else between * between / 2
 
 
 @final

@@ -23,9 +23,11 @@ from matrixdp.noise.drawing import Distribution, draw
 from matrixdp.noise.source import RandomSource
 from matrixdp.privacy import Budget
 
-__all__ = ["Cost", "Guarantee", "Measured", "Noise"]
+__all__ = ["Cost", "Guarantee", "Measure", "Measured", "Noise"]
 
 Array = NDArray[np.float64]
+Measure = Literal["rho", "squared_mu", "epsilon"]
+"""What accounts across releases add up."""
 
 #: Each part's exact cost is rounded up to a multiple of 2 to the minus this.
 _COST_BITS = 160
@@ -124,6 +126,14 @@ class Noise(ABC):
     @abstractmethod
     def guarantee(self, between: Fraction, budget: Budget, delta: Fraction) -> Guarantee:
         """Return what a cost between a budget's own neighbours promises; ``delta`` is the reference."""
+
+    def accounted(self, measure: Measure, between: Fraction) -> Fraction | None:
+        """Return what a cost between neighbours adds to an account, rounded up; None where nothing bounds it.
+
+        Accounts add up the rho of zCDP, the square of mu, or pure epsilon (docs/privacy.md).
+        """
+        promised = self.guarantee(between, Budget(rho=1), Fraction(1, 10**6))
+        return {"rho": promised.rho, "squared_mu": promised.mu**2, "epsilon": promised.pure_epsilon}[measure]
 
     @abstractmethod
     def largest_quantile(self, confidence: float) -> float:

@@ -1,6 +1,7 @@
 """Privacy budgets, and proved conversions between the definitions of differential privacy."""
 
 from matrixdp.privacy.budget import NEIGHBOURS, Budget
+from matrixdp.privacy.clause import Clause
 from matrixdp.privacy.conversions import delta_of, epsilon_of, mu_of_rho, rho_of_mu
 from matrixdp.privacy.least import BUDGET_KINDS, LeastBudget
 from matrixdp.privacy.unit import Unit
@@ -9,6 +10,7 @@ __all__ = [
     "BUDGET_KINDS",
     "NEIGHBOURS",
     "Budget",
+    "Clause",
     "LeastBudget",
     "Unit",
     "delta_of",

@@ -294,6 +294,7 @@ def epsilon_of_gdp(mu: Fraction) -> Fraction:
     )
 
 
+@lru_cache(maxsize=4096)
 def gdp_of_epsilon(epsilon: Fraction) -> Fraction:
     """Return the least mu for which every epsilon-DP mechanism is proved to be mu-GDP, rounded up.
 

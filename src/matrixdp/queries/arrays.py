@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from tokenize import TokenError
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 
-__all__ = ["MAX_EXPLICIT_ENTRIES", "Array", "content_key", "real_array"]
+__all__ = ["MAX_EXPLICIT_ENTRIES", "NOT_NUMPY", "Array", "content_key", "real_array"]
 
 Array = NDArray[np.float64]
 
+#: What NumPy raises where a file is none of its own: the header is parsed as Python, which has limits.
+NOT_NUMPY = (
+    ValueError, OSError, EOFError, SyntaxError, TypeError, OverflowError, MemoryError, RecursionError,
+    TokenError,
+)  # fmt: skip
 #: Explicit queries (dense groups, groups with a weight for each query) hold at most this many numbers.
 MAX_EXPLICIT_ENTRIES = 200_000_000
 

@@ -83,7 +83,7 @@ class Permuted(Predicates):
 
     def describe(self, attribute: Attribute) -> list[str]:
         labels = tuple(attribute.label(code) for code in self.order)
-        texts = self.predicates.describe(Categorical(attribute.name, labels))
+        texts = self.predicates.describe(Categorical(attribute.name, labels, type="text"))
         return [f"{text} (permuted)" if ".." in text else text for text in texts]
 
     def check(self, size: int) -> None:

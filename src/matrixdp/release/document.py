@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
@@ -10,20 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
-from matrixdp.measure import Measurement
 from matrixdp.release.columns import AnswerColumns
-from matrixdp.release.leftovers import RELEASE_FORMAT
+from matrixdp.release.leftovers import MEASUREMENT, RELEASE_FORMAT
+from matrixdp.release.measured import measured
 from matrixdp.release.release import Release
 
-__all__ = ["GroupErrors", "document"]
+__all__ = ["RELEASE_VERSION", "GroupErrors", "as_text", "document", "promise"]
 
 GroupErrors = Sequence[tuple[float, float]]
 """For each group the sum of its queries' variances and the largest of them."""
 
 _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "narwhals", "python-flint")
-_VERSION = 1
+#: Of ``release.json``.
+RELEASE_VERSION = 2
 _ARRAYS = ("dense", "matrix", "weights")
+_WIDTH = 120
+_ROUNDING = (
+    "every row has exactly the distribution of its true answer plus continuous noise of the stated scale, "
+    "rounded to the nearest multiple of a power of two"
+)
 
 
 def document(
@@ -39,18 +45,18 @@ def document(
     and ``note`` says why.
     """
     measurement, workload = release.measurement, release.workload
-    promise = release.statement.as_dict()
-    written: dict[str, object] = {"format": RELEASE_FORMAT, "format_version": _VERSION}
+    written: dict[str, object] = {"format": RELEASE_FORMAT, "format_version": RELEASE_VERSION}
     if not release.private:
         written["warning"] = "NOT PRIVATE: the noise was seeded, so whoever knows the seed can remove it"
     written |= {
         "private": release.private,
-        "privacy": promise,
+        "privacy": {
+            **promise(release),
+            "measurement": {"file": MEASUREMENT, "sha256": files[MEASUREMENT]["sha256"]},
+            "versions": _versions(),
+        },
         "authorization": measurement.authorization.as_dict(),
-        "neighbours": measurement.authorization.budget.neighbours,
         "domain": workload.domain.to_spec(),
-        "out_of_domain": measurement.out_of_domain.to_spec(workload.domain),
-        "max_records": measurement.max_records,
         "workload": [_brief(entry.to_spec()) for entry in workload.entries],
         "queries": workload.queries,
         "rmse": math.sqrt(math.fsum(total for total, _ in errors) / workload.queries),
@@ -59,11 +65,49 @@ def document(
         "intervals": release.intervals.description,
         "answers": _answers(release, columns, note),
         "groups": _groups(release, errors),
-        "strategy": {**release.origin, **_measured(measurement)},
-        "versions": _versions(),
+        "strategy": {**release.origin, **measured(measurement)},
         "files": dict(files),
     }
     return written
+
+
+def promise(release: Release) -> dict[str, object]:
+    """Return the privacy statement with the mechanism that it is about: what follows from the measurement."""
+    measurement = release.measurement
+    return {
+        **release.statement.as_dict(),
+        "mechanism": {
+            "name": "matrix mechanism",
+            "sensitivity_norm": measurement.plan.noise.norm,
+            "parts": len(measurement.plan.parts),
+            "rounding": _ROUNDING,
+        },
+        "out_of_domain": measurement.out_of_domain.to_spec(release.domain),
+        "max_records": measurement.max_records,
+        "time": measurement.authorization.time,
+    }
+
+
+def as_text(value: object, indent: str = "") -> str:
+    """Return plain values as JSON for people: what fits stands on one line.
+
+    Examples
+    --------
+    >>> print(as_text({"parts": [{"rows": 1}, {"rows": 2}]}))
+    {"parts": [{"rows": 1}, {"rows": 2}]}
+    """
+    brief = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if len(brief) + len(indent) <= _WIDTH or not isinstance(value, dict | list | tuple):
+        return brief
+    inner = f"{indent}  "
+    if isinstance(value, dict):
+        lines = [
+            f"{inner}{json.dumps(key, ensure_ascii=False)}: {as_text(v, inner)}" for key, v in value.items()
+        ]
+    else:
+        lines = [f"{inner}{as_text(v, inner)}" for v in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return "\n".join([opening, ",\n".join(lines), f"{indent}{closing}"])
 
 
 def _answers(release: Release, columns: AnswerColumns | None, note: str | None) -> dict[str, object]:
@@ -93,39 +137,6 @@ def _groups(release: Release, errors: GroupErrors) -> list[dict[str, object]]:
         )
         first += group.queries
     return rows
-
-
-def _measured(measurement: Measurement) -> dict[str, object]:
-    """Return the parts that were measured, with the noise of each."""
-    parts = [
-        {
-            "attributes": list(part.attributes),
-            "matrices": [
-                {
-                    "attributes": list(block.attributes),
-                    "kind": _kind(block.matrix),
-                    "shape": [block.matrix.rows, block.matrix.columns],
-                    "squared_sensitivity": block.matrix.squared_sensitivity,
-                }
-                for block in part.blocks
-            ],
-            "rows": part.rows,
-            "noise_stddev": math.sqrt(scale.variance),
-        }
-        for part, scale in zip(measurement.plan.parts, measurement.scales, strict=True)
-    ]
-    return {
-        "split": measurement.plan.words,
-        "noise": measurement.plan.noise.name,
-        "parts": parts,
-        "measured_rows": sum(part.rows for part in measurement.plan.parts),
-    }
-
-
-def _kind(matrix: MeasuredMatrix) -> str:
-    if isinstance(matrix, IdentityMatrix):
-        return "identity"
-    return "centered identity" if isinstance(matrix, CenteredMatrix) else "integer"
 
 
 def _brief(value: Any) -> Any:

@@ -10,14 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from matrixdp.errors import StorageError
+from matrixdp.locks import Lock
 from matrixdp.privacy import Budget
 from matrixdp.storage.archive import sync_folder
 
 __all__ = [
+    "MARKS",
     "MEASUREMENT",
     "RELEASE_FILES",
     "RELEASE_FORMAT",
     "REPLACED",
+    "REQUEST",
+    "RUNNING",
     "SPENT",
     "UNFINISHED",
     "is_release",
@@ -26,14 +30,23 @@ __all__ = [
     "refuse_to_spend_again",
     "remove_release",
     "settle",
+    "target_of",
+    "unfinished",
+    "unmark",
 ]
 
 RELEASE_FORMAT = "matrixdp release"
 MEASUREMENT = "measurement.mdp"
 #: Says in a folder that is not in its place yet which budget was spent for it.
 SPENT = "spent.txt"
+#: Says in such a folder what was asked for besides the measurement.
+REQUEST = "request.json"
+#: Is locked in such a folder by the process that fills it.
+RUNNING = "running"
+#: What a release has only as long as it is not in its place.
+MARKS = (SPENT, REQUEST, RUNNING)
 #: The files that a release consists of, the record first; nothing else is ever replaced.
-RELEASE_FILES = ("release.json", MEASUREMENT, "answers.parquet", "answers.csv", SPENT)
+RELEASE_FILES = ("release.json", MEASUREMENT, "answers.parquet", "answers.csv", *MARKS)
 
 UNFINISHED, REPLACED = "unfinished", "replaced"
 _NAME = re.compile(rf"\.(.+)\.([0-9a-f]+)-[0-9a-f]+\.({UNFINISHED}|{REPLACED})", re.DOTALL)
@@ -54,6 +67,17 @@ def mark_spent(folder: Path, budget: Budget) -> None:
     except BaseException:
         path.unlink(missing_ok=True)  # no noise was drawn yet
         raise
+
+
+def target_of(folder: Path) -> Path | None:
+    """Return where an unfinished folder was to take its place; None for any other."""
+    match = _NAME.fullmatch(folder.name)
+    return folder.with_name(match[1]) if match is not None and match[3] == UNFINISHED else None
+
+
+def unfinished(target: Path) -> list[Path]:
+    """Return the folders beside a target for which a budget was spent."""
+    return [folder for folder in _beside(target, UNFINISHED) if (folder / SPENT).exists()]
 
 
 def refuse_leftover(folder: Path) -> None:
@@ -85,12 +109,11 @@ def refuse_to_spend_again(out: str | os.PathLike[str]) -> None:
     StorageError
         If such a run left something beside `out`.
     """
-    for folder in _beside(Path(os.path.abspath(out)), UNFINISHED):  # noqa: PTH100 - keeps symbolic links
-        if (folder / SPENT).exists():
-            raise StorageError(
-                f"{out}: found {folder}, of a release that was stopped or still runs. {_told(folder)} "
-                "To spend a budget once more, remove that folder"
-            )
+    for folder in unfinished(Path(os.path.abspath(out))):  # noqa: PTH100 - keeps symbolic links
+        raise StorageError(
+            f"{out}: found {folder}, of a release that was stopped or still runs. {_told(folder)} "
+            "To spend a budget once more, remove that folder"
+        )
 
 
 def settle(target: Path) -> None:
@@ -108,7 +131,13 @@ def settle(target: Path) -> None:
         if not (folder / SPENT).exists():
             remove_release(folder)
     if is_release(target):
-        (target / SPENT).unlink(missing_ok=True)
+        unmark(target)
+
+
+def unmark(folder: Path) -> None:
+    """Remove from a folder in its place what says that it was not."""
+    for name in MARKS:
+        (folder / name).unlink(missing_ok=True)
 
 
 def remove_release(folder: Path) -> None:
@@ -136,11 +165,14 @@ def _beside(target: Path, kind: str) -> Iterator[Path]:
         match = _NAME.fullmatch(path.name)
         if match is None or match[1] != target.name or match[3] != kind or not path.is_dir():
             continue
-        if (path / SPENT).exists() or not _runs(int(match[2], 16)):
+        if (path / SPENT).exists() or not _runs(path, int(match[2], 16)):
             yield path
 
 
-def _runs(process: int) -> bool:
+def _runs(folder: Path, process: int) -> bool:
+    """Return whether the process that fills a folder runs; its number is asked for where it has no lock."""
+    if (folder / RUNNING).exists():
+        return Lock.is_held(folder / RUNNING)
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -158,5 +190,6 @@ def _told(folder: Path) -> str:
         return "No budget was spent for it."
     spent = f"{budget} was spent for it, and counts"
     if (folder / MEASUREMENT).exists():
-        return f"{spent}; the measurement is whole: {folder / MEASUREMENT}."
+        whole = f"{spent}; the measurement is whole: {folder / MEASUREMENT}"
+        return f"{whole}. `matrixdp recover {target_of(folder)}` makes a release of it, at no further cost."
     return f"{spent}; no measurement was kept."

@@ -11,15 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from matrixdp.errors import SafeNote, StorageError
+from matrixdp.locks import Lock
 from matrixdp.release.leftovers import (
     MEASUREMENT,
     RELEASE_FILES,
     REPLACED,
+    REQUEST,
+    RUNNING,
     SPENT,
     UNFINISHED,
     is_release,
     remove_release,
     settle,
+    unmark,
 )
 from matrixdp.storage.archive import sync_folder, temporary_name
 
@@ -62,7 +66,9 @@ def staged_folder(out: str | os.PathLike[str], *, force: bool = False, keep: boo
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "a name that is not a path"
         raise StorageError(f"{target}: cannot be written ({reason})") from None
+    lock: Lock | None = None
     try:
+        lock = Lock(partial / RUNNING)
         yield partial
         for file in partial.iterdir():
             with file.open("rb+") as stream:
@@ -75,12 +81,15 @@ def staged_folder(out: str | os.PathLike[str], *, force: bool = False, keep: boo
             partial.replace(target)
         sync_folder(target.parent)
         # only now, so that a folder elsewhere that has it was never put in its place
-        (target / SPENT).unlink(missing_ok=True)
+        unmark(target)
     except BaseException as error:
         told = _clear(partial, target, keep)
         if keep and told is not None:
             error.add_note(SafeNote(told))
         raise
+    finally:
+        if lock is not None:
+            lock.free()
 
 
 def _clear(partial: Path, target: Path, keep: bool) -> str | None:
@@ -99,9 +108,12 @@ def _clear(partial: Path, target: Path, keep: bool) -> str | None:
         shutil.rmtree(partial, ignore_errors=True)
         return f"{spent}. No measurement was kept"
     for path in partial.iterdir():
-        if path.name not in (MEASUREMENT, SPENT):
+        if path.name not in (MEASUREMENT, SPENT, REQUEST):
             path.unlink(missing_ok=True)
-    return f"{spent}. The measurement is whole: {partial / MEASUREMENT}"
+    return (
+        f"{spent}. The measurement is whole: {partial / MEASUREMENT}. `matrixdp recover {target}` makes a "
+        "release of it, at no further cost"
+    )
 
 
 def _replace(partial: Path, target: Path) -> None:

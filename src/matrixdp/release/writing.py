@@ -24,12 +24,13 @@ from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import StorageError
 from matrixdp.release.columns import BATCH_ROWS, AnswerColumns
-from matrixdp.release.document import document
+from matrixdp.release.document import RELEASE_VERSION, as_text, document
 from matrixdp.release.leftovers import (
+    MARKS,
     MEASUREMENT,
     RELEASE_FILES,
     RELEASE_FORMAT,
-    SPENT,
+    REQUEST,
     mark_spent,
     refuse_leftover,
 )
@@ -37,7 +38,7 @@ from matrixdp.release.release import Release
 from matrixdp.release.staging import staged_folder
 from matrixdp.storage.saving import load_measurement, save_measurement
 
-__all__ = ["MAX_ANSWERS", "Progress", "load_release", "save_release", "write_release"]
+__all__ = ["MAX_ANSWERS", "Progress", "complete_release", "load_release", "save_release", "write_release"]
 
 Progress = Callable[[int, int], None]
 """Is called with the number of answers written and of all."""
@@ -114,10 +115,20 @@ def write_release(
     progress: Progress | None = None,
 ) -> dict[str, object]:
     """Write the files of a release into a staged folder, and return its record; see `save_release`."""
-    workload = release.workload
     if release.private:
         mark_spent(folder, release.measurement.authorization.budget)
-    save_measurement(folder / MEASUREMENT, release.measurement, workload)
+    asked: dict[str, object] = {"confidence": release.confidence, "csv": csv, "max_answers": max_answers}
+    asked |= {"origin": dict(release.origin)}
+    (folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
+    save_measurement(folder / MEASUREMENT, release.measurement, release.workload)
+    return complete_release(release, folder, csv=csv, max_answers=max_answers, progress=progress)
+
+
+def complete_release(
+    release: Release, folder: Path, *, csv: bool, max_answers: int, progress: Progress | None = None
+) -> dict[str, object]:
+    """Write the files of a release beside its measurement, and return its record."""
+    workload = release.workload
     columns: AnswerColumns | None = None
     note: str | None = None
     if workload.queries <= max_answers:
@@ -130,10 +141,10 @@ def write_release(
         )
         groups = [release.analysis.group(group) for group in workload]
         errors = [(error.total, error.largest) for error in groups]
-    names = sorted(name for name in RELEASE_FILES if name != SPENT and (folder / name).exists())
+    names = sorted(name for name in RELEASE_FILES if name not in MARKS and (folder / name).exists())
     files = {name: _checked(folder / name) for name in names}
     written = document(release, errors, files, columns, note)
-    (folder / _RECORD).write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / _RECORD).write_text(as_text(written) + "\n", encoding="utf-8")
     return written
 
 
@@ -255,6 +266,12 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
         written = json.loads(record.read_bytes())
         if written["format"] != RELEASE_FORMAT:
             raise StorageError(f"{record}: holds something else than the record of a release")
+        if written["format_version"] != RELEASE_VERSION:
+            raise StorageError(
+                f"{record}: found format version {written['format_version']!r}; expected {RELEASE_VERSION}, "
+                f"which this matrixdp reads. What {MEASUREMENT} holds can be written as a release anew at no "
+                "further cost: see `load_measurement` in the documentation"
+            )
         listed = written["files"][MEASUREMENT]["sha256"]
         stated = float(written["confidence"])
         origin = {key: written["strategy"][key] for key in ("mechanism", "reason", "objective", "certificate")

@@ -9,7 +9,21 @@ from collections.abc import Mapping, Sequence
 
 import narwhals as nw
 
-from matrixdp.domain.rules import BOOLEANS, DAYS, NUMERAL, SPELLINGS, WHITESPACE, Kind, Listed, Rule, Whole
+from matrixdp.domain.rules import (
+    BOOLEANS,
+    DAYS,
+    NUMERAL,
+    SPELLINGS,
+    WHITESPACE,
+    Days,
+    Kind,
+    Listed,
+    Numbers,
+    Rule,
+    Texts,
+    Whole,
+    never,
+)
 
 __all__ = ["code", "frame_kind", "total", "values"]
 
@@ -37,12 +51,16 @@ def values(rule: Rule, column: nw.Expr, kind: Kind) -> list[nw.Expr]:
     A number as a float, NaN or null where there is none, the boolean or the canonical text itself; for texts
     that are compared with numbers too, the text and the number.
     """
-    if kind is Kind.NULL:
+    if never(rule, kind):
         return [column.is_null()]
     if kind is Kind.DATE:
         return [nw.when(column.is_between(*DAYS)).then(column).dt.to_string("%Y-%m-%d")]
     if kind is Kind.TEXT:
         text = column.cast(nw.String())
+        if isinstance(rule, Texts):
+            return [text]
+        if isinstance(rule, Days):
+            return [text.str.strip_chars(WHITESPACE)]
         if not isinstance(rule, Listed):
             return [_number(_with_booleans(text, {name: str(BOOLEANS[name]) for name in BOOLEANS}))]
         spelled = not BOOLEANS.keys().isdisjoint(rule.codes)
@@ -58,13 +76,15 @@ def values(rule: Rule, column: nw.Expr, kind: Kind) -> list[nw.Expr]:
 def code(rule: Rule, columns: Sequence[nw.Expr], kind: Kind) -> nw.Expr:
     """Return the expression from `values` to an integer code, -1 where the value is out of domain."""
     column = columns[0]
-    if kind is Kind.NULL:
+    if never(rule, kind):
         return nw.when(column).then(nw.lit(-1)).otherwise(nw.lit(-1))
-    if isinstance(rule, Listed):
+    if isinstance(rule, Listed | Texts | Days | Numbers):
+        # Every kind has the number of a listed number.
+        held = Kind.FLOAT if isinstance(rule, Numbers) else kind
         found = [
             nw.when(equal).then(nw.lit(position + 1)).otherwise(nw.lit(0))
             for listed, position in rule.codes.items()
-            if (equal := _equal(columns, kind, listed)) is not None
+            if (equal := _equal(columns, held, listed)) is not None
         ]
         # Where no category can match, a constant would lose the number of records.
         return total(found) - 1 if found else nw.when(column.is_null()).then(nw.lit(-1)).otherwise(nw.lit(-1))

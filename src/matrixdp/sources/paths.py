@@ -11,6 +11,7 @@ import duckdb
 
 from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
+from matrixdp.privacy import Clause
 from matrixdp.sources.columns import read_parquet
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.guard import guarded
@@ -24,9 +25,10 @@ __all__ = ["PathSource"]
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
 _DATABASE = (".duckdb", ".ddb", ".db")
-_QUOTES_CLOSED = (
+_QUOTES_CLOSED = Clause(
+    "quotes-closed",
     "It is assumed that every record of the CSV files closes the quotes that it opens, as quotes may hold "
-    "line ends there: one that does not takes the records after it into itself, and no promise covers that."
+    "line ends there: one that does not takes the records after it into itself, and no promise covers that.",
 )
 
 

@@ -16,7 +16,15 @@ from matrixdp.privacy import Unit
 __all__ = ["MOST_CELLS", "Request", "strides"]
 
 _FROM_CATEGORIES = "categories are compared with texts, numbers, booleans or dates"
+_FROM_TEXTS = "categories of type text are compared with texts as they stand"
 _FROM_NUMBERS = "a numeric attribute is read from numbers, booleans or texts of numbers"
+
+_HOLDS = {
+    Kind.DATE: "dates",
+    Kind.BOOLEAN: "booleans",
+    Kind.INTEGER: "integers",
+    Kind.FLOAT: "numbers",
+}
 
 MOST_CELLS = 2**31
 """The most cells of one marginal (16 GiB of counts)."""
@@ -144,8 +152,10 @@ class Request:
             name = attribute.name
             rule = attribute.rule(kinds[name])
             if rule is None:
-                holds = "dates" if kinds[name] is Kind.DATE else "values of another kind"
-                expected = _FROM_NUMBERS if attribute.numeric else _FROM_CATEGORIES
+                text = getattr(attribute, "type", None) == "text"
+                expected = _FROM_TEXTS if text else _FROM_CATEGORIES
+                expected = _FROM_NUMBERS if attribute.numeric else expected
+                holds = _HOLDS.get(kinds[name], "values of another kind")
                 raise SourceError(f"column {name!r} holds {holds}; {expected}, so convert it first")
             rules[name] = rule
         return rules

@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
-from matrixdp.privacy import Unit
+from matrixdp.privacy import Clause, Unit
 from matrixdp.sources.requests import Request
 
 __all__ = ["COMPUTED", "FAILED", "INFERRED", "Marginal", "Source"]
 
-COMPUTED = (
+COMPUTED = Clause(
+    "computed-rows",
     "The table is a view, a relation or a lazy frame, and its records are the rows that its engine computes: "
-    "it is assumed that a row more or less changes no other row, and that the engine fails on none."
+    "it is assumed that a row more or less changes no other row, and that the engine fails on none.",
 )
 """What is assumed of every table that is computed from others."""
 
@@ -99,6 +100,7 @@ class Source(ABC):
     def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
         """Return what the promise assumes of the table, in sentences that quote nothing of it.
 
+        A `matrixdp.privacy.Clause` is a sentence with an identifier for machines.
         A source whose records are counted one by one, each without regard to the others, assumes nothing.
         """
         return ()

@@ -8,7 +8,22 @@ raise an error, whatever the value.
 import math
 
 from matrixdp.domain.canonical import canonical_text
-from matrixdp.domain.rules import BOOLEANS, DAYS, NUMERAL, SPELLINGS, WHITESPACE, Kind, Listed, Rule, Whole
+from matrixdp.domain.rules import (
+    BOOLEANS,
+    DAYS,
+    NUMERAL,
+    SPELLINGS,
+    WHITESPACE,
+    Categories,
+    Days,
+    Kind,
+    Listed,
+    Numbers,
+    Rule,
+    Texts,
+    Whole,
+    never,
+)
 
 __all__ = ["code_expression", "column_kind", "identifier", "literal", "value_expression"]
 
@@ -54,12 +69,16 @@ def value_expression(rule: Rule, column: str, kind: Kind) -> str:
 
     A text or a number, or NULL; for texts that are compared with numbers too, a pair of both.
     """
+    if never(rule, kind):
+        return f"CAST(NULL AS {'VARCHAR' if isinstance(rule, Listed | Texts | Days) else 'DOUBLE'})"
     if kind is Kind.FLOAT:
         return f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
     if kind is Kind.DATE:
         first, last = (f"DATE '{day.isoformat()}'" for day in DAYS)
         return f"CASE WHEN {column} BETWEEN {first} AND {last} THEN CAST({column} AS VARCHAR) END"
     text = f"CAST({column} AS VARCHAR)"
+    if isinstance(rule, Texts | Days):
+        return text if isinstance(rule, Texts) else f"trim({text}, {literal(WHITESPACE)})"
     if kind is Kind.TEXT:
         # DuckDB skips the same white space when it casts.
         matches = f"regexp_full_match({text}, {literal(_SPACED_NUMERAL)})"
@@ -76,6 +95,10 @@ def value_expression(rule: Rule, column: str, kind: Kind) -> str:
 
 def code_expression(rule: Rule, value: str, kind: Kind) -> str:
     """Return the expression from what `value_expression` gives, a column, to an integer code, or NULL."""
+    if isinstance(rule, Texts | Days):
+        return _position(rule, value)
+    if isinstance(rule, Numbers):
+        return _position_of_number(rule, value)
     if isinstance(rule, Listed):
         if kind is Kind.TEXT and rule.numbers:
             text, number = (f"struct_extract({value}, '{part}')" for part in "tn")
@@ -91,18 +114,18 @@ def code_expression(rule: Rule, value: str, kind: Kind) -> str:
     return f"CASE WHEN {value} >= {first} AND {value} {below} {last} THEN {tree} END"
 
 
-def _position(rule: Listed, text: str) -> str:
+def _position(rule: Categories, text: str) -> str:
     labels = (value if isinstance(value, str) else canonical_text(value) for value in rule.codes)
     return f"enum_code(TRY_CAST({text} AS ENUM({', '.join(map(literal, labels))})))"
 
 
-def _position_of_number(rule: Listed, value: str) -> str:
+def _position_of_number(rule: Listed | Numbers, value: str) -> str:
     """Integral numbers go through the text of the integer; the few others are compared one by one."""
     integral = _position(rule, f"CAST(TRY_CAST({value} AS BIGINT) AS VARCHAR)")
     others = [
         f" WHEN {_double(number)} THEN {code}"
-        for number, code in rule.numbers.items()
-        if abs(number) >= _EXACT or number != math.floor(number)
+        for number, code in rule.codes.items()
+        if isinstance(number, float) and (abs(number) >= _EXACT or number != math.floor(number))
     ]
     rest = f" ELSE CASE {value}{''.join(others)} END" if others else ""
     return f"CASE WHEN abs({value}) < {_EXACT} AND {value} = floor({value}) THEN {integral}{rest} END"

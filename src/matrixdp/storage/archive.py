@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import MatrixDPError, StorageError
+from matrixdp.queries.arrays import NOT_NUMPY
 
 __all__ = ["ArchiveReader", "ArchiveWriter", "sync_folder", "temporary_name"]
 
@@ -208,7 +209,7 @@ class ArchiveReader:
             if np.lib.format.read_magic(stream) != (1, 0):
                 raise ValueError("version")
             found, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        except (ValueError, SyntaxError, TypeError, EOFError):
+        except NOT_NUMPY:
             raise self.damaged(f"{name} is not an array") from None
         size = int(np.prod(found, dtype=object)) * dtype.itemsize
         if fortran or dtype.str not in _DTYPES or size != len(data) - stream.tell():

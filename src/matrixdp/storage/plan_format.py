@@ -31,6 +31,8 @@ from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
 __all__ = ["read_plan", "write_plan"]
 
+#: Of the weights of a plan, which are about 1.
+_LARGEST = 2.0**53
 #: What every kind of plan has.
 _COMMON = {field.name for field in fields(Plan)}
 
@@ -105,12 +107,19 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
             factors = once(row["multipliers"]) if "multipliers" in row else None
             parts.append(_read_part(row, domain, matrices, factors, archive))
         vectors = {
-            own: {name: once(key).astype(np.float64, copy=False) for name, key in of.items()}
+            own: {name: _moderate(once(key), archive) for name, key in of.items()}
             for own, of in header["vectors"].items()
         }
         if header["kind"] not in PLAN_KINDS:
             raise archive.damaged(f"no kind of plan is called {header['kind']!r}")
         return PLAN_KINDS[header["kind"]](domain, tuple(parts), noise_named(header["noise"]), **vectors)
+
+
+def _moderate(vector: NDArray[Any], archive: ArchiveReader) -> NDArray[np.float64]:
+    """Return an array of floats; with NaN or huge ones errors could not be told."""
+    if not (np.abs(vector.astype(np.float64)) <= _LARGEST).all():
+        raise archive.damaged("its weights hold what is no number of use")
+    return vector.astype(np.float64, copy=False)
 
 
 def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMatrix:
@@ -126,7 +135,7 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMat
         raise archive.damaged("a measured matrix does not hold integers")
     if form["kind"] == "deficient":
         return DeficientMatrix(entries.astype(np.int64))
-    outside = archive.array(form["unsupported"]) if "unsupported" in form else None
+    outside = _moderate(archive.array(form["unsupported"]), archive) if "unsupported" in form else None
     if outside is not None and (outside.ndim != 2 or outside.shape[1] != entries.shape[1]):
         raise archive.damaged("the unsupported directions of a matrix do not fit it")
     with warnings.catch_warnings():

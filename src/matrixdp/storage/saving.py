@@ -14,6 +14,7 @@ import numpy as np
 from matrixdp.domain import OutOfDomain
 from matrixdp.measure import Measurement, NoiseScale, plan_cost
 from matrixdp.noise import Noise
+from matrixdp.privacy import Clause
 from matrixdp.queries import Workload
 from matrixdp.selection import Certificate, Selection
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
@@ -128,7 +129,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
                 "noise": [[str(scale.steps), scale.power] for scale in measurement.scales],
                 "max_records": measurement.max_records,
                 "out_of_domain": dict(measurement.out_of_domain.codes),
-                "assumptions": list(measurement.assumptions),
+                "assumptions": [Clause.of(sentence).as_dict() for sentence in measurement.assumptions],
             }
         )
 
@@ -145,9 +146,7 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         authorization = read_authorization(header["authorization"], archive)
         out_of_domain = OutOfDomain(header["out_of_domain"])
         out_of_domain.check(workload.domain)
-        assumptions = tuple(header["assumptions"])
-        if not all(isinstance(sentence, str) for sentence in assumptions):
-            raise archive.damaged("what it assumes of the table is no text")
+        assumptions = tuple(_read_assumption(written, archive) for written in header["assumptions"])
         private, max_records = header["private"], header["max_records"]
         if type(private) is not bool or type(max_records) is not int or max_records < 1:
             raise archive.damaged("it does not say whether it is private, or for how many records")
@@ -175,6 +174,15 @@ def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> No
     if type(power) is not int or abs(power) > _POWERS:
         raise archive.damaged("a lattice step of its noise is no power of 2 in range")
     return NoiseScale(Fraction(steps), power, noise)
+
+
+def _read_assumption(written: object, archive: ArchiveReader) -> Clause:
+    """Return a sentence with its identifier; measurements of earlier versions have the sentence alone."""
+    if isinstance(written, str):
+        return Clause.of(written)
+    if not isinstance(written, dict) or not all(isinstance(value, str) for value in written.values()):
+        raise archive.damaged("what it assumes of the table is no text")
+    return Clause(**written)
 
 
 def _number(value: object, archive: ArchiveReader) -> float:

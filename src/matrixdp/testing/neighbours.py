@@ -64,7 +64,7 @@ def check_neighbours(
     """
     pairs = 0
     for kind in kinds:
-        names = [n for n in HOSTILE_DOMAIN.names if kind is not Kind.DATE or not HOSTILE_DOMAIN[n].numeric]
+        names = [attribute.name for attribute in HOSTILE_DOMAIN if attribute.rule(kind) is not None]
         domain = Domain([HOSTILE_DOMAIN[name] for name in names])
         base = [_usual(domain, name, kind) for name in names]
         fewer, told = _observe(open_table, domain, kind, [base, base])

@@ -30,6 +30,16 @@ HOSTILE_DOMAIN = Domain(
         "texts": ["x", "1_0", "é", "", "2020-01-31"],
         "numbers": ["+4", "0.10", "-00", "3e0"],
         "booleans": [False, "T"],
+        "as written": {
+            "categories": ["3", "3.0", " 3", "true", "True", "0", "-0", "1e99", "nan", "2020-01-31", "x", ""],
+            "type": "text",
+        },
+        "of numbers": {
+            "categories": [3, "0.5", -1, 1, "1e99", 2**53, 0.30000000000000004, -4.5], "type": "number",
+        },
+        "of integers": {"categories": ["03", -1, 0, 10**16], "type": "integer"},
+        "of booleans": {"categories": ["no", True], "type": "boolean"},
+        "days": {"categories": ["2020-01-31", "0001-01-01", "9999-12-31"], "type": "date"},
         "whole": {"min": -1, "max": 4},
         "large whole": {"min": 2**53 - 3, "max": 2**53 - 1},
         "code": 3,
@@ -51,6 +61,7 @@ HOSTILE_VALUES: dict[Kind, tuple[object, ...]] = {
         "+-1", "NULL", "null", "None", "1e05", "1e00000005", "0.1", "0.30000000000000004", "6e-07",
         "3.00000000000000044", "9007199254740991", "9007199254740993", "10000000000000000", "1d", "1f",
         "0b1", "½", "²", "x\x00", "2020-01-31", "0.0", "-0.0", "é", "e\u0301", "\ufeff3", "\u200b3",
+        " 2020-01-31\t", "2020-1-31", "20200131", "0001-01-01", "-4.5",
     ),
     Kind.INTEGER: (
         None, *range(-2, 6), 10**16, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 1 - 2**63, -(2**63),
@@ -100,9 +111,9 @@ def check_source(
     """
     for kind in kinds:
         values = HOSTILE_VALUES[kind]
-        for name in HOSTILE_DOMAIN.names:
-            if kind is not Kind.DATE or not HOSTILE_DOMAIN[name].numeric:
-                _check_codes(open_table, kind, name, values)
+        for attribute in HOSTILE_DOMAIN:
+            if attribute.rule(kind) is not None:
+                _check_codes(open_table, kind, attribute.name, values)
     _check_counts(open_table)
     _check_refusals(open_table)
 

@@ -60,7 +60,7 @@ from matrixdp.papers.dawa.partition import (
 )
 from matrixdp.papers.dawa.questions import Questions, questions_of
 from matrixdp.papers.dawa.tree import greedy_tree
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, Clause
 from matrixdp.privacy.numbers import Number, exact_positive
 from matrixdp.queries import Workload
 
@@ -77,10 +77,10 @@ _CHARGE = 3.5
 #: log2 of the step of noisy costs lies between: changes of costs are multiples of 1/4, sums fit 62 bits.
 _LEAST_POWER, _MOST_POWER = -14, -2
 
-_CHOSEN = "The domain, the workload, the strategy and the budget were chosen without looking at the data."
-_PAID = (
+_PAID = Clause(
+    "chosen-without-data",
     "The domain, the workload and the budget were chosen without looking at the data; the partition into "
-    "buckets was chosen from the data, and the cost includes it."
+    "buckets was chosen from the data, and the cost includes it.",
 )
 
 
@@ -196,7 +196,8 @@ class DawaRelease:
     def privacy(self) -> PrivacyStatement:
         """The promise in words and figures."""
         promise = statement(self.authorization.cost, self.authorization.budget, private=self.private)
-        return replace(promise, assumed=tuple(_PAID if text == _CHOSEN else text for text in promise.assumed))
+        assumed = tuple(_PAID if clause.id == _PAID.id else clause for clause in promise.assumed)
+        return replace(promise, assumed=assumed)
 
 
 def dawa(

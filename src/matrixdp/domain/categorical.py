@@ -1,0 +1,174 @@
+"""Attributes whose values are listed categories."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import ClassVar, final
+
+from matrixdp.domain.attribute import Attribute
+from matrixdp.domain.canonical import canonical_text
+from matrixdp.domain.rules import (
+    BOOLEANS,
+    TYPES,
+    Categories,
+    Days,
+    Kind,
+    Listed,
+    Numbers,
+    Texts,
+    canonical_value,
+)
+from matrixdp.errors import DomainError, within
+from matrixdp.forms import describe_value, unknown_name
+
+__all__ = ["Categorical"]
+
+_UNREADABLE = re.compile(
+    r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
+)
+"""What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
+_NUMBER = "a number of at most 40 digits on either side of the point and an exponent within +-199"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
+
+@final
+@dataclass(frozen=True)
+class Categorical(Attribute):
+    """Listed categories, compared with data by canonical value: 3, "3" and "3.0" are one category.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    categories : tuple of str
+        The categories in order; other values are replaced by their canonical text.
+    type : {'text', 'integer', 'number', 'boolean', 'date'}, optional
+        How categories and data are compared instead: as they are written, as numbers, as booleans (1 and 0
+        are two), or as dates.
+
+    Raises
+    ------
+    DomainError
+        If there are no categories, one occurs twice in any spelling, or is none of its type; without a type,
+        if one is a number that is not finite or out of the range of numerals.
+
+    Examples
+    --------
+    >>> sex = Categorical("sex", ("female", "male"))
+    >>> sex.size, sex.code_of("male"), sex.range_label(0, 1)
+    (2, 1, 'female..male')
+    >>> Categorical("code", ("1", "01"), type="text").code_of("01")
+    1
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    type: str | None = None
+    size: int = field(init=False, repr=False, compare=False)
+    _rule: Categories = field(init=False, repr=False, compare=False)
+    numeric: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        place: tuple[str, ...] = (self.name,)
+        if self.type is not None:
+            if self.type not in TYPES:
+                expected = f"{', '.join(TYPES[:-1])} or {TYPES[-1]}"
+                raise DomainError.at((self.name, "type"), describe_value(self.type), expected)
+            place = (self.name, "categories")
+        if isinstance(self.categories, str):
+            raise DomainError.at(place, describe_value(self.categories), "a list of categories")
+        seen: dict[str | float, str] = {}
+        for position, category in enumerate(self.categories):
+            with within(*place, position):
+                text, value = self._compared(category)
+                if value in seen:
+                    same = seen[value]
+                    found = f"{text!r} a second time" if same == text else f"{text!r}, the same as {same!r}"
+                    raise DomainError.at((), found, "each category once, in one spelling")
+                if "\x00" in text:
+                    raise DomainError.at((), "a null character", "text without one")
+            seen[value] = text
+        if not seen:
+            raise DomainError.at(place, "an empty list", "at least 1 category")
+        self._set(categories=tuple(seen.values()), size=len(seen), _rule=self._rule_of(seen))
+
+    def _compared(self, category: object) -> tuple[str, str | float]:
+        """Return the text of a category, and the value by which its type compares it."""
+        if self.type == "text":
+            if not isinstance(category, str):
+                raise DomainError.at((), describe_value(category), "text, in quotes, as its type is text")
+            return str(category), str(category)
+        if self.type == "date":
+            day = _day(category)
+            if day is None:
+                raise DomainError.at((), describe_value(category), "a date, such as 2020-01-31")
+            return day, day
+        text = canonical_text(category)
+        value = canonical_value(text)
+        if self.type == "boolean":
+            number = BOOLEANS.get(value) if isinstance(value, str) else value
+            if number not in (0.0, 1.0):
+                raise DomainError.at((), describe_value(category), "true or false")
+            return text, number
+        if self.type is not None and not isinstance(value, float):
+            raise DomainError.at((), describe_value(category), _NUMBER)
+        if self.type == "integer" and not float(value).is_integer():
+            raise DomainError.at((), describe_value(category), "an integer")
+        if isinstance(value, str) and _UNREADABLE.fullmatch(text):
+            raise DomainError.at((), describe_value(text), f"text, or {_NUMBER}")
+        return text, value
+
+    def _rule_of(self, seen: dict[str | float, str]) -> Categories:
+        if self.type is None:
+            return Listed(tuple(seen.values()))
+        if self.type in ("text", "date"):
+            return (Texts if self.type == "text" else Days)(tuple(seen.values()))
+        return Numbers(tuple(float(value) for value in seen))
+
+    def rule(self, kind: Kind) -> Categories | None:
+        """Return the categories, and how they are compared."""
+        readable = kind in (Kind.TEXT, Kind.NULL) if self.type == "text" else kind is not Kind.OTHER
+        return self._rule if readable else None
+
+    def value(self, code: int) -> str:
+        """Return the text of a category."""
+        self._check_codes(code, code)
+        return self.categories[code]
+
+    def code_of(self, value: object) -> int:
+        """Return the code of a category, given in any spelling that its type takes for the same."""
+        text, compared = self._compared(value)
+        code = self._rule.codes.get(compared)
+        if code is None:
+            expected = f"a category of {self.name!r}"
+            raise DomainError(unknown_name((), text, expected, self.categories, describe_value(value)))
+        return code
+
+    def code_range(self, low: object, high: object) -> tuple[int, int]:
+        """Return the codes of two categories, which must be in the listed order."""
+        with within(0):
+            first = self.code_of(low)
+        with within(1):
+            last = self.code_of(high)
+        if first > last:
+            expected = f"two categories of {self.name!r}, in the listed order"
+            raise DomainError.at((), describe_value([low, high]), expected)
+        return first, last
+
+    def to_spec(self) -> list[str] | dict[str, object]:
+        """Return the list of categories, in a mapping where they have a type."""
+        listed = list(self.categories)
+        return listed if self.type is None else {"categories": listed, "type": self.type}
+
+
+def _day(value: object) -> str | None:
+    """Return the text of a date, given as one or in ISO 8601; None for what is none."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
+    if not isinstance(value, str) or not _DAY.fullmatch(value):
+        return None
+    try:
+        return date.fromisoformat(value).isoformat()
+    except ValueError:
+        return None

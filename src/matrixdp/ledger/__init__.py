@@ -1,0 +1,18 @@
+"""The ledger: what was spent on one dataset, kept durably and added up exactly."""
+
+from matrixdp.ledger.accounting import Account
+from matrixdp.ledger.database import SQLITE, Connection, Driver
+from matrixdp.ledger.entries import STATES, Entry, LedgerEntry
+from matrixdp.ledger.ledger import Ledger, Reservation
+
+__all__ = [
+    "SQLITE",
+    "STATES",
+    "Account",
+    "Connection",
+    "Driver",
+    "Entry",
+    "Ledger",
+    "LedgerEntry",
+    "Reservation",
+]

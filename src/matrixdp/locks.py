@@ -1,0 +1,87 @@
+"""Locks that last as long as the process that took them, however it ends."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Self, final
+
+from matrixdp.errors import StorageError
+
+__all__ = ["Lock"]
+
+
+@final
+class Lock:
+    """A lock on a file, which the operating system takes back when its process ends.
+
+    It is the process that is asked for and not its number, which another one may have by now. What is
+    forked while the lock is held holds it too.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is made if it is not there.
+
+    Raises
+    ------
+    StorageError
+        If somebody holds the lock, or the file cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "running")
+    ...     with Lock(path):
+    ...         Lock.is_held(path)
+    ...     Lock.is_held(path)
+    True
+    False
+    """
+
+    def __init__(self, path: Path) -> None:
+        import fcntl
+
+        self.path = path
+        try:
+            self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "a name that is not a path"
+            raise StorageError(f"{path}: cannot be opened ({reason})") from None
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.free()
+            why = "held by a process that still runs"
+            if not isinstance(error, BlockingIOError):
+                why = f"cannot be locked ({error.strerror})"
+            raise StorageError(f"{path}: {why}") from None
+
+    @staticmethod
+    def is_held(path: Path) -> bool:
+        """Return whether a process that still runs holds the lock."""
+        if not path.exists():
+            return False
+        try:
+            Lock(path).free()
+        except StorageError:
+            return True
+        return False
+
+    def remove(self) -> None:
+        """Remove the file, which nobody will need again, and let go of it."""
+        self.path.unlink(missing_ok=True)
+        self.free()
+
+    def free(self) -> None:
+        """Let go of it."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()

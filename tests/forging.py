@@ -1,0 +1,67 @@
+"""Altered releases whose checksums are all right again: what a forger without a key can do."""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Change", "forge_measurement", "forge_record", "leaves", "put"]
+
+Change = Callable[[dict[str, Any], dict[str, bytes]], None]
+
+
+def forge_record(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change release.json."""
+    record = folder / "release.json"
+    written = json.loads(record.read_text(encoding="utf-8"))
+    change(written)
+    record.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def forge_measurement(folder: Path, change: Change) -> None:
+    """Change the header and the arrays of measurement.mdp, and every checksum that follows."""
+    path = folder / "measurement.mdp"
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members.pop("header.json"))
+    del members["header.sha256"]
+    change(header, members)
+    header["checksums"] = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
+    text = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+        archive.writestr("header.json", text)
+        archive.writestr("header.sha256", hashlib.sha256(text).hexdigest())
+    relist(folder, "measurement.mdp")
+
+
+def relist(folder: Path, name: str) -> None:
+    """Let release.json list the digest of a file as it is now."""
+    data = (folder / name).read_bytes()
+
+    def listed(record: dict[str, Any]) -> None:
+        record["files"][name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+    forge_record(folder, listed)
+
+
+def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Return the places of all numbers, texts, truth values and nulls in a JSON document."""
+    inner = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    )
+    if inner is None:
+        return [path]
+    return [leaf for key, item in inner for leaf in leaves(item, (*path, key))]
+
+
+def put(document: Any, path: tuple[str | int, ...], change: Callable[[Any], Any]) -> None:
+    """Replace what stands at a place by what a function makes of it."""
+    for step in path[:-1]:
+        document = document[step]
+    last = path[-1]
+    there = last in document if isinstance(document, dict) else True
+    document[last] = change(document[last] if there else None)

@@ -1,0 +1,61 @@
+"""CSV files of any bytes: all are read, and one in sixteen is counted too, by the rules of a domain."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from zlib import crc32
+
+from matrixdp.domain import OutOfDomain
+from matrixdp.errors import MatrixDPError
+from matrixdp.sources import open_source
+from matrixdp.sources.guard import guarded
+from matrixdp.sources.text import read_texts
+from matrixdp.specification import load_specification
+from tests.fuzz.documents import RELEASED
+from tests.fuzz.oracle import Case, Finding
+
+#: A text that stands for what no message may quote.
+CANARY = "Zq7#canary"
+
+
+def seeds(folder: Path) -> Iterable[bytes]:
+    """Return tables with both delimiters, quotes, short and long records."""
+    head = "sex,age,income,hours,code,name\n"
+    rows = f"male,3,1.5,0,0,{CANARY}\nfemale,{CANARY},12,8,1,y\n\nmale\n"
+    quoted = f'"male","3","1","0","2","a ""b"" c"\nfemale,"{CANARY}\n,4,1,1,1\n'
+    return [
+        b"\0" + (head + rows).encode(),
+        b"\1" + (head + quoted).encode(),
+        b"\0" + (head + rows).replace(",", ";").encode("utf-8-sig"),
+        b"\2" + (head + quoted).replace(",", "\t").encode(),
+        b"\0" + (head + rows).encode("utf-16"),
+    ]
+
+
+def opened(folder: Path) -> Case:
+    """Return what counts one: no count is above the number of lines, and no message quotes the table."""
+    domain = load_specification(RELEASED).domain
+    replaced = OutOfDomain(dict.fromkeys(domain.names, 0))
+    paths = [folder / "t.csv", folder / "t.tsv", folder / "t.csv.gz"]
+
+    def case(data: bytes) -> None:
+        way = data[0] if data else 0
+        path = paths[1 if way % 16 == 2 else 2 if way % 16 == 3 else 0]
+        path.write_bytes(data[1:])
+        quoted = way % 2 == 1 and way % 16 != 3
+        lines = data.count(b"\n") + 1
+        try:
+            if crc32(data) % 16 == 0:
+                source = open_source(path, quoted_newlines=quoted)
+                (_, counts), *_ = source.marginals(domain, [("sex", "age")], replaced)
+                records = int(counts.sum())
+            else:
+                _, stream = guarded(lambda: read_texts([str(path)], domain.names, quoted), "read")
+                records = guarded(stream.read_all, "read").num_rows
+        except MatrixDPError as error:
+            if CANARY in str(error) or "canary" in str(error):
+                raise Finding(f"a message that quotes the table: {error}") from error
+            raise
+        if way % 16 != 3 and not 0 <= records <= lines:
+            raise Finding(f"{records} records in {lines} lines")
+
+    return case

@@ -1,0 +1,70 @@
+"""Files of measurements: any bytes, and valid ones with a header, an array or a member changed."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from matrixdp.measure import Measurement
+from matrixdp.release import Release
+from matrixdp.storage.saving import load_measurement
+from tests.fuzz.archives import altered, members_of
+from tests.fuzz.documents import releases
+from tests.fuzz.oracle import Case, Finding
+from tests.fuzz.recipe import Recipe
+
+
+def seeds(folder: Path) -> Iterable[bytes]:
+    """Return measurements of every noise, and recipes that leave each as it is."""
+    files = [release["measurement.mdp"] for release in releases()]
+    return [b"\0" + files[-1], *(bytes([1, place]) for place in range(len(files)))]
+
+
+def opened(folder: Path) -> Case:
+    """Return what loads one: it costs what it says, within its budget, and its answers are finite."""
+    originals = [members_of(release["measurement.mdp"]) for release in releases()]
+    path = folder / "measurement.mdp"
+
+    def case(data: bytes) -> None:
+        recipe = Recipe(data)
+        raw = recipe.below(256) == 0
+        path.write_bytes(recipe.rest() if raw else altered(recipe.choice(originals), recipe))
+        measurement, workload = load_measurement(path)
+        check_cost(measurement)
+        release = Release(measurement, workload)
+        if not release.statement.text:
+            raise Finding("a statement that says nothing")
+        for group in workload.groups[:2]:
+            if group.queries <= 100:
+                answers = measurement.estimates.answers(group)
+                variances = measurement.analysis.variances(group)
+                if not (np.isfinite(answers).all() and np.isfinite(variances).all()):
+                    raise Finding("answers that are not finite")
+
+    return case
+
+
+def check_cost(measurement: Measurement) -> None:
+    """Recompute the cost from the entries of the matrices alone, and compare it with what is stated."""
+    authorization, plan = measurement.authorization, measurement.plan
+    power = plan.noise.norm
+    least = Fraction(0)
+    for part, scale in zip(plan.parts, measurement.scales, strict=True):
+        if part.multipliers is None:
+            largest = 1
+            for block in part.blocks:
+                entries = block.matrix.magnitudes().astype(object) ** power
+                largest *= int(entries.sum(axis=0).max())
+        else:
+            matrix = np.ones((1, 1), dtype=object)
+            for block in part.blocks:
+                matrix = np.kron(matrix, block.matrix.magnitudes().astype(object))
+            weighted = (matrix * part.multipliers.ravel().astype(object)[:, None]) ** power
+            largest = int(weighted.sum(axis=0).max())
+        least += Fraction(largest) / (scale.steps * Fraction(2) ** scale.power) ** power
+    stated = authorization.cost.value
+    if not least <= stated <= least * (1 + Fraction(1, 2**100)):
+        raise Finding(f"it costs {float(least)}, and says {float(stated)}")
+    if not stated <= plan.noise.cost(authorization.budget).value:
+        raise Finding("it costs more than its budget")

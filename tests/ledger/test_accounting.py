@@ -1,0 +1,180 @@
+"""What a ledger adds up, beside sums that are made independently of it."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matrixdp.errors import PrivacyError
+from matrixdp.ledger import Account
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, Noise
+from matrixdp.privacy import Budget, Unit, delta_of
+from matrixdp.privacy.conversions import gdp_of_epsilon
+
+TOTALS = [Budget(rho=1), Budget(mu=1), Budget(epsilon=1), Budget(epsilon=1, delta=1e-6)]
+costs = st.tuples(
+    st.sampled_from([GAUSSIAN, LAPLACE]),
+    st.fractions(min_value=Fraction(1, 10**6), max_value=Fraction(1, 4), max_denominator=10**6),
+)
+
+
+def budget_of(noise: Noise, value: Fraction) -> Budget:
+    """A budget that allows a cost, and no more."""
+    return Budget(rho=value / 2) if noise.norm == 2 else Budget(epsilon=value)
+
+
+def account_of(total: Budget, spent: list[tuple[Noise, Fraction]]) -> Account:
+    return Account.of(total, [(Cost(value, noise), budget_of(noise, value)) for noise, value in spent])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(costs, max_size=8))
+def test_sums_are_those_of_the_definitions(spent):
+    squared = [value for noise, value in spent if noise.norm == 2]
+    pure = [value for noise, value in spent if noise.norm == 1]
+    rho = account_of(Budget(rho=1), spent)
+    assert rho.sums == (sum(squared, Fraction(0)) / 2 + sum((e * e for e in pure), Fraction(0)) / 2,)
+    assert rho.within == (rho.sums[0] <= 1)
+    through_mu = sum(squared, Fraction(0)) + sum((gdp_of_epsilon(e) ** 2 for e in pure), Fraction(0))
+    mu = account_of(Budget(mu=1), spent)
+    assert mu.sums == (through_mu,)
+    assert mu.within == (through_mu <= 1)
+    sums = account_of(Budget(epsilon=1), spent).sums
+    assert sums == ((None,) if squared else (sum(pure, Fraction(0)),))
+    both = account_of(Budget(epsilon=1, delta=1e-6), spent)
+    assert both.sums == (through_mu, *sums)
+    fits = delta_of(math.sqrt(through_mu), 1) <= 1e-6 if through_mu else True
+    if abs(float(through_mu) - float(both.limits[0])) > 1e-9:
+        assert both.within == (fits or (not squared and sum(pure) <= 1))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(TOTALS), st.lists(costs, max_size=5))
+def test_what_is_left_can_be_spent_and_no_more(total, spent):
+    account = account_of(total, spent)
+    left = account.left
+    noises = [noise for noise in (GAUSSIAN, LAPLACE) if noise.honours(total)]
+    if left is None:
+        least = {"rho": Budget(rho=1e-9), "mu": Budget(mu=1e-9), "pure": Budget(epsilon=1e-9)}
+        tried = least.get(total.kind, Budget(epsilon=1e-9, delta=1e-6))
+        assert not any(account.plus(noise.cost(tried), tried).within for noise in noises)
+        return
+    assert any(account.plus(noise.cost(left), left).within for noise in noises)
+    name = total.kind if total.kind in ("rho", "mu") else "epsilon"
+    value = left.mu if name == "mu" else getattr(left, name)
+    more = {name: value * (1 + Fraction(1, 10**12))} | ({"delta": left.delta} if left.delta else {})
+    larger = Budget(**more)  # type: ignore[arg-type]
+    assert not any(account.plus(noise.cost(larger), larger).within for noise in noises)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.sampled_from(TOTALS), st.lists(costs, min_size=1, max_size=5))
+def test_what_was_spent_is_no_less_than_the_sums(total, spent):
+    account = account_of(total, spent)
+    if account.sums == (None,):
+        with pytest.raises(PrivacyError, match="an entry that its total does not bound"):
+            _ = account.spent
+        return
+    told = account.spent
+    assert told is not None
+    assert (told.neighbours, told.unit, told.delta) == (total.neighbours, total.unit, total.delta)
+    if told.kind == "mu":
+        assert account.sums[0] is not None
+        assert 0 <= told.mu**2 - account.sums[0] <= told.mu**2 / 2**70
+    if told.kind == "approx" and account.sums[1] is None:
+        assert told.epsilon is not None
+        assert told.delta is not None
+        assert delta_of(math.sqrt(account.sums[0] or 0), told.epsilon) <= told.delta * (
+            1 + Fraction(1, 10**9)
+        )
+    one_more = account_of(total, [*spent, (LAPLACE, Fraction(1, 10))]).spent
+    assert one_more is not None
+    assert (one_more.epsilon or one_more.rho or one_more.mu) >= (told.epsilon or told.rho or told.mu)
+
+
+@pytest.mark.parametrize("total", TOTALS, ids=lambda total: total.kind)
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("unit", [Unit(), Unit(records=3)])
+def test_one_release_may_spend_the_whole_total_and_not_a_hair_more(total, noise, neighbours, unit):
+    names = ("rho", "epsilon", "delta") if total.kind != "mu" else ("mu",)
+    values = {name: getattr(total, name) for name in names if getattr(total, name) is not None}
+    total = Budget(**values, neighbours=neighbours, unit=unit)
+    if not noise.honours(total):
+        whole = LAPLACE.cost(total)
+        assert Account.empty(total).plus(whole, total).within
+        return
+    whole = noise.cost(total)
+    account = Account.empty(total).plus(whole, total)
+    assert account.within
+    tiny = noise.cost(Budget(rho=1e-300, neighbours=neighbours, unit=unit))
+    more = account.plus(tiny, Budget(rho=1e-300, neighbours=neighbours, unit=unit))
+    # the square root that Laplace noise may cost under rho, and mu through epsilon, are rounded down
+    slack = noise.norm == 1 and total.kind in ("rho", "mu")
+    assert slack or not more.within
+
+
+@pytest.mark.parametrize("value", [0.3, 0.7, 1, 3.3])
+def test_laplace_noise_may_spend_a_whole_mu(value):
+    total = Budget(mu=value)
+    assert Account.empty(total).plus(LAPLACE.cost(total), total).within
+
+
+def test_gaussian_noise_adds_in_squares_beside_dp_accounting():
+    mus = [0.3, 0.2, 0.1]
+    account = Account.empty(Budget(epsilon=1, delta=1e-6))
+    for mu in mus:
+        account = account.plus(GAUSSIAN.cost(Budget(mu=mu)), Budget(mu=mu))
+    spent = account.spent
+    assert spent is not None
+    first, *more = (
+        privacy_loss_distribution.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
+        for mu in mus
+    )
+    composed = first
+    for one in more:
+        composed = composed.compose(one)
+    assert float(spent.epsilon or 0) == pytest.approx(composed.get_epsilon_for_delta(1e-6), rel=1e-3)
+
+
+def test_a_mixed_account_is_no_smaller_than_its_exact_curve():
+    account = Account.empty(Budget(epsilon=3, delta=1e-6))
+    account = account.plus(GAUSSIAN.cost(Budget(mu=0.3)), Budget(mu=0.3))
+    account = account.plus(Cost(Fraction(1, 2), LAPLACE), Budget(epsilon=0.5))
+    spent = account.spent
+    assert spent is not None
+    gaussian = privacy_loss_distribution.from_gaussian_mechanism(1 / 0.3)
+    composed = gaussian.compose(privacy_loss_distribution.from_laplace_mechanism(2))
+    assert float(spent.epsilon or 0) > composed.get_epsilon_for_delta(1e-6)
+
+
+def test_other_neighbours_and_units_are_refused():
+    account = Account.empty(Budget(rho=1, unit=Unit(records=3)))
+    other = Budget(rho=0.1, neighbours="replace", unit=Unit(records=3))
+    with pytest.raises(PrivacyError, match=r"budget\.neighbours: found replace; expected add_remove, which"):
+        account.plus(GAUSSIAN.cost(other), other)
+    other = Budget(rho=0.1)
+    with pytest.raises(PrivacyError, match=r"budget\.unit: found Unit\(records=1\); expected Unit\(rec"):
+        account.plus(GAUSSIAN.cost(other), other)
+
+
+def test_a_cost_above_its_own_budget_is_refused():
+    with pytest.raises(PrivacyError, match=r"privacy cost: found .*; expected at most"):
+        Account.empty(Budget(rho=1)).plus(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.1))
+
+
+def test_once_gaussian_a_pure_sum_is_gone():
+    """A pure total of Laplace noise alone does not come back after Gaussian noise."""
+    total = Budget(epsilon=1, delta=1e-6)
+    whole = Account.empty(total)
+    for _ in range(10):
+        whole = whole.plus(Cost(Fraction(1, 10), LAPLACE), Budget(epsilon=0.1))
+    assert whole.within
+    assert whole.sums[0] is not None
+    assert whole.sums[0] > whole.limits[0]
+    little = Budget(rho=1e-9)
+    assert not whole.plus(GAUSSIAN.cost(little), little).within
+    assert whole.left is None

@@ -1,0 +1,539 @@
+"""The ledger as users have it: debits, states, refusals."""
+
+import json
+import multiprocessing
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import apsw
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import PrivacyError, StorageError
+from matrixdp.ledger import SQLITE, Driver, Ledger, LedgerEntry, database
+from matrixdp.ledger.entries import chained
+from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Cost, PureNoise
+from matrixdp.privacy import Budget, Unit
+
+TENTH = Budget(rho=0.1)
+COST = GAUSSIAN.cost(TENTH)
+SHA, OTHER = "a" * 64, "b" * 64
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "people.ledger", "people", Budget(rho=1))
+
+
+def test_a_ledger_is_found_again(ledger: Ledger):
+    again = mdp.Ledger.open(ledger.path)
+    assert again == ledger
+    assert (again.dataset, again.total, again.entries) == ("people", Budget(rho=1), ())
+    assert again.spent is None
+    assert again.left == Budget(rho=1)
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        Budget(rho=Fraction(1, 3)),
+        Budget(mu=0.1, neighbours="replace"),
+        Budget(epsilon=Fraction(1, 7), delta=Fraction(1, 10**9), unit=Unit(records=3)),
+        Budget(epsilon=1, unit=Unit(records=2, id="person \udcff")),
+    ],
+)
+def test_totals_are_kept_to_the_last_digit(tmp_path: Path, total: Budget):
+    Ledger.create(tmp_path / "a", "d", total)
+    assert Ledger.open(tmp_path / "a").total == total
+
+
+def test_debits_add_up_and_stay(ledger: Ledger):
+    records = [ledger.reserve(COST, TENTH, "out").record for _ in range(10)]
+    with pytest.raises(PrivacyError) as error:
+        ledger.reserve(GAUSSIAN.cost(Budget(rho=0.01)), Budget(rho=0.01))
+    assert "no more release: all of Budget(rho=1.0" in str(error.value)
+    assert len(ledger.entries) == 10
+    assert [one.number for one in ledger.entries] == list(range(1, 11))
+    assert ledger.spent == Budget(rho=10 * COST.value / 2)
+    assert len({record.entry for record in records}) == 10
+    for record, before in zip(records[1:], records, strict=False):
+        assert record.before == before.after
+        assert Fraction(record.after["rho"] or 0) - Fraction(record.before["rho"] or 0) == COST.value / 2
+    entry = ledger.entries[3]
+    assert (entry.state, entry.cost, entry.budget) == ("reserved", COST, TENTH)
+    assert Path(str(entry.release)).name == "out"
+    assert json.loads(json.dumps(entry.as_dict()))["cost"] == str(COST.value)
+
+
+def test_a_refusal_names_what_is_left(ledger: Ledger):
+    ledger.reserve(COST, TENTH)
+    whole = Budget(rho=1)
+    for refused in (ledger.check, ledger.reserve):
+        with pytest.raises(PrivacyError) as error:
+            refused(GAUSSIAN.cost(whole), whole)
+        told = str(error.value)
+        assert told.startswith("ledger: found Budget(rho=1.0, neighbours='add_remove') with gaussian noise")
+        assert "expected at most Budget(rho=0.9" in told
+        assert told.endswith("left of Budget(rho=1.0, neighbours='add_remove') for people")
+    assert len(ledger.entries) == 1
+    ledger.check(COST, TENTH)
+    assert len(ledger.entries) == 1
+
+
+def test_gaussian_noise_has_no_place_under_a_pure_total(tmp_path: Path):
+    ledger = Ledger.create(tmp_path / "pure", "d", Budget(epsilon=1))
+    with pytest.raises(PrivacyError, match="ledger: found gaussian noise; expected at most Budget"):
+        ledger.check(COST, TENTH)
+    ledger.reserve(LAPLACE.cost(Budget(rho=0.1)), Budget(rho=0.1))
+
+
+def test_other_neighbours_are_refused(ledger: Ledger):
+    other = Budget(rho=0.1, neighbours="replace")
+    with pytest.raises(PrivacyError, match=r"budget\.neighbours: found replace; expected add_remove"):
+        ledger.reserve(GAUSSIAN.cost(other), other)
+    assert ledger.entries == ()
+
+
+def test_states_advance(ledger: Ledger):
+    reservation = ledger.reserve(COST, TENTH)
+    name = reservation.record.entry
+    assert ledger.entries[0].state == "reserved"
+    with pytest.raises(StorageError, match="is reserved; it cannot come to be released"):
+        reservation.released(SHA)
+    for _ in range(2):
+        reservation.measured(SHA)
+        assert (ledger.entries[0].state, ledger.entries[0].measurement) == ("measured", SHA)
+    with pytest.raises(StorageError, match="it cannot come to be released with another measurement"):
+        reservation.released(OTHER)
+    for _ in range(2):
+        reservation.released(SHA)
+        assert ledger.entries[0].state == "released"
+    for state in ("reserved", "measured", "spent by crash", "forgiven"):
+        with pytest.raises(StorageError, match=f"is released; it cannot come to be {state}"):
+            ledger.advance(name, state)
+    with pytest.raises(StorageError, match="found no entry"):
+        ledger.advance("0" * 32, "measured", SHA)
+    lost = ledger.reserve(COST, TENTH)
+    ledger.advance(lost.record.entry, "spent by crash")
+    assert ledger.spent == Budget(rho=COST.value)
+    lost.measured(OTHER)  # it was found after all
+    assert ledger.entries[1].state == "measured"
+    assert ledger.spent == Budget(rho=COST.value)
+
+
+def raw(ledger: Ledger) -> sqlite3.Connection:
+    return sqlite3.connect(ledger.path, isolation_level=None)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM entries",
+        "DELETE FROM ledger",
+        "UPDATE ledger SET terms = '{}'",
+        "UPDATE entries SET cost = '1/1000'",
+        "UPDATE entries SET id = '1' WHERE number = 1",
+        "UPDATE entries SET number = 9",
+        "UPDATE entries SET budget = ''",
+        "UPDATE entries SET time = '2000-01-01'",
+        "UPDATE entries SET release = 'elsewhere'",
+        "UPDATE entries SET digest = 'x'",
+        "UPDATE entries SET state = 'released'",
+        "UPDATE entries SET state = 'reserved'",
+        "UPDATE entries SET state = 'forgiven'",
+        "UPDATE entries SET state = 'measured'",
+        "UPDATE entries SET state = 'measured', measurement = replace(measurement, 'a', 'b')",
+        "UPDATE entries SET measurement = NULL, state = 'spent by crash' WHERE number = 2",
+        "INSERT OR REPLACE INTO entries SELECT 1, id, time, state, noise, cost, budget, version, release, "
+        "measurement, digest FROM entries WHERE number = 1",
+        "INSERT INTO entries SELECT 3, 'x', time, 'measured', noise, cost, budget, version, release, "
+        "budget || budget, digest FROM entries WHERE number = 1",
+        "INSERT INTO entries SELECT 7, 'x', time, state, noise, cost, budget, version, release, "
+        "measurement, digest FROM entries WHERE number = 1",
+        "INSERT OR REPLACE INTO entries SELECT 3, id, time, state, noise, cost, budget, version, release, "
+        "measurement, digest FROM entries WHERE number = 1",
+    ],
+)
+def test_the_file_itself_refuses_to_forget(ledger: Ledger, statement: str):
+    ledger.reserve(COST, TENTH)
+    ledger.reserve(COST, TENTH).measured(SHA)
+    before = ledger.entries
+    with pytest.raises(sqlite3.IntegrityError):
+        raw(ledger).execute(statement)
+    assert ledger.entries == before
+
+
+FORGERIES = [
+    "UPDATE entries SET cost = '1/1000000'",
+    "UPDATE entries SET cost = '2/2000000' WHERE number = 2",
+    "UPDATE entries SET noise = 'laplace'",
+    "UPDATE entries SET budget = replace(budget, '1', '2')",
+    "UPDATE entries SET id = 'x' WHERE number = 1",
+    "UPDATE entries SET version = X'FF'",
+    "UPDATE entries SET release = '\"elsewhere\"'",
+    "UPDATE entries SET time = '2000-01-01T00:00:00+00:00'",
+    "UPDATE entries SET measurement = '" + "z" * 64 + "'",
+    "DELETE FROM entries WHERE number = 1",
+    "UPDATE ledger SET terms = replace(terms, 'people', 'others')",
+    "UPDATE ledger SET terms = '[]'",
+    "UPDATE ledger SET terms = 'no JSON'",
+    "UPDATE ledger SET terms = X'FF'",
+    "UPDATE ledger SET terms = replace(terms, '\"1\"', '\"1e9\"')",
+    "UPDATE ledger SET terms = replace(terms, 'rho', 'sigma')",
+    "UPDATE ledger SET created = 'yesterday'",
+    "DELETE FROM ledger",
+]
+
+
+FORGED = (
+    "INSERT INTO entries (id, time, noise, cost, budget, version, release, number, state, digest) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, 1, 'reserved', ?)"
+)
+
+
+def forge(ledger: Ledger, *statements: str, values: tuple[object, ...] = ()) -> None:
+    """Change a file behind its triggers, and put them back."""
+    connection = raw(ledger)
+    triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in triggers:
+        connection.execute(f"DROP TRIGGER {name}")
+    for statement in statements:
+        connection.execute(statement, values if "?" in statement else ())
+    for _, sql in triggers:
+        connection.execute(sql)
+    connection.close()
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_what_is_altered_behind_its_back_is_refused(ledger: Ledger, forgery: str):
+    for _ in range(2):
+        ledger.reserve(COST, TENTH)
+    forge(ledger, forgery)
+    for use in (lambda: Ledger.open(ledger.path), lambda: ledger.reserve(COST, TENTH)):
+        with pytest.raises(StorageError, match=str(ledger.path)):
+            use()
+
+
+def test_a_forger_who_makes_digests_anew_is_still_held_to_the_form(ledger: Ledger):
+    ledger.reserve(COST, TENTH)
+    (created,) = raw(ledger).execute("SELECT terms, created, version FROM ledger").fetchall()
+    row = raw(ledger).execute("SELECT * FROM entries").fetchone()
+    number, name, time, _, noise, cost, budget, version, release, _, _ = row
+    forged: list[tuple[dict[str, object], str]] = [
+        ({"cost": "-1/5"}, "numerator/denominator"),
+        ({"cost": "1e999999999"}, "numerator/denominator"),
+        ({"cost": "2/10"}, "numerator/denominator"),
+        ({"cost": "0"}, "privacy cost: found 0"),
+        ({"cost": "9" * 4001}, "numerator/denominator"),
+        ({"cost": "5"}, "what its entries come to: privacy cost"),
+        ({"noise": "gauss"}, "noise: found 'gauss'"),
+        ({"budget": "[]"}, "not in the form"),
+        ({"budget": budget.replace("rho", "sigma")}, "other parameters"),
+        ({"budget": budget.replace("add_remove", "replace")}, "privacy cost: found"),
+        ({"name": "x"}, "its name"),
+        ({"release": "{"}, "not in the form"),
+    ]
+    for changes, told in forged:
+        parts = {"name": name, "noise": noise, "cost": cost, "budget": budget, "release": release} | changes
+        own = [parts["name"], time, parts["noise"], parts["cost"], parts["budget"], version, parts["release"]]
+        digest = chained(chained("", *created), number, *own)
+        forge(ledger, "DELETE FROM entries", FORGED, values=(*own, digest))
+        with pytest.raises(StorageError, match="damaged or altered") as error:
+            Ledger.open(ledger.path).check(COST, TENTH)
+        assert told in str(error.value)
+
+
+def test_entries_that_do_not_follow_one_another_are_refused(ledger: Ledger):
+    entry = ledger.reserve(COST, TENTH).record
+    (created,) = raw(ledger).execute("SELECT terms, created, version FROM ledger").fetchall()
+    row = (
+        raw(ledger).execute("SELECT id, time, noise, cost, budget, version, release FROM entries").fetchone()
+    )
+    digest = chained(chained("", *created), 7, *row)
+    forge(ledger, "UPDATE entries SET number = 7, digest = ?", values=(digest,))
+    with pytest.raises(StorageError, match="it does not follow the one before"):
+        Ledger.open(ledger.path)
+    assert entry.entry
+
+
+def test_other_files_are_refused(ledger: Ledger, tmp_path: Path):
+    good = ledger.path.read_bytes()
+    other = tmp_path / "other"
+    cases: list[tuple[bytes, str]] = [
+        (b"", "not a ledger; `matrixdp ledger init` makes one"),
+        (b"name,age\nAlice,1\n" * 100, "not a ledger"),
+        (good[:4096], "damaged"),
+        (good[:4096] + bytes(len(good) - 4096), "damaged"),
+        (good[:60] + (2).to_bytes(4, "big") + good[64:], "format version 2; .* a newer matrixdp is needed"),
+        (good[:60] + (-1).to_bytes(4, "big", signed=True) + good[64:], "format version -1; .* damaged"),
+        (good[:68] + bytes(4) + good[72:], "not a ledger"),
+    ]
+    for content, told in cases:
+        other.write_bytes(content)
+        with pytest.raises(StorageError, match=told):
+            Ledger.open(other)
+        assert other.read_bytes() == content
+    for path in (tmp_path, tmp_path / "none", tmp_path / "no\0path"):
+        with pytest.raises(StorageError, match="no such file; expected a ledger"):
+            Ledger.open(path)
+    assert not (tmp_path / "none").exists()
+
+
+def test_every_page_that_is_damaged_is_noticed_or_harmless(ledger: Ledger, tmp_path: Path):
+    for _ in range(3):
+        ledger.reserve(COST, TENTH)
+    good, entries = ledger.path.read_bytes(), ledger.entries
+    damaged = tmp_path / "damaged"
+    for place in range(0, len(good), 61):
+        content = bytearray(good)
+        content[place] ^= 0x41
+        damaged.write_bytes(content)
+        try:
+            found = Ledger.open(damaged)
+        except StorageError:
+            continue
+        # unused bytes, or counters of SQLite's own
+        assert found.entries == entries
+
+
+@pytest.mark.parametrize(
+    "statement", ["CREATE TABLE more (a)", "CREATE VIEW more AS SELECT 1", "DROP TRIGGER entries_stay"]
+)
+def test_other_tables_are_refused(ledger: Ledger, statement: str):
+    raw(ledger).execute(statement)
+    with pytest.raises(StorageError, match="its tables are not those of a ledger"):
+        Ledger.open(ledger.path)
+
+
+def test_another_ledger_in_its_place_is_noticed(ledger: Ledger, tmp_path: Path):
+    ledger.reserve(COST, TENTH)
+    other = Ledger.create(tmp_path / "other", "people", Budget(rho=5))
+    shutil.copy(other.path, ledger.path)
+    with pytest.raises(StorageError, match="holds another ledger than when it was opened"):
+        ledger.reserve(COST, TENTH)
+
+
+def test_a_ledger_is_never_made_over_something(ledger: Ledger, tmp_path: Path):
+    before = ledger.path.read_bytes()
+    with pytest.raises(StorageError, match="found a file; expected one that is not there yet"):
+        Ledger.create(ledger.path, "people", Budget(rho=1))
+    assert ledger.path.read_bytes() == before
+    with pytest.raises(StorageError, match="cannot be written"):
+        Ledger.create(tmp_path / "no folder" / "a", "people", Budget(rho=1))
+    with pytest.raises(StorageError, match="cannot be written"):
+        Ledger.create(tmp_path / "no\0path", "people", Budget(rho=1))
+
+
+@pytest.mark.parametrize("dataset", ["", "  ", None, 3, "a" * 1001])
+def test_a_dataset_has_a_name(tmp_path: Path, dataset: str):
+    with pytest.raises(PrivacyError, match="dataset: found no name"):
+        Ledger.create(tmp_path / "a", dataset, Budget(rho=1))
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_total_is_a_budget_that_can_be_written_down(tmp_path: Path):
+    with pytest.raises(PrivacyError, match="total: found a float; expected a Budget"):
+        Ledger.create(tmp_path / "a", "d", 1.0)  # type: ignore[arg-type]
+    with pytest.raises(PrivacyError, match="more than 4,000 digits"):
+        Ledger.create(tmp_path / "a", "d", Budget(rho=Fraction(1, 10**5000)))
+    assert not (tmp_path / "a").exists()
+
+
+def failing(*codes: str | None) -> Driver:
+    """A driver whose connections fail at the statement that begins with a text, by an error of SQLite's."""
+    statement, code = codes
+
+    class Failing:
+        def __init__(self, path: Path) -> None:
+            self.real = SQLITE.open(path)
+
+        def execute(self, sql, parameters=(), /):
+            if statement is not None and sql.startswith(statement):
+                error = sqlite3.OperationalError("it failed")
+                error.sqlite_errorcode = getattr(sqlite3, str(code))
+                raise error
+            return self.real.execute(sql, parameters)
+
+        def close(self):
+            self.real.close()
+
+    return Driver(SQLITE.create, Failing, SQLITE.error, SQLITE.code)
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("SQLITE_FULL", "the disk is full"),
+        ("SQLITE_IOERR", "its disk failed"),
+        ("SQLITE_READONLY", "read-only"),
+        ("SQLITE_BUSY", "another process writes to it; waited 10 s"),
+        ("SQLITE_CANTOPEN", "cannot be opened"),
+        ("SQLITE_NOMEM", r"refused by SQLite \(it failed\)"),
+    ],
+)
+@pytest.mark.parametrize("statement", ["BEGIN", "INSERT", "COMMIT"])
+def test_what_sqlite_cannot_do_is_one_clear_error(ledger: Ledger, statement: str, code: str, told: str):
+    broken = Ledger(ledger.path, ledger.dataset, ledger.total, ledger._terms, failing(statement, code))
+    with pytest.raises(StorageError, match=told):
+        broken.reserve(COST, TENTH)
+    assert ledger.entries == ()
+    ledger.reserve(COST, TENTH)
+
+
+def test_what_cannot_be_made_leaves_nothing(tmp_path: Path):
+    for statement in ("CREATE", "PRAGMA user_version", "COMMIT"):
+        with pytest.raises(StorageError, match="the disk is full"):
+            Ledger.create(tmp_path / "a", "d", Budget(rho=1), driver=failing(statement, "SQLITE_FULL"))
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_what_sqlite_says_beyond_its_codes():
+    def refuses(path: Path) -> database.Connection:
+        raise sqlite3.OperationalError("no memory")
+
+    with pytest.raises(StorageError, match=r"refused by SQLite \(no memory\)"):
+        Ledger.open("any", driver=Driver(SQLITE.create, refuses, SQLITE.error, SQLITE.code))
+
+
+def test_a_file_that_is_read_only_is_read(ledger: Ledger):
+    ledger.reserve(COST, TENTH)
+
+    def read_only(path: Path) -> database.Connection:
+        return sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
+
+    found = Ledger.open(ledger.path, driver=Driver(SQLITE.create, read_only, SQLITE.error, SQLITE.code))
+    assert len(found.entries) == 1
+    with pytest.raises(StorageError, match="it cannot be written: the file or its folder is read-only"):
+        found.reserve(COST, TENTH)
+
+
+def test_a_locked_ledger_is_waited_for_and_then_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
+    other = raw(ledger)
+    other.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr(database, "PATIENCE", 50)
+    with pytest.raises(StorageError, match="another process writes to it"):
+        ledger.reserve(COST, TENTH)
+    assert ledger.entries == ()
+    monkeypatch.undo()
+    other.execute("ROLLBACK")
+    ledger.reserve(COST, TENTH)
+
+
+def test_sqlite_that_cannot_be_durable_is_refused(ledger: Ledger):
+    class Lax:
+        def __init__(self, path: Path) -> None:
+            self.real = SQLITE.open(path)
+
+        def execute(self, sql, parameters=(), /):
+            return self.real.execute("PRAGMA synchronous = OFF" if "EXTRA" in sql else sql, parameters)
+
+        def close(self):
+            self.real.close()
+
+    with pytest.raises(StorageError, match="cannot be kept durably"):
+        Ledger.open(ledger.path, driver=Driver(SQLITE.create, Lax, SQLITE.error, SQLITE.code))
+
+
+def test_tables_are_made_in_new_files_alone(ledger: Ledger):
+    with (
+        pytest.raises(StorageError, match="a ledger is made in a new file"),
+        database.session(ledger.path, SQLITE, write=True) as found,
+    ):
+        database.make_tables(found)
+
+
+def test_the_same_statements_run_on_another_sqlite(ledger: Ledger):
+    driver = Driver(SQLITE.create, lambda path: apsw.Connection(str(path)), apsw.Error, lambda e: e.result)
+    found = Ledger.open(ledger.path, driver=driver)
+    found.reserve(COST, TENTH).measured(SHA)
+    assert found.entries == ledger.entries
+    forge(ledger, "UPDATE entries SET version = CAST(X'FF' AS TEXT)")
+    with pytest.raises(StorageError, match="holds text that is not UTF-8"):
+        Ledger.open(ledger.path, driver=driver)
+    with pytest.raises(StorageError, match="refused by SQLite"):
+        Ledger.open(ledger.path)
+
+
+def test_a_noise_that_is_not_known_here_is_named(ledger: Ledger):
+    class Stranger(PureNoise):
+        name = "stranger"
+        variance_factor = 1.0
+        distribution = LAPLACE.distribution
+
+        def largest_quantile(self, confidence: float) -> float:
+            return 1.0
+
+    noise = Stranger()
+    NOISES["stranger"] = noise
+    try:
+        ledger.reserve(Cost(Fraction(1, 10), noise), TENTH)
+        assert ledger.entries[0].cost.noise == noise
+    finally:
+        del NOISES["stranger"]
+    with pytest.raises(StorageError, match="its entry 1: noise: found 'stranger'"):
+        Ledger.open(ledger.path)
+
+
+def _spend(path: str, start: Callable[[], object], results) -> None:
+    start()
+    ledger = Ledger.open(path)
+    done = 0
+    for _ in range(12):
+        try:
+            ledger.reserve(COST, TENTH)
+            done += 1
+        except PrivacyError:
+            pass
+    results.put(done)
+
+
+def test_processes_at_once_never_spend_more_than_the_total(tmp_path: Path):
+    ledger = Ledger.create(tmp_path / "shared", "people", Budget(rho=2))
+    context = multiprocessing.get_context("fork")
+    barrier, results = context.Barrier(4), context.Queue()
+    workers = [
+        context.Process(target=_spend, args=(str(ledger.path), barrier.wait, results)) for _ in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    done = [results.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    assert sum(done) == 20 == len(ledger.entries)
+    assert ledger.account.within
+    assert len({entry.id for entry in ledger.entries}) == 20
+
+
+def test_threads_at_once_never_spend_more_than_the_total(tmp_path: Path):
+    ledger = Ledger.create(tmp_path / "shared", "people", Budget(rho=1))
+    done: list[str] = []
+
+    def spend() -> None:
+        for _ in range(4):
+            try:
+                done.append(ledger.reserve(COST, TENTH).record.entry)
+            except PrivacyError:
+                return
+
+    threads = [threading.Thread(target=spend) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 10
+    assert {entry.id for entry in ledger.entries} == set(done)
+
+
+def test_what_a_release_says_of_its_entry(ledger: Ledger):
+    record = ledger.reserve(COST, TENTH).record
+    assert LedgerEntry.read(json.loads(json.dumps(record.as_dict()))) == record
+    for key, value in {"entry": "x", "digest": 3, "spent_after": {"sigma": "1"}, "spent_before": {}}.items():
+        with pytest.raises(PrivacyError, match="ledger: found"):
+            LedgerEntry.read(record.as_dict() | {key: value})
+    with pytest.raises(PrivacyError, match="exact number"):
+        LedgerEntry.read(record.as_dict() | {"spent_after": {"rho": "1e9"}})

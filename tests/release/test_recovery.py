@@ -1,0 +1,259 @@
+"""What a stopped release measured becomes a release once, at no further cost, and nothing else does."""
+
+import errno
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from matrixdp.errors import StorageError
+from matrixdp.locks import Lock
+from matrixdp.release import leftovers, recovery, staging
+
+SPEC = """
+data: people.csv
+domain: {sex: [female, male], age: 5}
+workload:
+  - marginals: [1, 2]
+privacy: {rho: 0.5}
+"""
+KILLED = """
+import itertools, os, shutil, signal, sys
+from pathlib import Path
+import matrixdp as mdp
+from matrixdp.release import recovery
+
+base, home = map(Path, sys.argv[1:])
+
+
+def watch_from(here, left):
+    def watch(event, arguments):
+        nonlocal left
+        steps = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "open"}
+        if event in steps and str(here) in str(arguments[0]):
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+
+
+for step in itertools.count():
+    here = base / str(step)
+    shutil.copytree(home, here)
+    process = os.fork()
+    if process == 0:
+        watch_from(here, step)
+        try:
+            mdp.recover_release(here / "out")
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    status = os.waitpid(process, 0)[1]
+    if status != signal.SIGKILL:
+        sys.exit(os.waitstatus_to_exitcode(status))
+"""
+MARKS = {"measurement.mdp", "request.json", "spent.txt"}
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def fail(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def hidden(home: Path) -> list[Path]:
+    return [path for path in home.iterdir() if path.name.startswith(".")]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "people.csv").write_text("sex,age\n" + "female,1\nmale,3\n" * 40)
+    (tmp_path / "people.yaml").write_text(SPEC)
+    return tmp_path
+
+
+@pytest.fixture
+def stopped(home: Path) -> Path:
+    """The folder of a release that found the disk full after its measurement was written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pq.ParquetWriter, "write_table", fail)
+        words = ["--confidence", "0.9", "--csv", "--noise", "laplace"]
+        assert run("release", home / "people.yaml", "--out", home / "out", *words).exit_code == 1
+    (folder,) = hidden(home)
+    assert {path.name for path in folder.iterdir()} == MARKS
+    return folder
+
+
+def test_a_stopped_release_is_completed_as_it_was_asked_for(home: Path, stopped: Path):
+    measured = (stopped / "measurement.mdp").read_bytes()
+    result = run("recover", home / "out")
+    assert result.exit_code == 0, result.output
+    assert "nothing more was spent" in result.stdout
+    assert hidden(home) == []
+    files = {"answers.csv", "answers.parquet", "measurement.mdp", "release.json"}
+    assert {path.name for path in (home / "out").iterdir()} == files
+    assert (home / "out" / "measurement.mdp").read_bytes() == measured
+    release = mdp.load_release(home / "out")
+    assert release.confidence == 0.9
+    assert release.private
+    assert pq.read_table(home / "out" / "answers.parquet").num_rows == 17
+    # the record is that of a release that was not stopped: how the strategy was chosen too
+    other = run("release", home / "people.yaml", "--out", home / "other", "--confidence", "0.9", "--csv",
+                "--noise", "laplace")  # fmt: skip
+    assert other.exit_code == 0
+    records = [json.loads((home / name / "release.json").read_text()) for name in ("out", "other")]
+    for record in records:
+        for part in ("files", "authorization"):
+            del record[part]
+        for part in ("measurement", "time"):
+            del record["privacy"][part]
+    assert records[0] == records[1]
+    again = run("recover", home / "out")
+    assert again.exit_code == 2
+    assert "found none, so there is nothing to recover" in again.stderr
+
+
+def test_the_folder_that_was_left_can_be_named(home: Path, stopped: Path):
+    assert mdp.recover_release(stopped) == home / "out"
+    assert mdp.load_release(home / "out").private
+
+
+def test_what_is_taken_by_another_release_is_not_replaced(home: Path, stopped: Path):
+    others = run("release", home / "people.yaml", "--out", home / "others")
+    assert others.exit_code == 0
+    (home / "others").rename(home / "out")
+    before = (home / "out" / "measurement.mdp").read_bytes()
+    refused = run("recover", home / "out")
+    assert refused.exit_code == 2
+    assert "found an earlier release" in refused.stderr
+    assert (home / "out" / "measurement.mdp").read_bytes() == before
+    assert {path.name for path in stopped.iterdir()} == {*MARKS, "running"}
+    assert run("recover", home / "out", "--force").exit_code == 0
+    assert mdp.load_release(home / "out").confidence == 0.9
+    assert hidden(home) == []
+
+
+def test_two_that_were_stopped_are_not_mixed_up(home: Path, stopped: Path):
+    twin = stopped.with_name(".out.ff-1.unfinished")
+    shutil.copytree(stopped, twin)
+    with pytest.raises(StorageError, match="found several: name one of them"):
+        mdp.recover_release(home / "out")
+    mdp.recover_release(twin)
+    # the other one holds the same measurement: nothing is made twice
+    before = (home / "out" / "release.json").stat().st_mtime_ns
+    mdp.recover_release(home / "out")
+    assert (home / "out" / "release.json").stat().st_mtime_ns == before
+    assert hidden(home) == []
+
+
+def test_a_damaged_measurement_is_refused_and_stays(home: Path, stopped: Path):
+    path = stopped / "measurement.mdp"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(StorageError):
+        mdp.recover_release(home / "out")
+    assert not (home / "out").exists()
+    assert hidden(home) == [stopped]
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    ["", "[]", "{}", '{"confidence": 2.5, "csv": false, "max_answers": 9, "origin": {}}',
+     '{"confidence": 0.5, "csv": 1, "max_answers": 9, "origin": {}}', "[" * 100_000],
+)  # fmt: skip
+def test_a_damaged_request_is_the_usual_one(home: Path, stopped: Path, request_text: str):
+    (stopped / "request.json").write_text(request_text)
+    mdp.recover_release(home / "out")
+    assert mdp.load_release(home / "out").confidence == 0.95
+    assert not (home / "out" / "answers.csv").exists()
+
+
+def test_a_release_that_runs_is_left_alone(home: Path, stopped: Path):
+    with Lock(stopped / leftovers.RUNNING):
+        refused = run("recover", home / "out")
+    assert refused.exit_code == 2
+    assert "still runs; nothing was changed" in refused.stderr
+    assert not (home / "out").exists()
+
+
+def test_a_release_holds_its_lock_until_it_is_in_its_place(tmp_path: Path):
+    with staging.staged_folder(tmp_path / "out") as folder:
+        assert Lock.is_held(folder / leftovers.RUNNING)
+        (folder / "release.json").write_text("{}")
+        (folder / leftovers.SPENT).write_text("a budget\n")
+        (folder / leftovers.MEASUREMENT).write_bytes(b"")
+        with pytest.raises(StorageError, match="still runs"):
+            mdp.recover_release(tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"release.json", "measurement.mdp"}
+
+
+def test_a_kill_at_each_step_of_a_recovery_loses_nothing(home: Path, stopped: Path, tmp_path_factory):
+    digest = recovery.digest(stopped / "measurement.mdp")
+    base = tmp_path_factory.mktemp("killed")
+    subprocess.run([sys.executable, "-W", "ignore", "-c", KILLED, str(base), str(home)], check=True)
+    seen = set()
+    homes = sorted(base.iterdir(), key=lambda path: int(path.name))
+    assert len(homes) > 15
+    for here in homes:
+        out = here / "out"
+        for folder in hidden(here):
+            with pytest.raises(StorageError, match="not served"):
+                mdp.load_release(folder)
+        assert digest in map(recovery.digest, here.rglob("measurement.mdp"))
+        seen.add(out.exists())
+        if any((folder / "measurement.mdp").exists() for folder in leftovers.unfinished(out)):
+            mdp.recover_release(out)
+        assert recovery.digest(out / "measurement.mdp") == digest
+        assert mdp.load_release(out).confidence == 0.9
+        leftovers.settle(out)
+        assert [path for path in hidden(here) if any(path.iterdir())] == []
+    assert seen == {False, True}
+
+
+def test_locks_end_with_their_process(tmp_path: Path):
+    path = tmp_path / "lock"
+    assert not Lock.is_held(path)
+    code = (
+        "import sys, pathlib; from matrixdp.locks import Lock; lock = Lock(pathlib.Path(sys.argv[1])); "
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"held\n"
+        assert Lock.is_held(path)
+        with pytest.raises(StorageError, match="held by a process that still runs"):
+            Lock(path)
+        process.kill()
+    assert not Lock.is_held(path)
+    Lock(path).remove()
+    assert not path.exists()
+
+
+def test_what_cannot_be_locked_counts_as_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import fcntl
+
+    with pytest.raises(StorageError, match=r"cannot be opened \(No such file"):
+        Lock(tmp_path / "none" / "lock")
+    with pytest.raises(StorageError, match="a name that is not a path"):
+        Lock(Path("\0"))
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    (tmp_path / "lock").touch()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StorageError, match=r"cannot be locked \(No locks available\)"):
+        Lock(tmp_path / "lock")
+    assert Lock.is_held(tmp_path / "lock")

@@ -1,0 +1,408 @@
+"""The file that checks a cost without this package, against this package and against forgers."""
+
+import ast
+import hashlib
+import importlib.util
+import json
+import math
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from flint import arb, ctx, fmpq
+from hypothesis import given, settings
+
+import matrixdp as mdp
+from matrixdp.errors import WorkloadError
+from matrixdp.measure import plan_cost
+from matrixdp.privacy import delta_of
+from matrixdp.privacy.conversions import epsilon_of_gdp
+from matrixdp.selection import MECHANISMS
+from matrixdp.selection.mechanisms.table import DataDependent
+from tests.forging import forge_measurement, forge_record, put
+
+PROGRAM = Path(__file__).parent.parent / "verifier" / "verify_cost.py"
+SPECIFICATION = importlib.util.spec_from_file_location("verify_cost", PROGRAM)
+verifier: Any = importlib.util.module_from_spec(SPECIFICATION)
+SPECIFICATION.loader.exec_module(verifier)
+
+DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 5}, "code": 3})
+TABLE = {"sex": ["male", "female"] * 6, "age": [0, 1, 2, 3, 4, 9] * 2, "code": [0, 1, 2] * 4}
+WORKLOAD = mdp.Workload(
+    DOMAIN,
+    mdp.marginals([0, 1, 2]),
+    mdp.product({"age": "prefix", "sex": "identity"}),
+    mdp.dense(np.tri(18), ["age", "code"]),
+)
+BUDGETS: dict[str, list[dict[str, Any]]] = {
+    "gaussian": [{"epsilon": 1, "delta": 1e-6}, {"rho": 0.1}, {"mu": 0.7}],
+    "laplace": [{"epsilon": 1}, {"epsilon": 0.3, "delta": 1e-9}, {"rho": 0.1}, {"mu": 0.7}],
+}
+
+
+def save(
+    folder: Path, workload: mdp.Workload, table: object, budget: mdp.Budget, **options: Any
+) -> mdp.Release:
+    measured = mdp.select(workload, budget=budget, **options).measure(table, budget)
+    release = measured.reconstruct()
+    mdp.save_release(release, folder)
+    return release
+
+
+def found(folder: Path) -> tuple[list[str], list[str]]:
+    """Return what holds in a folder and what does not; whatever is not decided is neither."""
+    lines = [(holds, words) for holds, words in verifier.checks(folder)]
+    return [w for holds, w in lines if holds is True], [w for holds, w in lines if holds is False]
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("released") / "out"
+    budget = mdp.Budget(epsilon=1, delta=1e-6, neighbours="replace")
+    save(folder, WORKLOAD, TABLE, budget, mechanism="residual", noise="gaussian")
+    return folder
+
+
+@pytest.fixture
+def forged(released: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(released, tmp_path / "forged"))
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    # -I: neither this package nor the environment; -S: nothing that is installed
+    command = [sys.executable, "-I", "-S", str(PROGRAM), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_it_runs_where_nothing_is_installed(released: Path, tmp_path: Path) -> None:
+    result = run(released)
+    assert result.returncode == 0, result.stdout
+    assert result.stderr == ""
+    assert result.stdout.endswith("The cost is what is said.\n")
+    assert "not checked that the noise was random" in result.stdout
+    for wrong in ([], [tmp_path / "none"], [released, released]):
+        told = run(*wrong)
+        assert told.returncode == 2
+        assert "python verify_cost.py RELEASE_FOLDER" in told.stderr
+    forge_at = Path(shutil.copytree(released, tmp_path / "forged"))
+    (forge_at / "answers.parquet").write_bytes(b"other")
+    told = run(forge_at)
+    assert told.returncode == 1
+    assert "FAILED      release.json: the SHA-256 of answers.parquet" in told.stdout
+    (forge_at / "release.json").write_text("{")
+    told = run(forge_at)
+    assert told.returncode == 1
+    assert "FAILED      the files are not those of a release" in told.stdout
+
+
+def test_it_imports_the_standard_library_alone() -> None:
+    nodes = list(ast.walk(ast.parse(PROGRAM.read_text(encoding="utf-8"))))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert names <= sys.stdlib_module_names
+    assert not {"numpy", "matrixdp"} & names
+    floats = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, float)]
+    assert floats == []
+
+
+CASES = [
+    (name, noise)
+    for name, mechanism in MECHANISMS.items()
+    if not isinstance(mechanism, DataDependent)
+    for noise, norm in (("gaussian", 2), ("laplace", 1))
+    if norm in mechanism.norms
+]
+
+
+SQUARE = mdp.Domain({"a": 4, "b": 4})
+SMALL = {
+    "marginals": mdp.Workload(SQUARE, mdp.marginals([0, 1, 2])),
+    "prefixes": mdp.Workload(SQUARE, mdp.product({"a": "prefix", "b": "prefix"})),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mechanism", "noise"), CASES)
+def test_it_agrees_on_every_mechanism(mechanism: str, noise: str, tmp_path: Path) -> None:
+    between: list[dict[str, Any]] = [{}, {"neighbours": "replace"}]
+    kinds = [(kind, neighbours) for kind in BUDGETS[noise] for neighbours in between]
+    parameters, neighbours = kinds[CASES.index((mechanism, noise)) % len(kinds)]
+    budget = mdp.Budget(**parameters, **neighbours)
+    for workload in SMALL.values():
+        try:
+            strategy = mdp.select(workload, mechanism=mechanism, noise=noise, budget=budget)
+        except WorkloadError:  # it answers prefixes alone
+            continue
+        break
+    release = strategy.measure({"a": [0, 1], "b": [2, 3]}, budget).reconstruct()
+    mdp.save_release(release, tmp_path / "out")
+    holds, fails = found(tmp_path / "out")
+    assert fails == []
+    assert len(holds) >= 12
+    cost = release.measurement.authorization.cost.value
+    assert f"cost from the matrices and scales: {float(cost):.9g} = {cost}" in holds
+    assert plan_cost(release.measurement.plan, release.measurement.scales).value == cost
+
+
+PRODUCTS = mdp.Workload(
+    mdp.Domain({"a": 6, "b": 5}),
+    mdp.marginals([0, 1]),
+    mdp.product({"a": "prefix", "b": "range"}),
+    mdp.product({"a": "range", "b": "identity"}),
+)
+WEIGHED = {"mechanism": "residual", "sub_solver": "product", "noise": "gaussian"}
+
+
+def test_it_agrees_on_row_multipliers_and_merged_attributes(tmp_path: Path) -> None:
+    budget = mdp.Budget(rho=0.2)
+    release = save(tmp_path / "weighed", PRODUCTS, {"a": [0, 1], "b": [3, 4]}, budget, **WEIGHED)
+    assert any(part.multipliers is not None for part in release.measurement.plan.parts)
+    assert found(tmp_path / "weighed")[1] == []
+    for noise in ("gaussian", "laplace"):
+        release = save(tmp_path / noise, WORKLOAD, TABLE, budget, mechanism="residual", noise=noise)
+        blocks = [block for part in release.measurement.plan.parts for block in part.blocks]
+        assert any(len(block.attributes) > 1 for block in blocks)
+        assert found(tmp_path / noise)[1] == []
+
+
+# ---- sensitivities and bounds against other arithmetic
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> tuple[list[tuple[str, Any]], list[int] | None]:
+    blocks: list[tuple[str, Any]] = []
+    for _ in range(draw(st.integers(0, 3))):
+        kind = draw(st.sampled_from(["identity", "centered", "integer"]))
+        if kind == "integer":
+            shape = draw(st.tuples(st.integers(1, 4), st.integers(1, 4)))
+            count = shape[0] * shape[1]
+            entries = draw(st.lists(st.integers(-5, 5), min_size=count, max_size=count))
+            blocks.append((kind, np.array(entries, dtype=np.int64).reshape(shape)))
+        else:
+            blocks.append((kind, draw(st.integers(1, 4))))
+    rows = math.prod(len(block) if kind == "integer" else block for kind, block in blocks)
+    factors = st.lists(st.integers(1, 9), min_size=rows, max_size=rows)
+    return blocks, draw(st.one_of(st.none(), factors))
+
+
+@given(parts(), st.sampled_from([1, 2]))
+@settings(max_examples=150, deadline=None)
+def test_sensitivities_are_those_of_the_written_out_matrix(part: Any, p: int) -> None:
+    written, factors = part
+    whole = np.ones((1, 1), dtype=np.int64)
+    blocks = []
+    for kind, content in written:
+        if kind == "integer":
+            array = (content.shape, "<i8", content.astype("<i8").tobytes())
+            blocks.append(verifier.Block({"kind": kind, "entries": "x"}, {"x": array}))
+            dense = content
+        else:
+            blocks.append(verifier.Block({"kind": kind, "size": content}, {}))
+            eye = np.eye(content, dtype=np.int64)
+            dense = eye if kind == "identity" else content * eye - 1
+        whole = np.kron(whole, dense)
+    if factors is not None:
+        whole = whole * np.array(factors)[:, None]
+    expected = int((np.abs(whole) ** p).sum(axis=0).max())
+    assert verifier.sensitivity(blocks, factors, p) == expected
+
+
+def enclosed(ball: arb, low: Fraction, high: Fraction) -> bool:
+    below, above = (arb(fmpq(end.numerator, end.denominator)) for end in (low, high))
+    return bool(below <= ball.upper()) and bool(ball.lower() <= above) and high - low < Fraction(1, 2**500)
+
+
+@given(st.fractions(-29, 29, max_denominator=1000))
+@settings(max_examples=30, deadline=None)
+def test_bounds_enclose_what_ball_arithmetic_finds(x: Fraction) -> None:
+    with ctx.workprec(4000):
+        ball = arb(fmpq(x.numerator, x.denominator))
+        normal = (ball / arb(2).sqrt()).erfc() / 2
+        assert enclosed(normal, verifier.tail(x, up=False), verifier.tail(x, up=True))
+        y = abs(x) * 8
+        whole = arb(fmpq(y.numerator, y.denominator))
+        assert enclosed(whole.exp(), verifier.exp(y, up=False), verifier.exp(y, up=True))
+        assert enclosed(whole.sqrt(), verifier.root(y, 1500, up=False), verifier.root(y, 1500, up=True))
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.5, 1), (1, 0.1), (3, 20), (0.1, 0.5), (5, 2)])
+def test_the_gaussian_curve_is_decided_to_many_places(mu: float, epsilon: float) -> None:
+    exact_mu, exact_epsilon = Fraction(mu), Fraction(epsilon)
+    delta = delta_of(exact_mu, exact_epsilon)
+    assert verifier.gaussian_keeps(exact_mu**2, exact_epsilon, delta) is True
+    below = delta * (1 - Fraction(1, 2**50))
+    assert verifier.gaussian_keeps(exact_mu**2, exact_epsilon, below) is False
+    assert verifier.within(True, exact_mu**2, epsilon=exact_epsilon, delta=delta) is True
+
+
+def test_what_is_out_of_its_range_is_not_decided() -> None:
+    one = Fraction(1)
+    assert verifier.gaussian_keeps(one, Fraction(301), one) is None
+    assert verifier.gaussian_keeps(one / 10**6, one, one) is None
+    assert verifier.pure_is_gdp(one, Fraction(61)) is None
+
+
+def test_budgets_are_compared_exactly() -> None:
+    within, tiny = verifier.within, Fraction(1, 2**100)
+    half = Fraction(1, 2)
+    for gaussian, cost, budget in (
+        (True, Fraction(1), {"rho": half}),
+        (True, Fraction(1), {"mu": Fraction(1)}),
+        (False, Fraction(1), {"rho": half}),
+        (False, half, {"epsilon": half}),
+        (False, half, {"epsilon": half, "delta": tiny}),
+        (False, epsilon_of_gdp(half), {"mu": half}),
+    ):
+        assert within(gaussian, cost, **budget) is True
+        assert within(gaussian, cost * (1 + Fraction(1, 2**40)), **budget) is False
+    assert within(True, tiny, epsilon=half) is False  # Gaussian noise is never pure
+    assert within(True, tiny) is False
+    assert within(True, tiny, rho=half, mu=half) is False
+    assert within(True, tiny, rho=half, delta=half) is False
+
+
+# ---- forgeries whose checksums are right
+
+
+def scale_of(factor: Fraction):
+    def change(header: dict[str, Any], _members: object) -> None:
+        steps, power = header["noise"][0]
+        header["noise"][0] = [str(Fraction(steps) * factor), power]
+
+    return change
+
+
+def test_a_forged_scale_is_found(forged: Path) -> None:
+    forge_measurement(forged, scale_of(Fraction(2)))  # more noise, on paper
+    fails = found(forged)[1]
+    assert any(words.startswith("cost from the matrices") for words in fails)
+    forge_measurement(forged, scale_of(Fraction(1, 2)))
+    assert found(forged)[1] == []
+
+
+def test_a_cost_above_the_budget_is_found_though_it_is_said_everywhere(forged: Path) -> None:
+    forge_measurement(forged, scale_of(Fraction(1, 3)))
+    [words] = [words for words in found(forged)[1] if words.startswith("cost from")]
+    cost = words.rpartition(" = ")[2]
+    forge_measurement(forged, lambda header, _: header["authorization"].update(cost=cost))
+    forge_record(
+        forged,
+        lambda record: (record["privacy"].update(cost=cost), record["authorization"].update(cost=cost)),
+    )
+    fails = found(forged)[1]
+    assert any("records that move cost" in words for words in fails)
+    assert any("-zCDP" in words for words in fails)
+    assert not any(words.startswith("cost from") for words in fails)
+
+
+def matrix_entry(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    form = next(form for form in header["plan"]["matrices"] if "entries" in form)
+    data = bytearray(members[form["entries"]])
+    data[-2] ^= 0x40  # a larger last entry
+    members[form["entries"]] = bytes(data)
+
+
+def more_values(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    other = next(form["entries"] for form in header["plan"]["matrices"] if "entries" in form)
+    header["values"] = other
+
+
+def fewer_parts(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    del header["plan"]["parts"][-1], header["noise"][-1]
+
+
+@pytest.mark.parametrize("change", [matrix_entry, more_values, fewer_parts])
+def test_forged_matrices_and_parts_are_found(forged: Path, change: Any) -> None:
+    forge_measurement(forged, change)
+    assert found(forged)[1] != []
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("privacy", "cost"), "1/3"),
+        (("privacy", "mu"), 0.001),
+        (("privacy", "rho"), 0.001),
+        (("privacy", "pure_epsilon"), 0.5),
+        (("privacy", "noise"), "laplace"),
+        (("privacy", "neighbours"), "add_remove"),
+        (("privacy", "private"), False),
+        (("privacy", "epsilon"), 0.9),
+        (("privacy", "delta_at_epsilon"), 9e-7),
+        (("privacy", "epsilon_at_delta", "epsilon"), 0.5),
+        (("privacy", "budget", "epsilon"), 0.9),
+        (("privacy", "budget", "delta"), 1e-7),
+        (("privacy", "budget", "neighbours"), "add_remove"),
+        (("authorization", "cost"), "1"),
+        (("authorization", "noise"), "laplace"),
+        (("authorization", "budget", "epsilon"), 2.0),
+        (("neighbours",), "add_remove"),
+        (("private",), False),
+        (("warning",), "NOT PRIVATE"),
+        (("files", "measurement.mdp", "sha256"), "0" * 64),
+    ],
+)
+def test_forged_figures_of_the_statement_are_found(forged: Path, place: tuple[str, ...], value: Any) -> None:
+    forge_record(forged, lambda record: put(record, place, lambda _: value))
+    assert found(forged)[1] != []
+
+
+def test_files_in_disorder_are_told_in_one_line(forged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = (forged / "measurement.mdp").read_bytes()
+    record = (forged / "release.json").read_text()
+    texts = {
+        "half": whole[: len(whole) // 2],
+        "empty": b"",
+        "a bit": whole[:-200] + bytes([whole[-200] ^ 1]) + whole[-199:],
+    }
+    for data in texts.values():
+        (forged / "measurement.mdp").write_bytes(data)
+        assert verifier.main([str(forged)]) == 1
+        assert "Traceback" not in capsys.readouterr().out
+    (forged / "measurement.mdp").write_bytes(whole)
+    for text in (
+        record.replace('"private"', '"private": true, "private"', 1),
+        "[]",
+        record.replace('"mu": ', '"mu": 1e999, "other": ', 1),
+    ):
+        (forged / "release.json").write_text(text)
+        assert verifier.main([str(forged)]) == 1
+        assert "FAILED      the files are not those of a release" in capsys.readouterr().out
+    (forged / "release.json").write_text(record)
+    for change in (
+        lambda header, _: header.update(format_version=99),
+        lambda header, _: header["noise"].pop(),
+        lambda header, _: header.update(noise=[["0", 0]] * len(header["noise"])),
+        lambda header, _: header.update(noise=[["1", 10**9]] * len(header["noise"])),
+        lambda header, _: header["plan"]["matrices"][0].update(kind="sparse"),
+        lambda header, _: header["plan"]["parts"][0].update(blocks=[[[0], -1]]),
+        lambda header, _: header["plan"].update(noise="none"),
+        lambda header, members: members.update(other=b"\x93NUMPY\x01\x00"),
+        lambda header, members: members.update({header["values"]: members[header["values"]] + b"1"}),
+    ):
+        (forged / "measurement.mdp").write_bytes(whole)
+        forge_measurement(forged, change)
+        assert verifier.main([str(forged)]) == 1
+        assert "FAILED" in capsys.readouterr().out
+
+
+def test_it_says_where_a_part_is_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    save(tmp_path / "out", PRODUCTS, {"a": [0], "b": [1]}, mdp.Budget(rho=0.2), **WEIGHED)
+    assert verifier.main([str(tmp_path / "out")]) == 0
+    monkeypatch.setattr(verifier, "MOST_WORK", 10)
+    assert verifier.main([str(tmp_path / "out")]) == 1
+    assert "too large for this program" in capsys.readouterr().out
+
+
+def test_digests_are_those_of_the_files(released: Path) -> None:
+    listed = json.loads((released / "release.json").read_text())["files"]
+    for name in listed:
+        assert listed[name]["sha256"] == hashlib.sha256((released / name).read_bytes()).hexdigest()

@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+"""Check what a release of matrixdp says that it cost, with nothing but Python's standard library.
+
+    python verify_cost.py RELEASE_FOLDER
+
+The folder holds release.json and measurement.mdp. Exit status: 0 when nothing is false, else 1.
+
+THE MATHEMATICS. The table is a vector x of counts, one for each combination of attribute values; one record
+more or less changes one entry by 1. Part k of the release is B_k x + noise: B_k is a matrix of integers, the
+noise of every row is independent and has the scale b_k (Gaussian: the standard deviation; Laplace: the
+parameter b). One record moves the answers of part k by one column of B_k. With p = 2 for Gaussian noise and
+p = 1 for Laplace noise, let
+
+    s_k  = the largest, over the columns of B_k, of the sum of |entry|^p         an integer
+    cost = sum over k of s_k / b_k^p                                             a rational number.
+
+Gaussian: a record moves the mean by at most sqrt(cost) standard deviations, which is sqrt(cost)-GDP and
+(cost / 2)-zCDP. Laplace: it moves the log-likelihood by at most cost, which is epsilon-DP, epsilon = cost.
+If m records can move (as many as a person may have, twice that where neighbours replace a record), the
+answers move m times as far, which costs m^p times as much. Rounding noisy answers, and all that is computed
+from them, reveals nothing more. docs/privacy.md of matrixdp has the proofs.
+
+B_k is a Kronecker product of blocks, with an optional positive integer factor on each row. A column of it is
+a product of columns of the blocks; so without row factors s_k is the product of the blocks' largest sums.
+
+All arithmetic is on integers and fractions. No number is rounded, unless it is said to which side.
+"""
+
+import ast
+import hashlib
+import json
+import math
+import struct
+import sys
+import zipfile
+from fractions import Fraction
+from pathlib import Path
+
+MOST_WORK = 10**9  # multiplications that a part with row factors may take: about ten minutes
+BITS = 1500  # binary places of what is enclosed between bounds
+DISORDER = (
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    OSError,
+    SyntaxError,
+)
+DISORDER += (RecursionError, RuntimeError, EOFError, struct.error, zipfile.BadZipFile)
+
+# ---- reading the files
+
+
+def unique(pairs):
+    """Refuse a JSON object that gives a key twice: two readers could read two different things."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key is given twice")
+    return dict(pairs)
+
+
+def figure(text):
+    """Read a figure: its shortest decimal text or the float64 that it stands for, whichever claims less."""
+    value = float(text)
+    return max(Fraction(value), Fraction(repr(value)))  # neither takes infinity
+
+
+def read_json(text):
+    """Read JSON with exact numbers."""
+    return json.loads(text, parse_float=figure, parse_constant=Fraction, object_pairs_hook=unique)
+
+
+def exact(text):
+    """Read an exact number: "3" or "1/3"."""
+    numerator, _, denominator = text.partition("/")
+    return Fraction(int(numerator), int(denominator or 1))
+
+
+def read_archive(path):
+    """Return the header of a measurement and its arrays, {name: (shape, type, bytes)}; compare checksums."""
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        stored = all(member.compress_type == zipfile.ZIP_STORED for member in archive.infolist())
+        text = archive.read("header.json")
+        header = read_json(text)
+        sums = header["checksums"]
+        if not stored or sorted(names) != sorted(["header.json", "header.sha256", *sums]):
+            raise ValueError("its members are not those that its header lists, or compressed")
+        if archive.read("header.sha256").decode() != hashlib.sha256(text).hexdigest():
+            raise ValueError("the checksum of its header is wrong")
+        arrays = {name: read_npy(archive.read(name), digest) for name, digest in sums.items()}
+    if header["format"] != "matrixdp measurement" or header["format_version"] != 3:
+        raise ValueError("it is not a measurement of format version 3")
+    return header, arrays
+
+
+def read_npy(data, digest):
+    """Return shape, type and bytes of an array in NumPy's format 1.0: a Python literal, then the numbers."""
+    if hashlib.sha256(data).hexdigest() != digest or data[:8] != b"\x93NUMPY\x01\x00":
+        raise ValueError("the checksum of an array is wrong, or it is not in the format 1.0 of NumPy")
+    start = 10 + struct.unpack("<H", data[8:10])[0]
+    form = ast.literal_eval(data[10:start].decode("latin-1"))
+    kind, shape = form["descr"], form["shape"]
+    size = math.prod(shape) * {"<f8": 8, "<i8": 8, "<i4": 4}[kind]
+    if form["fortran_order"] or len(data) - start != size:
+        raise ValueError("an array does not have the size that it says")
+    return shape, kind, data[start:]
+
+
+def integers(array):
+    """Return the entries of an array of integers, row by row."""
+    _, kind, data = array
+    return [value for (value,) in struct.iter_unpack({"<i8": "<q", "<i4": "<i"}[kind], data)]
+
+
+# ---- sensitivities
+
+
+class Block:
+    """A matrix of integers: identity, `centered` (n - 1 on the diagonal, -1 elsewhere), or its entries."""
+
+    def __init__(self, form, arrays):
+        self.kind = form["kind"]
+        if self.kind in ("identity", "centered"):
+            self.rows = self.columns = form["size"]
+        elif self.kind in ("integer", "deficient"):  # the columns of the second are linearly dependent
+            (self.rows, self.columns), _, _ = arrays[form["entries"]]
+            flat = iter(integers(arrays[form["entries"]]))
+            self.entries = [[next(flat) for _ in range(self.columns)] for _ in range(self.rows)]
+        else:
+            raise ValueError("a matrix is of an unknown kind")
+        if type(self.rows) is not int or min(self.rows, self.columns) < 1:
+            raise ValueError("a matrix has no proper size")
+
+    def largest_sum(self, p):
+        """Return the largest over the columns of the sum of |entry|^p."""
+        if self.kind == "identity":
+            return 1
+        if self.kind == "centered":  # each column holds n - 1 once, and -1 the other n - 1 times
+            return (self.rows - 1) ** p + self.rows - 1
+        sums = [0] * self.columns
+        for row in self.entries:
+            sums = [total + abs(entry) ** p for total, entry in zip(sums, row)]
+        return max(sums)
+
+    def contract(self, vectors, p):
+        """Return for each column the sum over the rows i of |entry_i|^p vector_i; equal columns once."""
+        if self.kind == "identity":
+            return vectors
+        if self.kind == "centered":  # the sum of all vectors, but (n - 1)^p in the place of 1 at one of them
+            total, more = [sum(values) for values in zip(*vectors)], (self.rows - 1) ** p - 1
+            return [[t + more * v for t, v in zip(total, vector)] for vector in vectors]
+        columns, found = sorted(set(zip(*self.entries))), []
+        if len(columns) * self.rows * len(vectors[0]) > MOST_WORK:
+            raise MemoryError
+        for column in columns:
+            total = [0] * len(vectors[0])
+            for entry, vector in zip(column, vectors):
+                if entry:
+                    total = [t + abs(entry) ** p * v for t, v in zip(total, vector)]
+            found.append(total)
+        return found
+
+
+def sensitivity(blocks, factors, p):
+    """Return s_k, the largest over the columns of a part of the sum of |entry|^p."""
+    if factors is None:
+        return math.prod(block.largest_sum(p) for block in blocks)
+    if len(factors) != math.prod(block.rows for block in blocks) or min(factors) < 1:
+        raise ValueError("there is not one positive factor for each row of a part")
+    # With a factor f[i, i', ..] on row (i, i', ..) the sum at column (j, j', ..) is
+    #     sum over i of |B[i, j]|^p  sum over i' of |B'[i', j']|^p ..  f[i, i', ..]^p.
+    # Block by block, the first axis of the table f^p is summed over and then becomes the last.
+    table = [factor**p for factor in factors]
+    for block in blocks:
+        length = len(table) // block.rows
+        summed = block.contract([table[i * length : (i + 1) * length] for i in range(block.rows)], p)
+        table = [value for values in zip(*summed) for value in values]
+    return max(table)
+
+
+def recompute(header, arrays, p):
+    """Return the cost, each s_k / b_k^p rounded up to a multiple of 2^-160, and the number of rows."""
+    parts, noise = header["plan"]["parts"], header["noise"]
+    matrices = [Block(form, arrays) for form in header["plan"]["matrices"]]
+    known, total, rows = {}, 0, 0
+    if not parts or len(parts) != len(noise):
+        raise ValueError("there is not one scale of noise for each part")
+    for part, (steps, power) in zip(parts, noise):
+        key = places, factors = tuple(place for _, place in part["blocks"]), part.get("multipliers")
+        if any(type(place) is not int or place < 0 for place in places) or abs(power) > 1000:
+            raise ValueError("a part names a matrix that there is not, or noise out of range")
+        blocks = [matrices[place] for place in places]
+        if key not in known:  # many parts are alike
+            known[key] = sensitivity(blocks, None if factors is None else integers(arrays[factors]), p)
+        scale = exact(steps) * Fraction(2) ** power  # b_k
+        if known[key] < 1 or scale <= 0:
+            raise ValueError("a part is measured without noise, or measures nothing")
+        total += math.ceil(known[key] / scale**p * 2**160)
+        rows += math.prod(block.rows for block in blocks)
+    return Fraction(total, 2**160), rows
+
+
+# ---- proved bounds of exponentials and of the normal tail
+
+
+def series(first, ratio, up):
+    """Return first (1 + r(1) + r(1) r(2) + ..), rounded up or down; r(k) <= 1/2 from some k on, and stays so.
+
+    Every term is rounded to that side. Once r <= 1/2, all terms after one are together at most that one.
+    """
+    total = term = math.ceil(first) if up else math.floor(first)
+    k = 1
+    while term > 1 or ratio(k) > Fraction(1, 2):
+        over, under = term * ratio(k).numerator, ratio(k).denominator
+        term = -(-over // under) if up else over // under
+        total, k = total + term, k + 1
+    return Fraction(total + (term if up else 0), 2**BITS)
+
+
+def exp(y, up):
+    """Return e^y = 1 + y + y^2 / 2 + y^3 / (2 3) + .., rounded up or down, for y >= 0."""
+    return series(Fraction(2**BITS), lambda k: y / k, up)
+
+
+def root(y, bits, up):
+    """Return the square root, rounded up or down to a multiple of 2^-bits."""
+    below = math.isqrt(math.floor(y * 4**bits))
+    return Fraction(below + (up and Fraction(below, 2**bits) ** 2 < y), 2**bits)
+
+
+def tail(x, up):
+    """Return Q(x) = P(Z > x) of a normal variable, rounded up or down.
+
+    Q(x) = 1/2 - exp(-x^2 / 2) / sqrt(2 pi) (x + x^3 / 3 + x^5 / (3 5) + ..) for x >= 0, and
+    pi = 2 (1 + 1 / 3 + 1 2 / (3 5) + 1 2 3 / (3 5 7) + ..). What is subtracted is rounded to the other side.
+    """
+    if x < 0:
+        return 1 - tail(-x, not up)
+    pi = series(Fraction(2 * 2**BITS), lambda k: Fraction(k, 2 * k + 1), up)
+    density = 1 / (exp(x * x / 2, up) * root(2 * pi, BITS, up))
+    return Fraction(1, 2) - density * series(x * 2**BITS, lambda k: x * x / (2 * k + 1), not up)
+
+
+def gaussian_keeps(between, epsilon, delta):
+    """Whether Q(epsilon / mu - mu / 2) - e^epsilon Q(epsilon / mu + mu / 2) <= delta, mu = sqrt(between)."""
+    mu = root(between, 200, up=True)  # the left side increases in mu
+    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if epsilon > 300 or far > 30:
+        return None  # BITS would not be enough
+    return tail(near, up=True) - exp(epsilon, up=False) * tail(far, up=False) <= delta
+
+
+def pure_is_gdp(epsilon, mu):
+    """Whether epsilon-DP implies mu-GDP: (1 + e^epsilon) Q(mu / 2) <= 1."""
+    return None if epsilon > 300 or mu > 60 else (1 + exp(epsilon, up=True)) * tail(mu / 2, up=True) <= 1
+
+
+# ---- what is checked: every check yields (True, False, or None where it is not decided here; words)
+
+
+def within(gaussian, between, rho=None, mu=None, epsilon=None, delta=None):
+    """Whether a cost between neighbours keeps to a budget."""
+    if [rho, mu, epsilon].count(None) != 2 or (delta is not None and epsilon is None):
+        return False
+    if epsilon is not None:  # Gaussian noise keeps to no epsilon with delta = 0
+        keeps = between <= epsilon
+        return (delta is not None and gaussian_keeps(between, epsilon, delta)) if gaussian else keeps
+    if rho is not None:
+        return (between if gaussian else between**2) <= 2 * rho
+    return between <= mu**2 if gaussian else pure_is_gdp(between, mu)
+
+
+def statement(said, gaussian, between):
+    """Check the figures of the privacy statement: each is at least what was spent."""
+    if gaussian:
+        yield said["pure_epsilon"] is None, "no pure epsilon is claimed of Gaussian noise"
+        yield between <= 2 * said["rho"], f"{float(said['rho']):.9g}-zCDP: cost <= 2 rho"
+        yield between <= said["mu"] ** 2, f"{float(said['mu']):.9g}-GDP: cost <= mu^2"
+    else:
+        yield between <= said["pure_epsilon"], f"{float(said['pure_epsilon']):.9g}-DP: cost <= epsilon"
+        yield between**2 <= 2 * said["rho"], f"{float(said['rho']):.9g}-zCDP: epsilon^2 / 2 <= rho"
+        holds = pure_is_gdp(between, said["mu"])
+        yield holds, f"{float(said['mu']):.9g}-GDP: (1 + e^epsilon) Q(mu / 2) <= 1"
+    pairs = [(said["epsilon_at_delta"]["epsilon"], said["epsilon_at_delta"]["delta"])]
+    if said["epsilon"] is not None:
+        pairs.append((said["epsilon"], said["delta_at_epsilon"]))
+    for epsilon, delta in pairs:
+        holds = gaussian_keeps(between, epsilon, delta) if gaussian else between <= epsilon
+        yield holds, f"({float(epsilon):.9g}, {float(delta):.6g})-DP"
+
+
+def checks(folder):
+    """Check a release, one line for each fact."""
+    header, arrays = read_archive(folder / "measurement.mdp")
+    record = header["authorization"]
+    noise = header["plan"]["noise"]
+    p = {"gaussian": 2, "laplace": 1}[noise]
+    cost, rows = recompute(header, arrays, p)
+    yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
+    yield arrays[header["values"]][0] == (rows,), f"{rows} noisy answers, one for each row and no more"
+    budget = dict(record["budget"])
+    neighbours, unit = budget.pop("neighbours"), budget.pop("unit", {"records": 1})
+    budget = {key: exact(value) for key, value in budget.items()}
+    moved = int(unit["records"]) * {"add_remove": 1, "replace": 2}[neighbours]
+    between = cost * moved**p
+    words = " ".join(f"{key} = {value}" for key, value in budget.items())
+    yield within(p == 2, between, **budget), f"{moved} records that move cost {float(between):.9g}: {words}"
+
+    release = read_json((folder / "release.json").read_bytes())
+    said, authorization = release["privacy"], release["authorization"]
+    alike = {exact(said["cost"]), exact(authorization["cost"])} == {cost}
+    yield alike, "release.json: that cost, twice"
+    yield {noise} == {record["noise"], said["noise"], authorization["noise"]}, f"{noise} noise everywhere"
+    shown = [{**budget, "neighbours": neighbours}, said["budget"], authorization["budget"]]
+    same = all(
+        given.keys() - {"unit"} == shown[0].keys()
+        and given["neighbours"] == said["neighbours"] == release["neighbours"]
+        and all(abs(given[key] - value) <= value / 2**50 for key, value in budget.items())
+        for given in shown
+    )
+    yield same, f"release.json: that budget, twice, between {neighbours} neighbours"
+    for holds, words in statement(said, p == 2, between):
+        yield holds, f"release.json: {words}"
+    flags = {header["private"], release["private"], said["private"], "warning" not in release}
+    yield len(flags) == 1, f"private is {header['private']} everywhere"
+    for name, listed in {"measurement.mdp": {"sha256": None}, **release["files"]}.items():
+        found = (folder / name).is_file() and hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        yield "/" not in name and found == listed["sha256"], f"release.json: the SHA-256 of {name}"
+
+
+def main(arguments):
+    """Print every check of the folder named, and the verdict."""
+    if len(arguments) != 1 or not Path(arguments[0]).is_dir():
+        print(__doc__, file=sys.stderr)
+        return 2
+    failed = False
+    try:
+        for holds, words in checks(Path(arguments[0])):
+            failed |= holds is False
+            print(f"{ {True: 'ok', False: 'FAILED', None: 'not checked'}[holds]:<12}{words}")
+    except MemoryError:
+        failed = True
+        print(f"FAILED      a part takes more than {MOST_WORK} multiplications: too large for this program")
+    except DISORDER as error:
+        failed = True
+        print(f"FAILED      the files are not those of a release: {type(error).__name__}: {error}")
+    print("not checked that the noise was random: without a signature only whoever ran the release knows")
+    print("not checked that the answers follow from the measurement: `matrixdp verify` does that")
+    print("FAILED: the cost is not what is said" if failed else "The cost is what is said.")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
