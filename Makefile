@@ -4,12 +4,13 @@
 # make versions: the tests of `check` with the lowest and the newest versions, on each Python from 3.11 on.
 # make mutants, make mutation: whether tests find named faults, and a sample of small changes.
 # make audit: twenty times the samples and the random plans of the audit in `make test`.
+# make faults: 10,000 faults while a ledger is written.
 # make fuzz: coverage-guided fuzzing of everything that reads (CASES=, SECONDS= for each target; TARGETS=a,b).
 # make lock: constraints.txt anew, with today's newest versions.
 # All need nothing but Python 3.11 or newer (name another one by PYTHON=...).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types pytest versions mutants mutation audit fuzz lock benchmarks clean
+.PHONY: help demo test check lint types pytest versions mutants mutation faults audit fuzz lock benchmarks clean
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
@@ -22,7 +23,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CONSTRAINTS ?= --constraint constraints.txt
 
 help:
-	@sed -n '1,9s/^# //p' Makefile
+	@sed -n '1,10s/^# //p' Makefile
 
 $(BIN)/python:
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; fi
@@ -85,6 +86,9 @@ fuzz: $(VENV)/.installed-dev
 lock: $(VENV)/.installed-dev
 	$(PIP) install --dry-run --ignore-installed --quiet --report - --editable . --group dev | $(BIN)/python .ci/pins.py > constraints.new
 	mv constraints.new constraints.txt
+
+faults: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.ledger.faults 10000
 
 benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/run.py

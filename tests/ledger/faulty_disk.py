@@ -94,8 +94,7 @@ class FaultyDisk(apsw.VFS):
     down : bool
         Whether the power is lost or the process killed: nothing goes on.
     before : callable, optional
-        Is called with the name of each operation that changes the disk, before it: another process may do
-        something there.
+        Is called with the name of each operation before it: another process may do something there.
     """
 
     def __init__(self, files: Mapping[str, bytes] | None = None, sector: int = 512) -> None:
@@ -147,7 +146,7 @@ class FaultyDisk(apsw.VFS):
         if self.down:
             raise apsw.IOError
         self.steps[operation] = self.steps.get(operation, 0) + 1
-        if self.before is not None and operation in _CHANGES:
+        if self.before is not None:
             self.before(operation)
             if self.down:
                 raise apsw.IOError
@@ -166,6 +165,17 @@ class FaultyDisk(apsw.VFS):
             return
         self.struck = True
         raise apsw.FullError if fault.kind == "full" else apsw.IOError
+
+    def create(self, path: str) -> None:
+        """Make an empty file, which must not be there yet."""
+        if path in self._entries:
+            raise FileExistsError
+        try:
+            self.step("create")
+        except apsw.Error as error:
+            raise OSError(28, "the disk refuses") from error
+        content = self._entries[path] = _Content()
+        self._changed.append((path, content))
 
     def sync_names(self) -> None:
         """Make the names in the folder durable."""
@@ -262,8 +272,7 @@ class _Open:
         return len(self._content.live)
 
     def xLock(self, level: int) -> None:  # noqa: N802
-        if self._disk.down:
-            raise apsw.IOError
+        self._disk.step("lock")
         others = max((held for file, held in self._content.locks.items() if file is not self), default=0)
         if level == apsw.SQLITE_LOCK_SHARED:
             free = others < apsw.SQLITE_LOCK_PENDING
