@@ -19,13 +19,16 @@ _PATIENCE = 2.0
 class Reporter:
     """Show what is being done, once it has taken longer than two seconds; silent where stderr is a file.
 
+    Without `elapsed` it says no time: while data are read, that would grow with the number of records.
+
     Examples
     --------
     >>> with Reporter() as reporter:
     ...     reporter.stage("selecting", 0.5)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, elapsed: bool = True) -> None:
+        self._elapsed = elapsed
         self._lock = threading.Lock()
         self._shown: Progress | None = None
         self._task: TaskID | None = None
@@ -37,7 +40,14 @@ class Reporter:
 
     def _show(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            ProgressColumn,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
         console = Console(stderr=True)
         if not console.is_terminal:
@@ -45,7 +55,8 @@ class Reporter:
         with self._lock:
             if self._closed:
                 return
-            columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+            columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn()]
+            columns += [TimeElapsedColumn()] * self._elapsed
             self._shown = Progress(*columns, console=console, transient=True)
             self._task = self._shown.add_task(self._label, total=None)
             self._shown.start()

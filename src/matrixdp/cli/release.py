@@ -109,7 +109,7 @@ def release(
         raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
     open_source(str(path), table_name=table_name, quoted_newlines=written.quoted_newlines)
     refuse_to_spend_again(out)
-    with Reporter() as reporter, staged_folder(out, force=force, keep=True) as folder:
+    with Reporter(elapsed=False) as reporter, staged_folder(out, force=force, keep=True) as folder:
         chosen = _strategy(written, strategy, mechanism, noise, objective, given, reporter)
         chosen.check_workload(written.workload)
         budget = budget_spent(written, chosen)

@@ -101,8 +101,9 @@ class ArchiveWriter:
     def close(self, header: Mapping[str, object]) -> None:
         """Write the header, plain values with ``format`` and ``format_version``, and put all in its place."""
         text = json.dumps({**header, "checksums": self._sums}, allow_nan=False).encode()
-        self._zip.writestr(_HEADER, text)
-        self._zip.writestr(_DIGEST, hashlib.sha256(text).hexdigest())
+        # without their time, which beside that of the authorization would tell how long counting took
+        self._zip.writestr(zipfile.ZipInfo(_HEADER), text)
+        self._zip.writestr(zipfile.ZipInfo(_DIGEST), hashlib.sha256(text).hexdigest())
         self._zip.close()
         with self._partial.open("rb+") as stream:
             os.fsync(stream.fileno())

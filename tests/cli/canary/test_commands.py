@@ -1,0 +1,175 @@
+"""No command lets a canary out, whether it succeeds or fails; a command without a run here fails the test."""
+
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from matrixdp.sources import counting
+from tests.cli.canary.search import STEM, TEXTS
+from tests.cli.canary.tables import READERS, table, texts
+from tests.cli.canary.world import SPECIFICATION, World, commands, make_world
+
+RELEASE = ("release", "s.yaml", "--mechanism", "identity", "--out")
+
+
+def in_order(world: World) -> None:
+    world.run("validate", "s.yaml")
+    world.run("validate", "s.yaml", "--json")
+
+
+def selected(world: World) -> None:
+    world.run("select", "s.yaml", "--mechanism", "identity", "--save", "strategy.mdp", "--json")
+    world.run("select", "s.yaml", "--mechanism", "identity", "--all")
+
+
+def compared(world: World) -> None:
+    world.run("compare", "s.yaml", "--mechanisms", "identity", "--json")
+
+
+def released(world: World) -> None:
+    world.run(*RELEASE, "again", "--csv")
+    world.run(*RELEASE, "again", "--force", "--seed-not-private", "1")
+    world.run(*RELEASE, "again", may=(2,))
+    world.run(*RELEASE, "s.yaml/out", may=(2,))
+    world.run(*RELEASE, "other", "--data", world.tables, may=(2,))
+    world.run(*RELEASE, "other", "--data", world.tables / "t.csv", "--table", "people", may=(2,))
+    world.run(*RELEASE, "other", "--max-answers", "0")
+
+
+def answered(world: World) -> None:
+    for form in ((), ("--json",), ("--csv",), ("--all",)):
+        world.run("answer", "out", "marginals: [[sex, age]]", *form)
+    world.run("answer", "out", "marginals: [[sexx]]", may=(2,))
+    world.run("answer", "nothing", "marginals: [1]", may=(2,))
+
+
+def recovered(world: World) -> None:
+    world.run("recover", "out", may=(2,))
+    world.run("recover", "nothing", may=(2,))
+
+
+RUNS: dict[str, Callable[[World], None]] = {
+    "validate": in_order,
+    "select": selected,
+    "compare": compared,
+    "release": released,
+    "answer": answered,
+    "recover": recovered,
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> World:
+    caplog.set_level("DEBUG")
+    made = make_world(tmp_path, monkeypatch, lambda: caplog.text)
+    path = READERS["csv"][0](texts(table()), made.tables)
+    (made.work / "s.yaml").write_text(f"data: '{path}'\n{SPECIFICATION}")
+    made.run(*RELEASE, "out")
+    return made
+
+
+def test_every_command_has_a_run():
+    assert set(RUNS) == set(commands()), "each command needs a run of its own here, and no other has one"
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_commands(command: str, world: World, monkeypatch: pytest.MonkeyPatch):
+    RUNS[command](world)
+    # a damaged table, and files of releases that are none, tell no more
+    (world.tables / "t.csv").write_bytes(
+        b'"' + (world.tables / "t.csv").read_bytes()[:-7].replace(b"sex", b"six")
+    )
+    for path in (world.work / "out").iterdir():
+        path.write_bytes(path.read_bytes()[:-40])
+    for failing in (world.work / "strategy.mdp", world.work / "absent.yaml"):
+        arguments = [name for name in (command.split()) if name]
+        world.run(*arguments, failing, may=(1, 2))
+    world.run(*command.split(), "out", may=(1, 2))
+
+
+class Failing:
+    """Failures in the middle of a release, each of which is made to speak of the table."""
+
+    @staticmethod
+    def engine(monkeypatch: pytest.MonkeyPatch) -> int:
+        def fails(*_: object) -> Any:
+            raise ValueError(f"cannot convert {TEXTS['out of domain']}")
+
+        monkeypatch.setattr(counting, "_groups", fails)
+        return 2
+
+    @staticmethod
+    def panic(monkeypatch: pytest.MonkeyPatch) -> int:
+        def fails(*_: object) -> Any:
+            raise type("PanicException", (BaseException,), {})(TEXTS["out of domain"])
+
+        monkeypatch.setattr(counting, "_groups", fails)
+        return 2
+
+    @staticmethod
+    def memory(monkeypatch: pytest.MonkeyPatch) -> int:
+        def fails(*_: object) -> Any:
+            raise MemoryError(TEXTS["out of domain"])
+
+        monkeypatch.setattr("matrixdp.measure.measurement.noisy", fails)
+        return 1
+
+    @staticmethod
+    def interrupt(monkeypatch: pytest.MonkeyPatch) -> int:
+        def fails(*_: object) -> Any:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("matrixdp.measure.measurement.noisy", fails)
+        return 130
+
+    @staticmethod
+    def interrupt_while_writing(monkeypatch: pytest.MonkeyPatch) -> int:
+        def fails(*_: object, **__: object) -> Any:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("matrixdp.release.writing.save_measurement", fails)
+        return 130
+
+    @staticmethod
+    def unexpected(monkeypatch: pytest.MonkeyPatch) -> int:
+        def fails(*_: object, **__: object) -> Any:
+            raise ValueError("what the writer says")
+
+        monkeypatch.setattr("matrixdp.release.writing.save_measurement", fails)
+        return 1
+
+
+@pytest.mark.parametrize("how", [name for name in vars(Failing) if not name.startswith("_")])
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_failures_while_a_table_is_read(how: str, debug: str, world: World, monkeypatch: pytest.MonkeyPatch):
+    if debug and how not in ("engine", "panic"):
+        return  # only what an engine says is kept out where everything is asked for
+    monkeypatch.setenv("MATRIXDP_DEBUG", debug)
+    status = getattr(Failing, how)(monkeypatch)
+    world.run(*RELEASE, "failed", may=(status,))
+    monkeypatch.undo()
+
+
+@contextmanager
+def full_disk(most: int) -> Iterator[None]:
+    """Let no file grow beyond a size."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("most", [0, 300, 3_000])
+def test_full_disks(most: int, world: World):
+    shutil.rmtree(world.work / "out")
+    with full_disk(most):
+        world.run(*RELEASE, "full", may=(1, 2))
+    assert not (world.work / "full").exists()
+    assert STEM not in world.told.lower()
