@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from matrixdp.privacy import Budget, Unit
     from matrixdp.queries import Workload
     from matrixdp.release import Release, load_release, recover_release, save_release
+    from matrixdp.review import Verification, verify_release
     from matrixdp.specification import Specification, load_specification
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
 
@@ -60,6 +61,7 @@ __all__ = [
     "TooLargeError",
     "Unit",
     "UnsupportedQueryError",
+    "Verification",
     "Workload",
     "WorkloadError",
     "__version__",
@@ -76,6 +78,7 @@ __all__ = [
     "recover_release",
     "save_release",
     "select",
+    "verify_release",
 ]
 
 _ROOMS = {
@@ -97,6 +100,7 @@ _ROOMS = {
     "papers": ("families",),
     "privacy": ("Budget", "Unit"),
     "release": ("Release", "load_release", "recover_release", "save_release"),
+    "review": ("Verification", "verify_release"),
     "specification": ("Specification", "load_specification"),
     "language": ("cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
     "queries": ("Workload",),

@@ -35,10 +35,11 @@ ORDER = {
     "storage": 16,
     "papers": 17,
     "release": 18,
-    "strategy": 19,
-    "testing": 20,
-    "cli": 21,
-    "__main__": 22,
+    "review": 19,
+    "strategy": 20,
+    "testing": 21,
+    "cli": 22,
+    "__main__": 23,
 }
 
 

@@ -38,7 +38,15 @@ from matrixdp.release.release import Release
 from matrixdp.release.staging import staged_folder
 from matrixdp.storage.saving import load_measurement, save_measurement
 
-__all__ = ["MAX_ANSWERS", "Progress", "complete_release", "load_release", "save_release", "write_release"]
+__all__ = [
+    "MAX_ANSWERS",
+    "Progress",
+    "complete_release",
+    "load_release",
+    "privacy_mark",
+    "save_release",
+    "write_release",
+]
 
 Progress = Callable[[int, int], None]
 """Is called with the number of answers written and of all."""
@@ -163,8 +171,7 @@ def _write_answers(
     def seen(variances: NDArray[np.float64]) -> None:
         errors.append((float(variances.sum()), float(variances.max())))
 
-    metadata = {b"matrixdp": b"private" if release.private else b"NOT PRIVATE: seeded noise"}
-    schema = columns.schema.with_metadata(metadata)
+    schema = columns.schema.with_metadata({b"matrixdp": privacy_mark(release.private)})
     total = release.workload.queries
     done = 0
     with ExitStack() as stack:
@@ -180,6 +187,11 @@ def _write_answers(
             if progress is not None:
                 progress(done, total)
     return errors
+
+
+def privacy_mark(private: bool) -> bytes:
+    """Return what the file of the answers says of the noise."""
+    return b"private" if private else b"NOT PRIVATE: seeded noise"
 
 
 def _row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

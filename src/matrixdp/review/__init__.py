@@ -1,0 +1,6 @@
+"""What a stranger does with a release: check what it says, and read how it came about."""
+
+from matrixdp.review.finding import Finding, Verification
+from matrixdp.review.verify import verify_release
+
+__all__ = ["Finding", "Verification", "verify_release"]
