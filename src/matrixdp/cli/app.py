@@ -16,6 +16,7 @@ from matrixdp.cli.recover import recover
 from matrixdp.cli.release import release
 from matrixdp.cli.select import select
 from matrixdp.cli.validate import validate
+from matrixdp.cli.verify import verify
 
 __all__ = ["app", "main"]
 
@@ -60,7 +61,7 @@ def program(
     """Take the options of the program itself; the help is `_HELP`."""
 
 
-for command in (validate, select, compare, release, recover, answer):
+for command in (validate, select, compare, release, recover, answer, verify):
     app.command()(command)
 
 

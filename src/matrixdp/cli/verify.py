@@ -1,0 +1,46 @@
+"""The command ``verify``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from matrixdp.cli.guard import guarded
+
+__all__ = ["verify"]
+
+_Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
+]
+_Ledger = Annotated[
+    Path | None,
+    typer.Option("--ledger", metavar="FILE", show_default=False, help="The ledger that must hold the debit."),
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@guarded
+def verify(folder: _Folder, ledger: _Ledger = None, as_json: _Json = False) -> None:
+    """Check a release, without the data: cost, digests, statement and every answer are computed again.
+
+    One line for each subject: ok, FAILED, or not checked. Exit status: 0 if nothing is false, 1 if something
+    is, 2 for wrong use.
+    """
+    from matrixdp.cli.progress import Reporter
+    from matrixdp.review import verify_release
+
+    with Reporter() as reporter:
+        found = verify_release(folder, ledger=ledger, progress=reporter.counter("computing answers again"))
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False))
+    else:
+        for finding in found:
+            outcome = "FAILED" if finding.outcome == "failed" else finding.outcome
+            typer.echo(f"{outcome:<12} {finding.subject:<12} {finding.words}")
+        verdict = "what was checked holds" if found.holds else "FAILED: the release is not what it says"
+        typer.echo(f"{found.folder}: {verdict}.")
+    if not found.holds:
+        raise typer.Exit(1)

@@ -1,0 +1,56 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from tests.forging import forge_record
+
+RUNNER = CliRunner()
+
+
+def run(*arguments: object):
+    return RUNNER.invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "code": 3}), mdp.marginals([0, 1, 2]))
+    strategy = mdp.select(workload, mechanism="residual")
+    release = strategy.measure({"sex": ["male"], "code": [1]}, mdp.Budget(rho=0.5)).reconstruct()
+    mdp.save_release(release, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_a_release_that_holds(released: Path):
+    result = run("verify", released)
+    assert result.exit_code == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[-1] == f"{released}: what was checked holds."
+    assert any(line.startswith("ok           cost ") for line in lines)
+    assert any(line.startswith("not checked  noise        that the noise was random") for line in lines)
+    printed = json.loads(run("verify", released, "--json").stdout)
+    assert printed["holds"] is True
+    assert {row["outcome"] for row in printed["findings"]} == {"ok", "not checked"}
+
+
+def test_a_release_that_does_not(released: Path):
+    forge_record(released, lambda record: record["privacy"].update(mu=0.1))
+    result = run("verify", released)
+    assert result.exit_code == 1
+    assert "FAILED       statement    privacy.mu says 0.1; 1.0 follows" in result.stdout
+    assert result.stdout.endswith("FAILED: the release is not what it says.\n")
+    printed = run("verify", released, "--json")
+    assert printed.exit_code == 1
+    assert json.loads(printed.stdout)["holds"] is False
+
+
+def test_wrong_use(released: Path, tmp_path: Path):
+    result = run("verify", tmp_path / "none")
+    assert result.exit_code == 2
+    assert "no such folder; expected that of a release" in result.stderr
+    assert run("verify").exit_code == 2
+    # a ledger that cannot be read says nothing of the release, but it was to hold the debit
+    assert run("verify", released, "--ledger", tmp_path / "none").exit_code == 1
