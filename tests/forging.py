@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Change", "forge_measurement", "forge_record", "leaves", "put"]
+__all__ = ["Change", "forge_measurement", "forge_record", "leaves", "put", "relist"]
 
 Change = Callable[[dict[str, Any], dict[str, bytes]], None]
 
@@ -39,11 +39,14 @@ def forge_measurement(folder: Path, change: Change) -> None:
 
 
 def relist(folder: Path, name: str) -> None:
-    """Let release.json list the digest of a file as it is now."""
+    """Let release.json state the digest of a file as it is now."""
     data = (folder / name).read_bytes()
 
     def listed(record: dict[str, Any]) -> None:
-        record["files"][name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        digest = hashlib.sha256(data).hexdigest()
+        record["files"][name] = {"bytes": len(data), "sha256": digest}
+        if name == "measurement.mdp":
+            record["privacy"]["measurement"]["sha256"] = digest
 
     forge_record(folder, listed)
 

@@ -40,6 +40,7 @@ WORKLOAD = mdp.Workload(
     mdp.product({"age": "prefix", "sex": "identity"}),
     mdp.dense(np.tri(18), ["age", "code"]),
 )
+UNIT = mdp.Unit(records=3)
 BUDGETS: dict[str, list[dict[str, Any]]] = {
     "gaussian": [{"epsilon": 1, "delta": 1e-6}, {"rho": 0.1}, {"mu": 0.7}],
     "laplace": [{"epsilon": 1}, {"epsilon": 0.3, "delta": 1e-9}, {"rho": 0.1}, {"mu": 0.7}],
@@ -64,7 +65,7 @@ def found(folder: Path) -> tuple[list[str], list[str]]:
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("released") / "out"
-    budget = mdp.Budget(epsilon=1, delta=1e-6, neighbours="replace")
+    budget = mdp.Budget(epsilon=1, delta=1e-6, neighbours="replace", unit=UNIT)
     save(folder, WORKLOAD, TABLE, budget, mechanism="residual", noise="gaussian")
     return folder
 
@@ -130,7 +131,7 @@ SMALL = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "noise"), CASES)
 def test_it_agrees_on_every_mechanism(mechanism: str, noise: str, tmp_path: Path) -> None:
-    between: list[dict[str, Any]] = [{}, {"neighbours": "replace"}]
+    between: list[dict[str, Any]] = [{}, {"neighbours": "replace"}, {"unit": UNIT}]
     kinds = [(kind, neighbours) for kind in BUDGETS[noise] for neighbours in between]
     parameters, neighbours = kinds[CASES.index((mechanism, noise)) % len(kinds)]
     budget = mdp.Budget(**parameters, **neighbours)
@@ -297,7 +298,7 @@ def test_a_cost_above_the_budget_is_found_though_it_is_said_everywhere(forged: P
     )
     fails = found(forged)[1]
     assert any("records that move cost" in words for words in fails)
-    assert any("-zCDP" in words for words in fails)
+    assert any("zero-concentrated DP" in words for words in fails)
     assert not any(words.startswith("cost from") for words in fails)
 
 
@@ -327,22 +328,34 @@ def test_forged_matrices_and_parts_are_found(forged: Path, change: Any) -> None:
     ("place", "value"),
     [
         (("privacy", "cost"), "1/3"),
-        (("privacy", "mu"), 0.001),
-        (("privacy", "rho"), 0.001),
-        (("privacy", "pure_epsilon"), 0.5),
+        (("privacy", "guarantees", 0, "exact", "mu"), "1/1000"),
+        (("privacy", "guarantees", 0, "parameters", "mu"), 0.001),
+        (("privacy", "guarantees", 0, "definition"), "pure DP"),
+        (
+            ("privacy", "guarantees", 0),
+            {"definition": "pure DP", "exact": {"epsilon": "9"}, "parameters": {"epsilon": 9}},
+        ),
+        (("privacy", "guarantees", 1, "exact", "rho"), "1/1000"),
+        (("privacy", "guarantees", 2, "exact", "epsilon"), "1/2"),
+        (("privacy", "guarantees", 2, "exact", "delta"), "1/10000000"),
+        (("privacy", "guarantees", 3, "parameters", "delta"), 9e-7),
         (("privacy", "noise"), "laplace"),
         (("privacy", "neighbours"), "add_remove"),
+        (("privacy", "unit", "records"), 1),
         (("privacy", "private"), False),
-        (("privacy", "epsilon"), 0.9),
-        (("privacy", "delta_at_epsilon"), 9e-7),
-        (("privacy", "epsilon_at_delta", "epsilon"), 0.5),
         (("privacy", "budget", "epsilon"), 0.9),
-        (("privacy", "budget", "delta"), 1e-7),
+        (("privacy", "budget", "exact", "delta"), "1/10000000"),
         (("privacy", "budget", "neighbours"), "add_remove"),
+        (("privacy", "budget", "unit", "records"), 1),
+        (("privacy", "measurement", "sha256"), "0" * 64),
         (("authorization", "cost"), "1"),
         (("authorization", "noise"), "laplace"),
         (("authorization", "budget", "epsilon"), 2.0),
-        (("neighbours",), "add_remove"),
+        (("authorization", "budget", "unit"), {"id": "person", "records": 3}),
+        (("strategy", "parts", 1, "scale", "numerator"), 3),
+        (("strategy", "parts", 1, "scale", "text"), "3/7"),
+        (("strategy", "parts", 1, "squared_sensitivity"), "1"),
+        (("strategy", "parts", 1, "attributes"), []),
         (("private",), False),
         (("warning",), "NOT PRIVATE"),
         (("files", "measurement.mdp", "sha256"), "0" * 64),
@@ -369,7 +382,7 @@ def test_files_in_disorder_are_told_in_one_line(forged: Path, capsys: pytest.Cap
     for text in (
         record.replace('"private"', '"private": true, "private"', 1),
         "[]",
-        record.replace('"mu": ', '"mu": 1e999, "other": ', 1),
+        record.replace('"rmse": ', '"rmse": 1e999, "other": ', 1),
     ):
         (forged / "release.json").write_text(text)
         assert verifier.main([str(forged)]) == 1

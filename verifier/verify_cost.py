@@ -33,6 +33,7 @@ import math
 import struct
 import sys
 import zipfile
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -180,11 +181,11 @@ def sensitivity(blocks, factors, p):
     return max(table)
 
 
-def recompute(header, arrays, p):
-    """Return the cost, each s_k / b_k^p rounded up to a multiple of 2^-160, and the number of rows."""
+def measured(header, arrays, p):
+    """Return how many parts there are of each (s_k, b_k), and the number of rows of all."""
     parts, noise = header["plan"]["parts"], header["noise"]
     matrices = [Block(form, arrays) for form in header["plan"]["matrices"]]
-    known, total, rows = {}, 0, 0
+    known, found, rows = {}, Counter(), 0
     if not parts or len(parts) != len(noise):
         raise ValueError("there is not one scale of noise for each part")
     for part, (steps, power) in zip(parts, noise):
@@ -194,12 +195,12 @@ def recompute(header, arrays, p):
         blocks = [matrices[place] for place in places]
         if key not in known:  # many parts are alike
             known[key] = sensitivity(blocks, None if factors is None else integers(arrays[factors]), p)
-        scale = exact(steps) * Fraction(2) ** power  # b_k
+        scale = exact(steps) * Fraction(2) ** power
         if known[key] < 1 or scale <= 0:
             raise ValueError("a part is measured without noise, or measures nothing")
-        total += math.ceil(known[key] / scale**p * 2**160)
+        found[known[key], scale] += 1
         rows += math.prod(block.rows for block in blocks)
-    return Fraction(total, 2**160), rows
+    return found, rows
 
 
 # ---- proved bounds of exponentials and of the normal tail
@@ -259,53 +260,67 @@ def pure_is_gdp(epsilon, mu):
 
 # ---- what is checked: every check yields (True, False, or None where it is not decided here; words)
 
+PARAMETERS = {
+    "pure DP": ["epsilon"],
+    "approximate DP": ["delta", "epsilon"],
+    "zero-concentrated DP": ["rho"],
+    "Gaussian DP": ["mu"],
+}
+
 
 def within(gaussian, between, rho=None, mu=None, epsilon=None, delta=None):
-    """Whether a cost between neighbours keeps to a budget."""
+    """Whether a cost between neighbours keeps to rho, to mu, to epsilon and delta, or to epsilon alone."""
     if [rho, mu, epsilon].count(None) != 2 or (delta is not None and epsilon is None):
         return False
-    if epsilon is not None:  # Gaussian noise keeps to no epsilon with delta = 0
-        keeps = between <= epsilon
-        return (delta is not None and gaussian_keeps(between, epsilon, delta)) if gaussian else keeps
+    if epsilon is not None and gaussian:  # with delta = 0 Gaussian noise keeps to no epsilon
+        return delta is not None and gaussian_keeps(between, epsilon, delta)
+    if epsilon is not None:
+        return between <= epsilon
     if rho is not None:
         return (between if gaussian else between**2) <= 2 * rho
     return between <= mu**2 if gaussian else pure_is_gdp(between, mu)
 
 
-def statement(said, gaussian, between):
-    """Check the figures of the privacy statement: each is at least what was spent."""
-    if gaussian:
-        yield said["pure_epsilon"] is None, "no pure epsilon is claimed of Gaussian noise"
-        yield between <= 2 * said["rho"], f"{float(said['rho']):.9g}-zCDP: cost <= 2 rho"
-        yield between <= said["mu"] ** 2, f"{float(said['mu']):.9g}-GDP: cost <= mu^2"
-    else:
-        yield between <= said["pure_epsilon"], f"{float(said['pure_epsilon']):.9g}-DP: cost <= epsilon"
-        yield between**2 <= 2 * said["rho"], f"{float(said['rho']):.9g}-zCDP: epsilon^2 / 2 <= rho"
-        holds = pure_is_gdp(between, said["mu"])
-        yield holds, f"{float(said['mu']):.9g}-GDP: (1 + e^epsilon) Q(mu / 2) <= 1"
-    pairs = [(said["epsilon_at_delta"]["epsilon"], said["epsilon_at_delta"]["delta"])]
-    if said["epsilon"] is not None:
-        pairs.append((said["epsilon"], said["delta_at_epsilon"]))
-    for epsilon, delta in pairs:
-        holds = gaussian_keeps(between, epsilon, delta) if gaussian else between <= epsilon
-        yield holds, f"({float(epsilon):.9g}, {float(delta):.6g})-DP"
+def guarantees(listed, gaussian, between):
+    """Check every guarantee of the privacy statement: it holds, and what is shown claims no more."""
+    for row in listed:
+        parameters = {name: exact(text) for name, text in row["exact"].items()}
+        shown = all(row["parameters"][name] >= value for name, value in parameters.items())
+        if sorted(parameters) != PARAMETERS.get(row["definition"]) or not shown:
+            yield False, f"release.json: {row['definition']} as shown is what is meant"
+        words = ", ".join(f"{name} {float(value):.9g}" for name, value in parameters.items())
+        yield within(gaussian, between, **parameters), f"release.json: {row['definition']}, {words}"
+
+
+def parts_of(release, p):
+    """Return how many parts release.json lists of each (s_k, b_k)."""
+    found = Counter()
+    for row in release["strategy"]["parts"]:
+        scale = row["scale"]["numerator"] / Fraction(2) ** row["scale"]["exponent"]
+        if scale == exact(row["scale"]["text"]):
+            found[int(row["squared_sensitivity" if p == 2 else "sensitivity"]), scale] += len(
+                row["attributes"]
+            )
+    return found
 
 
 def checks(folder):
     """Check a release, one line for each fact."""
     header, arrays = read_archive(folder / "measurement.mdp")
-    record = header["authorization"]
-    noise = header["plan"]["noise"]
+    record, noise = header["authorization"], header["plan"]["noise"]
     p = {"gaussian": 2, "laplace": 1}[noise]
-    cost, rows = recompute(header, arrays, p)
+    parts, rows = measured(header, arrays, p)
+    # every s_k / b_k^p is rounded up to a multiple of 2^-160
+    total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
+    cost = Fraction(total, 2**160)
     yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
     yield arrays[header["values"]][0] == (rows,), f"{rows} noisy answers, one for each row and no more"
-    budget = dict(record["budget"])
-    neighbours, unit = budget.pop("neighbours"), budget.pop("unit", {"records": 1})
-    budget = {key: exact(value) for key, value in budget.items()}
-    moved = int(unit["records"]) * {"add_remove": 1, "replace": 2}[neighbours]
+    written = dict(record["budget"])
+    about = {name: written.pop(name) for name in ("neighbours", "unit")}
+    budget = {name: exact(text) for name, text in written.items()}
+    moved = int(about["unit"]["records"]) * {"add_remove": 1, "replace": 2}[about["neighbours"]]
     between = cost * moved**p
-    words = " ".join(f"{key} = {value}" for key, value in budget.items())
+    words = " ".join(f"{name} = {value}" for name, value in budget.items())
     yield within(p == 2, between, **budget), f"{moved} records that move cost {float(between):.9g}: {words}"
 
     release = read_json((folder / "release.json").read_bytes())
@@ -313,21 +328,25 @@ def checks(folder):
     alike = {exact(said["cost"]), exact(authorization["cost"])} == {cost}
     yield alike, "release.json: that cost, twice"
     yield {noise} == {record["noise"], said["noise"], authorization["noise"]}, f"{noise} noise everywhere"
-    shown = [{**budget, "neighbours": neighbours}, said["budget"], authorization["budget"]]
-    same = all(
-        given.keys() - {"unit"} == shown[0].keys()
-        and given["neighbours"] == said["neighbours"] == release["neighbours"]
-        and all(abs(given[key] - value) <= value / 2**50 for key, value in budget.items())
-        for given in shown
+    yield (
+        parts_of(release, p) == parts,
+        f"release.json: the sensitivities and scales of {sum(parts.values())} parts",
     )
-    yield same, f"release.json: that budget, twice, between {neighbours} neighbours"
-    for holds, words in statement(said, p == 2, between):
-        yield holds, f"release.json: {words}"
+    shown = {name: said["budget"]["exact"][name] for name in written} == written
+    for given in (said["budget"], authorization["budget"]):
+        shown &= all(given[name] == value for name, value in about.items())
+        shown &= given.keys() - {"exact"} == record["budget"].keys()
+        shown &= all(abs(given[name] - value) <= value / 2**50 for name, value in budget.items())
+    shown &= {name: said[name] for name in about} == about
+    yield shown, f"release.json: that budget, twice, for {about['unit']} and {about['neighbours']} neighbours"
+    yield from guarantees(said["guarantees"], p == 2, between)
     flags = {header["private"], release["private"], said["private"], "warning" not in release}
     yield len(flags) == 1, f"private is {header['private']} everywhere"
-    for name, listed in {"measurement.mdp": {"sha256": None}, **release["files"]}.items():
+    for name, listed in {"measurement.mdp": {}, **release["files"]}.items():
         found = (folder / name).is_file() and hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        yield "/" not in name and found == listed["sha256"], f"release.json: the SHA-256 of {name}"
+        yield "/" not in name and found == listed.get("sha256"), f"release.json: the SHA-256 of {name}"
+    digest = release["files"]["measurement.mdp"]["sha256"]
+    yield said["measurement"]["sha256"] == digest, "release.json: that of the measurement, in the statement"
 
 
 def main(arguments):

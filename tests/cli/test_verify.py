@@ -37,10 +37,10 @@ def test_a_release_that_holds(released: Path):
 
 
 def test_a_release_that_does_not(released: Path):
-    forge_record(released, lambda record: record["privacy"].update(mu=0.1))
+    forge_record(released, lambda record: record["privacy"].update(noise="none"))
     result = run("verify", released)
     assert result.exit_code == 1
-    assert "FAILED       statement    privacy.mu says 0.1; 1.0 follows" in result.stdout
+    assert 'FAILED       statement    privacy.noise says "none"; "gaussian" follows' in result.stdout
     assert result.stdout.endswith("FAILED: the release is not what it says.\n")
     printed = run("verify", released, "--json")
     assert printed.exit_code == 1

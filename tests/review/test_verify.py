@@ -93,7 +93,7 @@ def test_progress_counts_the_answers(released: Path) -> None:
 def altered(value: Any) -> Any:
     """Return another value of the same kind, as near as it means something."""
     if isinstance(value, bool) or value is None:
-        return value is None
+        return not value
     if isinstance(value, int):
         return value + 1
     if isinstance(value, float):
@@ -324,7 +324,7 @@ def another_matrix(header: dict[str, Any], members: dict[str, bytes]) -> None:
         (another_matrix, {"measurement"}),
         (another_value, {"answers"}),
         (lambda header, _: header.update(private=False), {"private"}),
-        (lambda header, _: header.update(max_records=77), {"record"}),
+        (lambda header, _: header.update(max_records=77), {"statement"}),
         (lambda header, _: header.update(assumptions=["nothing"]), {"statement"}),
         (lambda header, _: header["authorization"].update(time="yesterday"), {"statement"}),
         (lambda header, _: header["authorization"].update(cost="1"), {"measurement"}),
