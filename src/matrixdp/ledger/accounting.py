@@ -17,7 +17,7 @@ from matrixdp.privacy.conversions import epsilon_of_gdp, largest_mu
 from matrixdp.privacy.exact_form import number_text
 from matrixdp.privacy.numbers import root_above, root_below
 
-__all__ = ["Account"]
+__all__ = ["MEASURES", "Account"]
 
 #: What is added up towards a total; for (epsilon, delta) it is enough that one of the sums keeps to it.
 MEASURES: dict[str, tuple[Measure, ...]] = {

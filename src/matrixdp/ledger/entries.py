@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import Any, final
 
 from matrixdp.errors import PrivacyError
+from matrixdp.ledger.accounting import MEASURES, Account
 from matrixdp.noise import Cost, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.privacy.exact_form import exact_budget, exact_number, exact_text, number_text
@@ -164,6 +165,23 @@ class LedgerEntry:
             for text in sums.values():
                 if text is not None:
                     exact_number(text)
+
+    def check(self, cost: Cost, budget: Budget) -> None:
+        """Check that this is the entry of a cost within a budget, and that the total is kept.
+
+        Raises
+        ------
+        PrivacyError
+            If what was spent before and the cost do not come to what was spent after, or exceed the total.
+        """
+        names = MEASURES[self.total.kind]
+        if set(self.before) != set(names):
+            raise PrivacyError("ledger: found sums of another kind than the total")
+        known = (self.before[name] for name in names)
+        before = Account(self.total, tuple(None if text is None else exact_number(text) for text in known))
+        after = before.plus(cost, budget)
+        if after.as_dict() != self.after or not after.within:
+            raise PrivacyError("ledger: found an entry of another cost, or one above the total")
 
     def as_dict(self) -> dict[str, object]:
         """Return it as JSON has it, every number exact; `read` takes it back."""

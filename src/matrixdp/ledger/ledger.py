@@ -342,6 +342,14 @@ class Reservation:
     ledger: Ledger
     record: LedgerEntry
 
+    @property
+    def note(self) -> str:
+        """What to say when something fails after the debit."""
+        entry, ledger = self.record.entry, self.ledger
+        return (
+            f"The ledger {ledger.path} was debited for {self.record.dataset}: entry {entry} counts as spent"
+        )
+
     def measured(self, sha256: str) -> None:
         """Write down that the file of the measurement is on the disk.
 

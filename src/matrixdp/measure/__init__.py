@@ -1,7 +1,7 @@
 """The measurement of a plan on a table: calibration, the gate, the one door, and what is promised of it."""
 
 from matrixdp.measure.calibration import SCALE_BITS, NoiseScale, calibrate, plan_cost
-from matrixdp.measure.gate import Authorization, authorize
+from matrixdp.measure.gate import Authorization, authorize, debit
 from matrixdp.measure.measurement import (
     DEFAULT_MAX_RECORDS,
     Measurement,
@@ -21,6 +21,7 @@ __all__ = [
     "PrivacyStatement",
     "authorize",
     "calibrate",
+    "debit",
     "maximal_marginals",
     "measure",
     "noisy",

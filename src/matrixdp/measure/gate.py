@@ -1,17 +1,15 @@
-"""The one gate before noise: no cost is spent that was not authorized here.
+"""The one gate before noise: no cost is spent that was not authorized here, and debited to the ledger."""
 
-Nothing keeps an account across releases yet: an authorization says so, and this is where an account
-would be debited.
-"""
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import ClassVar
+from pathlib import Path
 
+from matrixdp.errors import PrivacyError
+from matrixdp.ledger import Ledger, LedgerEntry, Reservation
 from matrixdp.noise import Cost, checked_cost
 from matrixdp.privacy import Budget
 
-__all__ = ["Authorization", "authorize"]
+__all__ = ["Authorization", "authorize", "debit"]
 
 
 @dataclass(frozen=True)
@@ -26,30 +24,31 @@ class Authorization:
         What may be spent.
     time : str
         When it was authorized: UTC, ISO 8601.
-
-    Attributes
-    ----------
-    ledger : None
-        No ledger was debited.
-    note : str
-        The same in words.
+    ledger : LedgerEntry, optional
+        The entry of the ledger that was debited; None if none was.
 
     Raises
     ------
     PrivacyError
-        If the cost is not within the budget.
+        If the cost is not within the budget, or the entry of the ledger is not that of this cost.
     """
 
     cost: Cost
     budget: Budget
     time: str
-    ledger: ClassVar[None] = None
-    note: ClassVar[str] = (
-        "No ledger was used: earlier or later releases about the same people add to this cost."
-    )
+    ledger: LedgerEntry | None = None
 
     def __post_init__(self) -> None:
         checked_cost(self.cost, self.budget)
+        if self.ledger is not None:
+            self.ledger.check(self.cost, self.budget)
+
+    @property
+    def note(self) -> str:
+        """Whether a ledger was debited, in words."""
+        if self.ledger is None:
+            return "No ledger was used: earlier or later releases about the same people add to this cost."
+        return f"Debited to the ledger of {self.ledger.dataset} before any data were read."
 
     def as_dict(self) -> dict[str, object]:
         """Return the record as JSON has it; the exact cost is text, numerator/denominator."""
@@ -58,18 +57,23 @@ class Authorization:
             "cost": str(self.cost.value),
             "budget": self.budget.as_dict(),
             "time": self.time,
-            "ledger": self.ledger,
+            "ledger": None if self.ledger is None else self.ledger.as_dict(),
             "note": self.note,
         }
 
 
-def authorize(cost: Cost, budget: Budget) -> Authorization:
-    """Authorize one measurement of an exact, recomputed cost, before any noise is drawn.
+def authorize(cost: Cost, budget: Budget, ledger: Ledger | None = None) -> Authorization:
+    """Authorize one measurement of an exact, recomputed cost, before any data are read.
+
+    With a ledger it must have so much left; `debit` writes to it.
 
     Raises
     ------
     PrivacyError
-        If the cost exceeds the budget, or the budget is one that the noise cannot honour.
+        If the cost exceeds the budget or what the ledger has left, or the budget is one that the noise cannot
+        honour.
+    StorageError
+        If the ledger cannot be read.
 
     Examples
     --------
@@ -78,4 +82,27 @@ def authorize(cost: Cost, budget: Budget) -> Authorization:
     >>> authorize(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.5)).ledger is None
     True
     """
-    return Authorization(cost, budget, datetime.now(UTC).isoformat(timespec="seconds"))
+    authorization = Authorization(cost, budget, datetime.now(UTC).isoformat(timespec="seconds"))
+    if ledger is not None:
+        if not isinstance(ledger, Ledger):
+            raise PrivacyError(
+                f"ledger: found a {type(ledger).__name__}; expected a Ledger: Ledger.open(path)"
+            )
+        ledger.check(cost, budget)
+    return authorization
+
+
+def debit(
+    authorization: Authorization, ledger: Ledger, release: Path | None
+) -> tuple[Authorization, Reservation]:
+    """Debit what was authorized to a ledger: durably, before anything is counted or noise is drawn.
+
+    Raises
+    ------
+    PrivacyError
+        If others have meanwhile spent what was left.
+    StorageError
+        If the ledger cannot be written.
+    """
+    reservation = ledger.reserve(authorization.cost, authorization.budget, release)
+    return replace(authorization, ledger=reservation.record), reservation

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.errors import NumericalError, PrivacyError, SafeNote
 from matrixdp.exact import IntegerTensor
+from matrixdp.ledger import Ledger, Reservation
 from matrixdp.measure.calibration import DEFAULT_MAX_RECORDS, NoiseScale, calibrate, check_range
-from matrixdp.measure.gate import Authorization, authorize
+from matrixdp.measure.gate import Authorization, authorize, debit
 from matrixdp.noise import RandomSource, SeededSource, SystemSource
 from matrixdp.plan import Analysis, Estimates, Plan
 from matrixdp.privacy import Budget
 from matrixdp.sources import Source
+from matrixdp.sources.source import Marginal
 
 __all__ = ["DEFAULT_MAX_RECORDS", "Measurement", "maximal_marginals", "measure", "noisy", "random_source"]
 
@@ -42,6 +46,8 @@ class Measurement:
     out_of_domain : OutOfDomain
     assumptions : tuple of str
         What the promise assumes of the table, in sentences.
+    reservation : Reservation or None
+        The debit of the ledger, for what becomes of it; no file keeps this.
     """
 
     plan: Plan
@@ -52,6 +58,7 @@ class Measurement:
     max_records: int
     out_of_domain: OutOfDomain
     assumptions: tuple[str, ...] = ()
+    reservation: Reservation | None = None
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -113,23 +120,29 @@ def measure(
     out_of_domain: OutOfDomain | None = None,
     max_records: int = DEFAULT_MAX_RECORDS,
     seed_not_private: int | None = None,
+    ledger: Ledger | None = None,
+    release: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Measurement:
     """Measure a plan on a table: the only step that reads data.
 
-    The exact cost is authorized first; then each marginal is counted, the plan's integer queries are
-    answered exactly, and exactly rounded noise of the plan's kind is added.
+    The exact cost is authorized first, and debited to the ledger, if there is one; then each marginal is
+    counted, the plan's integer queries are answered exactly, and exactly rounded noise of the plan's kind is
+    added.
 
     Everything of the budget is spent. Records outside the domain are dropped unless ``out_of_domain`` says
     otherwise. A table of more than ``max_records`` gives the same results, more slowly. With
-    ``seed_not_private`` THE RESULT IS NOT PRIVATE, and says so. ``progress`` is called with the number of
-    parts measured and of all, first just before any noise is drawn.
+    ``seed_not_private`` THE RESULT IS NOT PRIVATE, and says so, and no ledger is debited. ``release`` is
+    where the release will go, for the ledger. ``progress`` is called with the number of parts measured and of
+    all, first just before any noise is drawn.
 
     Raises
     ------
     PrivacyError
-        If the budget cannot be honoured by the plan's noise, or `max_records` is no bound. Before any data
-        is read.
+        If the budget cannot be honoured by the plan's noise, or the ledger has less left, or `max_records` is
+        no bound. Before any data is read.
+    StorageError
+        If the ledger cannot be read or written. Before any record is counted.
     SourceError
         If the table cannot be read.
 
@@ -142,12 +155,54 @@ def measure(
     if type(max_records) is not int or max_records < 1:
         raise PrivacyError.at(("max_records",), repr(max_records), "an integer of at least 1")
     scales, cost = calibrate(plan, plan.noise.cost(budget), max_records)
-    authorization = authorize(cost, budget)
     random = random_source(seed_not_private)
+    debited = ledger if random.private else None
+    authorization = authorize(cost, budget, debited)
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     groups = maximal_marginals(plan.positions)
+    # what the table cannot answer at all is refused here, and costs nothing
+    marginals = source.marginals(plan.domain, list(groups), rules, budget.unit)
+    reservation: Reservation | None = None
+    if debited is not None:
+        authorization, reservation = debit(authorization, debited, release)
+    with _told_of(reservation):
+        values = _noisy_answers(plan, scales, groups, marginals, max_records, random, progress)
+    return Measurement(
+        plan,
+        scales,
+        values,
+        authorization,
+        random.private,
+        max_records,
+        rules,
+        source.assumptions(plan.domain),
+        reservation,
+    )
+
+
+@contextmanager
+def _told_of(reservation: Reservation | None) -> Iterator[None]:
+    """Let whatever fails after a debit say that it counts."""
+    try:
+        yield
+    except BaseException as error:
+        if reservation is not None:
+            error.add_note(SafeNote(reservation.note))
+        raise
+
+
+def _noisy_answers(
+    plan: Plan,
+    scales: tuple[NoiseScale, ...],
+    groups: Mapping[tuple[str, ...], list[tuple[str, ...]]],
+    marginals: Iterable[Marginal],
+    max_records: int,
+    random: RandomSource,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[NDArray[np.float64], ...]:
+    """Return the noisy answers of each part, in the order of the plan, from the counts of the marginals."""
     values: dict[int, NDArray[np.float64]] = {}
-    for subset, counts in source.marginals(plan.domain, list(groups), rules, budget.unit):
+    for subset, counts in marginals:
         bound = max_records
         while int(counts.sum()) > bound:
             bound *= 2
@@ -165,13 +220,4 @@ def measure(
                     progress(len(values), len(plan.parts))
     if len(values) != len(plan.parts):
         raise NumericalError("the source did not return every marginal that was asked for")
-    return Measurement(
-        plan,
-        scales,
-        tuple(values[i] for i in range(len(scales))),
-        authorization,
-        random.private,
-        max_records,
-        rules,
-        source.assumptions(plan.domain),
-    )
+    return tuple(values[i] for i in range(len(scales)))

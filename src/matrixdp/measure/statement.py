@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from matrixdp.errors import PrivacyError
+from matrixdp.ledger import LedgerEntry
 from matrixdp.noise import Cost, Guarantee, checked_cost
 from matrixdp.privacy import Budget, Clause, Unit
 from matrixdp.privacy.numbers import float_above
@@ -53,10 +54,6 @@ _NOT_COVERED = (
         "side-channels",
         "Side channels: how long the computation took, how much memory it used, or logs of the machine.",
     ),
-    Clause(
-        "other-releases",
-        "Other releases about the same people: no ledger is kept, and their costs add up.",
-    ),
     Clause("population", "What the data as a whole reveal, with or without any one record."),
 )
 
@@ -96,6 +93,8 @@ class PrivacyStatement:
         The conditions in words.
     assumed_of_table : tuple of str or Clause
         What else is assumed, of this table alone.
+    ledger : LedgerEntry or None
+        The entry of the ledger that the release was debited to.
     """
 
     private: bool
@@ -115,6 +114,7 @@ class PrivacyStatement:
     assumed: tuple[Clause, ...] = _ASSUMED
     not_covered: tuple[Clause, ...] = _NOT_COVERED
     assumed_of_table: tuple[str, ...] = ()
+    ledger: LedgerEntry | None = None
 
     @property
     def text(self) -> str:
@@ -141,13 +141,14 @@ class PrivacyStatement:
             figures = f"{asked}, from {figures}"
         else:
             figures += f" and ({_up(self.epsilon_at_reference_delta)}, 1e-06)-differential privacy"
+        together = "" if self.ledger is None else f" {_together(self.ledger)}"
         return (
             f"{opening} Whatever a reader already knows, {self._changed} changes the "
             f"probability of any outcome only within the limits of {figures}. "
             "The noise is exact, so floating-point rounding does not weaken this. "
             f"It assumes {self._assumption}; records outside the declared domain are handled by a public "
-            "rule, and their number is not shown. It does not cover side channels such as timing, or other "
-            "releases about the same people: no ledger is kept."
+            f"rule, and their number is not shown.{together} It does not cover side channels such as "
+            f"timing, or {_others(self.ledger)}."
         ) + "".join(f" {sentence}" for sentence in self.assumed_of_table)
 
     @property
@@ -227,7 +228,7 @@ class PrivacyStatement:
                 **budget.as_dict(),
                 "exact": {name: str(value) for name, value in given.items() if value is not None},
             },
-            "ledger": None,
+            "ledger": None if self.ledger is None else self.ledger.as_dict(),
             "covered": [clause.as_dict() for clause in self.covered],
             "assumed": [Clause.of(clause).as_dict() for clause in assumed],
             "not_covered": [clause.as_dict() for clause in self.not_covered],
@@ -264,6 +265,32 @@ def _persons(unit: Unit) -> Clause:
     )
 
 
+def _together(ledger: LedgerEntry) -> str:
+    """Say what is promised of all releases of a ledger."""
+    return (
+        f"All releases that are debited to the ledger of {ledger.dataset}, whichever of them were chosen in "
+        f"knowledge of others, together keep to {_definition(ledger.total)}."
+    )
+
+
+def _others(ledger: LedgerEntry | None) -> str:
+    """Say which other releases are not covered."""
+    if ledger is None:
+        return "other releases about the same people: no ledger is kept"
+    return f"other releases about the same people that were not debited to the ledger of {ledger.dataset}"
+
+
+def _definition(total: Budget) -> str:
+    """Say what a total promises."""
+    if total.epsilon is None:
+        mu = _up(float_above(total.mu))
+        return f"{mu}-GDP" if total.rho is None else f"{_up(float_above(total.rho))}-zCDP"
+    epsilon = _up(float_above(total.epsilon))
+    if total.delta is None:
+        return f"{epsilon}-differential privacy (pure: delta is 0)"
+    return f"({epsilon}, {_up(float_above(total.delta))})-differential privacy"
+
+
 def _up(value: float) -> str:
     """Write a figure with four digits, rounded up; a float stands for its shortest text."""
     context = Context(prec=4, rounding=ROUND_CEILING)
@@ -271,7 +298,12 @@ def _up(value: float) -> str:
 
 
 def statement(
-    cost: Cost, budget: Budget, *, private: bool, assumptions: tuple[str, ...] = ()
+    cost: Cost,
+    budget: Budget,
+    *,
+    private: bool,
+    assumptions: tuple[str, ...] = (),
+    ledger: LedgerEntry | None = None,
 ) -> PrivacyStatement:
     """State what a release promises.
 
@@ -285,6 +317,8 @@ def statement(
         Whether the noise came from the operating system (False: it was seeded).
     assumptions : tuple of str
         What is assumed of this table, in sentences; see `Source.assumptions`.
+    ledger : LedgerEntry, optional
+        The entry of the ledger that was debited.
 
     Returns
     -------
@@ -329,5 +363,12 @@ def statement(
         delta=float_above(budget.delta) if budget.delta is not None else None,
         delta_at_epsilon=None if promised.delta is None else float_above(promised.delta),
         exact=promised,
+        covered=_COVERED if ledger is None else (*_COVERED, Clause("ledger", _together(ledger))),
+        not_covered=(
+            _NOT_COVERED[0],
+            Clause("other-releases", f"O{_others(ledger)[1:]}, and their costs add up."),
+            *_NOT_COVERED[1:],
+        ),
         assumed_of_table=assumptions,
+        ledger=ledger,
     )

@@ -93,9 +93,12 @@ class Release:
     def statement(self) -> PrivacyStatement:
         """What the release promises."""
         authorization = self.measurement.authorization
-        assumptions = self.measurement.assumptions
         return statement(
-            authorization.cost, authorization.budget, private=self.private, assumptions=assumptions
+            authorization.cost,
+            authorization.budget,
+            private=self.private,
+            assumptions=self.measurement.assumptions,
+            ledger=authorization.ledger,
         )
 
     @property

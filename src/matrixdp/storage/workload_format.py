@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,10 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import StorageError
 from matrixdp.language import Entry, read_entry
+from matrixdp.ledger import LedgerEntry
 from matrixdp.measure import Authorization
 from matrixdp.noise import Cost, noise_named
-from matrixdp.privacy import Budget
+from matrixdp.privacy.exact_form import exact_budget, exact_number, exact_text, number_text
 from matrixdp.queries import Workload
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
@@ -66,36 +66,29 @@ def write_authorization(authorization: Authorization) -> dict[str, object]:
 
     Examples
     --------
+    >>> from fractions import Fraction
     >>> from matrixdp.noise import GAUSSIAN
+    >>> from matrixdp.privacy import Budget
     >>> cost = Cost(Fraction(1, 5), GAUSSIAN)
     >>> record = Authorization(cost, Budget(rho=0.1), "2026-01-01T00:00:00+00:00")
     >>> write_authorization(record)["budget"]
-    {'neighbours': 'add_remove', 'unit': {'records': 1}, 'rho': '1/10'}
+    {'rho': '1/10', 'neighbours': 'add_remove', 'unit': {'records': 1}}
     """
-    budget = authorization.budget
-    values = {
-        "rho": budget.rho,
-        "mu": budget.mu if budget.kind == "mu" else None,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-    }
-    exact: dict[str, object] = {"neighbours": budget.neighbours, "unit": budget.unit.as_dict()}
-    exact |= {name: str(value) for name, value in values.items() if value is not None}
+    entry = authorization.ledger
     return {
-        "cost": str(authorization.cost.value),
-        "budget": exact,
+        "cost": number_text(authorization.cost.value),
+        "budget": exact_text(authorization.budget),
         "time": authorization.time,
         "noise": authorization.cost.noise.name,
+        "ledger": None if entry is None else entry.as_dict(),
     }
 
 
 def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Authorization:
     """Return the authorization that `write_authorization` saved; it must still be within its budget."""
     with archive.reading("its privacy record"):
-        written = dict(header["budget"])
         # files of before units were named have one record a person
-        neighbours, unit = written.pop("neighbours"), written.pop("unit", None)
-        exact: dict[str, Any] = {key: Fraction(value) for key, value in written.items()}
-        budget = Budget(neighbours=neighbours, unit=unit, **exact)
-        cost = Cost(Fraction(header["cost"]), noise_named(header["noise"]))
-        return Authorization(cost, budget, archive.text(header["time"]))
+        budget, entry = exact_budget({"unit": None, **header["budget"]}), header.get("ledger")
+        cost = Cost(exact_number(header["cost"]), noise_named(header["noise"]))
+        ledger = None if entry is None else LedgerEntry.read(entry)
+        return Authorization(cost, budget, archive.text(header["time"]), ledger)
