@@ -145,8 +145,9 @@ def raw(ledger: Ledger) -> sqlite3.Connection:
         "UPDATE entries SET state = 'released'",
         "UPDATE entries SET state = 'reserved'",
         "UPDATE entries SET state = 'forgiven'",
-        "UPDATE entries SET state = 'measured'",
-        "UPDATE entries SET state = 'measured', measurement = replace(measurement, 'a', 'b')",
+        "UPDATE entries SET state = 'measured' WHERE number = 1",
+        "UPDATE entries SET state = 'released', measurement = replace(measurement, 'a', 'b')",
+        "UPDATE entries SET measurement = NULL WHERE number = 2",
         "UPDATE entries SET measurement = NULL, state = 'spent by crash' WHERE number = 2",
         "INSERT OR REPLACE INTO entries SELECT 1, id, time, state, noise, cost, budget, version, release, "
         "measurement, digest FROM entries WHERE number = 1",

@@ -12,6 +12,7 @@ import typer
 from matrixdp import __version__
 from matrixdp.cli.answer import answer
 from matrixdp.cli.compare import compare
+from matrixdp.cli.ledger import ledger
 from matrixdp.cli.recover import recover
 from matrixdp.cli.release import release
 from matrixdp.cli.select import select
@@ -63,6 +64,7 @@ def program(
 
 for command in (validate, select, compare, release, recover, answer, verify):
     app.command()(command)
+app.add_typer(ledger)
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matrixdp.cli.guard import guarded
+from matrixdp.cli.ledger import LedgerOption, check_left, ledger_to_debit, possible_noises
 from matrixdp.cli.options import (
     Confidence,
     MechanismOption,
@@ -82,6 +83,7 @@ def release(
     csv: _Csv = False,
     max_answers: _MaxAnswers = _MAX_ANSWERS,
     force: _Force = False,
+    ledger: LedgerOption = None,
     seed_not_private: _Seed = None,
 ) -> None:
     """Measure a table once and write the answer to every query.
@@ -90,12 +92,14 @@ def release(
     answers.parquet (one row for each query, with its standard error and interval), release.json (what was
     measured and the privacy statement) and measurement.mdp, from which `matrixdp answer` answers further
     queries at no further cost. The folder appears whole or not at all. With targets it prints the least
-    budget that meets them before it reads the table, and spends that.
+    budget that meets them before it reads the table, and spends that. With a ledger it is refused, before
+    anything is read, where less than its budget is left; what it spends is debited before any record is
+    counted.
     """
     from matrixdp.cli.inputs import budget_spent
     from matrixdp.cli.progress import Reporter
     from matrixdp.errors import SpecificationError
-    from matrixdp.release import refuse_to_spend_again, staged_folder, write_release
+    from matrixdp.release import mark_released, refuse_to_spend_again, staged_folder, write_release
     from matrixdp.sources import open_source
     from matrixdp.specification import load_specification
 
@@ -107,6 +111,10 @@ def release(
     path, table_name = (written.data, written.table) if data is None else (data, table)
     if path is None:
         raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
+    debited = ledger_to_debit(written, ledger, seed_not_private)
+    if debited is not None and strategy is None and written.budget is not None and written.least is None:
+        # minutes of selection are spared where too little is left for any noise
+        check_left(debited, written.budget, possible_noises(written.budget, noise, mechanism))
     open_source(str(path), table_name=table_name, quoted_newlines=written.quoted_newlines)
     refuse_to_spend_again(out)
     with Reporter(elapsed=False) as reporter, staged_folder(out, force=force, keep=True) as folder:
@@ -123,11 +131,14 @@ def release(
             out_of_domain=written.out_of_domain,
             max_records=written.max_records,
             seed_not_private=seed_not_private,
+            ledger=debited,
+            release=out,
             progress=_marking(folder, budget, seed_not_private, reporter.counter("measuring")),
         )
         result = measured.reconstruct(written.workload, level)
         progress = reporter.counter("writing answers")
         write_release(result, folder, csv=csv, max_answers=max_answers, progress=progress)
+    mark_released(result, out)
     _show(result, out, max_answers)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
+from matrixdp.cli.ledger import has_left
 from matrixdp.cli.options import (
     MechanismOption,
     NoiseOption,
@@ -86,6 +87,10 @@ def select(
         reporter.stage("analysing the error")
         budget = reference if ignore_targets else budget_spent(written, strategy)
         figures = selection_figures(strategy, budget, 0.0)
+    debited = None
+    if written.ledger is not None:
+        debited = has_left(written.ledger, budget, (strategy.selection.noise,))
+        figures["ledger"] = debited
     figures["seconds"] = time.perf_counter() - started
     if save is not None:
         strategy.save(save)
@@ -93,6 +98,8 @@ def select(
         typer.echo(json.dumps(figures))
     else:
         _show(strategy, budget, figures, every, save)
+        if debited is not None:
+            typer.echo(f"ledger: {debited['says']}")
 
 
 def _show(

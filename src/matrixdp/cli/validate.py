@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from matrixdp.cli.guard import guarded
+from matrixdp.cli.ledger import has_left
 from matrixdp.cli.options import Spec
 
 if TYPE_CHECKING:
@@ -42,10 +43,13 @@ def validate(
     privacy = None if budget is None else privacy_figures(budget, natural_noise(budget))
     expected = forecast(written.workload, _MAX_ANSWERS, _noises(written), bool(written.targets))
     found = _data(written)
+    debited = _debited(written)
     cells = written.domain.cells()
     if as_json:
         sizes = {"valid": True, "attributes": len(written.domain), "cells": cells}
-        typer.echo(json.dumps({**sizes, **asdict(expected), "privacy": privacy, "data": found}))
+        typer.echo(
+            json.dumps({**sizes, **asdict(expected), "privacy": privacy, "data": found, "ledger": debited})
+        )
         return
     selecting = _seconds(expected.select_seconds)
     facts = [
@@ -60,9 +64,18 @@ def validate(
         ("privacy", _promise(written)),
         ("data", found),
     ]
+    if debited is not None:
+        facts.insert(-1, ("ledger", debited["says"]))
     screen = console()
     screen.print(f"{spec}: valid", style="bold", markup=False)
     print_facts(screen, facts)
+
+
+def _debited(written: Specification) -> dict[str, Any] | None:
+    """Return whether the ledger has enough left, if there is one."""
+    if written.ledger is None:
+        return None
+    return has_left(written.ledger, None if written.targets else written.budget, _noises(written))
 
 
 def _noises(written: Specification) -> tuple[Noise, ...]:

@@ -4,6 +4,7 @@ from matrixdp.ledger.accounting import Account
 from matrixdp.ledger.database import SQLITE, Connection, Driver
 from matrixdp.ledger.entries import STATES, Entry, LedgerEntry
 from matrixdp.ledger.ledger import Ledger, Reservation
+from matrixdp.ledger.report import parameters, report
 
 __all__ = [
     "SQLITE",
@@ -15,4 +16,6 @@ __all__ = [
     "Ledger",
     "LedgerEntry",
     "Reservation",
+    "parameters",
+    "report",
 ]

@@ -48,9 +48,11 @@ TABLES = (
     "OR EXISTS (SELECT 1 FROM entries WHERE id = NEW.id) "
     "BEGIN SELECT RAISE(ABORT, 'entries begin reserved, each after the last'); END",
     f"CREATE TRIGGER entries_advance BEFORE UPDATE ON entries WHEN {_MOVED} "
-    "OR (OLD.measurement IS NOT NULL AND NEW.measurement IS NOT OLD.measurement) "
+    "OR (OLD.measurement IS NOT NULL AND NEW.measurement IS NOT OLD.measurement "
+    "AND NEW.state IS NOT 'measured') "
     "OR (OLD.state || ' to ' || NEW.state) NOT IN ('reserved to measured', 'reserved to spent by crash', "
-    "'measured to released', 'measured to spent by crash', 'spent by crash to measured') "
+    "'measured to measured', 'measured to released', 'measured to spent by crash', "
+    "'spent by crash to measured') "
     "BEGIN SELECT RAISE(ABORT, 'entries only advance'); END",
 )
 

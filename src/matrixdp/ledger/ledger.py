@@ -21,7 +21,7 @@ from matrixdp.privacy.exact_form import exact_budget, exact_text, number_text
 __all__ = ["Ledger", "Reservation"]
 
 _ADVANCES = {
-    "measured": ("reserved", "spent by crash"),
+    "measured": ("reserved", "measured", "spent by crash"),
     "released": ("measured",),
     "spent by crash": ("reserved", "measured"),
 }
@@ -263,7 +263,7 @@ class Ledger:
             From reserved to measured to released; what is lost is spent by crash, until its measurement is
             found after all.
         measurement : str, optional
-            The SHA-256 of the file of the measurement, which an entry that has one keeps.
+            The SHA-256 of the file of the measurement: of the last one before the release, which is kept.
 
         Raises
         ------
@@ -280,7 +280,8 @@ class Ledger:
             digest = measurement or old.measurement
             if (old.state, old.measurement) == (state, digest):
                 return
-            if old.state not in _ADVANCES.get(state, ()) or (old.measurement or digest) != digest:
+            known_by = old.measurement if state != "measured" else None
+            if old.state not in _ADVANCES.get(state, ()) or (known_by or digest) != digest:
                 raise StorageError(
                     f"{self.path}: entry {entry} is {old.state}; it cannot come to be {state} "
                     + ("with another measurement" if digest != old.measurement else "")
@@ -351,24 +352,31 @@ class Reservation:
         )
 
     def measured(self, sha256: str) -> None:
-        """Write down that the file of the measurement is on the disk.
+        """Write down that the file of the measurement is on the disk; nothing once it is released.
 
         Raises
         ------
         StorageError
             If the ledger cannot be written.
         """
-        self.ledger.advance(self.record.entry, "measured", sha256)
+        if not self._is_released:
+            self.ledger.advance(self.record.entry, "measured", sha256)
 
     def released(self, sha256: str) -> None:
-        """Write down that the release with that measurement is in its place.
+        """Write down that the release with that measurement is in its place; nothing if one was before.
 
         Raises
         ------
         StorageError
             If the ledger cannot be written.
         """
-        self.ledger.advance(self.record.entry, "released", sha256)
+        if not self._is_released:
+            self.ledger.advance(self.record.entry, "released", sha256)
+
+    @property
+    def _is_released(self) -> bool:
+        states = {entry.id: entry.state for entry in self.ledger.entries}
+        return states.get(self.record.entry) == "released"
 
 
 def _terms(path: Path, found: Session) -> tuple[Any, ...]:

@@ -48,7 +48,7 @@ class Authorization:
         """Whether a ledger was debited, in words."""
         if self.ledger is None:
             return "No ledger was used: earlier or later releases about the same people add to this cost."
-        return f"Debited to the ledger of {self.ledger.dataset} before any data were read."
+        return f"Debited to the ledger of {self.ledger.dataset} before any record was counted."
 
     def as_dict(self) -> dict[str, object]:
         """Return the record as JSON has it; the exact cost is text, numerator/denominator."""

@@ -47,7 +47,10 @@ def document(
     measurement, workload = release.measurement, release.workload
     written: dict[str, object] = {"format": RELEASE_FORMAT, "format_version": RELEASE_VERSION}
     if not release.private:
-        written["warning"] = "NOT PRIVATE: the noise was seeded, so whoever knows the seed can remove it"
+        written["warning"] = (
+            "NOT PRIVATE: the noise was seeded, so whoever knows the seed can remove it; no ledger was "
+            "debited"
+        )
     written |= {
         "private": release.private,
         "privacy": {

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from matrixdp.errors import StorageError
+from matrixdp.errors import SafeNote, StorageError
 from matrixdp.release.columns import BATCH_ROWS, AnswerColumns
 from matrixdp.release.document import RELEASE_VERSION, as_text, document
 from matrixdp.release.leftovers import (
@@ -43,6 +43,7 @@ __all__ = [
     "Progress",
     "complete_release",
     "load_release",
+    "mark_released",
     "privacy_mark",
     "save_release",
     "write_release",
@@ -111,6 +112,7 @@ def save_release(
     """
     with staged_folder(out, force=force) as folder:
         write_release(release, folder, csv=csv, max_answers=max_answers, progress=progress)
+    mark_released(release, Path(out))
     return Path(out)
 
 
@@ -129,7 +131,21 @@ def write_release(
     asked |= {"origin": dict(release.origin)}
     (folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
     save_measurement(folder / MEASUREMENT, release.measurement, release.workload)
+    if release.measurement.reservation is not None:
+        release.measurement.reservation.measured(str(_checked(folder / MEASUREMENT)["sha256"]))
     return complete_release(release, folder, csv=csv, max_answers=max_answers, progress=progress)
+
+
+def mark_released(release: Release, out: Path) -> None:
+    """Let the ledger that a release was debited to, if any, say that it is in its place."""
+    reservation = release.measurement.reservation
+    if reservation is None:
+        return
+    try:
+        reservation.released(str(_checked(out / MEASUREMENT)["sha256"]))
+    except BaseException as error:
+        error.add_note(SafeNote(f"{reservation.note}. The release is whole in {out}"))
+        raise
 
 
 def complete_release(

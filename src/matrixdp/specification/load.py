@@ -47,6 +47,8 @@ class Specification:
         What is asked.
     budget : Budget or None
         What may be spent; None if the file does not say, or says which parameter is made least.
+    ledger : path or None
+        The ledger that a release is debited to, absolute; None if the file does not name one.
     targets : mapping of str to float
         The largest standard errors of query groups; empty where there are none. Then what is spent is the
         least budget that meets them.
@@ -67,6 +69,7 @@ class Specification:
     domain: Domain
     workload: Workload
     budget: Budget | None
+    ledger: Path | None
     targets: Mapping[str, float]
     least: LeastBudget | None
     out_of_domain: OutOfDomain
@@ -202,6 +205,14 @@ def files_under(base: Path) -> Given:
     return lambda written: base / written if isinstance(written, str) else written
 
 
+def _under(base: Path, written: str) -> Path:
+    """Return a path that is relative to a folder; the home of nobody is a folder of that name."""
+    try:
+        return base / Path(written).expanduser()
+    except RuntimeError:
+        return base / written
+
+
 @contextmanager
 def _refused(lines: Mapping[Place, int]) -> Iterator[None]:
     """Turn errors inside parts into errors of the specification, with the line where it is known."""
@@ -230,6 +241,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     if targets:
         group_targets(workload, targets)
     budget = None if privacy is None else privacy.budget()
+    debited = None if privacy is None else privacy.ledger
     spec = written.to_spec()
     document: dict[str, object] = {
         name: spec[name]
@@ -238,19 +250,22 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     }
     if privacy is not None:
         exact = {} if budget is None else budget.as_dict()
-        document["privacy"] = {key: exact[key] for key in exact if key != "unit"} or privacy.to_spec()
+        kept = {} if debited is None else {"ledger": debited}
+        named = {key: exact[key] for key in exact if key != "unit"}
+        document["privacy"] = named | kept if named else privacy.to_spec()
     if targets:
         document["targets"] = targets
     document["out_of_domain"] = rule.to_spec(written.domain)
     document["max_records"] = written.max_records
     return Specification(
         path=path,
-        data=None if written.data is None else base / Path(written.data).expanduser(),
+        data=None if written.data is None else _under(base, written.data),
         table=written.table,
         quoted_newlines=written.quoted_newlines,
         domain=written.domain,
         workload=workload,
         budget=budget,
+        ledger=None if debited is None else _under(base, debited),
         targets=targets,
         least=privacy.least_budget() if privacy is not None and targets else None,
         out_of_domain=rule,

@@ -58,6 +58,7 @@ class PrivacyPart(Record):
     epsilon: float | None = key(_PARAMETER, default=None)
     delta: float | None = key(_PARAMETER, default=None)
     neighbours: str = key(OneOf(("add_remove", "replace")), default="add_remove")
+    ledger: str | None = key(_TEXT, default=None, about="the ledger that is debited")
 
     def check(self) -> None:
         for name in BUDGET_KINDS if self.least is not None else ():

@@ -6,13 +6,15 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import final
 
 from threadpoolctl import threadpool_limits
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, WorkloadError, within
-from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, measure
+from matrixdp.ledger import Ledger
+from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, authorize, measure
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.numbers import Number
 from matrixdp.queries import Workload
@@ -253,20 +255,24 @@ class Strategy:
         for group in workload:
             self.selection.analysis.check_support(group)
 
-    def check_budget(self, budget: Budget) -> None:
-        """Check that the strategy's noise can honour a budget; no data are needed.
+    def check_budget(self, budget: Budget, ledger: Ledger | None = None) -> None:
+        """Check that the strategy's noise can honour a budget, and a ledger has it left; no data are needed.
 
         Parameters
         ----------
         budget : Budget
             What would be spent.
+        ledger : Ledger, optional
+            What it would be debited to; it is read alone.
 
         Raises
         ------
         PrivacyError
-            If the strategy's noise cannot honour it, or it is for other neighbours than the strategy.
+            If the strategy's noise cannot honour it, it is for other neighbours than the strategy, or it is
+            more than the ledger has left.
         """
         self._cost(budget)
+        authorize(self.selection.noise.cost(budget), budget, ledger)
 
     def _cost(self, budget: Budget) -> float:
         if not isinstance(budget, Budget):
@@ -288,6 +294,8 @@ class Strategy:
         out_of_domain: OutOfDomain | object = None,
         max_records: int = DEFAULT_MAX_RECORDS,
         seed_not_private: int | None = None,
+        ledger: Ledger | None = None,
+        release: str | os.PathLike[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> MeasuredStrategy:
         """Measure a table: the one step that reads data, and spends the whole budget.
@@ -308,7 +316,11 @@ class Strategy:
         max_records : int
             A public bound on the number of records.
         seed_not_private : int, optional
-            Draw the noise from a seed. THE RESULT IS NOT PRIVATE, and says so.
+            Draw the noise from a seed. THE RESULT IS NOT PRIVATE, and says so; no ledger is debited.
+        ledger : Ledger, optional
+            Is debited before any record is counted, and counts from then on whatever becomes of the release.
+        release : str or path, optional
+            Where the release will go, for the ledger.
         progress : callable, optional
             Is called with the number of parts measured and of all.
 
@@ -320,11 +332,14 @@ class Strategy:
         Raises
         ------
         PrivacyError
-            If the strategy's noise cannot honour the budget. Before any data are read.
+            If the strategy's noise cannot honour the budget, or the ledger has less left. Before any data
+            are read.
+        StorageError
+            If the ledger cannot be read or written. Before any record is counted.
         SourceError
             If the table cannot be read.
         """
-        self.check_budget(budget)
+        self.check_budget(budget, None if seed_not_private is not None else ledger)
         rule = out_of_domain
         if not isinstance(rule, OutOfDomain):
             with within("out_of_domain"):
@@ -338,6 +353,8 @@ class Strategy:
                 out_of_domain=rule,
                 max_records=max_records,
                 seed_not_private=seed_not_private,
+                ledger=ledger,
+                release=None if release is None else Path(release),
                 progress=progress,
             )
         return MeasuredStrategy(self, measurement)

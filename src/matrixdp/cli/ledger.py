@@ -1,0 +1,205 @@
+"""The commands ``ledger init`` and ``ledger show``."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from matrixdp.cli.guard import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matrixdp.ledger import Ledger
+    from matrixdp.noise import Noise
+    from matrixdp.privacy import Budget
+    from matrixdp.specification import Specification
+
+__all__ = ["LedgerOption", "check_left", "has_left", "ledger", "ledger_to_debit", "possible_noises"]
+
+ledger = typer.Typer(
+    name="ledger",
+    help="Keep account of what all releases of one dataset spend together.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        metavar="LEDGER",
+        show_default=False,
+        help="The ledger that is debited, in place of the specification's.",
+    ),
+]
+_Ledger = Annotated[
+    Path, typer.Argument(metavar="LEDGER", show_default=False, help="The file of the ledger.")
+]
+_EXPECTED = "one of rho=1, mu=1, epsilon=1,delta=1e-6 or epsilon=1"
+
+
+def _total(text: str) -> dict[str, Any]:
+    """Return the parameters of a total, read to the last digit.
+
+    Examples
+    --------
+    >>> _total("epsilon=0.1,delta=1e-6")
+    {'epsilon': Decimal('0.1'), 'delta': Decimal('0.000001')}
+    """
+    from matrixdp.errors import SpecificationError
+
+    given: dict[str, Any] = {}
+    for pair in text.split(","):
+        name, sign, value = (part.strip() for part in pair.partition("="))
+        if name not in ("rho", "mu", "epsilon", "delta") or not sign or name in given:
+            raise SpecificationError.at(("--total",), repr(text), _EXPECTED)
+        try:
+            given[name] = Decimal(value)
+        except InvalidOperation:
+            raise SpecificationError.at(("--total",), repr(text), _EXPECTED) from None
+        if len(value) > 100 or abs(given[name].adjusted()) > 1000:
+            raise SpecificationError.at(("--total", name), "a number out of range", "fewer digits")
+    return given
+
+
+@ledger.command()
+@guarded
+def init(
+    path: _Ledger,
+    dataset: Annotated[str, typer.Option("--dataset", metavar="NAME", help="What the ledger is about.")],
+    total: Annotated[
+        str,
+        typer.Option("--total", metavar="BUDGET", help=f"What all releases together may spend: {_EXPECTED}."),
+    ],
+    neighbours: Annotated[
+        str, typer.Option("--neighbours", help="add_remove or replace, as in every release.")
+    ] = "add_remove",
+    unit_records: Annotated[
+        int, typer.Option("--unit-records", metavar="K", help="The most records of one person.")
+    ] = 1,
+    unit_id: Annotated[
+        str | None,
+        typer.Option("--unit-id", metavar="COLUMN", help="The column that names the person, if any."),
+    ] = None,
+) -> None:
+    """Make the ledger of a dataset: a file that is not there yet.
+
+    Its total is what all releases that are debited to it may spend together, between the same neighbours and
+    for the same unit of privacy. It can never be raised, and no debit is ever taken back.
+    """
+    from matrixdp.errors import PrivacyError, SpecificationError
+    from matrixdp.ledger import Ledger
+    from matrixdp.privacy import Budget, Unit
+
+    given = _total(total)
+    try:
+        unit = Unit(records=unit_records, id=unit_id)
+        budget = Budget(**given, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]  # checked there
+    except PrivacyError as error:
+        raise SpecificationError(f"ledger init: {error}") from None
+    made = Ledger.create(path, dataset, budget)
+    typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget!r}; nothing is spent yet.")
+
+
+@ledger.command()
+@guarded
+def show(
+    path: _Ledger, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
+) -> None:
+    """Show what was spent of a ledger, what is left, and every debit.
+
+    What is left is the most that one further release may spend in the definition of the total. Whatever
+    became of a release, its debit counts.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    from matrixdp.cli.tables import console, print_facts
+    from matrixdp.ledger import Ledger, report
+
+    found = report(Ledger.open(path))
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    screen = console()
+    unit = " ".join(f"{name} {value}" for name, value in found["unit"].items())
+    between = f"{found['definition']}, {found['neighbours']} neighbours, unit: {unit}"
+    facts = [("dataset", found["dataset"]), ("total", f"{_words(found['total'])} ({between})")]
+    facts += [(name, _words(found[name])) for name in ("spent", "left")]
+    print_facts(screen, facts)
+    if not found["entries"]:
+        screen.print("No release was debited yet.")
+        return
+    table = Table(header_style="bold")
+    for name in ("time", "state", "noise", "budget", "release"):
+        table.add_column(name, overflow="fold")
+    for entry in found["entries"]:
+        budget = {name: value for name, value in entry["budget"].items() if isinstance(value, float)}
+        cells = entry["time"], entry["state"], entry["noise"], _words(budget), entry["release"] or "-"
+        table.add_row(*map(Text, cells))
+    screen.print(table)
+
+
+def _words(parameters: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value!r}" for name, value in parameters.items())
+
+
+def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> dict[str, Any]:
+    """Return what a ledger has left and, where a budget is known, whether a release with it can be debited.
+
+    Enough means with one of the noises, where selection has yet to choose. The ledger alone is read.
+    """
+    from matrixdp.errors import MatrixDPError, PrivacyError
+    from matrixdp.ledger import Ledger, report
+
+    try:
+        found = Ledger.open(path)
+        shown = report(found)
+    except MatrixDPError as error:
+        return {"path": str(path), "enough": False, "says": str(error)}
+    told: dict[str, Any] = {"path": str(path)}
+    told |= {name: shown[name] for name in ("dataset", "total", "spent", "left")}
+    left = f"{_words(shown['left'])} left of {_words(shown['total'])} for {found.dataset}"
+    if budget is None:
+        return told | {"enough": None, "says": left}
+    try:
+        check_left(found, budget, noises)
+    except PrivacyError as error:
+        return told | {"enough": False, "says": f"{left}: not enough: {error}"}
+    return told | {"enough": True, "says": f"{left}: enough"}
+
+
+def check_left(ledger: Ledger, budget: Budget, noises: tuple[Noise, ...]) -> None:
+    """Refuse a budget that a ledger has not left for any of some noises."""
+    from matrixdp.errors import PrivacyError
+
+    *others, last = noises
+    for noise in others:
+        with suppress(PrivacyError):
+            return ledger.check(noise.cost(budget), budget)
+    return ledger.check(last.cost(budget), budget)
+
+
+def possible_noises(budget: Budget, noise: str, mechanism: str) -> tuple[Noise, ...]:
+    """Return the noises that selection may choose."""
+    from matrixdp.noise import noise_named
+    from matrixdp.selection.noise_choice import noises_for
+
+    return noises_for(None if noise == "auto" else noise_named(noise), budget, mechanism)[0]
+
+
+def ledger_to_debit(written: Specification, given: Path | None, seed: int | None) -> Ledger | None:
+    """Return the ledger that a release is debited to, if any; seeded noise is not, and that is said."""
+    from matrixdp.ledger import Ledger
+
+    path = written.ledger if given is None else given
+    if path is not None and seed is not None:
+        typer.echo(f"Seeded noise: {path} is not debited.", err=True)
+        return None
+    return None if path is None else Ledger.open(path)
