@@ -213,5 +213,5 @@ def test_the_statement_says_what_all_releases_keep_to(total: mdp.Budget, words: 
     statement = measured.reconstruct().statement
     assert words in statement.text
     assert "no ledger" not in statement.text
-    assert statement.as_dict()["covered"][-1].endswith(words)
+    assert statement.as_dict()["covered"][-1]["text"].endswith(words)
     assert statement.as_dict()["ledger"]["entry"] == ledger.entries[0].id

@@ -31,13 +31,15 @@ privacy: {rho: 0.5}
 BUDGET = "Budget(rho=0.5, neighbours='add_remove')"
 KILLED = """
 import hashlib, itertools, os, shutil, signal, sys
+from dataclasses import replace
 from pathlib import Path
 import matrixdp as mdp
 from matrixdp.release import mark_spent, staged_folder, staging
 from matrixdp.storage.saving import load_measurement, save_measurement
 
 base, earlier, force, exchange = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "force", sys.argv[4]
-loaded = load_measurement(Path(earlier) / "measurement.mdp")
+measurement, workload = load_measurement(Path(earlier) / "measurement.mdp")
+loaded = replace(measurement, max_records=measurement.max_records + 1), workload
 record = (Path(earlier) / "release.json").read_text()
 old = hashlib.sha256((Path(earlier) / "measurement.mdp").read_bytes()).hexdigest()
 if exchange == "none":

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from matrixdp.noise import Noise
     from matrixdp.privacy import Budget
     from matrixdp.specification import Specification
+    from matrixdp.strategy import Strategy
 
-__all__ = ["LedgerOption", "check_left", "has_left", "ledger", "ledger_to_debit", "possible_noises"]
+__all__ = ["LedgerOption", "has_left", "ledger", "ledger_figures", "ledger_to_debit"]
 
 ledger = typer.Typer(
     name="ledger",
@@ -186,20 +187,29 @@ def check_left(ledger: Ledger, budget: Budget, noises: tuple[Noise, ...]) -> Non
     return ledger.check(last.cost(budget), budget)
 
 
-def possible_noises(budget: Budget, noise: str, mechanism: str) -> tuple[Noise, ...]:
-    """Return the noises that selection may choose."""
-    from matrixdp.noise import noise_named
-    from matrixdp.selection.noise_choice import noises_for
-
-    return noises_for(None if noise == "auto" else noise_named(noise), budget, mechanism)[0]
+def ledger_figures(path: Path | None, budget: Budget, strategy: Strategy) -> dict[str, Any]:
+    """Return what a ledger has left for a strategy, under its key; nothing where there is no ledger."""
+    return {} if path is None else {"ledger": has_left(path, budget, (strategy.selection.noise,))}
 
 
-def ledger_to_debit(written: Specification, given: Path | None, seed: int | None) -> Ledger | None:
-    """Return the ledger that a release is debited to, if any; seeded noise is not, and that is said."""
+def ledger_to_debit(
+    written: Specification, given: Path | None, seed: int | None, noise: str | None, mechanism: str
+) -> Ledger | None:
+    """Return the ledger that a release is debited to, if any; seeded noise is not, and that is said.
+
+    Where too little is left for every noise that selection may choose, minutes of selection are spared;
+    without a noise, that of a saved strategy, it does not say.
+    """
     from matrixdp.ledger import Ledger
+    from matrixdp.strategy.choice import possible_noises
 
     path = written.ledger if given is None else given
     if path is not None and seed is not None:
         typer.echo(f"Seeded noise: {path} is not debited.", err=True)
         return None
-    return None if path is None else Ledger.open(path)
+    if path is None:
+        return None
+    ledger = Ledger.open(path)
+    if noise is not None and written.budget is not None and written.least is None:
+        check_left(ledger, written.budget, possible_noises(noise, written.budget, mechanism)[0])
+    return ledger

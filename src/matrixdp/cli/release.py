@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.ledger import LedgerOption, check_left, ledger_to_debit, possible_noises
+from matrixdp.cli.ledger import LedgerOption, ledger_to_debit
 from matrixdp.cli.options import (
     Confidence,
     MechanismOption,
@@ -105,16 +105,13 @@ def release(
 
     given = mechanism_options(mechanism, sub_solver, option)
     written = load_specification(spec, require_privacy=True)
-    level = 0.95 if confidence is None else confidence
-    if not 0 < level < 1:
-        raise SpecificationError.at(("--confidence",), str(level), "a number above 0 and below 1")
+    level = _level(confidence)
     path, table_name = (written.data, written.table) if data is None else (data, table)
     if path is None:
         raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
-    debited = ledger_to_debit(written, ledger, seed_not_private)
-    if debited is not None and strategy is None and written.budget is not None and written.least is None:
-        # minutes of selection are spared where too little is left for any noise
-        check_left(debited, written.budget, possible_noises(written.budget, noise, mechanism))
+    # a saved strategy has its own noise
+    asked = None if strategy is not None else noise
+    debited = ledger_to_debit(written, ledger, seed_not_private, asked, mechanism)
     open_source(str(path), table_name=table_name, quoted_newlines=written.quoted_newlines)
     refuse_to_spend_again(out)
     with Reporter(elapsed=False) as reporter, staged_folder(out, force=force, keep=True) as folder:
@@ -140,6 +137,15 @@ def release(
         write_release(result, folder, csv=csv, max_answers=max_answers, progress=progress)
     mark_released(result, out)
     _show(result, out, max_answers)
+
+
+def _level(confidence: float | None) -> float:
+    from matrixdp.errors import SpecificationError
+
+    level = 0.95 if confidence is None else confidence
+    if not 0 < level < 1:
+        raise SpecificationError.at(("--confidence",), str(level), "a number above 0 and below 1")
+    return level
 
 
 def _marking(

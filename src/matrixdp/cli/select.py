@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.ledger import has_left
+from matrixdp.cli.ledger import ledger_figures
 from matrixdp.cli.options import (
     MechanismOption,
     NoiseOption,
@@ -87,10 +87,7 @@ def select(
         reporter.stage("analysing the error")
         budget = reference if ignore_targets else budget_spent(written, strategy)
         figures = selection_figures(strategy, budget, 0.0)
-    debited = None
-    if written.ledger is not None:
-        debited = has_left(written.ledger, budget, (strategy.selection.noise,))
-        figures["ledger"] = debited
+    figures |= ledger_figures(written.ledger, budget, strategy)
     figures["seconds"] = time.perf_counter() - started
     if save is not None:
         strategy.save(save)
@@ -98,8 +95,6 @@ def select(
         typer.echo(json.dumps(figures))
     else:
         _show(strategy, budget, figures, every, save)
-        if debited is not None:
-            typer.echo(f"ledger: {debited['says']}")
 
 
 def _show(
@@ -145,6 +140,9 @@ def _show(
         )
     elif figures["weighted_rmse"] != figures["rmse"]:
         facts.insert(3, ("weighted RMSE", f"{number('weighted_rmse')}, which the lower bound is about"))
+    debited = figures.get("ledger")
+    if isinstance(debited, dict):
+        facts.append(("ledger", debited["says"]))
     if save is not None:
         facts.append(("saved", str(save)))
     print_facts(screen, facts)

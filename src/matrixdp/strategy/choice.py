@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from matrixdp.errors import PrivacyError, WorkloadError
-from matrixdp.noise import noise_named
+from matrixdp.noise import Noise, noise_named
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
 from matrixdp.selection import select as select_strategy
@@ -15,7 +15,7 @@ from matrixdp.selection.noise_choice import noises_for
 from matrixdp.selection.targets import check_targets, largest_ratio
 from matrixdp.strategy.strategy import Strategy
 
-__all__ = ["meet_targets", "select"]
+__all__ = ["meet_targets", "possible_noises", "select"]
 
 
 def select(
@@ -84,7 +84,7 @@ def select(
     if budget is not None and not isinstance(budget, Budget):
         raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget")
     check_mechanism(mechanism, options)
-    noises, reason = noises_for(None if noise == "auto" else noise_named(noise), budget, mechanism)
+    noises, reason = possible_noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
     strategies = [
         Strategy(
@@ -152,3 +152,14 @@ def meet_targets(
         f"targets: meeting them takes {budget!r}, more than privacy allows: {limit!r}. The tightest is "
         f"{tightest.group!r}; expected a larger budget, or targets {factor:.4g} times as large"
     )
+
+
+def possible_noises(noise: str, budget: Budget | None, mechanism: str) -> tuple[tuple[Noise, ...], str]:
+    """Return the noises to select for by the name that was asked for, and why.
+
+    Examples
+    --------
+    >>> possible_noises("auto", Budget(epsilon=1), "auto")[0], possible_noises("gaussian", None, "auto")[0]
+    ((laplace,), (gaussian,))
+    """
+    return noises_for(None if noise == "auto" else noise_named(noise), budget, mechanism)
