@@ -24,6 +24,14 @@ def test_queries_that_are_no_entries(tmp_path: Path):
             entry_of(query)
 
 
+def test_queries_may_be_longer_than_names_of_files(tmp_path: Path):
+    sets = ", ".join(f"[{code}]" for code in range(1500))
+    entry, base = entry_of(f"product: {{code: {{sets: [{sets}]}}}}")
+    assert (len(entry["product"]["code"]["sets"]), base) == (1500, Path())
+    with pytest.raises(SpecificationError, match="which is no file and no entry"):
+        entry_of("x" * 300)
+
+
 def test_noises_that_are_none():
     with pytest.raises(typer.BadParameter, match="found 'laplas'; expected auto, gaussian, laplace"):
         noise_name(("auto",), "laplas")

@@ -50,6 +50,16 @@ WRONG = {
     "weights that are not there": (
         _entry("product: {age: prefix}\nweights: nothere.npy"), "workload[0].weights", "no such file", ".npy",
     ),
+    "a name that cannot be written": (
+        _entry('product: {age: prefix}\nname: "a\\ud800"'), "workload[0].name", "'a\\ud800'", "not empty",
+    ),
+    "a category that cannot be written": (
+        DOMAIN.replace("female,", '"\\udc8f",') + WORKLOAD + PRIVACY,
+        "domain.sex[0]", "'\\udc8f'", "text, a finite number",
+    ),
+    "an attribute that cannot be written": (
+        DOMAIN.replace("sex:", '"\\udfff":') + WORKLOAD + PRIVACY, "domain", "'\\udfff'", "string",
+    ),
     "an empty workload": (DOMAIN + "workload: []\n" + PRIVACY, "workload", "empty", "at least 1"),
     "a key twice": (DOMAIN + "  age: 5\n" + WORKLOAD + PRIVACY, "domain.age", "a second time", "once"),
     "an unknown key": (DOMAIN + WORKLOAD + PRIVACY + "privcy: 3\n", "privcy", "unknown key", "'privacy'"),

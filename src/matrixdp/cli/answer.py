@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,7 +81,7 @@ def entry_of(query: str) -> tuple[Mapping[str, Any], Path]:
     expected = "a workload entry such as 'product: {age: {ranges: [[0, 17]]}}', or a file with one"
     base = Path()
     text = query
-    if "\n" not in query and len(query) < 4096 and Path(query).is_file():
+    if os.path.isfile(query):  # noqa: PTH113 - no error where the path is none
         base = Path(query).parent
         try:
             text = Path(query).read_text(encoding="utf-8-sig")

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import DomainError
+from matrixdp.forms import describe_value, is_unicode
 
 __all__ = ["Attribute"]
 
@@ -76,8 +77,8 @@ class Attribute(ABC):
             raise DomainError(f"attribute {self.name!r} has codes 0 to {self.size - 1}; found {asked}")
 
     def _check_name(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise DomainError(f"an attribute's name must be a non-empty string; found {self.name!r}")
+        if not isinstance(self.name, str) or not self.name or not is_unicode(self.name):
+            raise DomainError.at((), describe_value(self.name), "a non-empty string as the name of an attribute")
 
     def _set(self, **values: object) -> None:
         for key, value in values.items():

@@ -6,7 +6,7 @@ import numbers
 import numpy as np
 
 from matrixdp.errors import DomainError, Path
-from matrixdp.forms import describe_value
+from matrixdp.forms import describe_value, is_unicode
 
 __all__ = [
     "INTEGER",
@@ -31,7 +31,7 @@ def canonical_text(value: object) -> str:
     >>> [canonical_text(value) for value in ("a", True, 3, 3.0, 0.5)]
     ['a', 'true', '3', '3', '0.5']
     """
-    if isinstance(value, str):
+    if isinstance(value, str) and is_unicode(value):
         return str(value)
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"

@@ -18,7 +18,7 @@ from matrixdp.forms.values import (
     text,
     whole,
 )
-from matrixdp.forms.wording import closest, describe_value, nearest, unknown_name
+from matrixdp.forms.wording import closest, describe_value, is_unicode, nearest, unknown_name
 
 __all__ = [
     "LISTS",
@@ -42,6 +42,7 @@ __all__ = [
     "closest",
     "describe_value",
     "flag",
+    "is_unicode",
     "key",
     "nearest",
     "number",

@@ -12,7 +12,7 @@ import numpy as np
 
 from matrixdp.errors import MatrixDPError, each, placed, within
 from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_lists
-from matrixdp.forms.wording import describe_value, nearest
+from matrixdp.forms.wording import describe_value, is_unicode, nearest
 
 __all__ = [
     "LISTS",
@@ -90,7 +90,8 @@ def text(expected: str) -> Accepted[str]:
     """Return the form of text that is not empty."""
 
     def accept(written: object) -> str | None:
-        return str(written) if isinstance(written, str) and written.strip() else None
+        good = isinstance(written, str) and written.strip() and is_unicode(written)
+        return str(written) if good else None
 
     return Accepted(expected, accept, {"type": "string", "minLength": 1})
 

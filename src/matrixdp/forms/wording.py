@@ -8,7 +8,7 @@ import numpy as np
 
 from matrixdp.errors import Path, Problem, did_you_mean
 
-__all__ = ["closest", "describe_value", "nearest", "unknown_name"]
+__all__ = ["closest", "describe_value", "is_unicode", "nearest", "unknown_name"]
 
 
 def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
@@ -39,6 +39,17 @@ def closest(name: str, candidates: Iterable[str]) -> str:
     """
     names = list(candidates)
     return did_you_mean(nearest(name, names)) or _listing(names)
+
+
+def is_unicode(text: str) -> bool:
+    r"""Return whether a text can be written; Python has some that cannot, with halves of surrogate pairs.
+
+    Examples
+    --------
+    >>> is_unicode("age"), is_unicode("\ud800")
+    (True, False)
+    """
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def describe_value(value: object) -> str:

@@ -74,7 +74,7 @@ def opened(folder: Path) -> Case:
             Path(f"{path}{ending}").unlink(missing_ok=True)
         path.write_bytes(recipe.rest() if raw else _ledgers()[place])
         if not raw and recipe.left:
-            with suppress(sqlite3.Error, TypeError, ValueError):
+            with suppress(sqlite3.Error, TypeError, ValueError, RecursionError):
                 _change(path, recipe)
         ledger = Ledger.open(path)
         entries, account = ledger.entries, ledger.account

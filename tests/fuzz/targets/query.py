@@ -1,5 +1,6 @@
 """The text that the command ``answer`` takes, on saved releases of both noises."""
 
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,14 +9,32 @@ import numpy as np
 
 from matrixdp.cli.answer import entry_of
 from matrixdp.release import load_release
-from tests.fuzz.documents import ENTRIES, released, write_arrays
+from tests.fuzz.documents import ENTRIES, keys, released, write_arrays
 from tests.fuzz.oracle import Case, Finding
+from tests.fuzz.recipe import Recipe, mutated
+
+#: Entries that the first release can answer, which recipes change.
+_ANSWERED = (
+    {"marginals": [0, 1, 2]},
+    {"kway": 2, "predicates": {"categorical": "identity", "numeric": "prefix"}},
+    {"product": {"sex": "identity", "age": {"ranges": [[0, 1], [2, 3]]}}, "weight": 2, "name": "x"},
+    {"product": {"age": [{"width": 2}, {"permuted": "range", "seed": 1}], "code": {"sets": [[0], [0, 1]]}}},
+    {"product": {"age": {"matrix": [[1, 0.5, 0, -1]]}}, "weights": [1]},
+    {"pairwise": "abs", "attributes": ["age", "code"]},
+    {"dense": [[1, 0, 0, 2]], "attributes": ["age"], "by": {"sex": "identity"}},
+    {"any": {"age": {"ranges": [[1, 2]]}, "sex": {"sets": [["female"]]}}},
+    {
+        "cells": [[{"sex": "female", "age": {"range": [0, 1]}}, {"sex": "male", "age": [3]}]],
+        "by": {"code": "total"},
+    },
+)
 
 
 def seeds(folder: Path) -> Iterable[bytes]:
-    """Return entries of every form."""
+    """Return entries of every form, and recipes that leave each as it is."""
     flow = ["product: {age: {ranges: [[0, 4]]}}", "marginals: [[age]]", "{kway: 1, predicates: prefix}"]
-    return [b"\0" + text.encode() for text in (*ENTRIES, *flow)] + [b"\1" + text.encode() for text in flow]
+    texts = [b"\0" + text.encode() for text in (*ENTRIES, *flow)] + [b"\1" + text.encode() for text in flow]
+    return texts + [bytes([128, place]) for place in range(len(_ANSWERED))]
 
 
 def opened(folder: Path) -> Case:
@@ -26,7 +45,11 @@ def opened(folder: Path) -> Case:
 
     def case(data: bytes) -> None:
         release = releases[data[0] % len(releases) if data else 0]
-        entry, base = entry_of(data[1:].decode("utf-8", "surrogateescape"))
+        text = data[1:].decode("utf-8", "surrogateescape")
+        if data[:1] >= b"\x80":
+            release, recipe = releases[0], Recipe(data[1:])
+            text = json.dumps(mutated(recipe.choice(_ANSWERED), recipe, keys()))
+        entry, base = entry_of(text)
         answers = release.answer(entry, base_path=base)
         for name in ("estimate", "stddev", "lower", "upper"):
             if not np.isfinite(answers.column(name).to_numpy()).all():
