@@ -78,7 +78,9 @@ class Attribute(ABC):
 
     def _check_name(self) -> None:
         if not isinstance(self.name, str) or not self.name or not is_unicode(self.name):
-            raise DomainError.at((), describe_value(self.name), "a non-empty string as the name of an attribute")
+            raise DomainError.at(
+                (), describe_value(self.name), "a non-empty string as the name of an attribute"
+            )
 
     def _set(self, **values: object) -> None:
         for key, value in values.items():

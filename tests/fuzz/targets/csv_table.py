@@ -1,4 +1,4 @@
-"""CSV files of any bytes: all are read, and one in sixteen is counted too, by the rules of a domain."""
+"""CSV files of any bytes: all are read, and one in 64 is counted too, by the rules of a domain."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -44,7 +44,7 @@ def opened(folder: Path) -> Case:
         quoted = way % 2 == 1 and way % 16 != 3
         lines = data.count(b"\n") + 1
         try:
-            if crc32(data) % 16 == 0:
+            if crc32(data) % 64 == 0:
                 source = open_source(path, quoted_newlines=quoted)
                 (_, counts), *_ = source.marginals(domain, [("sex", "age")], replaced)
                 records = int(counts.sum())

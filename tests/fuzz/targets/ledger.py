@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
-from matrixdp.ledger import Ledger
+from matrixdp.ledger import Account, Ledger
 from matrixdp.ledger.database import TABLES
 from matrixdp.ledger.entries import chained
 from matrixdp.noise import GAUSSIAN, LAPLACE
@@ -77,15 +78,18 @@ def opened(folder: Path) -> Case:
             with suppress(sqlite3.Error, TypeError, ValueError, RecursionError):
                 _change(path, recipe)
         ledger = Ledger.open(path)
-        entries, account = ledger.entries, ledger.account
+        entries = ledger.entries
+        account = Account.of(ledger.total, [(entry.cost, entry.budget) for entry in entries])
         digests = tuple(entry.digest for entry in entries)
         if raw and not any(digests == known[: len(digests)] for known in originals):
             raise Finding("changed bytes that make other debits")
-        fewer = type(account).of(ledger.total, [(entry.cost, entry.budget) for entry in entries[:-1]])
+        fewer = Account.of(ledger.total, [(entry.cost, entry.budget) for entry in entries[:-1]])
         for less, more in zip(fewer.sums, account.sums, strict=True):
             if less is not None and more is not None and not 0 <= less <= more:
                 raise Finding("a debit that lowers what was spent")
         json.dumps([None if budget is None else budget.as_dict() for budget in (account.spent, account.left)])
+        if crc32(data) % 4:
+            return
         small = Budget(rho=1e-9, neighbours=ledger.total.neighbours, unit=ledger.total.unit)
         ledger.reserve(GAUSSIAN.cost(small), small)
         if len(ledger.entries) != len(entries) + 1:

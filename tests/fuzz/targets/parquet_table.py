@@ -1,4 +1,4 @@
-"""Parquet files: any bytes, and valid ones of every type with changed bytes; one in sixteen is counted."""
+"""Parquet files: any bytes, and valid ones of every type with changed bytes; one in 64 is counted."""
 
 from collections.abc import Iterable
 from io import BytesIO
@@ -68,7 +68,7 @@ def opened(folder: Path) -> Case:
                 content[place] = recipe.below(256)
         path.write_bytes(bytes(content))
         try:
-            if crc32(data) % 16 == 0:
+            if crc32(data) % 64 == 0:
                 (_, counts), *_ = open_source(path).marginals(domain, [("sex", "age")], replaced)
                 if counts.min() < 0:
                     raise Finding("a count below 0")
