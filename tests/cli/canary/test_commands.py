@@ -53,6 +53,13 @@ def recovered(world: World) -> None:
     world.run("recover", "nothing", may=(2,))
 
 
+def verified(world: World) -> None:
+    world.run("verify", "out")
+    world.run("verify", "out", "--json")
+    world.run("verify", "out", "--ledger", "absent", may=(1, 2))
+    world.run("verify", "nothing", may=(1, 2))
+
+
 RUNS: dict[str, Callable[[World], None]] = {
     "validate": in_order,
     "select": selected,
@@ -60,6 +67,7 @@ RUNS: dict[str, Callable[[World], None]] = {
     "release": released,
     "answer": answered,
     "recover": recovered,
+    "verify": verified,
 }
 
 
