@@ -60,6 +60,22 @@ def verified(world: World) -> None:
     world.run("verify", "nothing", may=(1, 2))
 
 
+def debited(world: World) -> None:
+    """Make a ledger, and let releases be debited to it: one, and one that leaves too little."""
+    world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=0.75")
+    world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=1", may=(2,))
+    world.run(*RELEASE, "debited", "--ledger", "people.ledger", "--csv")
+    world.run(*RELEASE, "refused", "--ledger", "people.ledger", may=(2,))
+    world.run("verify", "debited", "--ledger", "people.ledger")
+
+
+def shown(world: World) -> None:
+    debited(world)
+    world.run("ledger", "show", "people.ledger")
+    world.run("ledger", "show", "people.ledger", "--json")
+    world.run("ledger", "show", world.tables / "t.csv", may=(2,))
+
+
 RUNS: dict[str, Callable[[World], None]] = {
     "validate": in_order,
     "select": selected,
@@ -68,6 +84,8 @@ RUNS: dict[str, Callable[[World], None]] = {
     "answer": answered,
     "recover": recovered,
     "verify": verified,
+    "ledger init": debited,
+    "ledger show": shown,
 }
 
 
@@ -158,8 +176,10 @@ def test_failures_while_a_table_is_read(how: str, debug: str, world: World, monk
     if debug and how not in ("engine", "panic"):
         return  # only what an engine says is kept out where everything is asked for
     monkeypatch.setenv("MATRIXDP_DEBUG", debug)
+    world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=0.75")
     status = getattr(Failing, how)(monkeypatch)
-    world.run(*RELEASE, "failed", may=(status,))
+    world.run(*RELEASE, "failed", "--ledger", "people.ledger", may=(status,))
+    assert "rho" in world.run("ledger", "show", "people.ledger")
     monkeypatch.undo()
 
 
