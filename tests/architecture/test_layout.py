@@ -283,7 +283,7 @@ def test_sources_are_opened_in_few_places_and_read_in_one():
         "measure/measurement.py",
         "strategy/strategy.py",
     }
-    assert importers("sources") == openers | {SIDE_DOOR, CHECK, "testing/neighbours.py"}
+    assert importers("sources") == openers | {SIDE_DOOR, CHECK, "testing/neighbours.py", "testing/persons.py"}
     assert importers("testing") == set()
     readers = set()
     for path in FILES:

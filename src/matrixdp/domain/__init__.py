@@ -6,7 +6,7 @@ Everything here is public and frozen: a domain is declared, never read off a tab
 from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Integers
 from matrixdp.domain.canonical import canonical_text
 from matrixdp.domain.domain import Domain
-from matrixdp.domain.encoding import encode_value, parse_number
+from matrixdp.domain.encoding import encode_value, parse_number, person_id
 from matrixdp.domain.out_of_domain import OutOfDomain
 from matrixdp.domain.parsing import attribute_from_spec
 
@@ -22,4 +22,5 @@ __all__ = [
     "canonical_text",
     "encode_value",
     "parse_number",
+    "person_id",
 ]

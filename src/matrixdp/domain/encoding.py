@@ -22,7 +22,7 @@ from matrixdp.domain.rules import (
     canonical_value,
 )
 
-__all__ = ["encode_value", "parse_number"]
+__all__ = ["encode_value", "parse_number", "person_id"]
 
 
 def parse_number(value: object) -> float | None:
@@ -84,6 +84,25 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     if rule.closed and number == edges[-1]:
         return len(edges) - 2
     return bisect_right(edges, number) - 1 if edges[0] <= number < edges[-1] else None
+
+
+def person_id(value: object) -> str | float | None:
+    r"""Return what a raw id is compared by, or None where it names nobody.
+
+    That is its canonical value (`matrixdp.domain.rules`). Values without one name nobody, and nor does a text
+    that is empty or holds U+FFFD, which stands in the place of what could not be read. Never raises.
+
+    Examples
+    --------
+    >>> [person_id(value) for value in ("ab-1", " 01", 1, True, "", None, float("nan"), "M\ufffdller")]
+    ['ab-1', 1.0, 1.0, 'true', None, None, None, None]
+    """
+    canonical = _canonical(value)[1]
+    if isinstance(canonical, str):
+        # One that is more than a text may be equal to any other.
+        text = str.__str__(canonical)
+        return text if text and "\ufffd" not in text else None
+    return canonical if type(canonical) is float else None
 
 
 def _canonical(value: object) -> tuple[Kind, str | float | None]:

@@ -1,19 +1,23 @@
 """Arrow columns, made such that DuckDB reads every one of their records."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["plain", "read_parquet"]
+__all__ = ["PLACE", "numbered", "plain", "read_parquet"]
 
 arrow: Any = pa
 parquet: Any = pq
 """PyArrow, whose own types are incomplete."""
 
 _BATCH = 2**16
+PLACE = arrow.field("place", arrow.int64())
+"""The column with the place of each record in the table, where it is asked for."""
 
 
 def plain(array: Any) -> Any:
@@ -37,23 +41,36 @@ def plain(array: Any) -> Any:
     return array
 
 
-def read_parquet(files: Sequence[str], wanted: Sequence[str]) -> tuple[list[str], list[Any]]:
+def numbered(batches: Iterable[Any], first: int = 0) -> Iterator[Any]:
+    """Yield batches with one more column: the place of each record, where that of the first one is given."""
+    for batch in batches:
+        places = arrow.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
+        yield arrow.record_batch([*batch.columns, places], schema=batch.schema.append(PLACE))
+        first += batch.num_rows
+
+
+def read_parquet(
+    files: Sequence[str], wanted: Sequence[str], placed: bool = False
+) -> tuple[list[str], list[Any]]:
     """Return the names of all columns of Parquet files, and streams of the wanted ones.
 
     There is one stream for all files in which these are of the same types. There is none where DuckDB reads
-    every value itself: no wanted column holds texts, and no two names differ in case alone.
+    every value itself: no wanted column holds texts, and no two names differ in case alone. Where records are
+    to be `placed` the streams have one more column, with the place of each record among those of all files.
     """
     names: Counter[str] = Counter()
     alike: dict[tuple[Any, ...], list[str]] = {}
-    for file in files:
-        written = parquet.read_metadata(file).schema
-        held = written.to_arrow_schema()
+    written = [parquet.read_metadata(file) for file in files]
+    starts = accumulate((one.num_rows for one in written), initial=0)
+    first = dict(zip(files, starts, strict=False)) if placed else {}
+    for file, schema in zip(files, (one.schema for one in written), strict=True):
+        held = schema.to_arrow_schema()
         names |= Counter(held.names)
-        alike.setdefault(tuple(_type(written, held, name) for name in wanted), []).append(file)
+        alike.setdefault(tuple(_type(schema, held, name) for name in wanted), []).append(file)
     plainly = not any(_is_text(getattr(own, "value_type", own)) for types in alike for own in types)
-    if plainly and len({name.casefold() for name in names}) == len(names):
+    if plainly and not placed and len({name.casefold() for name in names}) == len(names):
         return list(names.elements()), []
-    return list(names.elements()), [_stream(own, wanted, types) for types, own in alike.items()]
+    return list(names.elements()), [_stream(own, wanted, types, first) for types, own in alike.items()]
 
 
 def _type(written: Any, held: Any, name: str) -> Any:
@@ -66,26 +83,30 @@ def _type(written: Any, held: Any, name: str) -> Any:
     return arrow.string() if listed else own
 
 
-def _stream(files: Sequence[str], wanted: Sequence[str], types: Sequence[Any]) -> Any:
+def _stream(
+    files: Sequence[str], wanted: Sequence[str], types: Sequence[Any], first: Mapping[str, int]
+) -> Any:
     # Positions instead of names: DuckDB does not tell upper from lower case.
     fields = [(f"a{i}", plain(arrow.nulls(0, held)).type) for i, held in enumerate(types)]
-    return arrow.RecordBatchReader.from_batches(
-        arrow.schema(fields), _batches(files, wanted, types, arrow.schema(fields))
-    )
+    schema = arrow.schema(fields)
+    read = {file: _batches(file, wanted, types, schema) for file in files}
+    if not first:
+        return arrow.RecordBatchReader.from_batches(schema, chain.from_iterable(read.values()))
+    placed = (numbered(batches, first[file]) for file, batches in read.items())
+    return arrow.RecordBatchReader.from_batches(schema.append(PLACE), chain.from_iterable(placed))
 
 
-def _batches(files: Sequence[str], wanted: Sequence[str], types: Sequence[Any], schema: Any) -> Iterator[Any]:
+def _batches(file: str, wanted: Sequence[str], types: Sequence[Any], schema: Any) -> Iterator[Any]:
     # Read as they are; put together from other parts, dictionaries are checked by PyArrow.
     listed = [name for name, held in zip(wanted, types, strict=True) if arrow.types.is_dictionary(held)]
-    for file in files:
-        with parquet.ParquetFile(file, read_dictionary=listed) as held:
-            present = [name for name in wanted if name in held.schema_arrow.names]
-            for batch in held.iter_batches(_BATCH, columns=present):
-                columns = [
-                    plain(_as(batch.column(name), own)) if name in present else arrow.nulls(batch.num_rows)
-                    for name, own in zip(wanted, types, strict=True)
-                ]
-                yield arrow.record_batch(columns, schema=schema)
+    with parquet.ParquetFile(file, read_dictionary=listed) as held:
+        present = [name for name in wanted if name in held.schema_arrow.names]
+        for batch in held.iter_batches(_BATCH, columns=present):
+            columns = [
+                plain(_as(batch.column(name), own)) if name in present else arrow.nulls(batch.num_rows)
+                for name, own in zip(wanted, types, strict=True)
+            ]
+            yield arrow.record_batch(columns, schema=schema)
 
 
 def _as(column: Any, held: Any) -> Any:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.sources.guard import guarded
+from matrixdp.sources.persons import bounded, id_columns, id_expressions
 from matrixdp.sources.requests import Request, strides
 from matrixdp.sources.source import Marginal
 from matrixdp.sources.sql import code_expression, column_kind, identifier, value_expression
@@ -32,12 +33,15 @@ def encode(
     It has one column ``c0``, ``c1``, ... an attribute that is in some subset, in the order of the domain.
     The encoders are the attributes that say how each column is read: the domain's own ones, or `Coded` for
     columns that hold codes already. The columns are the table's names of those of the relation, where these
-    differ.
+    differ. Where the request bounds what a person contributes, the last column is the place of each record,
+    whatever it is called, and the records are those that `bounded` takes.
     """
-    names = list(relation.columns if columns is None else columns)
+    person = request.unit.id
+    held = relation.columns if person is None else relation.columns[:-1]
+    names = list(held if columns is None else columns)
     request.check_columns(names)
-    kinds = {name: column_kind(str(held)) for name, held in zip(names, relation.types, strict=True)}
-    own = {name: identifier(column) for name, column in zip(names, relation.columns, strict=True)}
+    kinds = {name: column_kind(str(type_)) for name, type_ in zip(names, relation.types, strict=False)}
+    own = {name: identifier(column) for name, column in zip(names, held, strict=True)}
     values, codes = [], []
     for i, (name, rule) in enumerate(request.rules(kinds, encoders).items()):
         values.append(f"{value_expression(rule, own[name], kinds[name])} AS v{i}")
@@ -49,8 +53,17 @@ def encode(
         f"CAST(c{request.domain.index(name)} AS {_code_type(request.domain[name].size)}) AS c{position}"
         for position, name in enumerate(request.used)
     ]
+    used = used or ["CAST(0 AS UTINYINT) AS c0"]
+    if person is not None:
+        values += [
+            *id_expressions(person, own[person], kinds[person]),
+            f"{identifier(relation.columns[-1])} AS place",
+        ]
+        codes += [*id_columns(), "place"]
+        used += [f"{inside} AS inside", "id_text", "id_number", "place"]
+        return relation.project(", ".join(values)).project(", ".join(codes)).project(", ".join(used))
     encoded = relation.project(", ".join(values)).project(", ".join(codes)).filter(inside)
-    return encoded.project(", ".join(used) or "CAST(0 AS UTINYINT) AS c0")
+    return encoded.project(", ".join(used))
 
 
 def count(
@@ -68,7 +81,7 @@ def count(
         config={"temp_directory": tempfile.gettempdir(), "autoinstall_known_extensions": False}
     )
     try:
-        encoded = guarded(lambda: read(connection), reading)
+        encoded = guarded(lambda: bounded(read(connection), request.unit), reading)
     except BaseException:
         connection.close()
         raise

@@ -12,9 +12,9 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from matrixdp.domain import Attribute, Coded, Domain, encode_value
+from matrixdp.domain import Attribute, Coded, Domain, encode_value, person_id
 from matrixdp.errors import SourceError
-from matrixdp.sources.columns import plain
+from matrixdp.sources.columns import PLACE, plain
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
@@ -31,6 +31,8 @@ arrow: Any = pa
 @final
 class FrameSource(Source):
     """A table in memory: pandas, Polars, PyArrow and others of that kind."""
+
+    bounds_contributions = True
 
     def __init__(self, frame: Any) -> None:
         self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
@@ -56,6 +58,8 @@ class FrameSource(Source):
 class ArraysSource(Source):
     """A mapping of names to one-dimensional arrays or lists of equal length, or a structured array."""
 
+    bounds_contributions = True
+
     def __init__(self, arrays: Mapping[str, Any] | np.ndarray[Any, Any]) -> None:
         if isinstance(arrays, np.ndarray):
             arrays = {name: arrays[name] for name in arrays.dtype.names or ()}
@@ -68,7 +72,7 @@ class ArraysSource(Source):
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         request.check_columns(self._arrays)
-        lengths = guarded(lambda: {len(self._arrays[name]) for name in request.domain.names}, _READING)
+        lengths = guarded(lambda: {len(self._arrays[name]) for name in request.columns}, _READING)
         if len(lengths) > 1:
             raise SourceError("the arrays of the table must have one length")
         return _count(request, self._column)
@@ -110,10 +114,24 @@ def _count(request: Request, column: Callable[[str], Any]) -> Iterator[Marginal]
             columns.append(_codes(attribute, values) if objects else plain(values))
             encoders.append(Coded(attribute.name, attribute.size) if objects else attribute)
         # Positions instead of names: DuckDB does not tell upper from lower case.
-        held = arrow.table(columns, names=[f"a{position}" for position in range(len(columns))])
-        return encode(connection.from_arrow(held), request, Domain(encoders), request.domain.names)
+        names = [f"a{position}" for position in range(len(columns))]
+        if request.unit.id is not None:
+            ids = column(request.unit.id)
+            columns.append(_persons(ids) if isinstance(ids, list) else plain(ids))
+            columns.append(arrow.array(np.arange(len(ids))))
+            names += ["id", PLACE.name]
+        held = arrow.table(columns, names=names)
+        return encode(connection.from_arrow(held), request, Domain(encoders), request.columns)
 
     return count(request, read)
+
+
+def _persons(ids: Sequence[object]) -> Any:
+    """Return numbers in the place of ids that are Python objects, null where one names nobody."""
+    known: dict[str | float, int] = {}
+    found = (person_id(value) for value in ids)
+    numbers = [None if person is None else known.setdefault(person, len(known)) for person in found]
+    return arrow.array(numbers, type=arrow.int64())
 
 
 def _code(attribute: Attribute, value: object) -> int | None:

@@ -16,7 +16,7 @@ from matrixdp.sources.columns import read_parquet
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source
+from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, UNORDERED, Marginal, Source
 from matrixdp.sources.sql import identifier, literal
 from matrixdp.sources.text import read_texts
 
@@ -54,6 +54,8 @@ class PathSource(Source):
     SourceError
         If there is no such file, its kind is not known, or another kind is meant.
     """
+
+    bounds_contributions = True
 
     def __init__(
         self, path: str | os.PathLike[str], table_name: str | None = None, *, quoted_newlines: bool = False
@@ -105,25 +107,38 @@ class PathSource(Source):
         return count(request, partial(self._codes, request), f"read {self.path!r}", hint)
 
     def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-        domain = request.domain
+        domain, placed = request.domain, request.unit.id is not None
         if self._format == "duckdb":
-            schema, table, _ = self._choose(connection)
-            # Quoted identifiers cannot end the statement.
-            query = f"SELECT * FROM source.{identifier(schema)}.{identifier(table)}"  # noqa: S608
-            return encode(connection.sql(query), request, domain)
+            return encode(self._stored(connection, placed), request, domain)
         if self._format == "parquet":
-            names, streams = read_parquet(self._files, domain.names)
+            names, streams = read_parquet(self._files, request.columns, placed)
             request.check_columns(names)
             if streams:
-                codes = [encode(connection.from_arrow(s), request, domain, domain.names) for s in streams]
+                read = map(connection.from_arrow, streams)
+                codes = [encode(records, request, domain, request.columns) for records in read]
                 return reduce(duckdb.DuckDBPyRelation.union, codes)
             # A bracket in the name of a file that exists is not a pattern any more.
             files = [glob.escape(file) for file in self._files]
             return encode(connection.read_parquet(files, union_by_name=True), request, domain)
-        headers, records = read_texts(self._files, domain.names, self._quoted_newlines)
+        headers, records = read_texts(self._files, request.columns, self._quoted_newlines, placed)
         for header in headers:
             request.check_columns(header)
-        return encode(connection.from_arrow(records), request, domain, domain.names)
+        return encode(connection.from_arrow(records), request, domain, request.columns)
+
+    def _stored(self, connection: duckdb.DuckDBPyConnection, placed: bool) -> duckdb.DuckDBPyRelation:
+        """Return a table of the database, with the place of each record as its last column if asked for."""
+        schema, table, is_view = self._choose(connection)
+        # Quoted identifiers cannot end the statement.
+        origin = f"FROM source.{identifier(schema)}.{identifier(table)}"
+        stored = connection.sql(f"SELECT * {origin}")
+        if not placed:
+            return stored
+        names = [name.lower() for name in stored.columns]
+        if is_view or "rowid" in names:
+            found = "a view" if is_view else "a table with a column 'rowid'"
+            raise SourceError.at(("unit", "id"), f"{found}, whose records have no order", UNORDERED)
+        place = next(f"place{i}" for i in range(len(names) + 1) if f"place{i}" not in names)
+        return connection.sql(f"SELECT *, rowid AS {place} {origin}")
 
     def _choose(self, connection: duckdb.DuckDBPyConnection) -> tuple[str, str, bool]:
         """Attach the database, and return the schema and name of the table, and whether it is a view."""

@@ -12,7 +12,7 @@ from matrixdp.errors import SourceError
 from matrixdp.privacy import Clause, Unit
 from matrixdp.sources.requests import Request
 
-__all__ = ["COMPUTED", "FAILED", "INFERRED", "Marginal", "Source"]
+__all__ = ["COMPUTED", "FAILED", "INFERRED", "UNORDERED", "Marginal", "Source"]
 
 COMPUTED = Clause(
     "computed-rows",
@@ -29,6 +29,12 @@ INFERRED = (
     "read into them, do not depend on any one record, as they may where a program inferred types from values."
 )
 """What is assumed of every table whose columns are not texts by its format."""
+
+UNORDERED = (
+    "CSV or Parquet files, a table of a DuckDB database, a data frame in memory or arrays: the order decides "
+    "which records of a person are counted"
+)
+"""What is expected in the place of a table whose records have no order, where an id is named."""
 
 Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 """The attributes of a marginal, and its counts: one axis an attribute, in that order."""
@@ -90,11 +96,7 @@ class Source(ABC):
         """
         counted = unit or Unit()
         if counted.id is not None and not self.bounds_contributions:
-            raise SourceError(
-                f"unit: found the id {counted.id!r}, and a table whose records have no order that is "
-                "determined; expected a path of CSV or Parquet files, a table of a DuckDB database, a data "
-                "frame in memory or arrays"
-            )
+            raise SourceError.at(("unit", "id"), "a table whose records have no determined order", UNORDERED)
         return self.count(Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted))
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002

@@ -21,6 +21,7 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from matrixdp.errors import SourceError
+from matrixdp.sources.columns import PLACE, numbered
 
 __all__ = ["read_texts"]
 
@@ -33,9 +34,9 @@ _BATCH = 2**16
 
 
 def read_texts(
-    files: Sequence[str], wanted: Sequence[str], quoted_newlines: bool
+    files: Sequence[str], wanted: Sequence[str], quoted_newlines: bool, placed: bool = False
 ) -> tuple[list[list[str]], Any]:
-    """Return the headers of CSV files and their records as a stream."""
+    """Return the headers of CSV files and their records as a stream, `placed` with the place of each."""
     found = [_header(file, wanted, quoted_newlines) for file in files]
     schema = arrow.schema([(f"a{index}", arrow.large_string()) for index in range(len(wanted))])
     batches = (
@@ -43,7 +44,10 @@ def read_texts(
         for file, (delimiter, header) in zip(files, found, strict=True)
         for batch in _batches(file, delimiter, header, wanted, schema, quoted_newlines)
     )
-    return [header for _, header in found], arrow.RecordBatchReader.from_batches(schema, batches)
+    headers = [header for _, header in found]
+    if placed:
+        return headers, arrow.RecordBatchReader.from_batches(schema.append(PLACE), numbered(batches))
+    return headers, arrow.RecordBatchReader.from_batches(schema, batches)
 
 
 def _batches(

@@ -14,6 +14,7 @@ from matrixdp.domain.rules import Kind
 from matrixdp.errors import DomainError, MatrixDPError, SourceError, TooLargeError
 from matrixdp.sources import Source
 from matrixdp.testing.agreement import require
+from matrixdp.testing.persons import HOSTILE_IDS, check_persons
 
 __all__ = ["HOSTILE_DOMAIN", "HOSTILE_VALUES", "check_source"]
 
@@ -90,7 +91,7 @@ _DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
 def check_source(
     open_table: Callable[[Any], Source], kinds: Collection[Kind] = tuple(HOSTILE_VALUES)
 ) -> None:
-    """Check that an engine reads, counts and refuses as every engine does.
+    """Check that an engine reads, counts, bounds what a person contributes, and refuses as every engine does.
 
     Parameters
     ----------
@@ -114,6 +115,8 @@ def check_source(
         for attribute in HOSTILE_DOMAIN:
             if attribute.rule(kind) is not None:
                 _check_codes(open_table, kind, attribute.name, values)
+        ids = (*values, *HOSTILE_IDS) if kind is Kind.TEXT else values
+        check_persons(open_table, arrow.array(ids, type=TYPES[kind]))
     _check_counts(open_table)
     _check_refusals(open_table)
 

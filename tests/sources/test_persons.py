@@ -1,0 +1,283 @@
+"""Of the records of one person the first are counted, in every table with an order, whoever else is there."""
+
+from datetime import datetime
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import DomainError, SourceError
+from matrixdp.privacy import Unit
+from matrixdp.sources import Source, open_source
+from matrixdp.testing.persons import HOSTILE_IDS, check_persons, first_records
+
+DOMAIN = Domain({"age": 4})
+
+
+class Impostor(str):
+    """A text that says that it is every other one."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return hash("ann")
+
+    def lower(self):
+        return Impostor("ann")
+
+    def __str__(self):
+        return self
+
+
+class Broken:
+    def __float__(self):
+        raise RuntimeError
+
+    __hash__ = None
+
+
+def counted(table, most, **options):
+    ((_, counts),) = open_source(table, **options).marginals(
+        DOMAIN, [("age",)], OutOfDomain(), Unit(records=most, id="person")
+    )
+    return counts
+
+
+def expected(ids, ages, most):
+    kept = [
+        age for age, first in zip(ages, first_records(ids, most), strict=True) if first and age in range(4)
+    ]
+    return np.bincount(kept, minlength=4) if kept else np.zeros(4, dtype=int)
+
+
+OBJECTS = [
+    *HOSTILE_IDS, 1, 1.0, True, False, np.int64(1), np.float32(0.1), 0.1, 2**53, 2**53 + 1, 10**400, b"ann",
+    Broken(), float("nan"), float("-inf"), -0.0, Impostor("ben"), Impostor("1"), (1,), "\ud800",
+    datetime(2020, 1, 1),
+]  # fmt: skip
+RECORDS = st.lists(
+    st.tuples(st.one_of(st.sampled_from(OBJECTS), st.text(max_size=2)), st.integers(0, 5)), max_size=40
+)
+
+
+@given(RECORDS, st.integers(1, 4), st.data())
+@settings(deadline=None, max_examples=40)
+def test_one_person_changes_at_most_their_records_whatever_the_ids(records, most, data):
+    person = data.draw(st.sampled_from(OBJECTS))
+    places = data.draw(st.lists(st.integers(0, len(records)), max_size=9))
+    more = list(records)
+    for place in sorted(places, reverse=True):
+        more.insert(place, (person, data.draw(st.integers(0, 5))))
+    fewer = [record for record in more if not same(record[0], person)]
+    found = []
+    for rows in (fewer, more):
+        table = {"person": [row[0] for row in rows], "age": [row[1] for row in rows]}
+        found.append(counted(table, most))
+        np.testing.assert_array_equal(found[-1], expected(table["person"], table["age"], most))
+    assert np.abs(found[0] - found[1]).sum() <= most
+
+
+def same(one, other):
+    """Whether two ids name one person, as the plain rule has it."""
+    return first_records([other, one], 1) == [True, False]
+
+
+@given(st.lists(st.sampled_from("pqo"), max_size=30), st.integers(1, 5))
+def test_one_of_two_people_who_share_an_id_changes_at_most_twice_as_many(people, most):
+    def kept(rows):
+        first = first_records(["other" if who == "o" else "shared" for _, who in rows], most)
+        return {place for (place, _), taken in zip(rows, first, strict=True) if taken}
+
+    rows = list(enumerate(people))
+    alone = [row for row in rows if row[1] != "p"]
+    assert len(kept(rows) ^ kept(alone)) <= 2 * most
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=30), st.integers(1, 5), st.integers(0, 30))
+def test_one_record_more_of_anybody_changes_at_most_two(ids, most, place):
+    rows = list(enumerate(ids))
+    more = [*rows[:place], (-1, "a"), *rows[place:]]
+    sets = [
+        {name for (name, _), taken in zip(r, first_records([i for _, i in r], most), strict=True) if taken}
+        for r in (rows, more)
+    ]
+    assert len(sets[0] ^ sets[1]) <= 2
+
+
+def ways(table, folder) -> dict[str, Source]:
+    """Open one table of texts in every way that has an order."""
+    for file in folder.iterdir():
+        file.unlink()
+    third = max(1, len(table) // 3)
+    for part in range(0, max(1, len(table)), third):
+        pa.parquet.write_table(table.slice(part, third), folder / f"part{part:04d}.parquet", row_group_size=2)
+    lines = [[] if value is None else [value] for value in table["person"].to_pylist()]
+    text = "age,person\n" + "".join(
+        ",".join([age, *line]) + "\n" for age, line in zip(table["age"].to_pylist(), lines, strict=True)
+    )
+    (folder / "t.csv").write_text(text, encoding="utf-8", newline="")
+    with duckdb.connect(str(folder / "t.duckdb")) as connection:
+        connection.register("given", table)
+        connection.execute("CREATE TABLE people AS SELECT * FROM given")
+    return {
+        "csv": open_source(folder / "t.csv"),
+        "parquet": open_source(folder / "*.parquet"),
+        "database": open_source(folder / "t.duckdb"),
+        "pandas": open_source(table.to_pandas()),
+        "polars": open_source(pl.DataFrame(table)),
+        "arrow": open_source(table),
+        "lists": open_source(table.to_pydict()),
+    }
+
+
+PLAIN = [value for value in HOSTILE_IDS if value is None or '"' not in value]
+
+
+@given(st.lists(st.tuples(st.sampled_from(PLAIN), st.integers(0, 5)), max_size=60), st.integers(1, 3))
+@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_all_readers_count_the_same_records(tmp_path, records, most):
+    ids, ages = [record[0] for record in records], [record[1] for record in records]
+    table = pa.table({"age": pa.array(map(str, ages), pa.string()), "person": pa.array(ids, pa.string())})
+    for way, source in ways(table, tmp_path).items():
+        ((_, counts),) = source.marginals(DOMAIN, [("age",)], OutOfDomain(), Unit(most, "person"))
+        assert counts.tolist() == expected(ids, ages, most).tolist(), way
+
+
+@pytest.mark.parametrize("others", [[], ["unknown"], [None], ["1.5"], ["01"]])
+def test_a_type_that_is_inferred_does_not_change_who_is_one_person(others):
+    """One record makes texts of integers, or floats; the records of the others are counted alike."""
+    ids = ["1", "2", "1", "2", "1", "9007199254740993", "9007199254740992", *others]
+    ages = [0, 1, 2, 3, 3, 0, 0, *([5] * len(others))]
+    integers = others == []
+    numbers = [None if value is None else float(value) for value in ids] if others != ["unknown"] else None
+    for column in (
+        ids,
+        pa.array(ids),
+        pd.Series(ids, dtype=object),
+        *([pa.array([int(value) for value in ids])] if integers else []),
+        *([pa.array(numbers), pd.Series(numbers)] if numbers else []),
+    ):
+        table = pa.table({"age": ages, "person": pa.array(column)})
+        assert counted(table.to_pydict(), 2).tolist() == [3, 1, 1, 1]
+        assert counted(table, 2).tolist() == counted(table.to_pandas(), 2).tolist() == [3, 1, 1, 1]
+
+
+def test_a_person_with_a_million_records_counts_as_one_with_three():
+    ids = np.concatenate([np.full(10**6, 7), [1, 2, 7, 2]])
+    ages = np.concatenate([np.zeros(10**6, dtype=int), [1, 2, 3, 3]])
+    assert counted({"person": ids, "age": ages}, 3).tolist() == [3, 1, 1, 1]
+    assert counted({"person": ids[::-1].copy(), "age": ages[::-1].copy()}, 3).tolist() == [2, 1, 1, 2]
+
+
+def test_files_of_several_types_have_one_order(tmp_path):
+    for part, (ids, ages) in enumerate(
+        [([1, 2, 1], [0, 1, 1]), (["1", "x", "02"], [2, 2, 2]), ([1.0, 2.0, None], [3, 3, 3])]
+    ):
+        pa.parquet.write_table(pa.table({"person": ids, "age": ages}), tmp_path / f"{part}.parquet")
+    ids, ages = [1, 2, 1, "1", "x", "02", 1.0, 2.0, None], [0, 1, 1, 2, 2, 2, 3, 3, 3]
+    for most in (1, 2, 3, 4):
+        found = counted(tmp_path / "*.parquet", most)
+        assert found.tolist() == expected(ids, ages, most).tolist()
+
+
+def test_bytes_that_are_no_text_name_nobody(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"age,person\n0,M\xfcller\n1,M\xf6ller\n2,Meier\n")
+    assert counted(tmp_path / "t.csv", 1).tolist() == [0, 0, 1, 0]
+
+
+def test_an_id_is_a_column_that_is_there_once_and_no_attribute(tmp_path):
+    (tmp_path / "t.csv").write_text("age,name,age2\n0,Waldemar,1\n")
+    with pytest.raises(SourceError, match=r"^the table has no column 'person'$"):
+        counted(tmp_path / "t.csv", 1)
+    for table in ({"age": [0]}, pd.DataFrame({"age": [0]}), pa.table({"age": [0]})):
+        with pytest.raises(SourceError, match=r"^the table has no column 'person'$"):
+            counted(table, 1)
+    (tmp_path / "t.csv").write_text("age,person,person\n0,Waldemar,1\n")
+    with pytest.raises(SourceError, match="several columns named 'person'"):
+        counted(tmp_path / "t.csv", 1)
+    with pytest.raises(
+        DomainError, match=r"unit\.id: found the attribute 'age'; expected a column that is no"
+    ):
+        open_source({"age": [0]}).marginals(DOMAIN, [()], OutOfDomain(), Unit(id="age"))
+
+
+def test_ids_of_unequal_length_are_no_column():
+    with pytest.raises(SourceError, match="one length"):
+        counted({"age": [0, 1], "person": [0]}, 1)
+
+
+@pytest.mark.parametrize("held", [pa.binary(), pa.timestamp("us"), pa.list_(pa.int64())])
+def test_ids_of_other_kinds_are_refused_by_their_type_alone(held):
+    table = pa.table({"age": [0], "person": pa.array([None], held)})
+    with pytest.raises(SourceError, match="column 'person' holds values of another kind; ids are texts"):
+        counted(table, 1)
+
+
+@pytest.mark.parametrize(
+    "create", ["CREATE VIEW people AS SELECT * FROM t", "CREATE TABLE people AS SELECT *, 1 AS RowId FROM t"]
+)
+def test_a_table_of_a_database_without_an_order_is_refused(create, tmp_path):
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS age, 'ann' AS person")
+        connection.execute(create)
+    with pytest.raises(SourceError, match=r"unit\.id: found a (view|table with a column 'rowid'), whose"):
+        counted(path, 1, table_name="people")
+    assert counted(path, 1, table_name="t").tolist() == [0, 1, 0, 0]
+
+
+def test_names_of_columns_do_not_hide_the_order(tmp_path):
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT 4 - i AS place, 4 - i AS place0, 1 AS inside, 'ann' AS person, "
+            "i AS age, 'x' AS id_text, i AS id_number FROM range(4) r(i)"
+        )
+    assert counted(path, 1).tolist() == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_tables_without_an_order_are_refused_before_they_are_read(lazy):
+    def secret(_frame):
+        raise AssertionError("the data was touched")
+
+    frame = pl.LazyFrame({"age": [0], "person": ["ann"]}).map_batches(secret)
+    table = frame if lazy else duckdb.sql("SELECT error('read') AS age, 1 AS person")
+    with pytest.raises(SourceError, match=r"unit\.id: found a table whose records have no determined order"):
+        counted(table, 1)
+
+
+class Careless(Source):
+    """An engine that says that it bounds, and does not."""
+
+    bounds_contributions = True
+
+    def __init__(self, table):
+        self.source = open_source(table)
+
+    def count(self, request):
+        unbounded = self.source.marginals(request.domain, request.subsets, request.out_of_domain)
+        request.check_columns(["record", "inside", "person"])
+        return unbounded
+
+
+def test_the_check_finds_an_engine_that_does_not_bound():
+    with pytest.raises(AssertionError, match=r"of the id .*, 2 at most, a record is counted 1 times"):
+        check_persons(Careless, pa.array(["ann", "ben"]))
+
+
+def test_the_check_finds_an_engine_that_should_refuse(monkeypatch):
+    monkeypatch.setattr(Careless, "bounds_contributions", False)
+    monkeypatch.setattr(Careless, "marginals", lambda *_: iter(()))
+    with pytest.raises(AssertionError, match="the id 'person' is not refused by the call"):
+        check_persons(Careless, pa.array(["ann", "ben"]))
