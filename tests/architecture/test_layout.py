@@ -295,7 +295,13 @@ def test_sources_are_opened_in_few_places_and_read_in_one():
                 readers.add(place(path))
         # `Source.count` counts what a request asks for, and requests are made by `Source.marginals` alone
         assert "Request" not in {name for module in imports(path) for name in imported_names(path, module)}
-    assert readers == {"measure/measurement.py", SIDE_DOOR, CHECK, "testing/neighbours.py"}
+    assert readers == {
+        "measure/measurement.py",
+        SIDE_DOOR,
+        CHECK,
+        "testing/neighbours.py",
+        "testing/persons.py",
+    }
 
 
 def test_nothing_prints_but_the_commands():
