@@ -236,6 +236,15 @@ def test_a_table_of_a_database_without_an_order_is_refused(create, tmp_path):
     assert counted(path, 1, table_name="t").tolist() == [0, 1, 0, 0]
 
 
+def test_an_id_that_the_database_computes_is_refused(tmp_path):
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE t (age INT, name TEXT, person TEXT GENERATED ALWAYS AS (lower(name)))"
+        )
+    with pytest.raises(SourceError, match=r"unit\.id: found 'person', a column that the database computes"):
+        counted(tmp_path / "t.duckdb", 1)
+
+
 def test_names_of_columns_do_not_hide_the_order(tmp_path):
     path = tmp_path / "t.duckdb"
     with duckdb.connect(str(path)) as connection:

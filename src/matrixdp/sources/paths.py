@@ -11,7 +11,7 @@ import duckdb
 
 from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
-from matrixdp.privacy import Clause
+from matrixdp.privacy import Clause, Unit
 from matrixdp.sources.columns import read_parquet
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.guard import guarded
@@ -92,12 +92,7 @@ class PathSource(Source):
         def ask() -> bool:
             with duckdb.connect() as connection:
                 schema, table, view = self._choose(connection)
-                query = (
-                    "SELECT column_name FROM duckdb_columns() WHERE database_name = 'source' "
-                    "AND schema_name = ? AND table_name = ? AND is_generated"
-                )
-                names = {str(name) for (name,) in connection.execute(query, [schema, table]).fetchall()}
-                return view or not names.isdisjoint(domain.names)
+                return view or not _generated(connection, schema, table).isdisjoint(domain.names)
 
         return guarded(ask, f"read {self.path!r}")
 
@@ -109,7 +104,7 @@ class PathSource(Source):
     def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         domain, placed = request.domain, request.unit.id is not None
         if self._format == "duckdb":
-            return encode(self._stored(connection, placed), request, domain)
+            return encode(self._stored(connection, request.unit), request, domain)
         if self._format == "parquet":
             names, streams = read_parquet(self._files, request.columns, placed)
             request.check_columns(names)
@@ -125,18 +120,21 @@ class PathSource(Source):
             request.check_columns(header)
         return encode(connection.from_arrow(records), request, domain, request.columns)
 
-    def _stored(self, connection: duckdb.DuckDBPyConnection, placed: bool) -> duckdb.DuckDBPyRelation:
-        """Return a table of the database, with the place of each record as its last column if asked for."""
+    def _stored(self, connection: duckdb.DuckDBPyConnection, unit: Unit) -> duckdb.DuckDBPyRelation:
+        """Return a table of the database; with an id its last column is the place of each record."""
         schema, table, is_view = self._choose(connection)
         # Quoted identifiers cannot end the statement.
         origin = f"FROM source.{identifier(schema)}.{identifier(table)}"
         stored = connection.sql(f"SELECT * {origin}")
-        if not placed:
+        if unit.id is None:
             return stored
         names = [name.lower() for name in stored.columns]
         if is_view or "rowid" in names:
             found = "a view" if is_view else "a table with a column 'rowid'"
             raise SourceError.at(("unit", "id"), f"{found}, whose records have no order", UNORDERED)
+        if unit.id in _generated(connection, schema, table):
+            found = f"{unit.id!r}, a column that the database computes"
+            raise SourceError.at(("unit", "id"), found, "a column that is stored")
         place = next(f"place{i}" for i in range(len(names) + 1) if f"place{i}" not in names)
         return connection.sql(f"SELECT *, rowid AS {place} {origin}")
 
@@ -159,6 +157,15 @@ class PathSource(Source):
             found = f"several tables {wanted!r}" if several else asked
             raise SourceError(f"the database {self.path!r} has {found}; name one of its tables: {listed}")
         return matches[0]
+
+
+def _generated(connection: duckdb.DuckDBPyConnection, schema: str, table: str) -> set[str]:
+    """Return the names of the columns of a table that the database computes."""
+    query = (
+        "SELECT column_name FROM duckdb_columns() WHERE database_name = 'source' "
+        "AND schema_name = ? AND table_name = ? AND is_generated"
+    )
+    return {str(name) for (name,) in connection.execute(query, [schema, table]).fetchall()}
 
 
 def _short(schema: str, table: str) -> str:
