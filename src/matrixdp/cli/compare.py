@@ -76,6 +76,7 @@ def compare(
     that is given as --public-table is, and must be public.
     """
     from matrixdp.cli.comparison import compare_mechanisms
+    from matrixdp.cli.figures import unit_in_words
     from matrixdp.cli.inputs import specification_with_budget
     from matrixdp.cli.progress import Reporter
     from matrixdp.errors import SpecificationError
@@ -107,6 +108,7 @@ def compare(
         typer.echo(json.dumps(printed))
         return
     _show(rows, picture)
+    typer.echo(f"unit: {unit_in_words(budget.unit)}")
     if all(row.rmse is None for row in rows):
         raise SpecificationError.at(
             ("--mechanisms",), "none that applies, see above", "at least one that applies"

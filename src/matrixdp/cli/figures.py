@@ -11,13 +11,21 @@ from dataclasses import asdict, dataclass
 from matrixdp.measure import statement
 from matrixdp.measure.statement import REFERENCE_DELTA
 from matrixdp.noise import Noise
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, Unit
 from matrixdp.queries import Workload
 from matrixdp.queries.targets import group_targets
 from matrixdp.selection.targets import largest_ratio
 from matrixdp.strategy import Strategy
 
-__all__ = ["Row", "by_entry", "by_group", "peak_memory_mb", "privacy_figures", "selection_figures"]
+__all__ = [
+    "Row",
+    "by_entry",
+    "by_group",
+    "peak_memory_mb",
+    "privacy_figures",
+    "selection_figures",
+    "unit_in_words",
+]
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,32 @@ def peak_memory_mb() -> float:
     return peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
 
 
+def unit_in_words(unit: Unit) -> str:
+    """Return what is protected as one, and what that does to standard errors.
+
+    Examples
+    --------
+    >>> from matrixdp.privacy import Unit
+    >>> unit_in_words(Unit())
+    'one record a person'
+    >>> unit_in_words(Unit(records=3))
+    'at most 3 records a person; standard errors are 3 times those for one'
+    >>> unit_in_words(Unit(id="person"))
+    "the first record of each person, whom the column 'person' names"
+    """
+    times = f"; standard errors are {unit.records:,} times those for one"
+    if unit.id is None:
+        return (
+            "one record a person"
+            if unit.records == 1
+            else f"at most {unit.records:,} records a person{times}"
+        )
+    which = "record" if unit.records == 1 else f"{unit.records:,} records"
+    return f"the first {which} of each person, whom the column {unit.id!r} names" + (
+        times if unit.records > 1 else ""
+    )
+
+
 def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
     """Return a budget with what follows from it, as plain values.
 
@@ -54,6 +88,7 @@ def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
     return {
         "budget": budget.as_dict(),
         "neighbours": budget.neighbours,
+        "unit": budget.unit.as_dict(),
         "noise": noise.name,
         "cost": float(cost.value),
         **{name: getattr(promise, name) for name in ("mu", "rho", "epsilon", "delta")},

@@ -100,7 +100,7 @@ def select(
 def _show(
     strategy: Strategy, budget: Budget, figures: dict[str, object], every: bool, save: Path | None
 ) -> None:
-    from matrixdp.cli.figures import by_entry, by_group
+    from matrixdp.cli.figures import by_entry, by_group, unit_in_words
     from matrixdp.cli.tables import console, figure, print_errors, print_facts
     from matrixdp.measure import statement
 
@@ -132,6 +132,7 @@ def _show(
         ("largest stddev", number("max_stddev")),
         ("lower bound", f"{bound}; {strategy.certificate.scope}"),
         ("privacy", f"{budget!r}, which is {figure(promise.mu)}-GDP and {figure(promise.rho)}-zCDP"),
+        ("unit", unit_in_words(budget.unit)),
         ("time, memory", f"{number('seconds')} s, {number('peak_memory_mb')} MB"),
     ]
     if targets:

@@ -32,7 +32,7 @@ def validate(
     Prints the sizes of the domain and the workload, what the budget amounts to, and roughly the memory and
     time that a release will take. Whether the data are there is checked; they are not read.
     """
-    from matrixdp.cli.figures import privacy_figures
+    from matrixdp.cli.figures import privacy_figures, unit_in_words
     from matrixdp.cli.forecast import forecast
     from matrixdp.cli.tables import console, figure, print_facts
     from matrixdp.noise import natural_noise
@@ -47,9 +47,8 @@ def validate(
     cells = written.domain.cells()
     if as_json:
         sizes = {"valid": True, "attributes": len(written.domain), "cells": cells}
-        typer.echo(
-            json.dumps({**sizes, **asdict(expected), "privacy": privacy, "data": found, "ledger": debited})
-        )
+        promised = {"privacy": privacy, "unit": written.unit.as_dict()}
+        typer.echo(json.dumps({**sizes, **asdict(expected), **promised, "data": found, "ledger": debited}))
         return
     selecting = _seconds(expected.select_seconds)
     facts = [
@@ -62,6 +61,7 @@ def validate(
         ("memory", f"about {figure(expected.memory_bytes / 1e6)} MB"),
         ("time", f"about {selecting} to select, {_seconds(expected.release_seconds)} in all"),
         ("privacy", _promise(written)),
+        ("unit", unit_in_words(written.unit)),
         ("data", found),
     ]
     if debited is not None:

@@ -14,7 +14,7 @@ from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, wi
 from matrixdp.errors import Path as Place
 from matrixdp.forms import Given
 from matrixdp.language import read_entry
-from matrixdp.privacy import Budget, LeastBudget
+from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.queries.targets import group_targets
 from matrixdp.queries.workload import Entry, Workload
 from matrixdp.specification.written import WrittenSpecification
@@ -49,6 +49,8 @@ class Specification:
         What may be spent; None if the file does not say, or says which parameter is made least.
     ledger : path or None
         The ledger that a release is debited to, absolute; None if the file does not name one.
+    unit : Unit
+        How many records a person has at most; the budget has it too.
     targets : mapping of str to float
         The largest standard errors of query groups; empty where there are none. Then what is spent is the
         least budget that meets them.
@@ -70,6 +72,7 @@ class Specification:
     workload: Workload
     budget: Budget | None
     ledger: Path | None
+    unit: Unit
     targets: Mapping[str, float]
     least: LeastBudget | None
     out_of_domain: OutOfDomain
@@ -240,8 +243,9 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         raise SpecificationError.at(("privacy",), "nothing", _BUDGETS)
     if targets:
         group_targets(workload, targets)
-    budget = None if privacy is None else privacy.budget()
     debited = None if privacy is None else privacy.ledger
+    unit = Unit() if written.unit is None else written.unit.unit()
+    budget = None if privacy is None else privacy.budget(unit)
     spec = written.to_spec()
     document: dict[str, object] = {
         name: spec[name]
@@ -253,6 +257,8 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         kept = {} if debited is None else {"ledger": debited}
         named = {key: exact[key] for key in exact if key != "unit"}
         document["privacy"] = named | kept if named else privacy.to_spec()
+    if written.unit is not None:
+        document["unit"] = written.unit.to_spec()
     if targets:
         document["targets"] = targets
     document["out_of_domain"] = rule.to_spec(written.domain)
@@ -266,8 +272,9 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         workload=workload,
         budget=budget,
         ledger=None if debited is None else _under(base, debited),
+        unit=unit,
         targets=targets,
-        least=privacy.least_budget() if privacy is not None and targets else None,
+        least=privacy.least_budget(unit) if privacy is not None and targets else None,
         out_of_domain=rule,
         max_records=written.max_records,
         document=document,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import final
+from typing import Any, final
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain.parsing import attribute_schema
@@ -27,10 +27,11 @@ from matrixdp.forms import (
     whole,
 )
 from matrixdp.language import ENTRY, Entry
-from matrixdp.privacy import Budget, LeastBudget
+from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.least import BUDGET_KINDS
+from matrixdp.privacy.unit import MOST_RECORDS
 
-__all__ = ["DEFAULT_MAX_RECORDS", "PrivacyPart", "WrittenSpecification"]
+__all__ = ["DEFAULT_MAX_RECORDS", "PrivacyPart", "UnitPart", "WrittenSpecification"]
 
 DEFAULT_MAX_RECORDS = 2**33
 """The number of records that a table may have, where a specification does not say."""
@@ -40,7 +41,15 @@ def _number(written: object) -> int | float | None:
     return written if isinstance(written, int | float) and not isinstance(written, bool) else None
 
 
+def _count(written: object) -> int | None:
+    inside = type(written) is int and 1 <= written <= MOST_RECORDS
+    return written if inside and isinstance(written, int) else None
+
+
 _TEXT = text("text that is not empty")
+_RECORDS = Accepted(
+    "an integer from 1 to 2^53 - 1", _count, {"type": "integer", "minimum": 1, "maximum": MOST_RECORDS}
+)
 _PARAMETER = Accepted("a number", _number, {"type": "number"})
 _ATTRIBUTES = MappingOf(
     Raw(attribute_schema), "a mapping", named="text as a key", least=1, count="at least 1 attribute"
@@ -72,8 +81,8 @@ class PrivacyPart(Record):
                 raise
             raise FormError(replace(error.problem, path=error.problem.path[1:])) from None
 
-    def budget(self) -> Budget | None:
-        """Return the budget; None if it says which parameter is made least."""
+    def budget(self, unit: Unit | None = None) -> Budget | None:
+        """Return the budget for a unit; None if it says which parameter is made least."""
         if self.least is not None:
             return None
         return Budget(
@@ -82,14 +91,36 @@ class PrivacyPart(Record):
             epsilon=self.epsilon,
             delta=self.delta,
             neighbours=self.neighbours,  # type: ignore[arg-type]  # one of the two by its form
+            unit=unit,
         )
 
-    def least_budget(self) -> LeastBudget:
+    def least_budget(self, unit: Unit | None = None) -> LeastBudget:
         """Return which budget is made least beside targets: the one named, or one within the budget."""
-        budget = self.budget()
+        budget = self.budget(unit)
         if budget is not None:
             return LeastBudget.within(budget)
-        return LeastBudget(str(self.least), self.delta, self.neighbours)  # type: ignore[arg-type]
+        between: Any = self.neighbours
+        return LeastBudget(str(self.least), self.delta, between, Unit.of(unit))
+
+
+@final
+@record
+class UnitPart(Record):
+    """How many records a person has at most; with `id`, how many are counted of each person."""
+
+    records: int | None = key(_RECORDS, default=None, about="the most records of a person, which is assumed")
+    id: str | None = key(_TEXT, default=None, about="the column that names the person")
+    max_records: int | None = key(_RECORDS, default=None, about="the most records of a person that count")
+
+    def check(self) -> None:
+        given = [name for name in ("records", "id", "max_records") if getattr(self, name) is not None]
+        if given not in (["records"], ["id", "max_records"]):
+            expected = "{records: 3}, or {id: person, max_records: 3} with the column that names the person"
+            raise FormError.at((), " and ".join(given) or "nothing", expected)
+
+    def unit(self) -> Unit:
+        """Return the unit of privacy."""
+        return Unit(self.records or self.max_records or 1, self.id)
 
 
 @final
@@ -114,6 +145,7 @@ class WrittenSpecification(Record):
         about="what is asked",
     )
     privacy: PrivacyPart | None = key(RecordForm(PrivacyPart), default=None, about="what may be spent")
+    unit: UnitPart | None = key(RecordForm(UnitPart), default=None, about="what is protected as one")
     targets: Mapping[str, float] | None = key(
         MappingOf(
             number("a finite number above 0, in records", above=0),
@@ -140,3 +172,6 @@ class WrittenSpecification(Record):
         if self.targets is not None and self.privacy is None:
             expected = "{least: rho} beside targets, or a budget not to exceed"
             raise EntryError.at(("privacy",), "nothing", expected)
+        if self.unit is not None and self.unit.id in self.domain:
+            expected = "a column that is no attribute of the domain"
+            raise EntryError.at(("unit", "id"), f"the attribute {self.unit.id!r}", expected)
