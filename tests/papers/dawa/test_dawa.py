@@ -222,3 +222,20 @@ def test_weights_and_totals_count():
     assert 1.3 * result.rmse < result.weighted_rmse < 2 * result.rmse
     gram = prepared(heavy, ONE).gram
     assert (gram == 4 * np.eye(16) + 1).all()
+
+
+def test_records_of_one_person_beyond_the_bound_are_not_counted():
+    workload = about(3)
+    people = {"a": [0, 0, 0, 1, 2], "person": ["ann", "ann", "ann", "ben", "cy"]}
+    counts = [
+        read_counts(people, workload, "a", OutOfDomain.drop(), unit=unit).tolist()
+        for unit in (None, mdp.Unit(records=2), mdp.Unit(records=2, id="person"))
+    ]
+    assert counts == [[3, 1, 1], [3, 1, 1], [2, 1, 1]]
+    budget = mdp.Budget(epsilon=2000, unit=mdp.Unit(records=2, id="person"))
+    release = dawa(workload, people, budget)
+    np.testing.assert_allclose(release.cells, [2, 1, 1], atol=0.5)
+    assert release.privacy.unit == budget.unit
+    assert release.privacy.cost <= 1000
+    with pytest.raises(mdp.SourceError, match="no column 'person'"):
+        dawa(workload, {"a": [0]}, budget)

@@ -229,7 +229,7 @@ def dawa(
     authorization = authorize(Cost(ready.first + ready.second, LAPLACE), budget)
     random = random_source(seed_not_private)
     rule = OutOfDomain.drop() if out_of_domain is None else out_of_domain
-    counts = read_counts(table, workload, ready.questions.attribute, rule, table_name)
+    counts = read_counts(table, workload, ready.questions.attribute, rule, table_name, budget.unit)
     partition, cells = ready.run(counts, random)
     estimates = ready.questions.answers(cells)
     return DawaRelease(workload, partition, cells, estimates, authorization, random.private)

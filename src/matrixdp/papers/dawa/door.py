@@ -15,6 +15,7 @@ from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import IntegerTensor
 from matrixdp.measure import SCALE_BITS, NoiseScale, noisy
 from matrixdp.noise import LAPLACE, RandomSource
+from matrixdp.privacy import Unit
 from matrixdp.queries import Workload
 from matrixdp.sources import open_source
 
@@ -29,11 +30,16 @@ _BITS = 32
 
 
 def read_counts(
-    table: object, workload: Workload, attribute: str, rule: OutOfDomain, table_name: str | None = None
+    table: object,
+    workload: Workload,
+    attribute: str,
+    rule: OutOfDomain,
+    table_name: str | None = None,
+    unit: Unit | None = None,
 ) -> Integers:
     """Return how many records have each value of an attribute, cut to `MOST_RECORDS`; shape (n,)."""
     source = open_source(table, table_name=table_name)
-    for _, counts in source.marginals(workload.domain, [(attribute,)], rule):
+    for _, counts in source.marginals(workload.domain, [(attribute,)], rule, unit):
         return np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)
     raise NumericalError("the source did not return the marginal that was asked for")
 

@@ -74,7 +74,7 @@ def simulate(
     ready = prepared(workload, budget)
     questions = ready.questions
     rule = OutOfDomain.drop() if out_of_domain is None else out_of_domain
-    counts = read_counts(public_table, workload, questions.attribute, rule, table_name)
+    counts = read_counts(public_table, workload, questions.attribute, rule, table_name, budget.unit)
     exact, weights = counts.astype(np.float64), questions.weights
     random = random_source(seed)
     squares = np.zeros(workload.queries)
