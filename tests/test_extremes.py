@@ -117,7 +117,10 @@ def test_headers_with_numbers_that_are_none(strategy: mdp.Strategy, tmp_path: Pa
 
             changed = damaged(path, change)
             record = json.loads((out / "release.json").read_text())
-            record["files"]["measurement.mdp"]["sha256"] = sha256(changed.read_bytes()).hexdigest()
+            content = changed.read_bytes()
+            listed = {"bytes": len(content), "sha256": sha256(content).hexdigest()}
+            record["files"]["measurement.mdp"] = listed
+            record["privacy"]["measurement"]["sha256"] = listed["sha256"]
             (out / "release.json").write_text(json.dumps(record))
             path.write_bytes(changed.read_bytes())
             tried += 1

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         MatrixDPError,
         NumericalError,
         PrivacyError,
+        SignatureError,
         SourceError,
         SpecificationError,
         StorageError,
@@ -35,7 +36,17 @@ if TYPE_CHECKING:
     from matrixdp.papers import families
     from matrixdp.privacy import Budget, Unit
     from matrixdp.queries import Workload
-    from matrixdp.release import Release, load_release, recover_release, save_release
+    from matrixdp.release import (
+        PublicKey,
+        Release,
+        SigningKey,
+        check_signature,
+        load_release,
+        make_keys,
+        recover_release,
+        save_release,
+        sign_release,
+    )
     from matrixdp.review import Verification, verify_release
     from matrixdp.specification import Specification, load_specification
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
@@ -52,7 +63,10 @@ __all__ = [
     "NumericalError",
     "OutOfDomain",
     "PrivacyError",
+    "PublicKey",
     "Release",
+    "SignatureError",
+    "SigningKey",
     "SourceError",
     "Specification",
     "SpecificationError",
@@ -66,18 +80,21 @@ __all__ = [
     "WorkloadError",
     "__version__",
     "cells",
+    "check_signature",
     "dense",
     "disjunction",
     "families",
     "kway",
     "load_release",
     "load_specification",
+    "make_keys",
     "marginals",
     "pairwise",
     "product",
     "recover_release",
     "save_release",
     "select",
+    "sign_release",
     "verify_release",
 ]
 
@@ -89,6 +106,7 @@ _ROOMS = {
         "MatrixDPError",
         "NumericalError",
         "PrivacyError",
+        "SignatureError",
         "SourceError",
         "SpecificationError",
         "StorageError",
@@ -99,7 +117,17 @@ _ROOMS = {
     "ledger": ("Ledger",),
     "papers": ("families",),
     "privacy": ("Budget", "Unit"),
-    "release": ("Release", "load_release", "recover_release", "save_release"),
+    "release": (
+        "PublicKey",
+        "Release",
+        "SigningKey",
+        "check_signature",
+        "load_release",
+        "make_keys",
+        "recover_release",
+        "save_release",
+        "sign_release",
+    ),
     "review": ("Verification", "verify_release"),
     "specification": ("Specification", "load_specification"),
     "language": ("cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),

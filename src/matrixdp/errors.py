@@ -12,7 +12,8 @@
     ├── NumericalError           not converged, not finite, rank lost
     ├── TooLargeError            would need more cells than the named limit
     ├── SourceError              the table cannot be read (never quotes its contents)
-    └── StorageError             a saved strategy or release that cannot be written or read back
+    ├── StorageError             a saved strategy or release that cannot be written or read back
+    └── SignatureError           a key that cannot be used, or a signature that does not hold
 
 No message quotes a value that was read from the data. An error that a user's words caused carries a
 `Problem`: the place, what was found and what would be right, as data; its prose is made here alone.
@@ -35,6 +36,7 @@ __all__ = [
     "PrivacyError",
     "Problem",
     "SafeNote",
+    "SignatureError",
     "SourceError",
     "SpecificationError",
     "StorageError",
@@ -214,6 +216,10 @@ class SourceError(MatrixDPError):
 
 class StorageError(MatrixDPError):
     """A saved strategy or release that cannot be written or read back."""
+
+
+class SignatureError(MatrixDPError):
+    """A key that cannot be used, or a signature that does not hold."""
 
 
 class SafeNote(str):

@@ -64,7 +64,7 @@ def test_a_release_holds(released: Path, tmp_path: Path) -> None:
     checked = {"files", "measurement", "cost", "private", "statement", "answers", "record"}
     assert {name for name, outcome in outcomes.items() if outcome == "ok"} == checked
     assert {name for name, outcome in outcomes.items() if outcome == "not checked"} == {
-        "ledger", "noise", "origin"
+        "ledger", "noise", "origin", "signature"
     }  # fmt: skip
     assert subjects(save(tmp_path / "seeded", seed_not_private=1)) == set()
     assert subjects(save(tmp_path / "pure", mdp.Budget(rho=0.5))) == set()
@@ -363,3 +363,32 @@ def test_a_seeded_release_cannot_be_told_to_be_private_in_one_place(tmp_path: Pa
         shutil.rmtree(forged)
     forge_measurement(folder, lambda header, _: header.update(private=True))
     assert "private" in subjects(folder)
+
+
+def test_the_key_that_must_have_signed(released: Path, forged: Path, tmp_path: Path) -> None:
+    def told(folder: Path, **given: Any) -> tuple[str, str, bool]:
+        found = mdp.verify_release(folder, **given)
+        (finding,) = (f for f in found if f.subject == "signature")
+        return finding.outcome, finding.words, found.holds
+
+    private, public = mdp.make_keys(tmp_path / "office")
+    _, another = mdp.make_keys(tmp_path / "another")
+    key = mdp.SigningKey.load(private)
+    assert told(forged) == ("not checked", "there is none", True)
+    assert told(forged, key=public)[::2] == ("failed", False)
+    mdp.sign_release(forged, key)
+    outcome, words, holds = told(forged, key=public)
+    assert (outcome, holds) == ("ok", True)
+    assert key.public.fingerprint in words
+    assert told(forged, key=mdp.PublicKey.load(public))[0] == "ok"
+    assert told(forged) == ("not checked", "there is one, and the public key was not given (--key)", True)
+    assert told(forged, key=another)[::2] == ("failed", False)
+    # a release that holds together in itself, and is not the one that was signed
+    mdp.save_release(mdp.load_release(released), tmp_path / "again")
+    (forged / "release.json").write_bytes((tmp_path / "again" / "release.json").read_bytes())
+    (forged / "measurement.mdp").write_bytes((tmp_path / "again" / "measurement.mdp").read_bytes())
+    (forged / "answers.csv").unlink()
+    assert told(forged)[::2] == ("not checked", True)
+    assert told(forged, key=public)[::2] == ("failed", False)
+    with pytest.raises(mdp.SignatureError, match="cannot be read"):
+        mdp.verify_release(forged, key=tmp_path / "nowhere")

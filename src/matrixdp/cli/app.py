@@ -12,6 +12,7 @@ import typer
 from matrixdp import __version__
 from matrixdp.cli.answer import answer
 from matrixdp.cli.compare import compare
+from matrixdp.cli.keys import keys, sign
 from matrixdp.cli.ledger import ledger
 from matrixdp.cli.recover import recover
 from matrixdp.cli.release import release
@@ -62,7 +63,7 @@ def program(
     """Take the options of the program itself; the help is `_HELP`."""
 
 
-for command in (validate, select, compare, release, recover, answer, verify):
+for command in (validate, select, compare, release, recover, keys, sign, answer, verify):
     app.command()(command)
 app.add_typer(ledger)
 

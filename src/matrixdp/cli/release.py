@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matrixdp.cli.guard import guarded
+from matrixdp.cli.keys import PassphraseFile, SignOption, signing_key
 from matrixdp.cli.ledger import LedgerOption, ledger_to_debit
 from matrixdp.cli.options import (
     Confidence,
@@ -84,6 +85,8 @@ def release(
     max_answers: _MaxAnswers = _MAX_ANSWERS,
     force: _Force = False,
     ledger: LedgerOption = None,
+    sign: SignOption = None,
+    passphrase_file: PassphraseFile = None,
     seed_not_private: _Seed = None,
 ) -> None:
     """Measure a table once and write the answer to every query.
@@ -98,21 +101,19 @@ def release(
     """
     from matrixdp.cli.inputs import budget_spent
     from matrixdp.cli.progress import Reporter
-    from matrixdp.errors import SpecificationError
     from matrixdp.release import mark_released, refuse_to_spend_again, staged_folder, write_release
     from matrixdp.sources import open_source
     from matrixdp.specification import load_specification
 
+    key = signing_key(sign, passphrase_file)
     given = mechanism_options(mechanism, sub_solver, option)
     written = load_specification(spec, require_privacy=True)
     level = _level(confidence)
-    path, table_name = (written.data, written.table) if data is None else (data, table)
-    if path is None:
-        raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
+    path, table_name = _table_of(written, data, table)
     # a saved strategy has its own noise
     asked = None if strategy is not None else noise
     debited = ledger_to_debit(written, ledger, seed_not_private, asked, mechanism)
-    open_source(str(path), table_name=table_name, quoted_newlines=written.quoted_newlines)
+    open_source(path, table_name=table_name, quoted_newlines=written.quoted_newlines)
     refuse_to_spend_again(out)
     with Reporter(elapsed=False) as reporter, staged_folder(out, force=force, keep=True) as folder:
         chosen = _strategy(written, strategy, mechanism, noise, objective, given, reporter)
@@ -121,7 +122,7 @@ def release(
         if written.targets:
             typer.echo(f"The least budget that meets the targets, which is spent: {budget!r}", err=True)
         measured = chosen.measure(
-            str(path),
+            path,
             budget,
             table_name=table_name,
             quoted_newlines=written.quoted_newlines,
@@ -134,9 +135,19 @@ def release(
         )
         result = measured.reconstruct(written.workload, level)
         progress = reporter.counter("writing answers")
-        write_release(result, folder, csv=csv, max_answers=max_answers, progress=progress)
+        write_release(result, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
     mark_released(result, out)
     _show(result, out, max_answers)
+
+
+def _table_of(written: Specification, data: str | None, table: str | None) -> tuple[str, str | None]:
+    """Return the path of the table, and its name in a database."""
+    from matrixdp.errors import SpecificationError
+
+    path, name = (written.data, written.table) if data is None else (data, table)
+    if path is None:
+        raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
+    return str(path), name
 
 
 def _level(confidence: float | None) -> float:

@@ -19,11 +19,17 @@ _Ledger = Annotated[
     Path | None,
     typer.Option("--ledger", metavar="FILE", show_default=False, help="The ledger that must hold the debit."),
 ]
+_Key = Annotated[
+    Path | None,
+    typer.Option(
+        "--key", metavar="KEY", show_default=False, help="The public key that it must be signed with."
+    ),
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @guarded
-def verify(folder: _Folder, ledger: _Ledger = None, as_json: _Json = False) -> None:
+def verify(folder: _Folder, ledger: _Ledger = None, key: _Key = None, as_json: _Json = False) -> None:
     """Check a release, without the data: cost, digests, statement and every answer are computed again.
 
     One line for each subject: ok, FAILED, or not checked. Exit status: 0 if nothing is false, 1 if something
@@ -33,7 +39,8 @@ def verify(folder: _Folder, ledger: _Ledger = None, as_json: _Json = False) -> N
     from matrixdp.review import verify_release
 
     with Reporter() as reporter:
-        found = verify_release(folder, ledger=ledger, progress=reporter.counter("computing answers again"))
+        progress = reporter.counter("computing answers again")
+        found = verify_release(folder, ledger=ledger, key=key, progress=progress)
     if as_json:
         typer.echo(json.dumps(found.as_dict(), ensure_ascii=False))
     else:

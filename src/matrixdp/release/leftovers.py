@@ -15,13 +15,16 @@ from matrixdp.privacy import Budget
 from matrixdp.storage.archive import sync_folder
 
 __all__ = [
+    "LISTED",
     "MARKS",
     "MEASUREMENT",
+    "RECORD",
     "RELEASE_FILES",
     "RELEASE_FORMAT",
     "REPLACED",
     "REQUEST",
     "RUNNING",
+    "SIGNATURE",
     "SPENT",
     "UNFINISHED",
     "is_release",
@@ -36,7 +39,12 @@ __all__ = [
 ]
 
 RELEASE_FORMAT = "matrixdp release"
+RECORD = "release.json"
 MEASUREMENT = "measurement.mdp"
+#: Over the record; the last file to be written.
+SIGNATURE = "signature.json"
+#: The files whose digests the record lists, as far as they are there.
+LISTED = ("answers.csv", "answers.parquet", MEASUREMENT)
 #: Says in a folder that is not in its place yet which budget was spent for it.
 SPENT = "spent.txt"
 #: Says in such a folder what was asked for besides the measurement.
@@ -46,7 +54,7 @@ RUNNING = "running"
 #: What a release has only as long as it is not in its place.
 MARKS = (SPENT, REQUEST, RUNNING)
 #: The files that a release consists of, the record first; nothing else is ever replaced.
-RELEASE_FILES = ("release.json", MEASUREMENT, "answers.parquet", "answers.csv", *MARKS)
+RELEASE_FILES = (RECORD, *LISTED, SIGNATURE, *MARKS)
 
 UNFINISHED, REPLACED = "unfinished", "replaced"
 _NAME = re.compile(rf"\.(.+)\.([0-9a-f]+)-[0-9a-f]+\.({UNFINISHED}|{REPLACED})", re.DOTALL)
@@ -151,7 +159,7 @@ def remove_release(folder: Path) -> None:
 def is_release(folder: Path) -> bool:
     """Return whether a folder holds the record of a release."""
     try:
-        written = json.loads((folder / "release.json").read_bytes())
+        written = json.loads((folder / RECORD).read_bytes())
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(written, dict) and written.get("format") == RELEASE_FORMAT

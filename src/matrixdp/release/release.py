@@ -20,6 +20,7 @@ from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
 from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.intervals import Intervals
+from matrixdp.release.origin import checked_origin
 from matrixdp.release.questions import Question, covariance, groups_of
 
 __all__ = ["MAX_TABLE_ROWS", "Release"]
@@ -48,12 +49,12 @@ class Release:
     confidence : float
         Of the intervals, above 0 and below 1.
     origin : mapping
-        How the strategy was chosen, for the record: mechanism, reason, certificate.
+        How the strategy was chosen, for the record: mechanism, reason, objective, certificate.
 
     Raises
     ------
     SpecificationError
-        If the confidence is not a number between 0 and 1.
+        If the confidence is not a number between 0 and 1, or a field of the origin is of another type.
     WorkloadError
         If the workload is over another domain than the measurement.
 
@@ -76,6 +77,7 @@ class Release:
         given = self.confidence
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
             raise SpecificationError.at(("confidence",), f"{given}", "a number above 0 and below 1")
+        object.__setattr__(self, "origin", checked_origin(self.origin))
         if self.workload.domain != self.measurement.plan.domain:
             raise WorkloadError("workload: found another domain than that of the measurement")
 

@@ -6,7 +6,6 @@ not by the release.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -22,27 +21,27 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from matrixdp.errors import SafeNote, StorageError
+from matrixdp.errors import SafeNote
 from matrixdp.release.columns import BATCH_ROWS, AnswerColumns
-from matrixdp.release.document import RELEASE_VERSION, as_text, document
+from matrixdp.release.document import as_text, document
+from matrixdp.release.files import entry
+from matrixdp.release.keys import SigningKey
 from matrixdp.release.leftovers import (
-    MARKS,
+    LISTED,
     MEASUREMENT,
-    RELEASE_FILES,
-    RELEASE_FORMAT,
+    RECORD,
     REQUEST,
     mark_spent,
-    refuse_leftover,
 )
 from matrixdp.release.release import Release
+from matrixdp.release.signatures import write_signature
 from matrixdp.release.staging import staged_folder
-from matrixdp.storage.saving import load_measurement, save_measurement
+from matrixdp.storage.saving import save_measurement
 
 __all__ = [
     "MAX_ANSWERS",
     "Progress",
     "complete_release",
-    "load_release",
     "mark_released",
     "privacy_mark",
     "save_release",
@@ -55,7 +54,10 @@ Progress = Callable[[int, int], None]
 #: Above so many queries only the measurement is written, unless the caller says otherwise.
 MAX_ANSWERS = 50_000_000
 
-_ANSWERS, _CSV, _RECORD = "answers.parquet", "answers.csv", "release.json"
+(
+    _ANSWERS,
+    _CSV,
+) = "answers.parquet", "answers.csv"
 _UNREPEATED = ("query", "estimate", "lower", "upper")
 
 
@@ -66,6 +68,7 @@ def save_release(
     csv: bool = False,
     max_answers: int = MAX_ANSWERS,
     force: bool = False,
+    key: SigningKey | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Write a release as a folder that appears whole or not at all.
@@ -82,6 +85,8 @@ def save_release(
         Above so many queries only the measurement is written, which `load_release` answers from.
     force : bool
         Whether an earlier release may be replaced.
+    key : SigningKey, optional
+        Signs the release, as the last step before the folder takes its place; see `check_signature`.
     progress : callable, optional
         Is called with the number of answers written and of all.
 
@@ -106,12 +111,12 @@ def save_release(
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     folder = save_release(release, f"{parent}/out")
     ...     print(sorted(path.name for path in folder.iterdir()))
-    ...     load_release(folder).answers.equals(release.answers)
+    ...     mdp.load_release(folder).answers.equals(release.answers)
     ['answers.parquet', 'measurement.mdp', 'release.json']
     True
     """
     with staged_folder(out, force=force) as folder:
-        write_release(release, folder, csv=csv, max_answers=max_answers, progress=progress)
+        write_release(release, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
     mark_released(release, Path(out))
     return Path(out)
 
@@ -122,6 +127,7 @@ def write_release(
     *,
     csv: bool = False,
     max_answers: int = MAX_ANSWERS,
+    key: SigningKey | None = None,
     progress: Progress | None = None,
 ) -> dict[str, object]:
     """Write the files of a release into a staged folder, and return its record; see `save_release`."""
@@ -132,8 +138,8 @@ def write_release(
     (folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
     save_measurement(folder / MEASUREMENT, release.measurement, release.workload)
     if release.measurement.reservation is not None:
-        release.measurement.reservation.measured(str(_checked(folder / MEASUREMENT)["sha256"]))
-    return complete_release(release, folder, csv=csv, max_answers=max_answers, progress=progress)
+        release.measurement.reservation.measured(str(entry(folder / MEASUREMENT)["sha256"]))
+    return complete_release(release, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
 
 
 def mark_released(release: Release, out: Path) -> None:
@@ -142,14 +148,20 @@ def mark_released(release: Release, out: Path) -> None:
     if reservation is None:
         return
     try:
-        reservation.released(str(_checked(out / MEASUREMENT)["sha256"]))
+        reservation.released(str(entry(out / MEASUREMENT)["sha256"]))
     except BaseException as error:
         error.add_note(SafeNote(f"{reservation.note}. The release is whole in {out}"))
         raise
 
 
 def complete_release(
-    release: Release, folder: Path, *, csv: bool, max_answers: int, progress: Progress | None = None
+    release: Release,
+    folder: Path,
+    *,
+    csv: bool,
+    max_answers: int,
+    key: SigningKey | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, object]:
     """Write the files of a release beside its measurement, and return its record."""
     workload = release.workload
@@ -165,17 +177,13 @@ def complete_release(
         )
         groups = [release.analysis.group(group) for group in workload]
         errors = [(error.total, error.largest) for error in groups]
-    names = sorted(name for name in RELEASE_FILES if name not in MARKS and (folder / name).exists())
-    files = {name: _checked(folder / name) for name in names}
+    names = [name for name in LISTED if (folder / name).exists()]
+    files = {name: entry(folder / name) for name in names}
     written = document(release, errors, files, columns, note)
-    (folder / _RECORD).write_text(as_text(written) + "\n", encoding="utf-8")
+    (folder / RECORD).write_text(as_text(written) + "\n", encoding="utf-8")
+    if key is not None:
+        write_signature(folder, key)
     return written
-
-
-def _checked(path: Path) -> dict[str, object]:
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"bytes": path.stat().st_size, "sha256": digest}
 
 
 def _write_answers(
@@ -262,51 +270,3 @@ def _csv(path: Path, schema: pa.Schema) -> _Sink:
     )
     writer = pacsv.CSVWriter(path, plain)
     return _Sink(lambda table: writer.write_table(table.cast(plain)), writer.close)
-
-
-def load_release(out: str | os.PathLike[str], *, confidence: float | None = None) -> Release:
-    """Return the release that a folder holds, ready for new queries; the data are not needed.
-
-    Parameters
-    ----------
-    out : str or path
-        The folder.
-    confidence : float, optional
-        Of the intervals; what the release was written with where it is left out.
-
-    Returns
-    -------
-    Release
-        With the workload that it was made for.
-
-    Raises
-    ------
-    StorageError
-        If the folder does not hold a release, or one that never took its place, or its files were damaged
-        or altered.
-    """
-    folder = Path(out)
-    refuse_leftover(folder)
-    record = folder / _RECORD
-    if not os.path.isfile(record):  # noqa: PTH113 - no error where the path is none
-        raise StorageError(f"{folder}: found no {_RECORD}; expected the folder of a release")
-    try:
-        written = json.loads(record.read_bytes())
-        if written["format"] != RELEASE_FORMAT:
-            raise StorageError(f"{record}: holds something else than the record of a release")
-        if written["format_version"] != RELEASE_VERSION:
-            raise StorageError(
-                f"{record}: found format version {written['format_version']!r}; expected {RELEASE_VERSION}, "
-                f"which this matrixdp reads. What {MEASUREMENT} holds can be written as a release anew at no "
-                "further cost: see `load_measurement` in the documentation"
-            )
-        listed = written["files"][MEASUREMENT]["sha256"]
-        stated = float(written["confidence"])
-        origin = {key: written["strategy"][key] for key in ("mechanism", "reason", "objective", "certificate")
-                  if key in written["strategy"]}  # fmt: skip
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise StorageError(f"{record}: damaged: not the record of a release") from None
-    measurement, workload = load_measurement(folder / MEASUREMENT)
-    if _checked(folder / MEASUREMENT)["sha256"] != listed:
-        raise StorageError(f"{folder / MEASUREMENT}: does not belong to {_RECORD}: its checksum is another")
-    return Release(measurement, workload, stated if confidence is None else confidence, origin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,18 @@ from matrixdp.measure import Measurement, plan_cost
 from matrixdp.queries import Workload
 from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.document import document
-from matrixdp.release.leftovers import MEASUREMENT, RELEASE_FILES, RELEASE_FORMAT, refuse_leftover
+from matrixdp.release.files import entry, plain_content
+from matrixdp.release.keys import PublicKey
+from matrixdp.release.leftovers import (
+    LISTED,
+    MARKS,
+    MEASUREMENT,
+    RECORD,
+    RELEASE_FILES,
+    RELEASE_FORMAT,
+    refuse_leftover,
+)
+from matrixdp.release.records import TOLERANCE, differences, read_strictly
 from matrixdp.release.release import Release
 from matrixdp.review.answers import (
     STANDARD_ERRORS,
@@ -27,12 +37,12 @@ from matrixdp.review.answers import (
 )
 from matrixdp.review.finding import Finding, Verification, settled
 from matrixdp.review.ledger import check_ledger
-from matrixdp.review.records import TOLERANCE, differences, read_strictly
+from matrixdp.review.signature import signature_finding
 from matrixdp.storage.saving import load_measurement
 
 __all__ = ["verify_release"]
 
-RECORD, PARQUET, CSV = "release.json", "answers.parquet", "answers.csv"
+PARQUET, CSV = "answers.parquet", "answers.csv"
 #: What of the record does not follow from the measurement: how the strategy was chosen, and with what.
 ORIGIN = {("strategy", name) for name in ("mechanism", "reason", "objective", "certificate")}
 UNFOUNDED = frozenset(ORIGIN | {("versions",), ("privacy", "versions"), ("files",)})
@@ -45,6 +55,7 @@ def verify_release(
     out: str | os.PathLike[str],
     *,
     ledger: str | os.PathLike[str] | None = None,
+    key: PublicKey | str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Verification:
     """Check all that can be checked of the folder of a release, without the data.
@@ -55,6 +66,8 @@ def verify_release(
         The folder.
     ledger : str or path, optional
         The ledger that the release was debited to, by what it says.
+    key : PublicKey or path, optional
+        The public key that the release must be signed with, from a place that you trust.
     progress : callable, optional
         Is called with the number of answers computed again and of all.
 
@@ -66,12 +79,15 @@ def verify_release(
         whole. ``cost``: recomputed exactly from its matrices and noise scales, it is what is said, and within
         the budget. ``private``: whether the noise was seeded is said alike everywhere. ``statement``: every
         word and figure of it follows. ``answers``: they are those that follow, to a millionth of their
-        standard errors. ``ledger``: it holds the debit. What nothing can show is ``not checked``.
+        standard errors. ``ledger``: it holds the debit. ``signature``: the holder of the key signed the
+        record and, by their digests, all files. What nothing can show is ``not checked``.
 
     Raises
     ------
     StorageError
         If there is no such folder, or it is that of a release that was never finished.
+    SignatureError
+        If the file of the key holds no such key.
 
     Examples
     --------
@@ -92,7 +108,8 @@ def verify_release(
     if not os.path.isdir(folder):  # noqa: PTH112 - no error where the path is none
         raise StorageError(f"{folder}: no such folder; expected that of a release")
     refuse_leftover(folder)
-    findings: list[Finding] = []
+    public = key if key is None or isinstance(key, PublicKey) else PublicKey.load(key)
+    findings: list[Finding] = [signature_finding(folder, public)]
     try:
         findings.extend(_Check(folder, ledger, progress).findings())
     except _Ended as ended:
@@ -212,24 +229,19 @@ class _Check:
 
 
 def _read_record(path: Path) -> dict[str, Any]:
-    try:
-        record = read_strictly(path.read_bytes(), RECORD)
-    except OSError as error:
-        raise StorageError(f"{RECORD} cannot be read ({error.strerror})") from None
+    record = read_strictly(plain_content(path), RECORD)
     if record.get("format") != RELEASE_FORMAT:
         raise StorageError(f"{RECORD} is not the record of a release")
     return record
 
 
 def _digests(folder: Path) -> dict[str, dict[str, object]]:
-    """Return the size and digest of every file of the release that is there, but for the record."""
+    """Return the size and digest of every file that a record lists, or that ought not to be there."""
     found: dict[str, dict[str, object]] = {}
-    for name in sorted(RELEASE_FILES):
+    for name in sorted((*LISTED, *MARKS)):
         path = folder / name
-        if name != RECORD and path.is_file():
-            with path.open("rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            found[name] = {"bytes": path.stat().st_size, "sha256": digest}
+        if path.is_file():
+            found[name] = entry(path)
     return found
 
 
