@@ -182,6 +182,7 @@ FORGERIES = [
     "UPDATE ledger SET terms = replace(terms, 'people', 'others')",
     "UPDATE ledger SET terms = '[]'",
     "UPDATE ledger SET terms = 'no JSON'",
+    "UPDATE ledger SET terms = replace(terms, '\"people\"', '3')",
     "UPDATE ledger SET terms = X'FF'",
     "UPDATE ledger SET terms = replace(terms, '\"1\"', '\"1e9\"')",
     "UPDATE ledger SET terms = replace(terms, 'rho', 'sigma')",
@@ -329,7 +330,7 @@ def test_a_ledger_is_never_made_over_something(ledger: Ledger, tmp_path: Path):
         Ledger.create(tmp_path / "no\0path", "people", Budget(rho=1))
 
 
-@pytest.mark.parametrize("dataset", ["", "  ", None, 3, "a" * 1001])
+@pytest.mark.parametrize("dataset", ["", "  ", None, 3, "a" * 1001, "two\nlines", "\x1b[31mred", "\udcff"])
 def test_a_dataset_has_a_name(tmp_path: Path, dataset: str):
     with pytest.raises(PrivacyError, match="dataset: found no name"):
         Ledger.create(tmp_path / "a", dataset, Budget(rho=1))
@@ -533,8 +534,14 @@ def test_threads_at_once_never_spend_more_than_the_total(tmp_path: Path):
 def test_what_a_release_says_of_its_entry(ledger: Ledger):
     record = ledger.reserve(COST, TENTH).record
     assert LedgerEntry.read(json.loads(json.dumps(record.as_dict()))) == record
-    for key, value in {"entry": "x", "digest": 3, "spent_after": {"sigma": "1"}, "spent_before": {}}.items():
-        with pytest.raises(PrivacyError, match="ledger: found"):
+    for key, value in {
+        "entry": "x",
+        "digest": 3,
+        "dataset": "a\nb",
+        "spent_after": {"sigma": "1"},
+        "spent_before": {},
+    }.items():
+        with pytest.raises(PrivacyError, match=r"(ledger|dataset): found"):
             LedgerEntry.read(record.as_dict() | {key: value})
     with pytest.raises(PrivacyError, match="exact number"):
         LedgerEntry.read(record.as_dict() | {"spent_after": {"rho": "1e9"}})

@@ -17,7 +17,7 @@ from matrixdp.noise import Cost, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.privacy.exact_form import exact_budget, exact_number, exact_text, number_text
 
-__all__ = ["STATES", "Entry", "LedgerEntry", "chained", "now", "version"]
+__all__ = ["STATES", "Entry", "LedgerEntry", "chained", "check_name", "now", "version"]
 
 STATES = ("reserved", "measured", "released", "spent by crash")
 """What becomes of an entry; its cost counts in every state."""
@@ -25,6 +25,18 @@ STATES = ("reserved", "measured", "released", "spent by crash")
 _SHA256 = re.compile("[0-9a-f]{64}", re.ASCII)
 _ID = re.compile("[0-9a-f]{32}", re.ASCII)
 _SUMS = ("rho", "squared_mu", "epsilon")
+
+
+def check_name(dataset: object) -> None:
+    """Check the name of a dataset, which statements and messages show."""
+    if (
+        not isinstance(dataset, str)
+        or not dataset.strip()
+        or not dataset.isprintable()
+        or len(dataset) > 1000
+    ):
+        expected = "text of one line that is not empty, at most 1,000 characters"
+        raise PrivacyError.at(("dataset",), "no name", expected)
 
 
 def chained(previous: str, *parts: object) -> str:
@@ -156,7 +168,8 @@ class LedgerEntry:
     digest: str
 
     def __post_init__(self) -> None:
-        named = isinstance(self.dataset, str) and isinstance(self.entry, str) and _ID.fullmatch(self.entry)
+        check_name(self.dataset)
+        named = isinstance(self.entry, str) and _ID.fullmatch(self.entry)
         if not named or not isinstance(self.digest, str) or not _SHA256.fullmatch(self.digest):
             raise PrivacyError("ledger: found an entry without a proper name or digest")
         for sums in (self.before, self.after):

@@ -13,7 +13,7 @@ from typing import Any, final
 from matrixdp.errors import PrivacyError, StorageError
 from matrixdp.ledger.accounting import Account
 from matrixdp.ledger.database import SQLITE, Driver, Session, make_tables, reading, session
-from matrixdp.ledger.entries import Entry, LedgerEntry, chained, now, version
+from matrixdp.ledger.entries import Entry, LedgerEntry, chained, check_name, now, version
 from matrixdp.noise import Cost
 from matrixdp.privacy import Budget
 from matrixdp.privacy.exact_form import exact_budget, exact_text, number_text
@@ -106,12 +106,11 @@ class Ledger:
         Raises
         ------
         PrivacyError
-            If the name is no text or empty, or the total is no budget.
+            If the name is no text of one line, or the total is no budget.
         StorageError
             If the file is there, or cannot be made.
         """
-        if not isinstance(dataset, str) or not dataset.strip() or len(dataset) > 1000:
-            raise PrivacyError.at(("dataset",), "no name", "text that is not empty, at most 1,000 characters")
+        check_name(dataset)
         if not isinstance(total, Budget):
             raise PrivacyError(f"total: found a {type(total).__name__}; expected a Budget")
         terms = json.dumps({"dataset": dataset, "total": exact_text(total)}, sort_keys=True)
@@ -155,7 +154,8 @@ class Ledger:
             terms = _terms(file, found)[0]
             with reading(file, "its terms"):
                 written = json.loads(terms)
-                ledger = cls(file, str(written["dataset"]), exact_budget(written["total"]), terms, driver)
+                check_name(written["dataset"])
+                ledger = cls(file, written["dataset"], exact_budget(written["total"]), terms, driver)
             ledger._account(ledger._read(found))
         return ledger
 
