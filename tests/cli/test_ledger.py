@@ -251,3 +251,20 @@ def test_other_files_are_no_ledger(home: Path):
         assert told.exit_code == 2
         assert told.stderr.count("\n") == 1
         assert told.stderr.startswith("Error: ")
+
+
+def test_the_unit_of_a_ledger_is_that_of_every_release(home: Path):
+    pl.DataFrame({"sex": ["female", "male"] * 50, "person": list(range(50)) * 2}).write_parquet(
+        home / "people.parquet"
+    )
+    assert init(home, "--unit-records", 2, "--unit-id", "person", total="rho=0.4").exit_code == 0
+    assert shown(home)["unit"] == {"id": "person", "records": 2}
+    refused = release(home, "out")
+    assert refused.exit_code == 2
+    assert "budget.unit: found Unit(records=1); expected Unit(records=2, id='person')" in refused.stderr
+    (home / "people.yaml").write_text(SPEC + "unit: {id: person, max_records: 2}\n")
+    assert release(home, "out").exit_code == 0
+    (entry,) = shown(home)["entries"]
+    assert entry["budget"]["unit"] == {"id": "person", "records": 2}
+    assert json.loads((home / "out" / "release.json").read_text())["privacy"]["ledger"]["spent_after"]
+    assert release(home, "more").exit_code == 2
