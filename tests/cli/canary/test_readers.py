@@ -83,6 +83,20 @@ def test_readers(reader: str, world: World, strategy: Path):
     specified(write(given, world.tables))
     world.run(*release, "--out", "out", "--csv")
     clear(world)
+    specified(write(given, world.tables))
+    unit = "unit: {id: person, max_records: 2}\nprivacy:"
+    own = (world.work / "s.yaml").read_text().replace("privacy:", unit)
+    (world.work / "s.yaml").write_text(own)
+    world.run(
+        "release",
+        "s.yaml",
+        "--mechanism",
+        "identity",
+        "--out",
+        "people",
+        may=(2,) if reader == "view" else (0,),
+    )
+    clear(world)
     specified(write(given.drop_columns(["day"]), world.tables))
     world.run(*release, "--out", "missing", may=(2,))
     assert "day" in world.told
