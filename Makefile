@@ -5,12 +5,13 @@
 # make mutants, make mutation: whether tests find named faults, and a sample of small changes.
 # make audit: twenty times the samples and the random plans of the audit in `make test`.
 # make faults: 10,000 faults while a ledger is written.
+# make neighbours: every reader against one hostile record more, each record alone.
 # make fuzz: coverage-guided fuzzing of everything that reads (CASES=, SECONDS= for each target; TARGETS=a,b).
 # make lock: constraints.txt anew, with today's newest versions.
 # All need nothing but Python 3.11 or newer (name another one by PYTHON=...).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types pytest versions mutants mutation faults audit fuzz lock benchmarks clean
+.PHONY: help demo test check lint types pytest versions mutants mutation faults audit neighbours fuzz lock benchmarks clean
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
@@ -78,6 +79,9 @@ audit: $(VENV)/.installed-dev
 
 CASES ?= 100000
 SECONDS ?= 600
+neighbours: $(VENV)/.installed-dev
+	MATRIXDP_TOGETHER=1 $(BIN)/python -m pytest -q tests/sources/test_neighbours.py
+
 fuzz: $(VENV)/.installed-dev
 	$(PIP) install --quiet --group fuzz
 	nice $(BIN)/python -m tests.fuzz.run --cases $(CASES) --seconds $(SECONDS) $(if $(TARGETS),--targets $(TARGETS))

@@ -15,6 +15,7 @@ all that is needed.
 """
 
 from matrixdp.testing.dense import dense_error, dense_gram, dense_measurement, dense_queries
+from matrixdp.testing.hostile import HOSTILE_OBJECTS, HOSTILE_TEXTS
 from matrixdp.testing.mechanisms import check_mechanism, small_workloads
 from matrixdp.testing.neighbours import check_neighbours
 from matrixdp.testing.noise import RecordedSource, check_noise
@@ -24,6 +25,8 @@ from matrixdp.testing.sources import HOSTILE_DOMAIN, HOSTILE_VALUES, check_sourc
 
 __all__ = [
     "HOSTILE_DOMAIN",
+    "HOSTILE_OBJECTS",
+    "HOSTILE_TEXTS",
     "HOSTILE_VALUES",
     "RecordedSource",
     "check_mechanism",

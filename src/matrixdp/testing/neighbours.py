@@ -5,38 +5,46 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
 from io import StringIO
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from matrixdp.domain import Domain, OutOfDomain, encode_value
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import MatrixDPError
 from matrixdp.sources import Source
 from matrixdp.testing.agreement import require
-from matrixdp.testing.sources import HOSTILE_DOMAIN, HOSTILE_VALUES, TYPES
+from matrixdp.testing.hostile import HOSTILE_OBJECTS, HOSTILE_TEXTS, NEIGHBOURS_DOMAIN
+from matrixdp.testing.sources import HOSTILE_VALUES, TYPES
 
 __all__ = ["check_neighbours"]
 
 arrow: Any = pa
 """PyArrow, whose own types are incomplete."""
 
-_Counts = list[NDArray[np.int64]]
+_OTHERS = 29
+"""How many records follow those beside the one that is added."""
 
 
 def check_neighbours(
-    open_table: Callable[[Any], Source], kinds: Collection[Kind] = tuple(HOSTILE_VALUES)
+    open_table: Callable[[Any], Source],
+    kinds: Collection[Kind] = tuple(HOSTILE_VALUES),
+    *,
+    objects: bool = False,
+    domain: Domain = NEIGHBOURS_DOMAIN,
+    together: int = 1,
 ) -> int:
     """Check that a table and the same table with one record more differ by that record alone.
 
     The record holds a hostile value in every attribute at once and stands between others. With it and without
-    it the messages, warnings and output must be the same, and the counts of every attribute must differ by
-    at most one in all, whether values out of domain are dropped or replaced.
+    it the messages, warnings and output must be the same, and the counts of all attributes together must
+    differ by at most one in all. Values out of domain are replaced, but for one attribute, in turn another,
+    which drops the record.
 
     Parameters
     ----------
@@ -45,11 +53,21 @@ def check_neighbours(
         is given first and what it is given later must have the same name, if it has one.
     kinds : collection of Kind
         What columns of the engine can hold; files of text hold nothing else.
+    objects : bool
+        Whether the engine's columns can hold any Python object. Then `open_table` is also given mappings of
+        names to lists of objects.
+    domain : Domain
+        The attributes; few enough that all of their cells can be counted.
+    together : int
+        How many records, each with another value, are added at once: the counts may then differ by as many.
+        At most 30, which is below the number of records that are there already. More than one is a weaker
+        check that takes less time.
 
     Returns
     -------
     int
-        The number of pairs of tables that were compared.
+        The number of hostile records that were added: one for each pair of tables that were compared, unless
+        several were added together.
 
     Raises
     ------
@@ -64,44 +82,76 @@ def check_neighbours(
     """
     pairs = 0
     for kind in kinds:
-        names = [attribute.name for attribute in HOSTILE_DOMAIN if attribute.rule(kind) is not None]
-        domain = Domain([HOSTILE_DOMAIN[name] for name in names])
-        base = [_usual(domain, name, kind) for name in names]
-        fewer, told = _observe(open_table, domain, kind, [base, base])
-        require(told[0] is None, f"the {kind.value}s {base!r} cannot be counted")
-        for value in HOSTILE_VALUES[kind]:
-            more, also_told = _observe(open_table, domain, kind, [base, [value] * len(names), base])
-            what = f"one record of the {kind.value} {value!r}"
-            require(told == also_told, f"{what} changes what is told, from {told!r} to {also_told!r}")
-            for name, left, right in zip([*names, "all"], fewer, more, strict=True):
-                moved = int(np.abs(right - left).sum())
-                require(moved <= 1, f"{what} changes the counts of {name} by {moved}")
-            pairs += 1
+        read = Domain([attribute for attribute in domain if attribute.rule(kind) is not None])
+        values = HOSTILE_VALUES[kind] + (HOSTILE_TEXTS if kind is Kind.TEXT else ())
+        pairs += _compare(open_table, partial(_arrow_table, kind), read, kind.value, values, together)
+    if objects:
+        pairs += _compare(open_table, _lists, domain, "object", HOSTILE_OBJECTS, together)
     return pairs
 
 
-def _usual(domain: Domain, name: str, kind: Kind) -> object:
-    """Return a value of a kind that an attribute has, if there is one."""
-    values = HOSTILE_VALUES[kind]
+def _arrow_table(kind: Kind, columns: Mapping[str, list[object]]) -> Any:
+    return arrow.table({name: arrow.array(values, type=TYPES[kind]) for name, values in columns.items()})
+
+
+def _lists(columns: Mapping[str, list[object]]) -> Any:
+    return dict(columns)
+
+
+def _compare(
+    open_table: Callable[[Any], Source],
+    make: Callable[[Mapping[str, list[object]]], Any],
+    domain: Domain,
+    kind: str,
+    values: Sequence[object],
+    together: int,
+) -> int:
+    """Compare a table with those that have one record more, or a few, each with one of the values."""
+    usual = [_usual(domain, name, values) for name in domain.names]
+    # A record that is in the domain by all that its values are stays, whichever attribute drops records.
+    droppers = [n for n, v in zip(domain.names, usual, strict=True) if encode_value(domain[n], v) is not None]
+
+    def observe(dropper: str, *more: object) -> tuple[Any, tuple[object, ...]]:
+        columns = [[value, *more, value, *[value] * _OTHERS] for value in usual]
+        return _observe(open_table, make(dict(zip(domain.names, columns, strict=True))), domain, dropper)
+
+    fewer, told = observe(droppers[0])
+    require(
+        fewer is not None and fewer.sum() == 2 + _OTHERS,
+        f"the {kind}s {usual!r} cannot be counted: {told[0]}",
+    )
+    for turn, start in enumerate(range(0, len(values), together)):
+        added = values[start : start + together]
+        more, also_told = observe(droppers[turn % len(droppers)], *added)
+        what = f"one record of the {kind} {added[0]!r:.100}"
+        if len(added) > 1:
+            what = f"{len(added)} records of {kind}s, the first {added[0]!r:.100},"
+        require(told == also_told, f"{what} changes what is told, from {told!r} to {also_told!r}")
+        for axis, name in enumerate(domain.names):
+            away = tuple(other for other in range(len(domain)) if other != axis)
+            moved = int(np.abs(more.sum(axis=away) - fewer.sum(axis=away)).sum())
+            require(moved <= len(added), f"{what} changes the counts of {name} by {moved}")
+        moved = int(np.abs(more - fewer).sum())
+        require(moved <= len(added), f"{what} changes the counts of all attributes together by {moved}")
+    return len(values)
+
+
+def _usual(domain: Domain, name: str, values: Sequence[object]) -> object:
+    """Return one of some values that an attribute has, if there is one."""
     return next((value for value in values if encode_value(domain[name], value) is not None), values[-1])
 
 
 def _observe(
-    open_table: Callable[[Any], Source], domain: Domain, kind: Kind, records: Sequence[Sequence[object]]
-) -> tuple[_Counts, tuple[object, ...]]:
+    open_table: Callable[[Any], Source], table: Any, domain: Domain, dropper: str
+) -> tuple[Any, tuple[object, ...]]:
     """Return the counts of a table, and all that is told on the way to them."""
-    columns = [arrow.array(list(column), type=TYPES[kind]) for column in zip(*records, strict=True)]
-    table = arrow.table(columns, names=list(domain.names))
-    replaced = OutOfDomain(dict.fromkeys(domain.names, 0))
-    counts: _Counts = []
+    rule = OutOfDomain({name: 0 for name in domain.names if name != dropper})
+    counts: Any = None
     failure: tuple[str, str] | None = None
     with warnings.catch_warnings(record=True) as warned, _printed() as printed:
         warnings.simplefilter("always")
         try:
-            source = open_table(table)
-            found = dict(source.marginals(domain, [(name,) for name in domain.names], replaced))
-            counts = [found[name,] for name in domain.names]
-            counts += [total for _, total in source.marginals(domain, [()], OutOfDomain())]
+            ((_, counts),) = open_table(table).marginals(domain, [domain.names], rule)
         except MatrixDPError as error:
             failure = type(error).__name__, str(error)
     return counts, (failure, [str(warning.message) for warning in warned], *printed)
