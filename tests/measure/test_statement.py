@@ -153,8 +153,8 @@ def test_the_words_say_who_is_protected():
         ("assumes at most 3 records a person", three),
         ("contributes at most 3 records", three),
         ("replacing all records of one person by those of another changes", said("replace", records=3)),
-        ("each person, of whose records at most 3 records counted: the first 3 in the order of", named),
-        ("at most 1 record counted: the first one in the order of the table", first),
+        ("each person, of whose records at most 3 were counted: the first in the order of the table", named),
+        ("at most one was counted: the first in the order of the table", first),
         ("assumes that the column 'person' names one and the same person", named),
         ("have one value in the column 'person'", named),
     ):

@@ -216,6 +216,13 @@ def test_ids_of_unequal_length_are_no_column():
         counted({"age": [0, 1], "person": [0]}, 1)
 
 
+def test_a_text_that_says_that_it_is_every_other_one_is_the_text_that_it_is():
+    ids = ["ann", Impostor("ben"), Impostor("cy"), "ann"]
+    assert counted({"person": ids, "age": [0, 1, 2, 3]}, 1).tolist() == [1, 1, 1, 0]
+    objects = pd.DataFrame({"person": pd.Series(ids, dtype=object), "age": [0, 1, 2, 3]})
+    assert counted(objects, 1).tolist() == [1, 1, 1, 0]
+
+
 @pytest.mark.parametrize("held", [pa.binary(), pa.timestamp("us"), pa.list_(pa.int64())])
 def test_ids_of_other_kinds_are_refused_by_their_type_alone(held):
     table = pa.table({"age": [0], "person": pa.array([None], held)})

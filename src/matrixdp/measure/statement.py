@@ -160,10 +160,10 @@ class PrivacyStatement:
     def _protected(self) -> str:
         records, most = self.unit.records, _records(self.unit.records)
         if self.unit.id is not None:
-            which = "the first one" if records == 1 else f"the first {records:,}"
+            counted = "one was counted" if records == 1 else f"{records:,} were counted"
             return (
-                f"each person, of whose records at most {most} counted: {which} in the order of the "
-                "table, whatever they say"
+                f"each person, of whose records at most {counted}: the first in the order of the table, "
+                "whatever they say"
             )
         return "each single record" if records == 1 else f"each person, who has at most {most} in the table"
 
