@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         save_release,
         sign_release,
     )
-    from matrixdp.review import Verification, verify_release
+    from matrixdp.review import Verification, explain_release, verify_release
     from matrixdp.specification import Specification, load_specification
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
 
@@ -83,6 +83,7 @@ __all__ = [
     "check_signature",
     "dense",
     "disjunction",
+    "explain_release",
     "families",
     "kway",
     "load_release",
@@ -128,7 +129,7 @@ _ROOMS = {
         "save_release",
         "sign_release",
     ),
-    "review": ("Verification", "verify_release"),
+    "review": ("Verification", "explain_release", "verify_release"),
     "specification": ("Specification", "load_specification"),
     "language": ("cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
     "queries": ("Workload",),

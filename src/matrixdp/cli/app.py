@@ -12,6 +12,7 @@ import typer
 from matrixdp import __version__
 from matrixdp.cli.answer import answer
 from matrixdp.cli.compare import compare
+from matrixdp.cli.explain import explain
 from matrixdp.cli.keys import keys, sign
 from matrixdp.cli.ledger import ledger
 from matrixdp.cli.recover import recover
@@ -63,7 +64,7 @@ def program(
     """Take the options of the program itself; the help is `_HELP`."""
 
 
-for command in (validate, select, compare, release, recover, keys, sign, answer, verify):
+for command in (validate, select, compare, release, recover, keys, sign, answer, verify, explain):
     app.command()(command)
 app.add_typer(ledger)
 

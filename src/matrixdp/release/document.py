@@ -16,7 +16,7 @@ from matrixdp.release.leftovers import MEASUREMENT, RELEASE_FORMAT
 from matrixdp.release.measured import measured
 from matrixdp.release.release import Release
 
-__all__ = ["RELEASE_VERSION", "GroupErrors", "as_text", "document", "promise"]
+__all__ = ["RELEASE_VERSION", "GroupErrors", "as_text", "brief", "document", "promise"]
 
 GroupErrors = Sequence[tuple[float, float]]
 """For each group the sum of its queries' variances and the largest of them."""
@@ -60,7 +60,7 @@ def document(
         },
         "authorization": measurement.authorization.as_dict(),
         "domain": workload.domain.to_spec(),
-        "workload": [_brief(entry.to_spec()) for entry in workload.entries],
+        "workload": [brief(entry.to_spec()) for entry in workload.entries],
         "queries": workload.queries,
         "rmse": math.sqrt(math.fsum(total for total, _ in errors) / workload.queries),
         "max_stddev": math.sqrt(max(largest for _, largest in errors)),
@@ -142,12 +142,12 @@ def _groups(release: Release, errors: GroupErrors) -> list[dict[str, object]]:
     return rows
 
 
-def _brief(value: Any) -> Any:
+def brief(value: Any) -> Any:
     """Return an entry with arrays replaced by their shapes; the measurement's file holds them whole."""
     if not isinstance(value, Mapping):
         return value
     return {
-        key: {"shape": list(np.shape(item))} if key in _ARRAYS and isinstance(item, list) else _brief(item)
+        key: {"shape": list(np.shape(item))} if key in _ARRAYS and isinstance(item, list) else brief(item)
         for key, item in value.items()
     }
 

@@ -1,0 +1,46 @@
+"""The command ``explain``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from matrixdp.cli.guard import guarded
+
+__all__ = ["explain"]
+
+_Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
+]
+_Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", show_default=False, help="Write Markdown to this file instead."),
+]
+
+
+@guarded
+def explain(folder: _Folder, out: _Out = None) -> None:
+    """Explain a release to a reviewer: from the domain to the promise, in words and exact numbers.
+
+    Everything is computed from the files, without the data. Into a file or a pipe it is Markdown.
+    """
+    from matrixdp.errors import StorageError
+    from matrixdp.review import explain_release
+
+    text = explain_release(folder)
+    if out is not None:
+        if out.exists():
+            raise StorageError(f"{out}: found a file; expected one that is not there yet")
+        out.write_text(text, encoding="utf-8")
+        typer.echo(f"{out}: {len(text.splitlines())} lines.")
+    elif sys.stdout.isatty():
+        from rich.markdown import Markdown
+
+        from matrixdp.cli.tables import console
+
+        console().print(Markdown(text))
+    else:
+        typer.echo(text, nl=False)

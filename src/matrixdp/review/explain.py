@@ -1,0 +1,283 @@
+"""The whole chain of one release, in words and numbers for a reviewer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.ledger import LedgerEntry
+from matrixdp.measure import PrivacyStatement
+from matrixdp.release.document import brief
+from matrixdp.release.leftovers import RELEASE_FILES
+from matrixdp.release.release import Release
+from matrixdp.release.writing import load_release
+from matrixdp.review.markdown import about, above, cell, items, table
+from matrixdp.review.measured import measured_parts
+from matrixdp.review.records import read_strictly
+
+__all__ = ["explain_release"]
+
+_ATTRIBUTES, _ENTRIES = 60, 30
+#: Why a guarantee holds, by its definition and the norm of the noise: theorems of docs/privacy.md.
+_WHY = {
+    ("Gaussian DP", 2): "mu = sqrt(m^2 cost): theorem 1 (2)",
+    ("zero-concentrated DP", 2): "rho = m^2 cost / 2: theorem 1 (3)",
+    ("approximate DP", 2): "the exact curve of mu-GDP: theorem 1 (4); Balle and Wang 2018, theorem 8",
+    ("pure DP", 1): "epsilon = m cost: theorem 3",
+    ("Gaussian DP", 1): "(1 + e^epsilon) Phi(-mu / 2) <= 1: theorem 3, what follows",
+    ("zero-concentrated DP", 1): "rho = epsilon^2 / 2: Bun and Steinke 2016, proposition 1.4",
+    ("approximate DP", 1): "epsilon-DP is (epsilon, delta)-DP for every delta >= 0",
+}
+_NEIGHBOURS = {
+    "add_remove": "one is the other with the records of one person added or removed",
+    "replace": "one is the other with the records of one person replaced by those of another",
+}
+_INTRODUCTION = (
+    "All of this is computed from the files of the release, without the data, and costs no privacy. Whether "
+    "the files are true is what `matrixdp verify` checks. What only the program that wrote them knew is "
+    "marked *as said*."
+)
+
+
+def explain_release(out: str | os.PathLike[str]) -> str:
+    """Return the whole chain of one release, in Markdown.
+
+    From the domain to the files: who is protected, what was asked, what was measured with which exact
+    sensitivity and noise, what that costs, what it means in each definition and by which theorem, what is
+    assumed, and what is out of scope. Equal parts of the measurement are told together.
+
+    Parameters
+    ----------
+    out : str or path
+        The folder of the release.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    StorageError
+        If the folder does not hold a release, or its files were damaged or altered.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     text = explain_release(mdp.save_release(release, f"{parent}/out"))
+    >>> [line for line in text.splitlines() if line.startswith("## ")][:3]
+    ['## The promise', '## The domain', '## Who is protected']
+    """
+    folder = Path(out)
+    release = load_release(folder)
+    record = read_strictly((folder / "release.json").read_bytes(), "release.json")
+    sections = {
+        "The promise": _promise(release),
+        "The domain": _domain(release.domain, release.measurement.out_of_domain),
+        "Who is protected": _protected(release),
+        "What was asked": _asked(release, record),
+        "How the strategy was chosen": _strategy(release),
+        "What was measured, and with which noise": _measured(release),
+        "What it costs": _cost(release),
+        "What that means in each definition": _guarantees(release),
+        "Other releases of the same data": _ledger(release),
+        "What is assumed": items(_clauses(release.statement, "assumed")),
+        "What is covered": items(_clauses(release.statement, "covered")),
+        "What is out of scope": items(_clauses(release.statement, "not_covered")),
+        "Software and files": _files(folder, record),
+    }
+    lines = ["# How a release came about, and what it promises", "", _INTRODUCTION]
+    for title, own in sections.items():
+        lines += ["", f"## {title}", "", *own]
+    return "\n".join(lines) + "\n"
+
+
+def _promise(release: Release) -> Iterator[str]:
+    if not release.private:
+        yield "**NOT PRIVATE: the noise was seeded. Nothing below protects anybody.**"
+        yield ""
+    yield cell(release.statement.text, 10_000)
+
+
+def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[str]:
+    cells = domain.cells()
+    shown = f"{cells:,}" if cells < 10**12 else f"about {cells:.3g}"
+    yield f"{len(domain)} attributes, public and chosen without the data; {shown} cells in all."
+    yield ""
+    rows = []
+    for name in domain.names[:_ATTRIBUTES]:
+        attribute, code = domain[name], rule.code(name)
+        kind = "ordered numbers" if attribute.numeric else "categories"
+        values = (
+            attribute.label(0)
+            if attribute.size == 1
+            else (f"{attribute.label(0)} .. {attribute.label(attribute.size - 1)}")
+        )
+        other = "the record is dropped" if code is None else f"counted as {cell(attribute.label(code))}"
+        rows.append((cell(name), kind, f"{attribute.size:,}", cell(values), other))
+    yield from table(("attribute", "kind", "values", "from .. to", "a value out of domain"), rows)
+    if len(domain) > _ATTRIBUTES:
+        yield ""
+        yield f"{len(domain) - _ATTRIBUTES} more attributes are in release.json."
+    yield ""
+    yield (
+        "Values out of domain are handled record by record, by this rule alone, and how many there were is "
+        "nowhere shown."
+    )
+
+
+def _protected(release: Release) -> Iterator[str]:
+    budget = release.measurement.authorization.budget
+    unit = budget.unit
+    yield f"Two tables are neighbours if {_NEIGHBOURS[budget.neighbours]} (`{budget.neighbours}`)."
+    most = "1 record" if unit.records == 1 else f"{unit.records:,} records"
+    if unit.id is None:
+        yield f"A person has at most {most}: that is assumed."
+    else:
+        yield (
+            f"Of the records of a person, whom the column {cell(unit.id)} names, at most {most} are "
+            "counted, by a rule that looks at no attribute."
+        )
+    yield f"So m = {budget.moved:,} records differ between neighbours, each of which moves one count by 1."
+
+
+def _asked(release: Release, record: Mapping[str, Any]) -> Iterator[str]:
+    workload = release.workload
+    yield f"{workload.queries:,} counting queries in {len(list(workload)):,} groups:"
+    yield ""
+    rows = []
+    for entry, places in list(zip(workload.entries, workload.places, strict=True))[:_ENTRIES]:
+        groups = workload.groups[places.start : places.stop]
+        words = json.dumps(brief(entry.to_spec()), ensure_ascii=False)
+        rows.append((cell(words, 120), f"{len(groups):,}", f"{sum(group.queries for group in groups):,}"))
+    yield from table(("entry", "groups", "queries"), rows)
+    if len(workload.entries) > _ENTRIES:
+        yield ""
+        yield f"{len(workload.entries) - _ENTRIES} more entries are in release.json."
+    yield ""
+    yield (
+        f"The root mean square of their standard errors is {_figure(record.get('rmse'))} records, the largest "
+        f"{_figure(record.get('max_stddev'))}. Intervals of confidence {release.confidence:g} are "
+        f"{cell(release.intervals.description, 1000)}."
+    )
+
+
+def _figure(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, int | float) else "not said"
+
+
+def _strategy(release: Release) -> Iterator[str]:
+    origin = release.origin
+    yield (
+        "No privacy rests on this section: the cost below is computed from what was measured, however it was "
+        "chosen, as long as it was chosen without the data."
+    )
+    yield ""
+    rows = [
+        (name, cell(origin[name], 300)) for name in ("mechanism", "reason", "objective") if name in origin
+    ]
+    certificate = origin.get("certificate")
+    if isinstance(certificate, Mapping):
+        rows += [(f"certificate: {cell(name)}", cell(value, 300)) for name, value in certificate.items()]
+    rows.append(("how answers follow", cell(release.measurement.plan.words)))
+    yield from table(("*as said*", ""), rows)
+
+
+def _measured(release: Release) -> Iterator[str]:
+    noise = release.measurement.plan.noise
+    yield (
+        f"Each part is an integer matrix times the counts of one marginal, with independent {noise} noise of "
+        f"scale b on every row: its variance is {noise.variance_factor:g} b^2, and a little for rounding to a "
+        f"lattice. A part costs {'s / b' if noise.norm == 1 else 's / b^2'}."
+    )
+    yield ""
+    yield from measured_parts(release.measurement)
+
+
+def _cost(release: Release) -> Iterator[str]:
+    authorization = release.measurement.authorization
+    cost, budget = authorization.cost, authorization.budget
+    norm, allowed = cost.noise.norm, cost.noise.allowed(budget)
+    between = cost.value * budget.moved**norm
+    power = "m" if norm == 1 else "m^2"
+    yield from table(
+        ("quantity", "value"),
+        [
+            ("cost, the sum over all parts, each rounded up in the 160th binary digit", about(cost.value)),
+            (f"{power} cost, between neighbours", about(between)),
+            ("budget", cell(repr(budget), 300)),
+            (f"largest {power} cost that the budget allows", about(allowed)),
+            ("spent of it, at most", f"{above(100 * between / allowed)} %"),
+            ("compared, exactly, before any data were read", cell(authorization.time)),
+        ],
+    )
+
+
+def _guarantees(release: Release) -> Iterator[str]:
+    norm = release.measurement.plan.noise.norm
+    rows = []
+    for row in release.statement.guarantees:
+        exact = {name: Fraction(text) for name, text in row["exact"].items()}
+        figures = ", ".join(f"{name} = {above(value)}" for name, value in exact.items())
+        bounds = ", ".join(f"{name} = {value}" for name, value in exact.items())
+        rows.append((row["definition"], figures, cell(bounds, 300), _WHY[row["definition"], norm]))
+    yield from table(("definition", "rounded up", "exact bound", "why"), rows)
+    yield ""
+    yield (
+        "The theorems are those of docs/privacy.md; m records move answers at most m times as far (theorem 2 "
+        "and the triangle inequality). Every bound was proved, by ball arithmetic where it is not rational."
+    )
+
+
+def _ledger(release: Release) -> Iterator[str]:
+    authorization = release.measurement.authorization
+    entry: LedgerEntry | None = authorization.ledger
+    yield cell(authorization.note, 1000)
+    if entry is not None:
+        before, after = (
+            ", ".join(f"{k} {v}" for k, v in sums.items()) for sums in (entry.before, entry.after)
+        )
+        rows = [
+            ("dataset", cell(entry.dataset)),
+            ("entry", entry.entry),
+            ("total", cell(repr(entry.total), 300)),
+            ("spent before", cell(before, 300)),
+            ("spent after", cell(after, 300)),
+            ("digest of the entry", entry.digest),
+        ]
+        yield ""
+        yield from table(("ledger", ""), rows)
+
+
+def _clauses(statement: PrivacyStatement, name: str) -> list[str]:
+    return [str(clause["text"]) for clause in statement.as_dict()[name]]
+
+
+def _files(folder: Path, record: Mapping[str, Any]) -> Iterator[str]:
+    said = record.get("privacy")
+    versions = said.get("versions") if isinstance(said, Mapping) else None
+    if isinstance(versions, Mapping):
+        yield f"*As said*: {', '.join(f'{cell(name)} {cell(value)}' for name, value in versions.items())}."
+        yield ""
+    rows = []
+    for name in RELEASE_FILES:
+        path = folder / name
+        if path.is_file():
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            rows.append((name, f"{path.stat().st_size:,}", digest))
+    yield from table(("file, as it is now", "bytes", "SHA-256"), rows)
+    yield ""
+    yield (
+        "To check: `matrixdp verify` computes everything again; `verifier/verify_cost.py`, one file of "
+        "Python's standard library, checks the cost without this package."
+    )
