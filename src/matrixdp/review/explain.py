@@ -15,11 +15,11 @@ from matrixdp.ledger import LedgerEntry
 from matrixdp.measure import PrivacyStatement
 from matrixdp.release.document import brief
 from matrixdp.release.leftovers import RELEASE_FILES
+from matrixdp.release.records import read_strictly
 from matrixdp.release.release import Release
 from matrixdp.release.writing import load_release
 from matrixdp.review.markdown import about, above, cell, items, table
 from matrixdp.review.measured import measured_parts
-from matrixdp.review.records import read_strictly
 
 __all__ = ["explain_release"]
 
@@ -165,7 +165,7 @@ def _asked(release: Release, record: Mapping[str, Any]) -> Iterator[str]:
         yield f"{len(workload.entries) - _ENTRIES} more entries are in release.json."
     yield ""
     yield (
-        f"The root mean square of their standard errors is {_figure(record.get('rmse'))} records, the largest "
+        f"The root mean square of the standard errors is {_figure(record.get('rmse'))} records, the largest "
         f"{_figure(record.get('max_stddev'))}. Intervals of confidence {release.confidence:g} are "
         f"{cell(release.intervals.description, 1000)}."
     )
@@ -178,8 +178,8 @@ def _figure(value: object) -> str:
 def _strategy(release: Release) -> Iterator[str]:
     origin = release.origin
     yield (
-        "No privacy rests on this section: the cost below is computed from what was measured, however it was "
-        "chosen, as long as it was chosen without the data."
+        "No privacy rests on this section: the cost below is computed from what was measured, however it "
+        "was chosen, as long as it was chosen without the data."
     )
     yield ""
     rows = [
@@ -195,9 +195,9 @@ def _strategy(release: Release) -> Iterator[str]:
 def _measured(release: Release) -> Iterator[str]:
     noise = release.measurement.plan.noise
     yield (
-        f"Each part is an integer matrix times the counts of one marginal, with independent {noise} noise of "
-        f"scale b on every row: its variance is {noise.variance_factor:g} b^2, and a little for rounding to a "
-        f"lattice. A part costs {'s / b' if noise.norm == 1 else 's / b^2'}."
+        f"Each part is an integer matrix times the counts of one marginal, with independent {noise} noise "
+        f"of scale b on every row: its variance is {noise.variance_factor:g} b^2, and a little for rounding "
+        f"to a lattice. A part costs {'s / b' if noise.norm == 1 else 's / b^2'}."
     )
     yield ""
     yield from measured_parts(release.measurement)

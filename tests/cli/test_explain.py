@@ -1,0 +1,52 @@
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+
+RUNNER = CliRunner()
+
+
+def run(*arguments: object):
+    return RUNNER.invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "code": 3}), mdp.marginals([0, 1, 2]))
+    strategy = mdp.select(workload, mechanism="residual")
+    release = strategy.measure({"sex": ["male"], "code": [1]}, mdp.Budget(rho=0.5)).reconstruct()
+    mdp.save_release(release, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_into_a_pipe_and_into_a_file_it_is_markdown(released: Path, tmp_path: Path):
+    text = mdp.explain_release(released)
+    result = run("explain", released)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == text
+    result = run("explain", released, "--out", tmp_path / "page.md")
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
+    again = run("explain", released, "--out", tmp_path / "page.md")
+    assert again.exit_code == 2
+    assert "found a file; expected one that is not there yet" in again.stderr
+
+
+def test_at_a_terminal_it_is_set(
+    released: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    with pytest.raises(SystemExit) as ended:
+        app(["explain", str(released)])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert "What it costs" in shown
+    assert "| --- |" not in shown
+
+
+def test_wrong_use(tmp_path: Path):
+    assert run("explain", tmp_path / "none").exit_code == 2
