@@ -17,6 +17,7 @@ import matrixdp as mdp
 from matrixdp.errors import StorageError
 from matrixdp.review import verify as module
 from matrixdp.review.verify import UNFOUNDED
+from matrixdp.storage.saving import load_measurement
 from tests.forging import forge_measurement, forge_record, leaves, put, relist
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 5}, "note": ["", "a\n,b"]})
@@ -106,11 +107,15 @@ def spared(place: tuple[str | int, ...]) -> bool:
     return any(place[: len(prefix)] == prefix for prefix in UNFOUNDED if prefix != ("files",))
 
 
+@pytest.mark.slow
 def test_every_field_of_the_record_that_follows_is_checked(
     released: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = json.loads((released / "release.json").read_text(encoding="utf-8"))
     places = leaves(record)
+    # what is measured stays the same, so it is read and proved sound once
+    loaded = load_measurement(released / "measurement.mdp")
+    monkeypatch.setattr(module, "load_measurement", lambda path: loaded)
     missed: list[tuple[str | int, ...]] = []
     free: list[tuple[str | int, ...]] = []
     assert len(places) > 150

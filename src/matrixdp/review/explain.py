@@ -15,9 +15,9 @@ from matrixdp.ledger import LedgerEntry
 from matrixdp.measure import PrivacyStatement
 from matrixdp.release.document import brief
 from matrixdp.release.leftovers import RELEASE_FILES
+from matrixdp.release.loading import load_release
 from matrixdp.release.records import read_strictly
 from matrixdp.release.release import Release
-from matrixdp.release.writing import load_release
 from matrixdp.review.markdown import about, above, cell, items, table
 from matrixdp.review.measured import measured_parts
 
