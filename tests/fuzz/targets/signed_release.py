@@ -57,8 +57,8 @@ def opened(folder: Path) -> Case:
                 content[recipe.below(len(content))] = recipe.below(256)
             files[name] = bytes(content)
         public.write_bytes(recipe.rest() if way == 7 else public_key)
-        for name, content in files.items():
-            (out / name).write_bytes(content)
+        for name, written_bytes in files.items():
+            (out / name).write_bytes(written_bytes)
         changed = files != originals
         if verify_release(out, key=public).holds and changed and way != 7:
             same = files["release.json"] == originals["release.json"]
