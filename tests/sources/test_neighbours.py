@@ -206,3 +206,11 @@ def test_the_check_finds_what_one_record_moves(reader, message):
 def test_the_check_needs_a_table_that_can_be_counted():
     with pytest.raises(AssertionError, match="cannot be counted"):
         check_neighbours(lambda table: open_source(table.drop_columns("category")), [Kind.BOOLEAN])
+
+
+def test_several_records_at_once_may_move_as_many_counts():
+    assert check_neighbours(open_source, [Kind.BOOLEAN], together=3) == 3
+    with pytest.raises(
+        AssertionError, match="3 records of booleans, the first None: that changes the counts"
+    ):
+        check_neighbours(reads_none, [Kind.BOOLEAN], together=3)

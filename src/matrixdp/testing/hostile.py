@@ -7,7 +7,7 @@ import struct
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -40,14 +40,14 @@ HOSTILE_TEXTS = (
 """Texts besides those of `HOSTILE_VALUES` that mean something to some program."""
 
 
+def _refuse(*_: object) -> Any:
+    raise RuntimeError
+
+
 class _Refuses:
     """Refuses whatever is asked of it."""
 
     __hash__ = None  # type: ignore[assignment]
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise RuntimeError
-
     __str__ = __float__ = __int__ = __bool__ = __len__ = __iter__ = __eq__ = __array__ = _refuse
 
 
@@ -55,32 +55,19 @@ class _Text(str):
     """A text that cannot be looked up."""
 
     __slots__ = ()
-
-    def __hash__(self) -> int:
-        raise RuntimeError
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError
-
-    def lower(self) -> str:
-        raise RuntimeError
+    __hash__ = __eq__ = lower = strip = _refuse
 
 
 class _Number(int):
     """A number that cannot be read."""
 
-    def __hash__(self) -> int:
-        raise RuntimeError
-
-    def __float__(self) -> float:
-        raise RuntimeError
+    __hash__ = __eq__ = __float__ = _refuse
 
 
 class _Day(date):
     """A day that cannot be written."""
 
-    def isoformat(self) -> str:
-        raise MemoryError
+    isoformat = _refuse
 
 
 def _nan(bits: int) -> float:

@@ -125,7 +125,7 @@ def _compare(
         more, also_told = observe(droppers[turn % len(droppers)], *added)
         what = f"one record of the {kind} {added[0]!r:.100}"
         if len(added) > 1:
-            what = f"{len(added)} records of {kind}s, the first {added[0]!r:.100},"
+            what = f"{len(added)} records of {kind}s, the first {added[0]!r:.100}: that"
         require(told == also_told, f"{what} changes what is told, from {told!r} to {also_told!r}")
         for axis, name in enumerate(domain.names):
             away = tuple(other for other in range(len(domain)) if other != axis)
