@@ -16,7 +16,8 @@ class Lock:
     """A lock on a file, which the operating system takes back when its process ends.
 
     It is the process that is asked for and not its number, which another one may have by now. What is
-    forked while the lock is held holds it too.
+    forked while the lock is held holds it too. Who holds the lock may write a text into the file, for
+    whoever finds it later.
 
     Parameters
     ----------
@@ -69,10 +70,22 @@ class Lock:
             return True
         return False
 
+    def write(self, text: str) -> None:
+        """Write a text into the file, durably, in the place of an earlier one."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, os.fsencode(text), 0)
+            os.fsync(self._descriptor)
+
+    def read(self) -> str:
+        """Return the text that was written into the file, at most 64 KiB of it; empty if there is none."""
+        return "" if self._descriptor is None else os.fsdecode(os.pread(self._descriptor, 1 << 16, 0))
+
     def remove(self) -> None:
         """Remove the file, which nobody will need again, and let go of it."""
-        self.path.unlink(missing_ok=True)
-        self.free()
+        if self._descriptor is not None:
+            self.path.unlink(missing_ok=True)
+            self.free()
 
     def free(self) -> None:
         """Let go of it."""

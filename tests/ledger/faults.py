@@ -43,7 +43,10 @@ def driver_of(disk: FaultyDisk, synchronous: str | None = None) -> Driver:
         connection = apsw.Connection(str(path), vfs=disk.name, flags=apsw.SQLITE_OPEN_READWRITE)
         return connection if synchronous is None else _Careless(connection, synchronous)
 
-    return Driver(create, opened, apsw.Error, lambda error: getattr(error, "result", apsw.SQLITE_IOERR))
+    def code(error: apsw.Error) -> int:
+        return int(getattr(error, "result", apsw.SQLITE_IOERR))
+
+    return Driver(create, opened, apsw.Error, code, lambda _: None)
 
 
 @final

@@ -1,4 +1,4 @@
-"""The commands ``ledger init`` and ``ledger show``."""
+"""The commands ``ledger init``, ``ledger show`` and ``ledger recover``."""
 
 from __future__ import annotations
 
@@ -145,6 +145,32 @@ def show(
         cells = entry["time"], entry["state"], entry["noise"], _words(budget), entry["release"] or "-"
         table.add_row(*map(Text, cells))
     screen.print(table)
+
+
+@ledger.command()
+@guarded
+def recover(
+    path: _Ledger,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace earlier releases that are in the way.")
+    ] = False,
+) -> None:
+    """Settle the debits of releases that were stopped.
+
+    A measurement that was written whole becomes the release that it was for, at no further cost. What else
+    was left is removed, and the debit is spent by crash: it counts. Releases that still run are left alone.
+    """
+    from matrixdp.cli.progress import Reporter
+    from matrixdp.ledger import Ledger
+    from matrixdp.release import recover_ledger
+
+    with Reporter() as reporter:
+        progress = reporter.counter("writing answers")
+        found = recover_ledger(Ledger.open(path), force=force, progress=progress)
+    for one in found:
+        typer.echo(f"{one.entry}: {one.state}: {one.says}.")
+    if not found:
+        typer.echo("Nothing to recover: every debit is settled.")
 
 
 def _words(parameters: Mapping[str, float]) -> str:

@@ -25,6 +25,7 @@ from matrixdp.cli.options import (
 
 if TYPE_CHECKING:
     from matrixdp.cli.progress import Reporter
+    from matrixdp.ledger import Ledger
     from matrixdp.privacy import Budget
     from matrixdp.release import Release
     from matrixdp.specification import Specification
@@ -131,7 +132,7 @@ def release(
             seed_not_private=seed_not_private,
             ledger=debited,
             release=out,
-            progress=_marking(folder, budget, seed_not_private, reporter.counter("measuring")),
+            progress=_marking(folder, budget, debited, seed_not_private, reporter.counter("measuring")),
         )
         result = measured.reconstruct(written.workload, level)
         progress = reporter.counter("writing answers")
@@ -160,14 +161,18 @@ def _level(confidence: float | None) -> float:
 
 
 def _marking(
-    folder: Path, budget: Budget, seed_not_private: int | None, counter: Callable[[int, int], None]
+    folder: Path,
+    budget: Budget,
+    debited: Ledger | None,
+    seed_not_private: int | None,
+    counter: Callable[[int, int], None],
 ) -> Callable[[int, int], None]:
     """Return a counter that first, before any noise is drawn, marks the budget as spent."""
     from matrixdp.release import mark_spent
 
     def count(done: int, total: int) -> None:
         if seed_not_private is None:
-            mark_spent(folder, budget)
+            mark_spent(folder, budget, None if debited is None else debited.path)
         counter(done, total)
 
     return count

@@ -16,6 +16,7 @@ from typing import Any, Protocol, final
 from urllib.parse import quote
 
 from matrixdp.errors import MatrixDPError, StorageError
+from matrixdp.ledger.running import Running
 
 __all__ = ["SQLITE", "Connection", "Driver", "Session", "make_tables", "reading", "session"]
 
@@ -94,12 +95,15 @@ class Driver:
         What the connection raises.
     code : callable
         From such an error to SQLite's result code.
+    run : callable
+        Says by a lock beside the ledger that the run of an entry goes on.
     """
 
     create: Callable[[Path], None]
     open: Callable[[Path], Connection]
     error: type[Exception]
     code: Callable[[Any], int]
+    run: Callable[[Path], Running | None] = Running
 
 
 def _create(path: Path) -> None:

@@ -14,6 +14,7 @@ from matrixdp.errors import PrivacyError, StorageError
 from matrixdp.ledger.accounting import Account
 from matrixdp.ledger.database import SQLITE, Driver, Session, make_tables, reading, session
 from matrixdp.ledger.entries import Entry, LedgerEntry, chained, check_name, now, version
+from matrixdp.ledger.running import Running, running_path
 from matrixdp.noise import Cost
 from matrixdp.privacy import Budget
 from matrixdp.privacy.exact_form import exact_budget, exact_text, number_text
@@ -248,9 +249,10 @@ class Ledger:
             name = chained(last, time.time_ns(), os.getpid())[:32]
             own = (len(entries) + 1, name, now(), cost.noise.name, spent, terms, version(), place)
             digest = chained(last, *own)
+            run = self._driver.run(running_path(self.path, name))
             found.rows(_DEBIT, *own, digest)
             record = LedgerEntry(self.dataset, name, self.total, before.as_dict(), after.as_dict(), digest)
-        return Reservation(self, record)
+        return Reservation(self, record, run)
 
     def advance(self, entry: str, state: str, measurement: str | None = None) -> None:
         """Write down what became of an entry; its cost stays.
@@ -338,10 +340,13 @@ class Reservation:
         Where it was made.
     record : LedgerEntry
         What the release says of it.
+    run : Running or None
+        Says to `ledger recover` that this process goes on.
     """
 
     ledger: Ledger
     record: LedgerEntry
+    run: Running | None = field(default=None, repr=False, compare=False)
 
     @property
     def note(self) -> str:
@@ -372,6 +377,8 @@ class Reservation:
         """
         if not self._is_released:
             self.ledger.advance(self.record.entry, "released", sha256)
+        if self.run is not None:
+            self.run.end()
 
     @property
     def _is_released(self) -> bool:

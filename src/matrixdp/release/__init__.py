@@ -1,6 +1,7 @@
 """Releases: answers with their standard errors, new queries, and the files that hold them."""
 
 from matrixdp.release.keys import PublicKey, SigningKey, make_keys, read_passphrase
+from matrixdp.release.ledger_recovery import Recovered, recover_ledger
 from matrixdp.release.leftovers import mark_spent, refuse_to_spend_again
 from matrixdp.release.loading import load_release
 from matrixdp.release.recovery import recover_release
@@ -13,6 +14,7 @@ from matrixdp.release.writing import MAX_ANSWERS, mark_released, save_release, w
 __all__ = [
     "MAX_ANSWERS",
     "PublicKey",
+    "Recovered",
     "Release",
     "SigningKey",
     "check_signature",
@@ -21,6 +23,7 @@ __all__ = [
     "mark_released",
     "mark_spent",
     "read_passphrase",
+    "recover_ledger",
     "recover_release",
     "refuse_to_spend_again",
     "save_release",

@@ -33,6 +33,7 @@ __all__ = [
     "refuse_to_spend_again",
     "remove_release",
     "settle",
+    "spent_for",
     "target_of",
     "unfinished",
     "unmark",
@@ -60,14 +61,14 @@ UNFINISHED, REPLACED = "unfinished", "replaced"
 _NAME = re.compile(rf"\.(.+)\.([0-9a-f]+)-[0-9a-f]+\.({UNFINISHED}|{REPLACED})", re.DOTALL)
 
 
-def mark_spent(folder: Path, budget: Budget) -> None:
-    """Write down, durably, that a budget is spent for what comes into a staged folder."""
+def mark_spent(folder: Path, budget: Budget, ledger: Path | None = None) -> None:
+    """Write down, durably, that a budget is spent for what comes into a staged folder, and debited where."""
     path = folder / SPENT
     if path.exists():
         return
     try:
         with path.open("x", encoding="utf-8") as stream:
-            stream.write(f"{budget!r}\n")
+            stream.write(f"{budget!r}\n" + ("" if ledger is None else f"{json.dumps(str(ledger))}\n"))
             stream.flush()
             os.fsync(stream.fileno())
         sync_folder(folder)
@@ -190,14 +191,23 @@ def _runs(folder: Path, process: int) -> bool:
     return True
 
 
+def spent_for(folder: Path) -> tuple[str, str]:
+    """Return what was spent for what is in an unfinished folder, and the command that recovers it."""
+    with contextlib.suppress(OSError, ValueError):
+        budget, *debited = (folder / SPENT).read_text(encoding="utf-8").splitlines()
+        if debited:
+            return budget, f"ledger recover {json.loads(debited[0])}"
+        return budget, f"recover {target_of(folder)}"
+    return "A budget", f"recover {target_of(folder)}"
+
+
 def _told(folder: Path) -> str:
     """Say what was spent for what is in an unfinished folder."""
-    try:
-        budget = (folder / SPENT).read_text(encoding="utf-8").strip()
-    except (OSError, ValueError):
+    if not (folder / SPENT).exists():
         return "No budget was spent for it."
+    budget, command = spent_for(folder)
     spent = f"{budget} was spent for it, and counts"
     if (folder / MEASUREMENT).exists():
         whole = f"{spent}; the measurement is whole: {folder / MEASUREMENT}"
-        return f"{whole}. `matrixdp recover {target_of(folder)}` makes a release of it, at no further cost."
+        return f"{whole}. `matrixdp {command}` makes a release of it, at no further cost."
     return f"{spent}; no measurement was kept."

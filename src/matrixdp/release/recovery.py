@@ -6,11 +6,13 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
 from matrixdp.errors import StorageError
 from matrixdp.locks import Lock
+from matrixdp.measure import Measurement
 from matrixdp.release.leftovers import (
     MEASUREMENT,
     REQUEST,
@@ -66,7 +68,16 @@ def recover_release(
         raise StorageError(f"{out}: looked for a measurement that a release left unfinished; found {found}")
     (folder,) = whole
     with _stopped(folder):
-        return adopt(folder, target or place, force=force, progress=progress)
+        return adopt(folder, target or place, check=_without_ledger, force=force, progress=progress)
+
+
+def _without_ledger(path: Path, measurement: Measurement) -> None:
+    debited = measurement.authorization.ledger
+    if debited is not None:
+        raise StorageError(
+            f"{path.name}: found entry {debited.entry} of the ledger of {debited.dataset}; expected none: "
+            "`matrixdp ledger recover LEDGER` recovers what a ledger was debited for"
+        )
 
 
 def _stopped(folder: Path) -> Lock:
@@ -77,17 +88,29 @@ def _stopped(folder: Path) -> Lock:
         raise StorageError(f"{folder}: its release still runs; nothing was changed") from None
 
 
-def adopt(folder: Path, target: Path, *, force: bool = False, progress: Progress | None = None) -> Path:
+def adopt(
+    folder: Path,
+    target: Path,
+    *,
+    check: Callable[[Path, Measurement], None],
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Path:
     """Put a release of the measurement in an unfinished folder where it was to be, and remove that folder.
 
-    A release of the same measurement that is there already is left as it is.
+    `check` is called with a measurement that is whole, and its file, before it is put anywhere. A release of
+    the same measurement that is there already is left as it is.
     """
     asked = _request(folder / REQUEST)
-    if not is_release(target) or digest(target / MEASUREMENT) != digest(folder / MEASUREMENT):
+    if is_release(target) and digest(target / MEASUREMENT) == digest(folder / MEASUREMENT):
+        check(target / MEASUREMENT, load_measurement(target / MEASUREMENT)[0])
+    else:
         with staged_folder(target, force=force) as staged:
             # what is checked is what is published
             shutil.copyfile(folder / MEASUREMENT, staged / MEASUREMENT)
-            release = Release(*load_measurement(staged / MEASUREMENT), asked["confidence"], asked["origin"])
+            measurement, workload = load_measurement(staged / MEASUREMENT)
+            check(staged / MEASUREMENT, measurement)
+            release = Release(measurement, workload, asked["confidence"], asked["origin"])
             complete_release(
                 release, staged, csv=asked["csv"], max_answers=asked["max_answers"], progress=progress
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import shutil
@@ -23,6 +22,7 @@ from matrixdp.release.leftovers import (
     is_release,
     remove_release,
     settle,
+    spent_for,
     unmark,
 )
 from matrixdp.storage.archive import sync_folder, temporary_name
@@ -98,9 +98,8 @@ def _clear(partial: Path, target: Path, keep: bool) -> str | None:
     if not marks:
         shutil.rmtree(partial, ignore_errors=True)
         return None
-    spent = "The budget was spent"
-    with contextlib.suppress(OSError, ValueError):
-        spent += f": {marks[0].read_text(encoding='utf-8').strip()}"
+    budget, command = spent_for(marks[0].parent)
+    spent = f"The budget was spent: {budget}"
     if marks[0].parent == target:
         shutil.rmtree(partial, ignore_errors=True)
         return f"{spent}. The release is whole in {target}"
@@ -111,7 +110,7 @@ def _clear(partial: Path, target: Path, keep: bool) -> str | None:
         if path.name not in (MEASUREMENT, SPENT, REQUEST):
             path.unlink(missing_ok=True)
     return (
-        f"{spent}. The measurement is whole: {partial / MEASUREMENT}. `matrixdp recover {target}` makes a "
+        f"{spent}. The measurement is whole: {partial / MEASUREMENT}. `matrixdp {command}` makes a "
         "release of it, at no further cost"
     )
 

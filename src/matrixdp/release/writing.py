@@ -131,14 +131,18 @@ def write_release(
     progress: Progress | None = None,
 ) -> dict[str, object]:
     """Write the files of a release into a staged folder, and return its record; see `save_release`."""
+    reservation = release.measurement.reservation
     if release.private:
-        mark_spent(folder, release.measurement.authorization.budget)
+        debited = None if reservation is None else reservation.ledger.path
+        mark_spent(folder, release.measurement.authorization.budget, debited)
+    if reservation is not None and reservation.run is not None:
+        reservation.run.writes_to(folder)
     asked: dict[str, object] = {"confidence": release.confidence, "csv": csv, "max_answers": max_answers}
     asked |= {"origin": dict(release.origin)}
     (folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
     save_measurement(folder / MEASUREMENT, release.measurement, release.workload)
-    if release.measurement.reservation is not None:
-        release.measurement.reservation.measured(str(entry(folder / MEASUREMENT)["sha256"]))
+    if reservation is not None:
+        reservation.measured(str(entry(folder / MEASUREMENT)["sha256"]))
     return complete_release(release, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
 
 

@@ -1,0 +1,189 @@
+"""The ledger against a list in plain Python, by random sequences of what users and crashes do."""
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+
+import matrixdp as mdp
+from matrixdp.errors import PrivacyError, StorageError
+from matrixdp.ledger import Ledger, Reservation
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
+
+TOTALS = (mdp.Budget(rho=1), mdp.Budget(mu=2), mdp.Budget(epsilon=1))
+AMOUNTS = tuple(Fraction(n, 64) for n in (1, 8, 16, 21, 32, 64))
+SHAS = ("a" * 64, "b" * 64)
+
+
+@dataclass
+class Debit:
+    """One entry of the plain ledger."""
+
+    name: str
+    cost: Cost
+    state: str = "reserved"
+    sha: str | None = None
+    held: Reservation | None = None
+
+
+def units(total: mdp.Budget, cost: Cost) -> Fraction | None:
+    """What a cost comes to under a total, from the definitions: zCDP, GDP, pure differential privacy."""
+    gaussian = cost.noise is GAUSSIAN
+    if total.kind == "rho":
+        return cost.value / 2 if gaussian else cost.value**2 / 2
+    if total.kind == "mu":
+        return cost.value if gaussian else None
+    return None if gaussian else cost.value
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    debits: Bundle = Bundle("debits")
+
+    @initialize(total=st.sampled_from(TOTALS))
+    def create(self, total: mdp.Budget) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.total = total
+        self.limit = {"rho": Fraction(1), "mu": Fraction(4), "pure": Fraction(1)}[total.kind]
+        self.handles = [Ledger.create(self.folder / "a.ledger", "people", total) for _ in range(1)]
+        self.handles.append(Ledger.open(self.folder / "a.ledger"))
+        self.plain: list[Debit] = []
+        with pytest.raises(StorageError, match="found a file"):
+            Ledger.create(self.folder / "a.ledger", "people", total)
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            shutil.rmtree(self.folder)
+
+    def spent(self) -> Fraction:
+        return sum((units(self.total, debit.cost) or Fraction(0) for debit in self.plain), Fraction(0))
+
+    @rule(target=debits, handle=st.integers(0, 1), amount=st.sampled_from(AMOUNTS), gaussian=st.booleans())
+    def reserve(self, handle: int, amount: Fraction, gaussian: bool):
+        noise = GAUSSIAN if gaussian or self.total.kind == "mu" else LAPLACE
+        if self.total.kind == "pure":
+            noise = LAPLACE
+        names: dict[str, Any] = {"epsilon" if self.total.kind == "pure" else self.total.kind: amount}
+        budget = mdp.Budget(**names)
+        cost = Cost(noise.cost(budget).value, noise)
+        come = units(self.total, cost)
+        assert come is not None
+        ledger = self.handles[handle]
+        if self.spent() + come > self.limit:
+            with pytest.raises(PrivacyError, match="ledger: found"):
+                ledger.check(cost, budget)
+            with pytest.raises(PrivacyError, match="ledger: found"):
+                ledger.reserve(cost, budget)
+            return multiple()
+        ledger.check(cost, budget)
+        held = ledger.reserve(cost, budget)
+        debit = Debit(held.record.entry, cost, held=held)
+        self.plain.append(debit)
+        return debit
+
+    def advance(self, debit: Debit, handle: int, state: str, sha: str | None) -> None:
+        """Do the same on both sides; the plain one knows what may follow on what."""
+        kept = sha or debit.sha
+        same = (debit.state, debit.sha) == (state, kept)
+        before = {
+            "measured": ("reserved", "measured", "spent by crash"),
+            "released": ("measured",),
+            "spent by crash": ("reserved", "measured"),
+        }
+        # the measurement may be written anew until it is released
+        allowed = debit.state in before[state] and (state == "measured" or debit.sha == kept)
+        if same or allowed:
+            self.handles[handle].advance(debit.name, state, sha)
+            debit.state, debit.sha = state, kept
+        else:
+            with pytest.raises(StorageError, match="it cannot come to be"):
+                self.handles[handle].advance(debit.name, state, sha)
+
+    @rule(debit=debits, handle=st.integers(0, 1), sha=st.sampled_from(SHAS))
+    def measured(self, debit: Debit, handle: int, sha: str) -> None:
+        self.advance(debit, handle, "measured", sha)
+
+    @rule(debit=debits, handle=st.integers(0, 1), sha=st.sampled_from(SHAS))
+    def released(self, debit: Debit, handle: int, sha: str) -> None:
+        self.advance(debit, handle, "released", sha)
+
+    @rule(debit=debits, handle=st.integers(0, 1))
+    def given_up(self, debit: Debit, handle: int) -> None:
+        self.advance(debit, handle, "spent by crash", None)
+
+    @rule(debit=debits)
+    def crash(self, debit: Debit) -> None:
+        debit.held = None  # the operating system takes its lock back
+
+    @rule(handle=st.integers(0, 1))
+    def recover(self, handle: int) -> None:
+        waiting = [debit for debit in self.plain if debit.state in ("reserved", "measured")]
+        done = mdp.recover_ledger(self.handles[handle])
+        assert [one.entry for one in done] == [debit.name for debit in waiting]
+        for one, debit in zip(done, waiting, strict=True):
+            assert one.settled == (debit.held is None)
+            if one.settled:
+                debit.state = "spent by crash"  # nothing was written anywhere
+            assert one.state == debit.state
+        assert all(not one.settled for one in mdp.recover_ledger(self.handles[handle]))
+
+    @rule(handle=st.integers(0, 1))
+    def reopen(self, handle: int) -> None:
+        self.handles[handle] = Ledger.open(self.folder / "a.ledger")
+
+    @rule(number=st.integers(0, 9))
+    def unknown(self, number: int) -> None:
+        with pytest.raises(StorageError, match="found no entry"):
+            self.handles[0].advance(f"{number:032x}", "measured", SHAS[0])
+
+    @invariant()
+    def show_the_same(self) -> None:
+        if not hasattr(self, "plain"):
+            return
+        for ledger in self.handles:
+            assert [(one.id, one.state, one.measurement, one.cost) for one in ledger.entries] == [
+                (debit.name, debit.state, debit.sha, debit.cost) for debit in self.plain
+            ]
+        account = self.handles[0].account
+        assert account.within
+        assert account.sums == (self.spent(),)
+        assert (account.spent is None) == (self.spent() == 0)
+
+
+# the file system is slow at times
+TestLedger = LedgerMachine.TestCase
+TestLedger.settings = settings(
+    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+def test_the_machine_can_fail(monkeypatch: pytest.MonkeyPatch):
+    """A ledger that forgets one debit in a few is found out."""
+    from hypothesis.stateful import run_state_machine_as_test
+
+    real = Ledger.reserve
+
+    def forgetful(self: Ledger, cost: Cost, budget: mdp.Budget, release=None) -> Reservation:
+        if len(self.entries) == 2:
+            return real(self, Cost(cost.value / 2, cost.noise), budget, release)
+        return real(self, cost, budget, release)
+
+    monkeypatch.setattr(Ledger, "reserve", forgetful)
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(
+            LedgerMachine,
+            settings=settings(
+                max_examples=50,
+                stateful_step_count=10,
+                deadline=None,
+                database=None,
+                phases=[Phase.generate],
+                report_multiple_bugs=False,
+            ),
+        )
