@@ -93,6 +93,7 @@ lock: $(VENV)/.installed-dev
 
 faults: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.ledger.faults 10000
+	MATRIXDP_STRIDE=1 $(BIN)/python -m pytest tests/release/test_ledger_recovery.py
 
 benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/run.py

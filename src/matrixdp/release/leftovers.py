@@ -151,6 +151,8 @@ def unmark(folder: Path) -> None:
 
 def remove_release(folder: Path) -> None:
     """Remove the files of a release, and its folder if nothing else is in it."""
+    for partial in folder.glob(f".{MEASUREMENT}.*.partial"):
+        partial.unlink(missing_ok=True)
     for name in RELEASE_FILES:
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
