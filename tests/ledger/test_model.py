@@ -164,18 +164,18 @@ TestLedger.settings = settings(
 
 
 def test_the_machine_can_fail(monkeypatch: pytest.MonkeyPatch):
-    """A ledger that forgets one debit in a few is found out."""
+    """A ledger that forgets half of its first debit is found out."""
     from hypothesis.stateful import run_state_machine_as_test
 
     real = Ledger.reserve
 
     def forgetful(self: Ledger, cost: Cost, budget: mdp.Budget, release=None) -> Reservation:
-        if len(self.entries) == 2:
+        if not self.entries:
             return real(self, Cost(cost.value / 2, cost.noise), budget, release)
         return real(self, cost, budget, release)
 
     monkeypatch.setattr(Ledger, "reserve", forgetful)
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
         run_state_machine_as_test(
             LedgerMachine,
             settings=settings(
@@ -183,6 +183,7 @@ def test_the_machine_can_fail(monkeypatch: pytest.MonkeyPatch):
                 stateful_step_count=10,
                 deadline=None,
                 database=None,
+                derandomize=True,
                 phases=[Phase.generate],
                 report_multiple_bugs=False,
             ),

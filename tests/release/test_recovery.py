@@ -198,6 +198,7 @@ def test_a_release_holds_its_lock_until_it_is_in_its_place(tmp_path: Path):
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"release.json", "measurement.mdp"}
 
 
+@pytest.mark.slow
 def test_a_kill_at_each_step_of_a_recovery_loses_nothing(home: Path, stopped: Path, tmp_path_factory):
     digest = recovery.digest(stopped / "measurement.mdp")
     base = tmp_path_factory.mktemp("killed")
