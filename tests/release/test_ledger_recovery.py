@@ -499,3 +499,14 @@ def test_a_note_that_leads_nowhere_is_passed_over(home: Path):
         if len(ledger.entries) == 4:
             break
     assert len(ledger.entries) == 4
+
+
+def test_what_is_swapped_while_it_is_recovered_is_not_released(home: Path, monkeypatch: pytest.MonkeyPatch):
+    stop(home)
+    assert release(home, out="other").exit_code == 0
+    other, copy = home / "other" / "measurement.mdp", shutil.copyfile
+    monkeypatch.setattr(shutil, "copyfile", lambda _, target: copy(other, target))
+    (one,) = mdp.recover_ledger(Ledger.open(home / "people.ledger"))
+    assert (one.state, one.settled) == ("measured", False)
+    assert "found another measurement than that of the entry" in one.says
+    assert not (home / "out").exists()
