@@ -17,6 +17,7 @@ from matrixdp.cli.keys import keys, sign
 from matrixdp.cli.ledger import ledger
 from matrixdp.cli.recover import recover
 from matrixdp.cli.release import release
+from matrixdp.cli.schema import schema
 from matrixdp.cli.select import select
 from matrixdp.cli.validate import validate
 from matrixdp.cli.verify import verify
@@ -64,7 +65,7 @@ def program(
     """Take the options of the program itself; the help is `_HELP`."""
 
 
-for command in (validate, select, compare, release, recover, keys, sign, answer, verify, explain):
+for command in (validate, select, compare, release, recover, keys, sign, answer, verify, explain, schema):
     app.command()(command)
 app.add_typer(ledger)
 

@@ -6,6 +6,7 @@ from matrixdp.release.leftovers import mark_spent, refuse_to_spend_again
 from matrixdp.release.loading import load_release
 from matrixdp.release.recovery import recover_release
 from matrixdp.release.release import Release
+from matrixdp.release.schema import release_schema
 from matrixdp.release.signatures import check_signature
 from matrixdp.release.signing import sign_release
 from matrixdp.release.staging import staged_folder
@@ -26,6 +27,7 @@ __all__ = [
     "recover_ledger",
     "recover_release",
     "refuse_to_spend_again",
+    "release_schema",
     "save_release",
     "sign_release",
     "staged_folder",

@@ -117,6 +117,11 @@ def explained(world: World) -> None:
     world.run("explain", "nothing", may=(2,))
 
 
+def described(world: World) -> None:
+    world.run("schema", "release")
+    world.run("schema", "specification")
+
+
 RUNS: dict[str, Callable[[World], None]] = {
     "validate": in_order,
     "select": selected,
@@ -131,6 +136,7 @@ RUNS: dict[str, Callable[[World], None]] = {
     "keys": signed,
     "sign": signed,
     "explain": explained,
+    "schema": described,
 }
 
 
