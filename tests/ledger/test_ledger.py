@@ -502,7 +502,7 @@ def test_processes_at_once_never_spend_more_than_the_total(tmp_path: Path):
     ]
     for worker in workers:
         worker.start()
-    done = [results.get() for _ in workers]
+    done = [results.get(timeout=60) for _ in workers]
     for worker in workers:
         worker.join()
         assert worker.exitcode == 0
