@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ _DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError)
 
 
 @dataclass
-class AnswerFile:
+class AnswerFile(ABC):
     """A file of answers, read once from the beginning, and the first thing that is wrong with it."""
 
     path: Path
@@ -38,9 +39,9 @@ class AnswerFile:
     _batches: Iterator[pa.RecordBatch] | None = None
     _rest: pa.Table | None = None
 
+    @abstractmethod
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield its rows, in the columns of the schema."""
-        raise NotImplementedError
 
     def follow(self, expected: pa.RecordBatch) -> None:
         """Compare the next rows with those that follow from the measurement."""
