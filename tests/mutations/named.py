@@ -11,7 +11,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-COPIED = ("src", "tests", "docs", "examples", "README.md", "pyproject.toml")
+COPIED = ("src", "tests", "docs", "examples", "verifier", "README.md", "pyproject.toml")
 
 
 def mutants() -> list[dict[str, Any]]:
