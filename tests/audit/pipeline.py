@@ -127,47 +127,65 @@ def worst_move(case: Case, strategy: ReadFile) -> Move:
     return max(moves, key=lambda move: cost(move.counts(len(cells)).astype(object)))
 
 
-def tables(case: Case, move: Move) -> tuple[Integers, Integers]:
-    """Return the counts of two neighbouring tables, shape (copies, cells).
+def without_person(case: Case) -> Integers:
+    """Return the counts of all others, shape (copies, cells).
 
-    Every other copy has a record somewhere else, so that there are cells without records, and cells with.
+    Every other copy has a record, so that there are cells without records, and cells with.
     """
     cells = math.prod(case.sizes.values())
     counts = np.zeros((case.samples, cells), dtype=np.int64)
     odd = np.arange(1, case.samples, 2)
-    counts[odd, odd // 2 % cells] += 1
-    if move.other is not None:
-        counts[:, move.other] += move.records
-    return counts, counts + move.counts(cells)
+    counts[odd, odd // 2 % cells] = 1
+    return counts
 
 
-def written(case: Case, counts: Integers, folder: Path) -> object:
-    """Return a table with such counts, of the kind that the case names."""
-    copies, cells = np.nonzero(counts)
-    repeats = counts[copies, cells]
-    copies, cells = np.repeat(copies, repeats), np.repeat(cells, repeats)
+def written(case: Case, others: Integers, own: int | None, folder: Path) -> tuple[object, Integers]:
+    """Return a table of the kind that the case names, and its counts.
+
+    In every copy there are the records of all others and, in the cell `own`, those of one person. Where the
+    unit names a column, the person has further records in other cells, which are not to be counted.
+    """
+    unit = case.budget.unit
+    copies, cells = np.nonzero(others)
+    persons = np.arange(len(copies)) + case.samples
+    counts = others.copy()
+    if own is not None:
+        counts[:, own] += unit.records
+        everyone = np.arange(case.samples)
+        listed = [own] * unit.records
+        if unit.id is not None:
+            listed += [cell for cell in range(others.shape[1]) if cell != own]
+        for cell in listed:
+            copies, persons = np.append(copies, everyone), np.append(persons, everyone)
+            cells = np.append(cells, np.full(case.samples, cell))
     places = [*np.unravel_index(copies, case.copy_sizes)]
     if case.sizes:
         places += np.unravel_index(cells, tuple(case.sizes.values()))
     columns = dict(zip((*COPY, *case.sizes), places, strict=True))
-    table = pa.table(columns)
-    path = folder / f"table.{case.table}"
-    if case.table == "csv":
+    if unit.id is not None:
+        columns[unit.id] = persons
+    return _as_kind(case.table, columns, folder), counts
+
+
+def _as_kind(kind: str, columns: dict[str, Integers], folder: Path) -> object:
+    table, path = pa.table(columns), folder / f"table.{kind}"
+    if kind == "csv":
         pacsv.write_csv(table, path)
         return path
-    if case.table == "parquet":
+    if kind == "parquet":
         pq.write_table(table, path)
         return path
-    if case.table == "pandas":
+    if kind == "pandas":
         return pd.DataFrame(columns)
-    if case.table == "polars":
+    if kind == "polars":
         return pl.DataFrame(columns)
-    return table if case.table == "arrow" else columns
+    return table if kind == "arrow" else columns
 
 
-def release(case: Case, strategy: Strategy, counts: Integers, folder: Path) -> tuple[ReadFile, Sample, Any]:
+def release(case: Case, strategy: Strategy, own: int | None, folder: Path) -> tuple[ReadFile, Sample, Any]:
     """Measure a table through the door, write the release, and read it back."""
-    measured = strategy.measure(written(case, counts, folder), case.budget)
+    table, counts = written(case, without_person(case), own, folder)
+    measured = strategy.measure(table, case.budget)
     out = save_release(measured.reconstruct(), folder / "out", force=True)
     found = read(out / "measurement.mdp")
     answers = pq.read_table(out / "answers.parquet", columns=["estimate"])["estimate"].to_numpy()
@@ -214,17 +232,16 @@ def collect(case: Case, folder: Path) -> tuple[Evidence, ReadFile]:
     strategy = select(case.workload(), case.noise, case.budget.neighbours, "workload", case.budget)
     strategy.save(folder / "strategy.mdp")
     move = worst_move(case, read(folder / "strategy.mdp"))
-    counts, neighbours = tables(case, move)
-    found, without, record = release(case, strategy, counts, folder)
-    _, with_person, _ = release(case, strategy, neighbours, folder)
+    found, without, record = release(case, strategy, move.other, folder)
+    _, with_person, _ = release(case, strategy, move.cell, folder)
     sizes = tuple(case.sizes.values())
     change = move.counts(math.prod(sizes))
     shifts = [
         (local_matrix(part, sizes) @ change.astype(object)).astype(float) / float(scale)
         for part, scale in zip(found.parts, found.scales, strict=True)
     ]
-    promised = record["privacy"]
-    claimed = promised["mu"] if case.noise == "gaussian" else promised["pure_epsilon"]
+    stated = {name: value for row in record["privacy"]["guarantees"] for name, value in row["parameters"].items()}
+    claimed = stated["mu" if case.noise == "gaussian" else "epsilon"]
     steps = tuple(float(own) for own in found.steps)
     check_answers(case, found, without.answers)
     return Evidence(case.noise, steps, found.powers, without, with_person, shifts, claimed), found
