@@ -240,8 +240,8 @@ def collect(case: Case, folder: Path) -> tuple[Evidence, ReadFile]:
         (local_matrix(part, sizes) @ change.astype(object)).astype(float) / float(scale)
         for part, scale in zip(found.parts, found.scales, strict=True)
     ]
-    stated = {name: value for row in record["privacy"]["guarantees"] for name, value in row["parameters"].items()}
-    claimed = stated["mu" if case.noise == "gaussian" else "epsilon"]
+    stated = {row["definition"]: row["parameters"] for row in record["privacy"]["guarantees"]}
+    claimed = stated["Gaussian DP"]["mu"] if case.noise == "gaussian" else stated["pure DP"]["epsilon"]
     steps = tuple(float(own) for own in found.steps)
     check_answers(case, found, without.answers)
     return Evidence(case.noise, steps, found.powers, without, with_person, shifts, claimed), found
