@@ -136,6 +136,11 @@ CASES = (
         {"a": 2, "b": 2}, ({"a": REAL_OPPOSITE, "b": REAL},), True,
     ),
     Case(
+        "gaussian, two records counted", "gaussian",
+        mdp.Budget(mu=3, unit=mdp.Unit(records=2, id="person")), "arrays",
+        {"a": 2}, ({"a": TREE},), False,
+    ),
+    Case(
         "laplace, two records, coarse", "laplace", mdp.Budget(epsilon=2, unit=TWO), "parquet",
         {"a": 2}, ({"a": REAL},), True,
     ),

@@ -10,9 +10,10 @@ from scipy import stats
 
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError
-from matrixdp.exact import IntegerMatrix
-from matrixdp.measure.measurement import maximal_marginals, measure
-from matrixdp.noise import GAUSSIAN, Cost
+from matrixdp.exact import IntegerMatrix, IntegerTensor
+from matrixdp.measure.calibration import NoiseScale
+from matrixdp.measure.measurement import maximal_marginals, measure, noisy
+from matrixdp.noise import GAUSSIAN, Cost, SystemSource
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.privacy import Budget
 from matrixdp.selection import select
@@ -106,6 +107,13 @@ def test_two_measurements_differ():
     plan = select(WORKLOAD, noise=GAUSSIAN).plan
     first, second = (measure(plan, open_source(TABLE), Budget(mu=1)) for _ in range(2))
     assert not np.array_equal(first.values[0], second.values[0])
+
+
+def test_the_part_of_an_answer_within_a_step_counts():
+    """Answers half-way between two steps, noise of one step: the mean of 10,000 is 50 deviations above 0."""
+    answers = IntegerTensor([np.full(10_000, 2.0)], 40)
+    drawn = noisy(answers, NoiseScale(Fraction(1), 2, GAUSSIAN), SystemSource())
+    assert 0.4 < drawn.mean() < 0.6
 
 
 @settings(max_examples=60, deadline=None)
