@@ -192,6 +192,27 @@ def test_what_is_assumed_of_the_table_stays_said(selection: Selection, workload:
             load_measurement(changed)
 
 
+@pytest.mark.parametrize(
+    ("steps", "says"),
+    [
+        ("1e999999999", "exact number"),
+        ("1" * 5000, "exact number"),
+        ("1/3", "no integer over a power of 2"),
+        (4096, "exact number"),
+    ],
+    ids=["exponent", "digits", "thirds", "number"],
+)
+def test_scales_that_noise_cannot_have_are_refused(
+    measurement: Measurement, workload: Workload, tmp_path: Path, steps, says: str
+):
+    save_measurement(tmp_path / "m.mdp", measurement, workload)
+    power = measurement.scales[0].power
+    noise = [[str(scale.steps), scale.power] for scale in measurement.scales]
+    changed = rewritten(tmp_path / "m.mdp", tmp_path / "x.mdp", set_in("noise", [[steps, power], *noise[1:]]))
+    with pytest.raises(StorageError, match=says):
+        load_measurement(changed)
+
+
 def test_seeded_measurements_stay_labelled(selection: Selection, workload: Workload, tmp_path: Path):
     measured = measure(selection.plan, open_source(TABLE), Budget(rho=1), seed_not_private=1)
     save_measurement(tmp_path / "m.mdp", measured, workload)

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.measure import Measurement, NoiseScale, plan_cost
 from matrixdp.noise import Noise
 from matrixdp.privacy import Clause
+from matrixdp.privacy.exact_form import exact_number
 from matrixdp.queries import Workload
 from matrixdp.selection import Certificate, Selection
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
@@ -171,9 +171,10 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
 
 def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> NoiseScale:
     steps, power = form
-    if type(power) is not int or abs(power) > _POWERS:
-        raise archive.damaged("a lattice step of its noise is no power of 2 in range")
-    return NoiseScale(Fraction(steps), power, noise)
+    scale = exact_number(steps)
+    if type(power) is not int or abs(power) > _POWERS or scale.denominator.bit_count() != 1:
+        raise archive.damaged("a scale of its noise is no integer over a power of 2 in range")
+    return NoiseScale(scale, power, noise)
 
 
 def _read_assumption(written: object, archive: ArchiveReader) -> Clause:
