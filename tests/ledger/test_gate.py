@@ -203,6 +203,10 @@ def test_an_authorization_is_that_of_its_entry(ledger: Ledger):
         (mdp.Budget(rho=1), "together keep to 1-zCDP."),
         (mdp.Budget(mu=Fraction(1, 3)), "together keep to 0.3334-GDP."),
         (mdp.Budget(epsilon=9, delta=1e-6), "together keep to (9, 1e-06)-differential privacy."),
+        (
+            mdp.Budget(epsilon=9, delta=Fraction(1, 10**6)),
+            "together keep to (9, 1e-06)-differential privacy.",
+        ),
         (mdp.Budget(epsilon=1), "together keep to 1-differential privacy (pure: delta is 0)."),
     ],
 )

@@ -1,7 +1,7 @@
 """What a release promises, in plain words and as a record: nothing more than docs/privacy.md proves."""
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
 
@@ -283,18 +283,18 @@ def _others(ledger: LedgerEntry | None) -> str:
 def _definition(total: Budget) -> str:
     """Say what a total promises."""
     if total.epsilon is None:
-        mu = _up(float_above(total.mu))
-        return f"{mu}-GDP" if total.rho is None else f"{_up(float_above(total.rho))}-zCDP"
-    epsilon = _up(float_above(total.epsilon))
+        return f"{_up(total.mu)}-GDP" if total.rho is None else f"{_up(total.rho)}-zCDP"
+    epsilon = _up(total.epsilon)
     if total.delta is None:
         return f"{epsilon}-differential privacy (pure: delta is 0)"
-    return f"({epsilon}, {_up(float_above(total.delta))})-differential privacy"
+    return f"({epsilon}, {_up(total.delta)})-differential privacy"
 
 
-def _up(value: float) -> str:
+def _up(value: float | Fraction) -> str:
     """Write a figure with four digits, rounded up; a float stands for its shortest text."""
-    context = Context(prec=4, rounding=ROUND_CEILING)
-    return f"{float(context.plus(Decimal(repr(value)))):.4g}"
+    exact = value if isinstance(value, Fraction) else Fraction(repr(value))
+    rounded = Context(prec=4, rounding=ROUND_CEILING).divide(exact.numerator, exact.denominator)
+    return f"{float(rounded):.4g}"
 
 
 def statement(
