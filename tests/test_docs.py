@@ -89,3 +89,10 @@ def test_specification_example_is_valid() -> None:
     specification = mdp.load_specification(example.group(1))
     assert specification.budget is not None
     assert specification.workload.queries > 0
+
+
+@pytest.mark.parametrize("page", ["privacy.md", "mathematics.md"])
+def test_no_two_theorems_of_a_page_have_one_number(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    numbers = re.findall(r"^(?:#+ |.*\*)Theorem (\d+)", text, re.MULTILINE)
+    assert numbers == [str(number + 1) for number in range(len(numbers))] != []

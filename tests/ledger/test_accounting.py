@@ -70,6 +70,20 @@ def test_what_is_left_can_be_spent_and_no_more(total, spent):
     assert not any(account.plus(noise.cost(larger), larger).within for noise in noises)
 
 
+@pytest.mark.parametrize("spent", [Fraction(1, 5), Fraction(1, 50)])
+@pytest.mark.parametrize(
+    "total", [Budget(epsilon=0.7571527286141989, delta=0.3), Budget(epsilon=1, delta=0.5)]
+)
+def test_what_is_left_for_laplace_noise_can_be_spent_where_delta_is_large(total, spent):
+    """There pure epsilon is what a squared mu allows most; what is left fits, and little more does."""
+    account = Account.empty(total).plus(GAUSSIAN.cost(Budget(mu=spent)), Budget(mu=spent))
+    left = account.left
+    assert left is not None
+    assert left.epsilon is not None
+    assert account.plus(LAPLACE.cost(left), left).within
+    assert gdp_of_epsilon(left.epsilon * (1 + Fraction(1, 10**12))) ** 2 + spent**2 > account.limits[0]
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.sampled_from(TOTALS), st.lists(costs, min_size=1, max_size=5))
 def test_what_was_spent_is_no_less_than_the_sums(total, spent):

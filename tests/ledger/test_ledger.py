@@ -14,7 +14,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, StorageError
-from matrixdp.ledger import SQLITE, Driver, Ledger, LedgerEntry, database
+from matrixdp.ledger import SQLITE, Driver, Ledger, LedgerEntry, database, report
 from matrixdp.ledger.entries import chained
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Cost, PureNoise
 from matrixdp.privacy import Budget, Unit
@@ -545,3 +545,9 @@ def test_what_a_release_says_of_its_entry(ledger: Ledger):
             LedgerEntry.read(record.as_dict() | {key: value})
     with pytest.raises(PrivacyError, match="exact number"):
         LedgerEntry.read(record.as_dict() | {"spent_after": {"rho": "1e9"}})
+
+
+def test_a_total_is_shown_as_it_was_given(tmp_path):
+    total = Budget(epsilon=0.1, delta=1e-5)
+    shown = report(Ledger.create(tmp_path / "ledger", "health", total))
+    assert shown["total"] == shown["left"] == {"epsilon": 0.1, "delta": 1e-5}

@@ -44,6 +44,13 @@ def test_epsilon_and_delta_as_asked():
     assert promise.delta_at_epsilon == pytest.approx(1e-6, rel=1e-12)
 
 
+def test_words_round_the_exact_figure_and_not_its_float():
+    """The float nearest to this budget is written 0.1, which is less."""
+    budget = Budget(epsilon=Fraction(1, 10) + Fraction(1, 10**18))
+    promise = statement(LAPLACE.cost(budget), budget, private=True)
+    assert "0.1001-differential privacy (pure" in promise.text
+
+
 def test_replacing_doubles_mu():
     budget = Budget(mu=1, neighbours="replace")
     promise = statement(GAUSSIAN.cost(budget), budget, private=True)

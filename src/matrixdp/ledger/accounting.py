@@ -13,7 +13,7 @@ from typing import final
 from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.noise import Cost, Measure, checked_cost
 from matrixdp.privacy import Budget, epsilon_of
-from matrixdp.privacy.conversions import epsilon_of_gdp, largest_mu
+from matrixdp.privacy.conversions import epsilon_of_gdp, gdp_of_epsilon, largest_mu
 from matrixdp.privacy.exact_form import number_text
 from matrixdp.privacy.numbers import root_above, root_below
 
@@ -171,10 +171,12 @@ def _epsilon_below(squared_mu: Fraction, delta: Fraction) -> Fraction:
     """Return an epsilon that a release may have at a delta where so much is left of a squared mu."""
     if squared_mu == 0:
         return Fraction(0)
-    mu = root_below(squared_mu)
+    mu, slightly_less = root_below(squared_mu), 1 - Fraction(1, 1 << 56)
     try:
-        pure = epsilon_of_gdp(mu)
-        gaussian = epsilon_of(mu, delta) * (1 - Fraction(1, 1 << 56))
+        pure = epsilon_of_gdp(mu) * slightly_less
+        gaussian = epsilon_of(mu, delta) * slightly_less
+        # what is rounded down and then up again may end above where it began
+        pure = pure if gdp_of_epsilon(pure) <= mu else Fraction(0)
     except NumericalError:
         return Fraction(0)
     fits = gaussian > 0 and largest_mu(gaussian, delta) <= mu

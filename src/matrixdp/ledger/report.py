@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from matrixdp.ledger.accounting import Account
 from matrixdp.ledger.ledger import Ledger
 from matrixdp.privacy import Budget
 from matrixdp.privacy.exact_form import exact_text
-from matrixdp.privacy.numbers import float_above, float_below
+from matrixdp.privacy.numbers import float_above
 
 __all__ = ["parameters", "report"]
 
@@ -17,20 +16,19 @@ __all__ = ["parameters", "report"]
 def parameters(value: Budget | None, total: Budget, *, above: bool) -> dict[str, float]:
     """Return the parameters of a part of a total; of what was spent rounded up, of what is left down.
 
+    What is not rounded up is written as budgets write themselves, and so can be given again.
+
     Examples
     --------
-    >>> parameters(None, Budget(rho=1), above=True)
-    {'rho': 0.0}
+    >>> parameters(None, Budget(rho=0.1), above=True), parameters(Budget(rho=0.1), Budget(rho=1), above=False)
+    ({'rho': 0.0}, {'rho': 0.1})
     """
-    known: dict[str, Fraction | None] = {
-        "rho": total.rho,
-        "mu": total.mu if total.kind == "mu" else None,
-        "epsilon": total.epsilon,
-    }
-    name = next(name for name, own in known.items() if own is not None)
-    part = Fraction(0) if value is None else Fraction(getattr(value, name))
-    delta = {} if total.delta is None else {"delta": float_below(total.delta)}
-    return {name: (float_above if above else float_below)(part) or 0.0, **delta}
+    given = {name: one for name, one in total.as_dict().items() if isinstance(one, float)}
+    if value is None:
+        return {name: one if name == "delta" else 0.0 for name, one in given.items()}
+    if above:
+        return {name: float_above(getattr(value, name)) for name in given}
+    return {name: value.as_dict()[name] for name in given}
 
 
 def report(ledger: Ledger) -> dict[str, Any]:

@@ -126,21 +126,20 @@ class PrivacyStatement:
                 "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Whoever knows or guesses the seed can remove the "
                 "noise. With noise from the operating system it would carry the following promise."
             )
-        figures = f"{_up(self.mu)}-GDP, which is {_up(self.rho)}-zCDP"
+        exact, budget = self.exact, self.budget
+        mu, rho = f"{_up(exact.mu)}-GDP", f"{_up(exact.rho)}-zCDP"
+        figures = f"{mu}, which is {rho}"
         asked = ""
-        if self.epsilon is not None and self.delta is not None:
-            asked = f"({_up(self.epsilon)}, {_up(self.delta)})-differential privacy"
-        if self.pure_epsilon is not None:
+        if budget.epsilon is not None and budget.delta is not None:
+            asked = f"({_up(budget.epsilon)}, {_up(budget.delta)})-differential privacy"
+        if exact.pure_epsilon is not None:
             # mu and rho both follow from epsilon; with Laplace noise neither follows from the other
-            pure = f"{_up(self.pure_epsilon)}-differential privacy (pure: delta is 0)"
-            gdp, zcdp = f"{_up(self.mu)}-GDP", f"{_up(self.rho)}-zCDP"
-            figures = f"{pure}, which implies " + (
-                f"{asked}, {gdp} and {zcdp}" if asked else f"{gdp} and {zcdp}"
-            )
+            pure = f"{_up(exact.pure_epsilon)}-differential privacy (pure: delta is 0)"
+            figures = f"{pure}, which implies " + (f"{asked}, {mu} and {rho}" if asked else f"{mu} and {rho}")
         elif asked:
             figures = f"{asked}, from {figures}"
         else:
-            figures += f" and ({_up(self.epsilon_at_reference_delta)}, 1e-06)-differential privacy"
+            figures += f" and ({_up(exact.epsilon)}, 1e-06)-differential privacy"
         together = "" if self.ledger is None else f" {_together(self.ledger)}"
         return (
             f"{opening} Whatever a reader already knows, {self._changed} changes the "
@@ -290,10 +289,9 @@ def _definition(total: Budget) -> str:
     return f"({epsilon}, {_up(total.delta)})-differential privacy"
 
 
-def _up(value: float | Fraction) -> str:
-    """Write a figure with four digits, rounded up; a float stands for its shortest text."""
-    exact = value if isinstance(value, Fraction) else Fraction(repr(value))
-    rounded = Context(prec=4, rounding=ROUND_CEILING).divide(exact.numerator, exact.denominator)
+def _up(value: Fraction) -> str:
+    """Write a figure with four digits, rounded up."""
+    rounded = Context(prec=4, rounding=ROUND_CEILING).divide(value.numerator, value.denominator)
     return f"{float(rounded):.4g}"
 
 

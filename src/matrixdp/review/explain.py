@@ -233,8 +233,8 @@ def _guarantees(release: Release) -> Iterator[str]:
     yield from table(("definition", "rounded up", "exact bound", "why"), rows)
     yield ""
     yield (
-        "The theorems are those of docs/privacy.md; m records move answers at most m times as far (theorem 2 "
-        "and the triangle inequality). Every bound was proved, by ball arithmetic where it is not rational."
+        "The theorems are those of docs/privacy.md; m records move answers at most m times as far "
+        "(theorem 4). Every bound was proved, by ball arithmetic where it is not rational."
     )
 
 
