@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 import shutil
 import sqlite3
 import threading
@@ -43,7 +44,7 @@ def test_a_ledger_is_found_again(ledger: Ledger):
         Budget(rho=Fraction(1, 3)),
         Budget(mu=0.1, neighbours="replace"),
         Budget(epsilon=Fraction(1, 7), delta=Fraction(1, 10**9), unit=Unit(records=3)),
-        Budget(epsilon=1, unit=Unit(records=2, id="person \udcff")),
+        Budget(epsilon=1, unit=Unit(records=2, id="person é")),
     ],
 )
 def test_totals_are_kept_to_the_last_digit(tmp_path: Path, total: Budget):
@@ -309,6 +310,44 @@ def test_other_tables_are_refused(ledger: Ledger, statement: str):
     raw(ledger).execute(statement)
     with pytest.raises(StorageError, match="its tables are not those of a ledger"):
         Ledger.open(ledger.path)
+
+
+def journal_naming(ledger: Path, other: Path) -> bytes:
+    """Return a hot journal of a ledger, valid to the last sum, that names a super-journal."""
+    pages = ledger.read_bytes()
+    size = int.from_bytes(pages[16:18], "big")
+    magic = bytes.fromhex("d9d505f920a163d7")
+    numbers = (1, 1, len(pages) // size, 512, size)  # records, nonce, pages, sector, size of a page
+    head = magic + b"".join(number.to_bytes(4, "big") for number in numbers)
+    total = 1 + sum(pages[size - 200 : 0 : -200])
+    record = (1).to_bytes(4, "big") + pages[:size] + total.to_bytes(4, "big")
+    name = os.fsencode(other)
+    place = (2**30 // size + 1).to_bytes(4, "big")
+    ends = len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big")
+    return head.ljust(512, b"\0") + record + place + name + ends + magic
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_journal_beside_it_removes_no_other_file(ledger: Ledger, tmp_path: Path, linked: bool):
+    """SQLite removes the super-journal that a journal names, once what it says is undone."""
+    other = tmp_path / "elsewhere" / "thesis.txt"
+    other.parent.mkdir()
+    other.write_text("years of work\n")
+    journal = tmp_path / "people.ledger-journal"
+    hostile = journal_naming(ledger.path, other)
+    path = ledger.path
+    if linked:
+        path = tmp_path / "link"
+        path.symlink_to(ledger.path)
+    journal.write_bytes(hostile)
+    for use in (lambda: Ledger.open(path), lambda: ledger.reserve(COST, TENTH)):
+        with pytest.raises(StorageError, match="-journal: names another file"):
+            use()
+    assert other.read_text() == "years of work\n"
+    assert journal.read_bytes() == hostile
+    # it is what SQLite takes it for
+    sqlite3.connect(ledger.path).execute("SELECT * FROM ledger").fetchall()
+    assert not other.exists()
 
 
 def test_another_ledger_in_its_place_is_noticed(ledger: Ledger, tmp_path: Path):

@@ -57,6 +57,9 @@ TABLES = (
     "BEGIN SELECT RAISE(ABORT, 'entries only advance'); END",
 )
 
+#: Ends a rollback journal that names a super-journal, as SQLite's file format has it.
+_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
+
 _HELD = "another process writes to it; waited 10 s: try again"
 _REASONS = {
     5: _HELD,
@@ -157,6 +160,7 @@ def session(path: Path, driver: Driver, *, write: bool, new: bool = False) -> It
     With `write` no other process writes meanwhile, and what was done is durable when this ends without an
     error; an error undoes it, or leaves open whether it was done where the commit itself failed.
     """
+    _check_journal(path)
     try:
         connection = driver.open(path)
     except driver.error as error:
@@ -178,6 +182,24 @@ def session(path: Path, driver: Driver, *, write: bool, new: bool = False) -> It
     finally:
         with suppress(driver.error):
             connection.close()
+
+
+def _check_journal(path: Path) -> None:
+    """Refuse a journal that names another file: SQLite would remove that file, wherever it is.
+
+    Only transactions over several databases write such a journal, and a ledger is one.
+    """
+    with suppress(OSError, ValueError):
+        # SQLite puts it beside the file that a link leads to
+        journal = Path(f"{os.path.realpath(path)}-journal")
+        if journal.is_file() and _ending(journal) == _NAMES_ANOTHER:
+            raise StorageError(f"{journal}: names another file, which no journal of a ledger does; remove it")
+
+
+def _ending(journal: Path) -> bytes:
+    with journal.open("rb") as stream:
+        stream.seek(-len(_NAMES_ANOTHER), os.SEEK_END)
+        return stream.read()
 
 
 def _refusal(path: Path, driver: Driver, error: Exception) -> StorageError:
