@@ -102,6 +102,19 @@ def test_a_table_that_is_refused_costs_nothing(strategy: mdp.Strategy, ledger: L
     assert ledger.entries == ()
 
 
+def test_a_table_that_cannot_say_what_it_assumes_costs_nothing(strategy: mdp.Strategy, ledger: Ledger):
+    class Gone(Source):
+        def count(self, request) -> Iterator:
+            return open_source(TABLE).marginals(DOMAIN, request.subsets, request.out_of_domain)
+
+        def assumptions(self, domain) -> tuple[str, ...]:
+            raise SourceError("the database is gone")
+
+    with pytest.raises(SourceError, match="is gone"):
+        measurement.measure(strategy.selection.plan, Gone(), HALF, ledger=ledger)
+    assert ledger.entries == ()
+
+
 def test_nothing_is_counted_before_the_debit(strategy: mdp.Strategy, ledger: Ledger):
     seen: list[list[str]] = []
 

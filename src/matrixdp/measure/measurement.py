@@ -162,6 +162,7 @@ def measure(
     groups = maximal_marginals(plan.positions)
     # what the table cannot answer at all is refused here, and costs nothing
     marginals = source.marginals(plan.domain, list(groups), rules, budget.unit)
+    assumptions = source.assumptions(plan.domain)  # a database is opened for them
     reservation: Reservation | None = None
     if debited is not None:
         authorization, reservation = debit(authorization, debited, release)
@@ -175,7 +176,7 @@ def measure(
         random.private,
         max_records,
         rules,
-        source.assumptions(plan.domain),
+        assumptions,
         reservation,
     )
 

@@ -16,6 +16,7 @@ from matrixdp.papers.dawa import dawa, simulate
 from matrixdp.papers.dawa.dawa import cost_change, prepared
 from matrixdp.papers.dawa.door import MOST_RECORDS, lattice_scale, noisy_quotients, read_counts
 from matrixdp.papers.dawa.partition import COST_SENSITIVITY, Partition
+from matrixdp.sources.source import INFERRED
 
 ONE = mdp.Budget(epsilon=1)
 
@@ -138,6 +139,7 @@ def test_a_release_says_what_it_costs_and_holds_the_answers():
     assert private.private
     assert private.privacy.pure_epsilon == 1.0
     assert any("partition" in text for text in private.privacy.assumed)
+    assert private.privacy.assumed_of_table == (INFERRED,)
 
 
 def test_what_does_not_fit_is_refused_before_the_table_is_read():

@@ -50,7 +50,7 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError
 from matrixdp.measure import Authorization, PrivacyStatement, authorize, random_source, statement
 from matrixdp.noise import LAPLACE, Cost, RandomSource
-from matrixdp.papers.dawa.door import lattice_scale, noisy_quotients, read_counts
+from matrixdp.papers.dawa.door import lattice_scale, noisy_quotients, read_counts, table_assumptions
 from matrixdp.papers.dawa.partition import (
     COST_SENSITIVITY,
     Partition,
@@ -183,6 +183,8 @@ class DawaRelease:
         What was authorized before the table was read: the whole budget.
     private : bool
         False if the noise was seeded: then nothing is protected.
+    assumptions : tuple of str
+        What the promise assumes of the table, in sentences.
     """
 
     workload: Workload
@@ -191,11 +193,13 @@ class DawaRelease:
     estimates: Array
     authorization: Authorization
     private: bool
+    assumptions: tuple[str, ...] = ()
 
     @property
     def privacy(self) -> PrivacyStatement:
         """The promise in words and figures."""
-        promise = statement(self.authorization.cost, self.authorization.budget, private=self.private)
+        cost, budget = self.authorization.cost, self.authorization.budget
+        promise = statement(cost, budget, private=self.private, assumptions=self.assumptions)
         assumed = tuple(_PAID if clause.id == _PAID.id else clause for clause in promise.assumed)
         return replace(promise, assumed=assumed)
 
@@ -229,7 +233,8 @@ def dawa(
     authorization = authorize(Cost(ready.first + ready.second, LAPLACE), budget)
     random = random_source(seed_not_private)
     rule = OutOfDomain.drop() if out_of_domain is None else out_of_domain
+    assumptions = table_assumptions(table, workload, table_name)
     counts = read_counts(table, workload, ready.questions.attribute, rule, table_name, budget.unit)
     partition, cells = ready.run(counts, random)
     estimates = ready.questions.answers(cells)
-    return DawaRelease(workload, partition, cells, estimates, authorization, random.private)
+    return DawaRelease(workload, partition, cells, estimates, authorization, random.private, assumptions)

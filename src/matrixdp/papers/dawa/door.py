@@ -19,7 +19,7 @@ from matrixdp.privacy import Unit
 from matrixdp.queries import Workload
 from matrixdp.sources import open_source
 
-__all__ = ["MOST_RECORDS", "lattice_scale", "noisy_quotients", "read_counts"]
+__all__ = ["MOST_RECORDS", "lattice_scale", "noisy_quotients", "read_counts", "table_assumptions"]
 
 Integers = NDArray[np.int64]
 
@@ -42,6 +42,11 @@ def read_counts(
     for _, counts in source.marginals(workload.domain, [(attribute,)], rule, unit):
         return np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)
     raise NumericalError("the source did not return the marginal that was asked for")
+
+
+def table_assumptions(table: object, workload: Workload, table_name: str | None = None) -> tuple[str, ...]:
+    """Return what the promise assumes of a table; no record of it is read."""
+    return open_source(table, table_name=table_name).assumptions(workload.domain)
 
 
 def lattice_scale(sensitivity: Fraction | int, epsilon: Fraction, least: int, most: int) -> NoiseScale:
