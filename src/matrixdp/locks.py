@@ -10,6 +10,8 @@ from matrixdp.errors import StorageError
 
 __all__ = ["Lock"]
 
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
 
 @final
 class Lock:
@@ -46,7 +48,8 @@ class Lock:
 
         self.path = path
         try:
-            self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            # no link is followed: what is written into the file, or made, must not be elsewhere
+            self._descriptor: int | None = os.open(path, _FLAGS, 0o600)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "a name that is not a path"
             raise StorageError(f"{path}: cannot be opened ({reason})") from None

@@ -510,3 +510,38 @@ def test_what_is_swapped_while_it_is_recovered_is_not_released(home: Path, monke
     assert (one.state, one.settled) == ("measured", False)
     assert "found another measurement than that of the entry" in one.says
     assert not (home / "out").exists()
+
+
+@pytest.mark.parametrize("debited", [None, "other.ledger"])
+def test_what_others_spent_for_the_same_place_stays_told(home: Path, debited: str | None):
+    """A run that measured nothing whole, under another ledger or none, still counts where it was to go."""
+    ledger = Ledger.open(home / "people.ledger")
+    budget = mdp.Budget(epsilon=0.25)
+    ledger.reserve(LAPLACE.cost(budget), budget, home / "out")
+    folder = home / f".out.{2**22:x}-1.unfinished"
+    folder.mkdir()
+    leftovers.mark_spent(folder, budget, None if debited is None else home / debited)
+    (one,) = mdp.recover_ledger(ledger)
+    assert (one.state, one.says) == (
+        "spent by crash", "no measurement of it is whole; its run had left nothing; its cost counts"
+    )  # fmt: skip
+    assert (folder / "spent.txt").exists()
+    assert release(home).exit_code == 2
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_note_that_leads_through_a_link_removes_nothing(home: Path, damaged: bool):
+    assert release(home, out="theirs").exit_code == 0
+    if damaged:
+        (home / "theirs" / "measurement.mdp").write_bytes(b"of a newer version")
+    files = {path.name for path in (home / "theirs").iterdir()}
+    link = home / f".mine.{2**22:x}-1.unfinished"
+    link.symlink_to(home / "theirs")
+    ledger = Ledger.open(home / "people.ledger")
+    budget = mdp.Budget(epsilon=0.25)
+    reservation = ledger.reserve(LAPLACE.cost(budget), budget)
+    path = running_path(ledger.path, reservation.record.entry)
+    del reservation
+    path.write_text(str(link))
+    assert [one.state for one in mdp.recover_ledger(ledger)] == ["spent by crash"]
+    assert {path.name for path in (home / "theirs").iterdir()} == files

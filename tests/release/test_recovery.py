@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -170,7 +171,11 @@ def test_a_damaged_measurement_is_refused_and_stays(home: Path, stopped: Path):
 @pytest.mark.parametrize(
     "request_text",
     ["", "[]", "{}", '{"confidence": 2.5, "csv": false, "max_answers": 9, "origin": {}}',
-     '{"confidence": 0.5, "csv": 1, "max_answers": 9, "origin": {}}', "[" * 100_000],
+     '{"confidence": 0.5, "csv": 1, "max_answers": 9, "origin": {}}', "[" * 100_000,
+     '{"confidence": 0.5, "csv": false, "max_answers": 9, "origin": {"reason": 3}}',
+     '{"confidence": 0.5, "csv": false, "max_answers": 9, "origin": {"reason": "\\udcff"}}',
+     '{"confidence": 0.5, "csv": false, "max_answers": 9, "origin": {"certificate": {"loss": 1'
+     + "0" * 400 + "}}}"],
 )  # fmt: skip
 def test_a_damaged_request_is_the_usual_one(home: Path, stopped: Path, request_text: str):
     (stopped / "request.json").write_text(request_text)
@@ -258,3 +263,32 @@ def test_what_cannot_be_locked_counts_as_held(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(StorageError, match=r"cannot be locked \(No locks available\)"):
         Lock(tmp_path / "lock")
     assert Lock.is_held(tmp_path / "lock")
+
+
+def test_locks_follow_no_link(tmp_path: Path):
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="cannot be opened"):
+        Lock(tmp_path / "lock")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("kind", ["unfinished", "replaced"])
+def test_a_link_to_another_release_is_no_leftover(home: Path, kind: str):
+    """Who may write beside a release cannot let it remove another one."""
+    assert run("release", home / "people.yaml", "--out", home / "theirs").exit_code == 0
+    files = {path.name for path in (home / "theirs").iterdir()}
+    (home / f".out.{2**22:x}-1.{kind}").symlink_to(home / "theirs")
+    assert run("release", home / "people.yaml", "--out", home / "out").exit_code == 0
+    assert {path.name for path in (home / "theirs").iterdir()} == files
+    assert not (home / "out").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["request.json", "spent.txt", "measurement.mdp", "release.json"])
+def test_pipes_are_not_waited_for(home: Path, stopped: Path, name: str):
+    (stopped / name).unlink(missing_ok=True)
+    os.mkfifo(stopped / name)
+    (home / "out").mkdir()
+    os.mkfifo(home / "out" / "release.json")
+    code = "import sys; from matrixdp.cli.app import app; app(sys.argv[1:])"
+    for words in (("recover", home / "out"), ("release", home / "people.yaml", "--out", home / "out")):
+        subprocess.run([sys.executable, "-c", code, *map(str, words)], timeout=60, capture_output=True)

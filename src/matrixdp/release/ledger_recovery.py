@@ -16,6 +16,7 @@ from matrixdp.release.leftovers import (
     RUNNING,
     is_release,
     remove_release,
+    spent_elsewhere,
     target_of,
     unfinished,
     unmark,
@@ -137,13 +138,13 @@ class _Recovery:
             folders.append(Path(noted))
         thrown = 0
         for folder in dict.fromkeys(folders):
-            if not folder.is_dir() or Lock.is_held(folder / RUNNING):
+            if not folder.is_dir() or folder.is_symlink() or Lock.is_held(folder / RUNNING):
                 continue
             try:
                 measurement = load_measurement(folder / MEASUREMENT)[0]
             except StorageError:
                 measurement = None
-            if measurement is not None and not self._names(measurement):
+            if not self._names(measurement) if measurement else spent_elsewhere(folder, self.ledger.path):
                 continue  # what is somebody else's stays
             place = target_of(folder)
             if measurement is None or place is None or not self._owns(folder / MEASUREMENT, measurement):

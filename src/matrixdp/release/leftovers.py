@@ -33,6 +33,7 @@ __all__ = [
     "refuse_to_spend_again",
     "remove_release",
     "settle",
+    "spent_elsewhere",
     "spent_for",
     "target_of",
     "unfinished",
@@ -162,7 +163,7 @@ def remove_release(folder: Path) -> None:
 def is_release(folder: Path) -> bool:
     """Return whether a folder holds the record of a release."""
     try:
-        written = json.loads((folder / RECORD).read_bytes())
+        written = json.loads(_held(folder / RECORD))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(written, dict) and written.get("format") == RELEASE_FORMAT
@@ -174,10 +175,15 @@ def _beside(target: Path, kind: str) -> Iterator[Path]:
         return
     for path in sorted(target.parent.iterdir()):
         match = _NAME.fullmatch(path.name)
-        if match is None or match[1] != target.name or match[3] != kind or not path.is_dir():
+        if match is None or match[1] != target.name or match[3] != kind or not _is_folder(path):
             continue
         if (path / SPENT).exists() or not _runs(path, int(match[2], 16)):
             yield path
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether a path is a folder, and no link to one: what a link leads to is nobody's leftover."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def _runs(folder: Path, process: int) -> bool:
@@ -196,11 +202,26 @@ def _runs(folder: Path, process: int) -> bool:
 def spent_for(folder: Path) -> tuple[str, str]:
     """Return what was spent for what is in an unfinished folder, and the command that recovers it."""
     with contextlib.suppress(OSError, ValueError):
-        budget, *debited = (folder / SPENT).read_text(encoding="utf-8").splitlines()
+        budget, *debited = _held(folder / SPENT).decode("utf-8").splitlines()
         if debited:
             return budget, f"ledger recover {json.loads(debited[0])}"
         return budget, f"recover {target_of(folder)}"
     return "A budget", f"recover {target_of(folder)}"
+
+
+def spent_elsewhere(folder: Path, ledger: Path) -> bool:
+    """Return whether what was spent for what is in an unfinished folder was not debited to a ledger."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        _, *debited = _held(folder / SPENT).decode("utf-8").splitlines()
+        return not debited or os.path.realpath(json.loads(debited[0])) != os.path.realpath(ledger)
+    return False
+
+
+def _held(path: Path) -> bytes:
+    """Return what a file holds; what is no file, a pipe say, is not waited for."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.read_bytes()
 
 
 def _told(folder: Path) -> str:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from matrixdp.errors import SpecificationError
+from matrixdp.forms.wording import is_unicode
 
 __all__ = ["checked_origin"]
 
 
 def _text(value: object) -> bool:
-    return isinstance(value, str)
+    # what has no form in UTF-8 could not be written
+    return isinstance(value, str) and is_unicode(value)
 
 
 def _number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
+    return not isinstance(value, bool) and isinstance(value, int | float) and abs(value) <= sys.float_info.max
 
 
 def _number_or_none(value: object) -> bool:

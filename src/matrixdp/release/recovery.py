@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
-from matrixdp.errors import StorageError
+from matrixdp.errors import SpecificationError, StorageError
 from matrixdp.locks import Lock
 from matrixdp.measure import Measurement
 from matrixdp.release.leftovers import (
@@ -23,6 +23,7 @@ from matrixdp.release.leftovers import (
     target_of,
     unfinished,
 )
+from matrixdp.release.origin import checked_origin
 from matrixdp.release.release import Release
 from matrixdp.release.staging import staged_folder
 from matrixdp.release.writing import MAX_ANSWERS, Progress, complete_release
@@ -121,6 +122,8 @@ def adopt(
 
 def digest(path: Path) -> str | None:
     """Return the SHA-256 of a file; None where there is none."""
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -139,14 +142,14 @@ def _request(path: Path) -> _Request:
     """Return what was asked for besides a measurement; what is usual where that was not kept."""
     usual = _Request(confidence=0.95, csv=False, max_answers=MAX_ANSWERS, origin={})
     try:
-        written = json.loads(path.read_bytes())
+        written = json.loads(path.read_bytes() if path.is_file() else b"")
         asked = _Request(
             confidence=written["confidence"],
             csv=written["csv"],
             max_answers=written["max_answers"],
-            origin=written["origin"],
+            origin=checked_origin(written["origin"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, SpecificationError):
         return usual
     kinds = {key: type(value) for key, value in asked.items()}
     right = kinds == {"confidence": float, "csv": bool, "max_answers": int, "origin": dict}
