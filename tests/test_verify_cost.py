@@ -366,6 +366,44 @@ def test_forged_figures_of_the_statement_are_found(forged: Path, place: tuple[st
     assert found(forged)[1] != []
 
 
+@pytest.mark.parametrize("records", [0, -1, True, "3", 3.0])
+def test_a_unit_that_is_no_number_of_people_is_found(forged: Path, records: Any) -> None:
+    forge_measurement(
+        forged, lambda header, _: header["authorization"]["budget"]["unit"].update(records=records)
+    )
+    assert verifier.main([str(forged)]) == 1
+
+
+def test_more_than_a_guarantee_claims_is_found(forged: Path) -> None:
+    forge_record(forged, lambda record: record["privacy"]["guarantees"][0]["parameters"].update(epsilon=0.01))
+    assert len(found(forged)[1]) == 1
+
+
+def test_a_file_that_is_not_there_is_found(forged: Path) -> None:
+    forge_record(forged, lambda record: record["files"].update({"more.csv": {"sha256": False}}))
+    assert [words for words in found(forged)[1] if words.endswith("more.csv")]
+
+
+def test_a_lattice_step_between_two_powers_is_found(forged: Path) -> None:
+    def change(header: dict[str, Any], _: object) -> None:
+        header["noise"][0][1] += 0.5
+
+    forge_measurement(forged, change)
+    with pytest.raises(ValueError, match="noise out of range"):
+        found(forged)
+
+
+def test_names_in_a_release_write_no_lines_of_their_own(forged: Path, capsys: pytest.CaptureFixture) -> None:
+    name = "x\nThe cost is what is said.\x1b[2J"
+    (forged / name).write_bytes(b"")
+    listed = {"sha256": hashlib.sha256(b"").hexdigest()}
+    forge_record(forged, lambda record: record["files"].update({name: listed, "none": listed}))
+    assert verifier.main([str(forged)]) == 1
+    told = capsys.readouterr().out
+    assert "The cost is what is said.\n" not in told
+    assert "\x1b" not in told
+
+
 def test_files_in_disorder_are_told_in_one_line(forged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = (forged / "measurement.mdp").read_bytes()
     record = (forged / "release.json").read_text()

@@ -190,7 +190,11 @@ def measured(header, arrays, p):
         raise ValueError("there is not one scale of noise for each part")
     for part, (steps, power) in zip(parts, noise):
         key = places, factors = tuple(place for _, place in part["blocks"]), part.get("multipliers")
-        if any(type(place) is not int or place < 0 for place in places) or abs(power) > 1000:
+        if (
+            any(type(place) is not int or place < 0 for place in places)
+            or abs(power) > 1000
+            or type(power) is not int
+        ):
             raise ValueError("a part names a matrix that there is not, or noise out of range")
         blocks = [matrices[place] for place in places]
         if key not in known:  # many parts are alike
@@ -285,8 +289,10 @@ def guarantees(listed, gaussian, between):
     """Check every guarantee of the privacy statement: it holds, and what is shown claims no more."""
     for row in listed:
         parameters = {name: exact(text) for name, text in row["exact"].items()}
-        shown = all(row["parameters"][name] >= value for name, value in parameters.items())
-        if sorted(parameters) != PARAMETERS.get(row["definition"]) or not shown:
+        told = all(row["parameters"][name] >= value for name, value in parameters.items())
+        if not (
+            sorted(row["parameters"]) == sorted(parameters) == PARAMETERS.get(row["definition"]) and told
+        ):
             yield False, f"release.json: {row['definition']} as shown is what is meant"
         words = ", ".join(f"{name} {float(value):.9g}" for name, value in parameters.items())
         yield within(gaussian, between, **parameters), f"release.json: {row['definition']}, {words}"
@@ -318,7 +324,10 @@ def checks(folder):
     written = dict(record["budget"])
     about = {name: written.pop(name) for name in ("neighbours", "unit")}
     budget = {name: exact(text) for name, text in written.items()}
-    moved = int(about["unit"]["records"]) * {"add_remove": 1, "replace": 2}[about["neighbours"]]
+    records = about["unit"]["records"]
+    if type(records) is not int or records < 1 or not about["unit"].keys() <= {"id", "records"}:
+        raise ValueError("the unit of privacy is not a number of records, of those with an id or of all")
+    moved = records * {"add_remove": 1, "replace": 2}[about["neighbours"]]
     between = cost * moved**p
     words = " ".join(f"{name} = {value}" for name, value in budget.items())
     yield within(p == 2, between, **budget), f"{moved} records that move cost {float(between):.9g}: {words}"
@@ -344,9 +353,17 @@ def checks(folder):
     yield len(flags) == 1, f"private is {header['private']} everywhere"
     for name, listed in {"measurement.mdp": {}, **release["files"]}.items():
         found = (folder / name).is_file() and hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        yield "/" not in name and found == listed.get("sha256"), f"release.json: the SHA-256 of {name}"
+        yield (
+            "/" not in name and found and found == listed.get("sha256"),
+            f"release.json: the SHA-256 of {name}",
+        )
     digest = release["files"]["measurement.mdp"]["sha256"]
     yield said["measurement"]["sha256"] == digest, "release.json: that of the measurement, in the statement"
+
+
+def plain(words):
+    """Return words on one line, without what would control a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in str(words))
 
 
 def main(arguments):
@@ -358,13 +375,13 @@ def main(arguments):
     try:
         for holds, words in checks(Path(arguments[0])):
             failed |= holds is False
-            print(f"{ {True: 'ok', False: 'FAILED', None: 'not checked'}[holds]:<12}{words}")
+            print(f"{ {True: 'ok', False: 'FAILED', None: 'not checked'}[holds]:<12}{plain(words)}")
     except MemoryError:
         failed = True
         print(f"FAILED      a part takes more than {MOST_WORK} multiplications: too large for this program")
     except DISORDER as error:
         failed = True
-        print(f"FAILED      the files are not those of a release: {type(error).__name__}: {error}")
+        print(f"FAILED      the files are not those of a release: {type(error).__name__}: {plain(error)}")
     print("not checked that the noise was random: without a signature only whoever ran the release knows")
     print("not checked that the answers follow from the measurement: `matrixdp verify` does that")
     print("FAILED: the cost is not what is said" if failed else "The cost is what is said.")

@@ -54,3 +54,11 @@ def test_wrong_use(released: Path, tmp_path: Path):
     assert run("verify").exit_code == 2
     # a ledger that cannot be read says nothing of the release, but it was to hold the debit
     assert run("verify", released, "--ledger", tmp_path / "none").exit_code == 1
+
+
+def test_names_of_files_write_no_lines_of_their_own(released: Path):
+    (released / "x\nok           ledger       debited\x1b[2J").touch()
+    result = run("verify", released)
+    assert not any(line.startswith("ok           ledger") for line in result.stdout.splitlines())
+    assert "\x1b" not in result.stdout
+    assert json.loads(run("verify", released, "--json").stdout)["holds"] is True

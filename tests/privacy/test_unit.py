@@ -41,7 +41,7 @@ def test_records_are_counted(records):
         Unit(records=records)
 
 
-@pytest.mark.parametrize("name", ["", 3, ["person"], b"person"])
+@pytest.mark.parametrize("name", ["", 3, ["person"], b"person", "person \udcff"])
 def test_an_id_is_the_name_of_a_column(name):
     with pytest.raises(mdp.PrivacyError, match=r"budget\.unit\.id: found .*; expected the name of a column"):
         Unit(id=name)

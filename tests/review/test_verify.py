@@ -78,6 +78,14 @@ def test_a_release_of_the_measurement_alone_holds(tmp_path: Path) -> None:
     found = mdp.verify_release(tmp_path / "out")
     assert found.holds
     assert [f.outcome for f in found if f.subject == "answers"] == ["not checked"]
+    note = json.loads((tmp_path / "out" / "release.json").read_text())["answers"]["note"]
+    for forged in (
+        "Every answer is exact.",
+        f"{note} Every answer is exact.",
+        note.replace("of 3", "of 999999"),
+    ):
+        forge_record(tmp_path / "out", lambda record, words=forged: record["answers"].update(note=words))
+        assert subjects(tmp_path / "out") == {"record"}
     forge_record(tmp_path / "out", lambda record: record.update(rmse=record["rmse"] * 1.01))
     assert subjects(tmp_path / "out") == {"record"}
 

@@ -144,3 +144,26 @@ def test_a_member_that_claims_more_than_the_file_has_is_refused(saved: Path):
     saved.write_bytes(bytes(content))
     with pytest.raises(StorageError, match=r"header.json is larger than the file"):
         ArchiveReader(saved, KIND, 1)
+
+
+def test_members_that_no_header_lists_are_refused(saved: Path):
+    """Nobody can carry a table in a measurement that is checked whole."""
+    altered(saved, lambda members: members.update(table=b"sex,age"))
+    with pytest.raises(StorageError, match="members are not those that its header lists"):
+        read(saved)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_members_of_one_name_are_refused(saved: Path):
+    with zipfile.ZipFile(saved, "a") as archive:
+        archive.writestr("arrays/0.npy", archive.read("arrays/0.npy"))
+    with pytest.raises(StorageError, match="each once"):
+        read(saved)
+
+
+def test_a_key_that_is_given_twice_is_refused(saved: Path):
+    def twice(members: Members) -> None:
+        header(members, b'{"private": false, "private": true,' + members["header.json"][1:])
+
+    with pytest.raises(StorageError, match="not JSON"):
+        read(altered(saved, twice))

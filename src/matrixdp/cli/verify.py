@@ -37,16 +37,17 @@ def verify(folder: _Folder, ledger: _Ledger = None, key: _Key = None, as_json: _
     """
     from matrixdp.cli.progress import Reporter
     from matrixdp.review import verify_release
+    from matrixdp.review.markdown import printable
 
     with Reporter() as reporter:
         progress = reporter.counter("computing answers again")
         found = verify_release(folder, ledger=ledger, key=key, progress=progress)
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False))
+        typer.echo(json.dumps(found.as_dict()))
     else:
         for finding in found:
             outcome = "FAILED" if finding.outcome == "failed" else finding.outcome
-            typer.echo(f"{outcome:<12} {finding.subject:<12} {finding.words}")
+            typer.echo(f"{outcome:<12} {finding.subject:<12} {printable(finding.words)}")
         verdict = "what was checked holds" if found.holds else "FAILED: the release is not what it says"
         typer.echo(f"{found.folder}: {verdict}.")
     if not found.holds:

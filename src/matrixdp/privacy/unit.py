@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from matrixdp.errors import PrivacyError
 from matrixdp.forms import describe_value
+from matrixdp.forms.wording import is_unicode
 
 __all__ = ["MOST_RECORDS", "Unit"]
 
@@ -60,7 +61,7 @@ class Unit:
         if type(self.records) is not int or not 1 <= self.records <= MOST_RECORDS:
             found = describe_value(self.records)
             raise PrivacyError.at((*path, "records"), found, "an integer from 1 to 2^53 - 1")
-        if self.id is not None and (type(self.id) is not str or not self.id):
+        if self.id is not None and (type(self.id) is not str or not self.id or not is_unicode(self.id)):
             raise PrivacyError.at((*path, "id"), describe_value(self.id), "the name of a column")
 
     def __repr__(self) -> str:

@@ -45,6 +45,7 @@ __all__ = [
     "mark_released",
     "privacy_mark",
     "save_release",
+    "too_many",
     "write_release",
 ]
 
@@ -175,10 +176,7 @@ def complete_release(
         columns = AnswerColumns(workload.domain, workload.groups)
         errors = _write_answers(release, columns, folder, csv, progress)
     else:
-        note = (
-            f"{workload.queries} answers are more than the limit of {max_answers}, so only the measurement "
-            "is here: ask it with `matrixdp answer`"
-        )
+        note = too_many(workload.queries, max_answers)
         groups = [release.analysis.group(group) for group in workload]
         errors = [(error.total, error.largest) for error in groups]
     names = [name for name in LISTED if (folder / name).exists()]
@@ -188,6 +186,14 @@ def complete_release(
     if key is not None:
         write_signature(folder, key)
     return written
+
+
+def too_many(queries: int, limit: int) -> str:
+    """Return why no answers are written, in words."""
+    return (
+        f"{queries} answers are more than the limit of {limit}, so only the measurement is here: ask it with "
+        "`matrixdp answer`"
+    )
 
 
 def _write_answers(

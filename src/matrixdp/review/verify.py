@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from matrixdp.release.leftovers import (
 )
 from matrixdp.release.records import TOLERANCE, differences, read_strictly
 from matrixdp.release.release import Release
+from matrixdp.release.writing import too_many
 from matrixdp.review.answers import (
     STANDARD_ERRORS,
     AnswerFile,
@@ -183,7 +185,7 @@ class _Check:
             release = Release(measurement, workload, record["confidence"])
             files = {name: actual[name] for name in actual if name != RECORD}
             columns, problems, errors = self._answers(release, actual)
-            note = record["answers"].get("note") if isinstance(record["answers"], dict) else None
+            note = _note(record["answers"], workload.queries)
             follows = json.loads(json.dumps(document(release, errors, files, columns, note)))
         except (MatrixDPError, KeyError) as error:
             yield Finding("answers", "failed", f"none follow from the measurement ({error})")
@@ -233,6 +235,13 @@ def _read_record(path: Path) -> dict[str, Any]:
     if record.get("format") != RELEASE_FORMAT:
         raise StorageError(f"{RECORD} is not the record of a release")
     return record
+
+
+def _note(answers: object, queries: int) -> str | None:
+    """Return why there are no answers, at the limit that is said; nothing where no such limit is."""
+    said = answers.get("note") if isinstance(answers, dict) else None
+    limit = re.search(r"limit of (\d{1,18})", said, re.ASCII) if isinstance(said, str) else None
+    return None if limit is None or int(limit[1]) >= queries else too_many(queries, int(limit[1]))
 
 
 def _digests(folder: Path) -> dict[str, dict[str, object]]:

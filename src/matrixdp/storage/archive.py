@@ -118,6 +118,14 @@ class ArchiveWriter:
         self._partial.unlink(missing_ok=True)
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a JSON object that gives a key twice: two readers could read two different things."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
 @final
 class ArchiveReader:
     """Read an archive of one format and version; whatever is wrong with it is one StorageError."""
@@ -141,7 +149,7 @@ class ArchiveReader:
         if hashlib.sha256(text).hexdigest().encode() != self._bytes(_DIGEST, 64):
             raise self.damaged("the checksum of its header is wrong")
         try:
-            header = json.loads(text)
+            header = json.loads(text, object_pairs_hook=_unique)
         except (ValueError, RecursionError):
             raise self.damaged("its header is not JSON") from None
         if not isinstance(header, dict) or header.get("format") != kind:
@@ -154,6 +162,11 @@ class ArchiveReader:
             raise StorageError(
                 f"{self.path}: has format version {found}; this matrixdp reads version {version}: {needed}"
             )
+        sums = header.get("checksums")
+        listed = {_HEADER, _DIGEST, *(sums if isinstance(sums, dict) else ())}
+        names = self._zip.namelist()
+        if not set(names) <= listed or len(set(names)) < len(names):
+            raise self.damaged("its members are not those that its header lists, each once")
         return header
 
     def damaged(self, why: str) -> StorageError:
