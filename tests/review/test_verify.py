@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,15 +80,13 @@ def test_a_release_of_the_measurement_alone_holds(tmp_path: Path) -> None:
     assert found.holds
     assert [f.outcome for f in found if f.subject == "answers"] == ["not checked"]
     note = json.loads((tmp_path / "out" / "release.json").read_text())["answers"]["note"]
-    for forged in (
-        "Every answer is exact.",
-        f"{note} Every answer is exact.",
-        note.replace("of 3", "of 999999"),
-    ):
-        forge_record(tmp_path / "out", lambda record, words=forged: record["answers"].update(note=words))
+    for words in ("All is exact.", f"{note} All is exact.", note.replace("of 3", "of 999999")):
+        forge_record(tmp_path / "out", partial(put, path=("answers", "note"), change=partial(_said, words)))
         assert subjects(tmp_path / "out") == {"record"}
-    forge_record(tmp_path / "out", lambda record: record.update(rmse=record["rmse"] * 1.01))
-    assert subjects(tmp_path / "out") == {"record"}
+
+
+def _said(words: str, _: object) -> str:
+    return words
 
 
 def test_progress_counts_the_answers(released: Path) -> None:
