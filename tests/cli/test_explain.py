@@ -14,15 +14,6 @@ def run(*arguments: object):
     return RUNNER.invoke(app, [str(argument) for argument in arguments])
 
 
-@pytest.fixture
-def released(tmp_path: Path) -> Path:
-    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "code": 3}), mdp.marginals([0, 1, 2]))
-    strategy = mdp.select(workload, mechanism="residual")
-    release = strategy.measure({"sex": ["male"], "code": [1]}, mdp.Budget(rho=0.5)).reconstruct()
-    mdp.save_release(release, tmp_path / "out")
-    return tmp_path / "out"
-
-
 def test_into_a_pipe_and_into_a_file_it_is_markdown(released: Path, tmp_path: Path):
     text = mdp.explain_release(released)
     result = run("explain", released)

@@ -1,10 +1,8 @@
 import json
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
-import matrixdp as mdp
 from matrixdp.cli.app import app
 from tests.forging import forge_record
 
@@ -13,15 +11,6 @@ RUNNER = CliRunner()
 
 def run(*arguments: object):
     return RUNNER.invoke(app, [str(argument) for argument in arguments])
-
-
-@pytest.fixture
-def released(tmp_path: Path) -> Path:
-    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "code": 3}), mdp.marginals([0, 1, 2]))
-    strategy = mdp.select(workload, mechanism="residual")
-    release = strategy.measure({"sex": ["male"], "code": [1]}, mdp.Budget(rho=0.5)).reconstruct()
-    mdp.save_release(release, tmp_path / "out")
-    return tmp_path / "out"
 
 
 def test_a_release_that_holds(released: Path):

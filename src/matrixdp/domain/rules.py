@@ -131,30 +131,24 @@ class Listed:
         return {value: code for value, code in self.codes.items() if isinstance(value, float)}
 
 
-@final
 @dataclass(frozen=True)
-class Texts:
-    """Strings that are compared as they stand: the code is the position in the list."""
-
+class _AsWritten:
     texts: tuple[str, ...]
 
     @cached_property
     def codes(self) -> Mapping[str | float, int]:
-        """The code of every string."""
+        """The code of every text: its position in the list."""
         return {text: code for code, text in enumerate(self.texts)}
 
 
 @final
-@dataclass(frozen=True)
-class Days:
-    """Dates, each by its text in ISO 8601: the code is the position in the list."""
+class Texts(_AsWritten):
+    """Strings that are compared as they stand."""
 
-    texts: tuple[str, ...]
 
-    @cached_property
-    def codes(self) -> Mapping[str | float, int]:
-        """The code of every date."""
-        return {text: code for code, text in enumerate(self.texts)}
+@final
+class Days(_AsWritten):
+    """Dates, each by its text in ISO 8601."""
 
 
 @final

@@ -1,0 +1,16 @@
+"""A small release, for commands that read one."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    import matrixdp as mdp  # not before its raise statements are marked
+
+    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "code": 3}), mdp.marginals([0, 1, 2]))
+    strategy = mdp.select(workload, mechanism="residual")
+    release = strategy.measure({"sex": ["male"], "code": [1]}, mdp.Budget(rho=0.5)).reconstruct()
+    mdp.save_release(release, tmp_path / "out")
+    return tmp_path / "out"
