@@ -52,6 +52,8 @@ def test_a_unit_without_a_budget():
 
 
 WRONG = {
+    "unit:": ("unit", "found nothing (null); expected a mapping"),
+    "unit: {records: 3, id: }": ("unit.id", "found nothing (null); expected text that is not empty"),
     "unit: 3": ("unit", "found 3; expected a mapping"),
     "unit: {}": ("unit", "found nothing; expected {records: 3}, or {id: person, max_records: 3}"),
     "unit: {id: person}": ("unit", "found id; expected {records: 3}, or {id: person, max_records: 3}"),
@@ -78,3 +80,38 @@ def test_wrong_units_are_named_with_their_line(written):
     with pytest.raises(SpecificationError) as caught:
         load_specification(TEXT + written + "\n" + PRIVACY)
     assert str(caught.value).startswith(f"{place} (line 4): {message}")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        None,
+        {},
+        {"records": 3},
+        {"records": 0},
+        {"records": 3, "id": None},
+        {"records": 2**53},
+        {"records": "3"},
+        {"id": "person"},
+        {"id": "person", "max_records": 3},
+        {"id": " ", "max_records": 3},
+        {"max_records": 3},
+        {"id": "person", "records": 3},
+        {"records": 3, "max_records": 3},
+        {"id": "person", "records": 3, "max_records": 3},
+    ],
+)
+def test_the_schema_takes_the_units_that_are_read(unit):
+    written = {**load_specification(TEXT + PRIVACY).document, "unit": unit}
+    try:
+        load_specification(written)
+    except SpecificationError:
+        read = False
+    else:
+        read = True
+    assert jsonschema.Draft202012Validator(json_schema()).is_valid(written) == read
+
+
+def test_a_ledger_that_is_left_blank_is_not_taken_for_none():
+    with pytest.raises(SpecificationError, match=r"privacy\.ledger \(line 4\): found nothing"):
+        load_specification(TEXT + "privacy: {rho: 0.5, ledger: }\n")

@@ -34,6 +34,7 @@ class _Key:
     missing: str
     always: bool
     about: str
+    blank: bool
     attribute: str = ""
 
     def schema(self, definitions: Schema) -> Schema:
@@ -53,6 +54,7 @@ def key(
     missing: str = "",
     always: bool = False,
     about: str = "",
+    blank: bool = True,
 ) -> Any:
     """Return the field of a record.
 
@@ -70,8 +72,11 @@ def key(
         Whether it is written even where it is the default.
     about : str
         What it says, for the JSON Schema.
+    blank : bool
+        Whether a key with nothing behind it is as good as none, where the default is None.
     """
-    return field(default=ABSENT, metadata={"key": _Key(form, default, missing, always, about), "name": name})
+    kept = _Key(form, default, missing, always, about, blank)
+    return field(default=ABSENT, metadata={"key": kept, "name": name})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(key,))
@@ -202,7 +207,7 @@ class Record:
     def _fill(self, written: Mapping[object, object], given: Given) -> None:
         for name, item in self.keys().items():
             value = written.get(name, ABSENT)
-            if value is ABSENT or (value is None and item.default in (None, {})):
+            if value is ABSENT or (value is None and item.blank and item.default in (None, {})):
                 if item.default is ABSENT:
                     raise self.error.at((name,), "nothing", item.missing or f"a value: `{name}` is required")
                 value = item.default

@@ -93,7 +93,7 @@ def text(expected: str) -> Accepted[str]:
         good = isinstance(written, str) and written.strip() and is_unicode(written)
         return str(written) if good else None
 
-    return Accepted(expected, accept, {"type": "string", "minLength": 1})
+    return Accepted(expected, accept, {"type": "string", "minLength": 1, "pattern": r"\S"})
 
 
 def scalar(expected: str) -> Accepted[str | bool | int | float]:

@@ -18,6 +18,7 @@ from matrixdp.forms import (
     Raw,
     Record,
     RecordForm,
+    Schema,
     Turned,
     flag,
     key,
@@ -67,7 +68,7 @@ class PrivacyPart(Record):
     epsilon: float | None = key(_PARAMETER, default=None)
     delta: float | None = key(_PARAMETER, default=None)
     neighbours: str = key(OneOf(("add_remove", "replace")), default="add_remove")
-    ledger: str | None = key(_TEXT, default=None, about="the ledger that is debited")
+    ledger: str | None = key(_TEXT, default=None, about="the ledger that is debited", blank=False)
 
     def check(self) -> None:
         for name in BUDGET_KINDS if self.least is not None else ():
@@ -108,15 +109,29 @@ class PrivacyPart(Record):
 class UnitPart(Record):
     """How many records a person has at most; with `id`, how many are counted of each person."""
 
-    records: int | None = key(_RECORDS, default=None, about="the most records of a person, which is assumed")
-    id: str | None = key(_TEXT, default=None, about="the column that names the person")
-    max_records: int | None = key(_RECORDS, default=None, about="the most records of a person that count")
+    records: int | None = key(
+        _RECORDS, default=None, about="the most records of a person, which is assumed", blank=False
+    )
+    id: str | None = key(_TEXT, default=None, about="the column that names the person", blank=False)
+    max_records: int | None = key(
+        _RECORDS, default=None, about="the most records of a person that count", blank=False
+    )
 
     def check(self) -> None:
         given = [name for name in ("records", "id", "max_records") if getattr(self, name) is not None]
         if given not in (["records"], ["id", "max_records"]):
             expected = "{records: 3}, or {id: person, max_records: 3} with the column that names the person"
             raise FormError.at((), " and ".join(given) or "nothing", expected)
+
+    @classmethod
+    def schema(cls, definitions: Schema) -> Schema:
+        """Return a reference to the JSON Schema: one of the two forms."""
+        found = super().schema(definitions)
+        definitions[cls.__name__] |= {
+            "oneOf": [{"required": ["records"]}, {"required": ["id"]}],
+            "dependentRequired": {"id": ["max_records"], "max_records": ["id"]},
+        }
+        return found
 
     def unit(self) -> Unit:
         """Return the unit of privacy."""
@@ -145,7 +160,9 @@ class WrittenSpecification(Record):
         about="what is asked",
     )
     privacy: PrivacyPart | None = key(RecordForm(PrivacyPart), default=None, about="what may be spent")
-    unit: UnitPart | None = key(RecordForm(UnitPart), default=None, about="what is protected as one")
+    unit: UnitPart | None = key(
+        RecordForm(UnitPart), default=None, about="what is protected as one", blank=False
+    )
     targets: Mapping[str, float] | None = key(
         MappingOf(
             number("a finite number above 0, in records", above=0),
