@@ -1,6 +1,7 @@
 """The ledger from the command line: made, shown, debited, refused; and what a release says of it."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -77,13 +78,16 @@ def test_releases_are_debited_until_too_little_is_left(home: Path, monkeypatch: 
     assert list(frame["state"]) == ["released", "released"]
     table = run("ledger", "show", home / "accounts" / "people.ledger").stdout
     assert table.count("released") == 2
+    assert ["spent", "rho", "0.8"] in [line.split() for line in table.splitlines()]
+    assert ["left", "rho", "0.2"] in [line.split() for line in table.splitlines()]
+    assert re.search(r"unit +one record a person", table)
     # no table is opened, and no strategy selected
     monkeypatch.setattr("matrixdp.sources.open_source", None)
     monkeypatch.setattr("matrixdp.strategy.choice.select_strategy", None)
     refused = release(home, "three")
     assert refused.exit_code == 2
-    assert "Error: ledger: found Budget(rho=0.4" in refused.stderr
-    assert "expected at most Budget(rho=0.2" in refused.stderr
+    assert "Error: ledger: found rho 0.4 with gaussian noise" in refused.stderr
+    assert "expected at most rho 0.2, which is what" in refused.stderr
     assert not (home / "three").exists()
     assert len(shown(home)["entries"]) == 2
 
@@ -94,7 +98,7 @@ def test_a_saved_strategy_is_refused_before_the_data_are_counted(home: Path, mon
     monkeypatch.setattr(Source, "marginals", None)
     refused = release(home, "out", "--strategy", home / "s.mdp")
     assert refused.exit_code == 2
-    assert "ledger: found Budget(rho=0.4" in refused.stderr
+    assert "ledger: found rho 0.4 with gaussian noise" in refused.stderr
 
 
 def test_the_option_takes_the_place_of_the_specification(home: Path):
@@ -145,7 +149,7 @@ def test_validate_and_select_say_whether_enough_is_left(home: Path):
     assert release(home, "out").exit_code == 0
     for ledger in told():
         assert ledger["enough"] is False
-        assert "not enough: ledger: found Budget(rho=0.4" in ledger["says"]
+        assert "not enough: ledger: found rho 0.4 with gaussian noise" in ledger["says"]
     assert "ledger" in run("validate", home / "people.yaml").stdout
     assert "not enough" in " ".join(run("select", home / "people.yaml").stdout.split())
     targets = SPEC.replace("rho: 0.4", "least: rho") + "targets: {sex: 10}\n"
@@ -166,7 +170,7 @@ def test_one_noise_of_two_may_have_enough_left(home: Path):
     assert told["enough"] is True
     gaussian = release(home, "b")
     assert gaussian.exit_code == 2
-    assert "with gaussian noise; expected at most Budget(epsilon=0.5" in gaussian.stderr
+    assert "at most epsilon 0.5, delta 1e-06 with the noise that it allows most, which" in gaussian.stderr
     assert run("release", home / "people.yaml", "--out", home / "b", "--noise", "laplace").exit_code == 0
 
 

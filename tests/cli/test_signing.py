@@ -78,7 +78,7 @@ def test_what_is_wrong_with_a_key_is_found_before_anything_else(home: Path, pass
     for wrong, says in (
         (("--sign", home / "nowhere"), "nowhere: cannot be read"),
         (("--sign", home / "people.yaml"), "found no such key"),
-        (("--sign", home / "office.pub"), "found no such key"),
+        (("--sign", home / "office.pub"), "office.pub: found a public key; expected the PEM file"),
         (("--sign", home / "office"), "no passphrase"),
         (("--sign", home / "office", "--passphrase-file", passphrase), "another passphrase"),
         (("--sign", home / "plain", "--passphrase-file", passphrase), "a key without one"),

@@ -41,8 +41,11 @@ def test_wrong_use(released: Path, tmp_path: Path):
     assert result.exit_code == 2
     assert "no such folder; expected that of a release" in result.stderr
     assert run("verify").exit_code == 2
-    # a ledger that cannot be read says nothing of the release, but it was to hold the debit
-    assert run("verify", released, "--ledger", tmp_path / "none").exit_code == 1
+    # a ledger that is not there says nothing of the release
+    result = run("verify", released, "--ledger", tmp_path / "none")
+    assert (result.exit_code, "none: no such file; expected the ledger" in result.stderr) == (2, True)
+    (tmp_path / "text").write_text("no ledger")  # one that cannot be read was to hold the debit all the same
+    assert run("verify", released, "--ledger", tmp_path / "text").exit_code == 1
 
 
 def test_names_of_files_write_no_lines_of_their_own(released: Path):

@@ -86,9 +86,9 @@ def test_a_second_file_before_the_release_takes_the_place_of_the_first(
 
 def test_refused_before_the_table_is_opened(strategy: mdp.Strategy, ledger: Ledger):
     strategy.measure(TABLE, HALF, ledger=ledger)
-    with pytest.raises(PrivacyError, match="ledger: found Budget"):
+    with pytest.raises(PrivacyError, match="ledger: found rho"):
         strategy.measure("/no/such/table.csv", mdp.Budget(rho=0.6), ledger=ledger)
-    with pytest.raises(PrivacyError, match="found Budget"):
+    with pytest.raises(PrivacyError, match="found rho"):
         strategy.check_budget(mdp.Budget(rho=0.6), ledger)
     strategy.check_budget(HALF, ledger)
     assert states(ledger) == ["reserved"]
@@ -171,7 +171,7 @@ def test_others_may_spend_what_was_left_meanwhile(strategy: mdp.Strategy, ledger
             ledger.reserve(GAUSSIAN.cost(mdp.Budget(rho=0.8)), mdp.Budget(rho=0.8))
             return iter(())
 
-    with pytest.raises(PrivacyError, match="ledger: found Budget"):
+    with pytest.raises(PrivacyError, match="ledger: found rho"):
         measurement.measure(strategy.selection.plan, Slow(), HALF, ledger=ledger)
     assert len(ledger.entries) == 1
 
@@ -214,6 +214,7 @@ def test_an_authorization_is_that_of_its_entry(ledger: Ledger):
     ("total", "words"),
     [
         (mdp.Budget(rho=1), "together keep to 1-zCDP."),
+        (mdp.Budget(rho=0.6), "together keep to 0.6-zCDP."),
         (mdp.Budget(mu=Fraction(1, 3)), "together keep to 0.3334-GDP."),
         (mdp.Budget(epsilon=9, delta=1e-6), "together keep to (9, 1e-06)-differential privacy."),
         (

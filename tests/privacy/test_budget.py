@@ -139,3 +139,10 @@ def test_a_budget_is_frozen_and_takes_names_only():
         budget.rho = 2  # type: ignore[misc, assignment]
     with pytest.raises(TypeError):
         Budget(1)  # type: ignore[call-arg]
+
+
+def test_what_was_found_is_said_as_it_was_written():
+    with pytest.raises(PrivacyError, match=r"^budget\.rho: found -1\.5; "):
+        Budget(rho=Decimal("-1.5"))
+    with pytest.raises(PrivacyError, match=r"^budget\.neighbours: found 'replce'; expected add_remove"):
+        Budget(rho=1, neighbours="replce")  # type: ignore[arg-type]

@@ -172,3 +172,11 @@ def test_other_programs_read_the_keys(pair: tuple[Path, Path]):
     loaded = serialization.load_pem_private_key(pair[0].read_bytes(), None)
     assert isinstance(loaded, ed25519.Ed25519PrivateKey)
     assert public_pem(loaded) == pair[1].read_bytes()
+
+
+def test_one_key_in_the_place_of_the_other_is_named(tmp_path: Path):
+    private, public = mdp.make_keys(tmp_path / "office")
+    with pytest.raises(SignatureError, match=r"office: found a private key, .*; expected .* KEY\.pub of"):
+        mdp.PublicKey.load(private)
+    with pytest.raises(SignatureError, match=r"office\.pub: found a public key; expected .* private key"):
+        mdp.SigningKey.load(public)

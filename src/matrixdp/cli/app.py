@@ -33,10 +33,15 @@ Write a specification (domain, workload, privacy) as YAML, then:
   matrixdp validate health.yaml
   matrixdp select health.yaml
   matrixdp compare health.yaml
-  matrixdp release health.yaml --out released
+  matrixdp ledger init health.ledger --dataset health --total rho=1
+  matrixdp release health.yaml --out released --ledger health.ledger
   matrixdp answer released 'product: {age: {ranges: [[0, 17]]}}'
+  matrixdp verify released --ledger health.ledger
 
-Exit status: 0 success; 2 wrong input, with one line that says what is wrong and where; 1 anything else.
+The ledger may be left out; with it all releases of the data together keep to its total.
+
+Exit status: 0 success; 2 wrong input, with one line that says what is wrong and where; 1 anything else, such
+as a release that does not hold.
 """
 
 app = typer.Typer(
@@ -65,7 +70,7 @@ def program(
     """Take the options of the program itself; the help is `_HELP`."""
 
 
-for command in (validate, select, compare, release, recover, keys, sign, answer, verify, explain, schema):
+for command in (validate, select, compare, release, answer, verify, explain, keys, sign, recover, schema):
     app.command()(command)
 app.add_typer(ledger)
 

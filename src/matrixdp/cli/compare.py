@@ -69,7 +69,7 @@ def compare(
     simulations: Simulations = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Compare the expected error of mechanisms on a workload, without touching the data.
+    """Compare the expected error of mechanisms, without the data.
 
     Every mechanism selects its strategy in a process of its own; the errors are at the specification's
     budget. A mechanism that does not apply says why. The specification's own table is never read; a table

@@ -23,9 +23,10 @@ _Out = Annotated[
 
 @guarded
 def explain(folder: _Folder, out: _Out = None) -> None:
-    """Explain a release to a reviewer: from the domain to the promise, in words and exact numbers.
+    """Explain a release to a reviewer, in words and exact numbers.
 
-    Everything is computed from the files, without the data. Into a file or a pipe it is Markdown.
+    From the domain to the promise, computed from the files, without the data. Into a file or a pipe it is
+    Markdown.
     """
     from matrixdp.errors import StorageError
     from matrixdp.review import explain_release

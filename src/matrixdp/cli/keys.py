@@ -61,7 +61,7 @@ def signing_key(path: Path | None, passphrase_file: Path | None) -> SigningKey |
 
 @guarded
 def keys(path: _Path, passphrase_file: PassphraseFile = None) -> None:
-    """Make a pair of keys for signatures (Ed25519), each in a PEM file of its own.
+    """Make a pair of Ed25519 keys for signatures, in two PEM files.
 
     The private key signs releases (`matrixdp release --sign`, `matrixdp sign`) and stays with you; with a
     passphrase it is encrypted. The public key is for everybody who verifies them. Files that are there are
@@ -78,7 +78,7 @@ def keys(path: _Path, passphrase_file: PassphraseFile = None) -> None:
 
 @guarded
 def sign(folder: _Folder, key: _Key, passphrase_file: PassphraseFile = None, force: _Force = False) -> None:
-    """Sign a release that is there already, after checking that it is whole.
+    """Sign a release that is there already, after checking it.
 
     Writes signature.json, over release.json, which lists the digests of all other files.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,28 +121,31 @@ def show(
     from rich.table import Table
     from rich.text import Text
 
+    from matrixdp.cli.figures import unit_in_words
     from matrixdp.cli.tables import console, print_facts
-    from matrixdp.ledger import Ledger, report
+    from matrixdp.ledger import Ledger, in_words, report
 
-    found = report(Ledger.open(path))
+    opened = Ledger.open(path)
+    found = report(opened)
     if as_json:
         typer.echo(json.dumps(found))
         return
     screen = console()
-    unit = " ".join(f"{name} {value}" for name, value in found["unit"].items())
-    between = f"{found['definition']}, {found['neighbours']} neighbours, unit: {unit}"
-    facts = [("dataset", found["dataset"]), ("total", f"{_words(found['total'])} ({between})")]
-    facts += [(name, _words(found[name])) for name in ("spent", "left")]
+    between = f"{found['definition']}, {found['neighbours']} neighbours"
+    facts = [("dataset", found["dataset"]), ("total", f"{in_words(found['total'])} ({between})")]
+    facts += [("unit", unit_in_words(opened.total.unit).partition(";")[0])]
+    facts += [("spent", in_words(found["spent"], ROUND_CEILING)), ("left", _left(found))]
     print_facts(screen, facts)
     if not found["entries"]:
         screen.print("No release was debited yet.")
         return
     table = Table(header_style="bold")
-    for name in ("time", "state", "noise", "budget", "release"):
+    for name in ("time (UTC)", "state", "noise", "budget", "release"):
         table.add_column(name, overflow="fold")
     for entry in found["entries"]:
         budget = {name: value for name, value in entry["budget"].items() if isinstance(value, float)}
-        cells = entry["time"], entry["state"], entry["noise"], _words(budget), entry["release"] or "-"
+        when = entry["time"].removesuffix("+00:00").replace("T", " ")
+        cells = when, entry["state"], entry["noise"], in_words(budget), entry["release"] or "-"
         table.add_row(*map(Text, cells))
     screen.print(table)
 
@@ -173,8 +176,10 @@ def recover(
         typer.echo("Nothing to recover: every debit is settled.")
 
 
-def _words(parameters: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value!r}" for name, value in parameters.items())
+def _left(shown: Mapping[str, Any]) -> str:
+    from matrixdp.ledger import in_words
+
+    return in_words(shown["left"], ROUND_FLOOR)
 
 
 def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> dict[str, Any]:
@@ -183,7 +188,7 @@ def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> di
     Enough means with one of the noises, where selection has yet to choose. The ledger alone is read.
     """
     from matrixdp.errors import MatrixDPError, PrivacyError
-    from matrixdp.ledger import Ledger, report
+    from matrixdp.ledger import Ledger, in_words, report
 
     try:
         found = Ledger.open(path)
@@ -192,7 +197,7 @@ def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> di
         return {"path": str(path), "enough": False, "says": str(error)}
     told: dict[str, Any] = {"path": str(path)}
     told |= {name: shown[name] for name in ("dataset", "total", "spent", "left")}
-    left = f"{_words(shown['left'])} left of {_words(shown['total'])} for {found.dataset}"
+    left = f"{_left(shown)} left of {in_words(shown['total'])} for {found.dataset}"
     if budget is None:
         return told | {"enough": None, "says": left}
     try:

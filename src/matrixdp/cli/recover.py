@@ -22,7 +22,7 @@ _Force = Annotated[bool, typer.Option("--force", help="Replace an earlier releas
 
 @guarded
 def recover(folder: _Folder, force: _Force = False) -> None:
-    """Make a release of the measurement that a stopped release had written whole.
+    """Make a release of what a stopped one had measured whole.
 
     Nothing is spent for it and the table is not read again: that release had spent its budget. If no
     measurement was whole, there is nothing to recover.

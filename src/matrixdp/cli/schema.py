@@ -28,7 +28,7 @@ _Document = Annotated[
 
 @guarded
 def schema(document: _Document) -> None:
-    """Print the JSON Schema of release.json, or of specification files."""
+    """Print the JSON Schema of release.json or of specifications."""
     from matrixdp.release import release_schema
     from matrixdp.specification import json_schema
 

@@ -30,10 +30,11 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 @guarded
 def verify(folder: _Folder, ledger: _Ledger = None, key: _Key = None, as_json: _Json = False) -> None:
-    """Check a release, without the data: cost, digests, statement and every answer are computed again.
+    """Check a release, without the data: all is computed again.
 
-    One line for each subject: ok, FAILED, or not checked. Exit status: 0 if nothing is false, 1 if something
-    is, 2 for wrong use.
+    Cost, digests, statement and every answer, and with their options the signature and the ledger. One line
+    for each subject: ok, FAILED, or not checked. Exit status: 0 if nothing is false, 1 if something is, 2
+    for wrong use.
     """
     from matrixdp.cli.progress import Reporter
     from matrixdp.review import verify_release

@@ -1,6 +1,6 @@
 """The ledger: what was spent on one dataset, kept durably and added up exactly."""
 
-from matrixdp.ledger.accounting import Account
+from matrixdp.ledger.accounting import Account, in_words
 from matrixdp.ledger.database import SQLITE, Connection, Driver
 from matrixdp.ledger.entries import STATES, Entry, LedgerEntry
 from matrixdp.ledger.ledger import Ledger, Reservation
@@ -16,6 +16,7 @@ __all__ = [
     "Ledger",
     "LedgerEntry",
     "Reservation",
+    "in_words",
     "parameters",
     "report",
 ]

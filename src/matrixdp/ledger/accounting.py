@@ -5,8 +5,9 @@ Why budgets may be chosen as one goes is proved in docs/privacy.md ("Releases un
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Context
 from fractions import Fraction
 from typing import final
 
@@ -17,7 +18,7 @@ from matrixdp.privacy.conversions import epsilon_of_gdp, gdp_of_epsilon, largest
 from matrixdp.privacy.exact_form import number_text
 from matrixdp.privacy.numbers import root_above, root_below
 
-__all__ = ["MEASURES", "Account"]
+__all__ = ["MEASURES", "Account", "in_words"]
 
 #: What is added up towards a total; for (epsilon, delta) it is enough that one of the sums keeps to it.
 MEASURES: dict[str, tuple[Measure, ...]] = {
@@ -27,6 +28,22 @@ MEASURES: dict[str, tuple[Measure, ...]] = {
     "approx": ("squared_mu", "epsilon"),
 }
 _SMALLEST_EPSILON = Fraction(1, 10**12)
+
+
+def in_words(parameters: Mapping[str, object], rounding: str | None = None) -> str:
+    """Say the numbers among parameters; with a rounding of the module decimal, to six digits.
+
+    Examples
+    --------
+    >>> from decimal import ROUND_FLOOR
+    >>> in_words({"rho": 0.10000000000000005}, ROUND_FLOOR), in_words(Budget(epsilon=1, delta=1e-6).as_dict())
+    ('rho 0.1', 'epsilon 1.0, delta 1e-06')
+    """
+    numbers = {name: value for name, value in parameters.items() if isinstance(value, float)}
+    if rounding is not None:
+        six = Context(prec=6, rounding=rounding)
+        numbers = {name: float(six.create_decimal(repr(value))) for name, value in numbers.items()}
+    return ", ".join(f"{name} {value!r}" for name, value in numbers.items())
 
 
 @final
@@ -79,7 +96,10 @@ class Account:
             expected = f"{self.total.neighbours}, which the ledger's total is for"
             raise PrivacyError.at(("budget", "neighbours"), budget.neighbours, expected)
         if budget.unit != self.total.unit:
-            expected = f"{self.total.unit!r}, which the ledger's total is for"
+            expected = (
+                f"{self.total.unit!r}, which the ledger's total is for (--unit-records and --unit-id of "
+                "`matrixdp ledger init`)"
+            )
             raise PrivacyError.at(("budget", "unit"), repr(budget.unit), expected)
         between = cost.value * self.total.moved**cost.noise.norm
         sums = zip(MEASURES[self.total.kind], self.sums, strict=True)

@@ -7,11 +7,12 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR
 from pathlib import Path
 from typing import Any, final
 
 from matrixdp.errors import PrivacyError, StorageError
-from matrixdp.ledger.accounting import Account
+from matrixdp.ledger.accounting import Account, in_words
 from matrixdp.ledger.database import SQLITE, Driver, Session, make_tables, reading, session
 from matrixdp.ledger.entries import Entry, LedgerEntry, chained, check_name, now, version
 from matrixdp.ledger.running import Running, running_path
@@ -298,14 +299,15 @@ class Ledger:
         """Return the account after a cost; refuse it above the total."""
         after = account.plus(cost, budget)
         if not after.within:
-            left, of = account.left, f"{self.total!r} for {self.dataset}"
-            expected = (
-                f"no more release: all of {of} is spent"
-                if left is None
-                else f"at most {left!r}, which is what {self.path} has left of {of}"
-            )
+            left, of = account.left, f"{in_words(self.total.as_dict())} for {self.dataset}"
+            expected = f"no more release: all of {of} is spent"
+            if left is not None:
+                most = in_words(left.as_dict(), ROUND_FLOOR)
+                most += " with the noise that it allows most" if self.total.kind == "approx" else ""
+                expected = f"at most {most}, which is what {self.path} has left of {of}"
             bounded = any(one is not None for one in after.sums)
-            found = f"{budget!r} with {cost.noise} noise" if bounded else f"{cost.noise} noise"
+            given = in_words(budget.as_dict())
+            found = f"{given} with {cost.noise} noise" if bounded else f"{cost.noise} noise"
             raise PrivacyError.at(("ledger",), found, expected)
         return after
 

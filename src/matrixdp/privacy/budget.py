@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from matrixdp.errors import PrivacyError
+from matrixdp.forms import describe_value
 from matrixdp.privacy.conversions import largest_mu
 from matrixdp.privacy.numbers import Number, exact_positive, float_below, root_below
 from matrixdp.privacy.unit import Unit
@@ -106,7 +107,9 @@ class Budget:
         if delta is not None and given != ["epsilon"]:
             raise PrivacyError.at(("budget", "delta"), f"delta with {given[0]}", _EXPECTED)
         if not isinstance(neighbours, str) or neighbours not in NEIGHBOURS:
-            raise PrivacyError.at(("budget", "neighbours"), "something else", "add_remove or replace")
+            raise PrivacyError.at(
+                ("budget", "neighbours"), describe_value(neighbours), "add_remove or replace"
+            )
         kind = "rho" if rho is not None else "mu" if mu is not None else "pure" if delta is None else "approx"
         values = {
             "kind": kind,

@@ -19,7 +19,7 @@ def _found(value: object) -> str:
     if isinstance(value, str):
         return f"the text {value!r}"
     if isinstance(value, bool | int | float | Decimal):
-        return repr(value) if len(repr(value)) < 40 else f"a {type(value).__name__} out of range"
+        return str(value) if len(str(value)) < 40 else f"a {type(value).__name__} out of range"
     return "none" if value is None else f"a {type(value).__name__}"
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["PublicKey", "SigningKey", "make_keys", "read_passphrase"]
 
 _LARGEST_FILE = 1 << 16
-_PRIVATE = "the PEM file of an Ed25519 private key, as `matrixdp keys` makes it"
-_PUBLIC = "the PEM file of an Ed25519 public key, as `matrixdp keys` makes it"
+_PRIVATE = "the PEM file of an Ed25519 private key, the file KEY of `matrixdp keys KEY`"
+_PUBLIC = "the PEM file of an Ed25519 public key, the file KEY.pub of `matrixdp keys KEY`"
 
 
 def _library() -> tuple[ModuleType, ModuleType]:
@@ -51,12 +51,16 @@ def _read(load: Callable[[bytes], Any], kind: type[Any], path: Path, expected: s
     """Return the key of a kind that a file holds; whatever is wrong with it is one error."""
     from cryptography.exceptions import UnsupportedAlgorithm
 
+    content = _content(path, expected)
     try:
-        key = load(_content(path, expected))
+        key = load(content)
     except (ValueError, UnsupportedAlgorithm):
-        raise SignatureError(
-            f"{path}: found no such key, or another passphrase; expected {expected}"
-        ) from None
+        found = "no such key" if expected == _PUBLIC else "no such key, or another passphrase"
+        if expected == _PUBLIC and b"PRIVATE KEY-----" in content:
+            found = "a private key, which stays with its owner"
+        if expected == _PRIVATE and b"PUBLIC KEY-----" in content:
+            found = "a public key"
+        raise SignatureError(f"{path}: found {found}; expected {expected}") from None
     if not isinstance(key, kind):
         raise SignatureError(f"{path}: found a key of another kind; expected {expected}")
     return key

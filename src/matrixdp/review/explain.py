@@ -194,9 +194,10 @@ def _strategy(release: Release) -> Iterator[str]:
 
 def _measured(release: Release) -> Iterator[str]:
     noise = release.measurement.plan.noise
+    variance = "b^2" if noise.variance_factor == 1 else f"{noise.variance_factor:g} b^2"
     yield (
         f"Each part is an integer matrix times the counts of one marginal, with independent {noise} noise "
-        f"of scale b on every row: its variance is {noise.variance_factor:g} b^2, and a little for rounding "
+        f"of scale b on every row: its variance is {variance}, and a little for rounding "
         f"to a lattice. A part costs {'s / b' if noise.norm == 1 else 's / b^2'}."
     )
     yield ""

@@ -62,8 +62,9 @@ def above(value: Fraction) -> str:
 
     Examples
     --------
-    >>> above(Fraction(1, 3)), above(Fraction(1, 2)), above(Fraction(1, 10**9))
-    ('0.333333334', '0.5', '1E-9')
+    >>> above(Fraction(1, 3)), above(Fraction(1, 2)), above(Fraction(1, 10**9)), above(Fraction(100))
+    ('0.333333334', '0.5', '1E-9', '100')
     """
     context = Context(prec=9, rounding=ROUND_CEILING)
-    return str(context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize())
+    written = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
+    return f"{written:f}" if 0 < written.adjusted() < 9 else str(written)

@@ -87,7 +87,7 @@ def verify_release(
     Raises
     ------
     StorageError
-        If there is no such folder, or it is that of a release that was never finished.
+        If there is no such folder or ledger, or the folder is that of a release that was never finished.
     SignatureError
         If the file of the key holds no such key.
 
@@ -110,6 +110,8 @@ def verify_release(
     if not os.path.isdir(folder):  # noqa: PTH112 - no error where the path is none
         raise StorageError(f"{folder}: no such folder; expected that of a release")
     refuse_leftover(folder)
+    if ledger is not None and not os.path.isfile(ledger):  # noqa: PTH113 - no error where the path is none
+        raise StorageError(f"{ledger}: no such file; expected the ledger that the release was debited to")
     public = key if key is None or isinstance(key, PublicKey) else PublicKey.load(key)
     findings: list[Finding] = [signature_finding(folder, public)]
     try:
@@ -288,7 +290,10 @@ def _cost(measurement: Measurement) -> Iterator[Finding]:
     if not cost <= allowed:
         problems.append(f"it is above {allowed.value}, which is what {authorization.budget!r} allows")
     share = float(cost.value / allowed.value)
-    words = f"{cost.value} from the matrices and scales, {share:.6%} of what {authorization.budget!r} allows"
+    words = (
+        f"recomputed exactly from the matrices and scales: about {float(cost.value):.6g}, as authorized, and "
+        f"{share:.6%} of what {authorization.budget!r} allows"
+    )
     yield from settled("cost", words, problems)
 
 
