@@ -83,6 +83,10 @@ def test_a_release_of_the_measurement_alone_holds(tmp_path: Path) -> None:
     for words in ("All is exact.", f"{note} All is exact.", note.replace("of 3", "of 999999")):
         forge_record(tmp_path / "out", partial(put, path=("answers", "note"), change=partial(_said, words)))
         assert subjects(tmp_path / "out") == {"record"}
+    forge_record(tmp_path / "out", partial(put, path=("answers", "note"), change=partial(_said, note)))
+    assert subjects(tmp_path / "out") == set()
+    forge_record(tmp_path / "out", lambda record: record.update(rmse=record["rmse"] * 1.01))
+    assert subjects(tmp_path / "out") == {"record"}
 
 
 def _said(words: str, _: object) -> str:
