@@ -14,6 +14,7 @@ import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.ledger import Ledger
 from matrixdp.ledger import ledger as ledgers
+from matrixdp.noise import GAUSSIAN
 from matrixdp.sources.source import Source
 from matrixdp.storage.saving import load_measurement
 
@@ -272,3 +273,13 @@ def test_the_unit_of_a_ledger_is_that_of_every_release(home: Path):
     assert entry["budget"]["unit"] == {"id": "person", "records": 2}
     assert json.loads((home / "out" / "release.json").read_text())["privacy"]["ledger"]["spent_after"]
     assert release(home, "more").exit_code == 2
+
+
+def test_what_a_ledger_holds_does_not_control_a_terminal(home: Path):
+    init(home)
+    ledger = Ledger.open(home / "accounts" / "people.ledger")
+    ledger.reserve(GAUSSIAN.cost(mdp.Budget(rho=0.1)), mdp.Budget(rho=0.1), home / "a\x1b[2Jb")
+    for command in ("show", "recover"):
+        result = run("ledger", command, ledger.path)
+        assert result.exit_code == 0
+        assert "\x1b[2J" not in result.stdout

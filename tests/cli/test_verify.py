@@ -4,7 +4,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from matrixdp.cli.app import app
-from tests.forging import forge_record
+from tests.forging import forge_measurement, forge_record
 
 RUNNER = CliRunner()
 
@@ -54,3 +54,24 @@ def test_names_of_files_write_no_lines_of_their_own(released: Path):
     assert not any(line.startswith("ok           ledger") for line in result.stdout.splitlines())
     assert "\x1b" not in result.stdout
     assert json.loads(run("verify", released, "--json").stdout)["holds"] is True
+
+
+@pytest.mark.parametrize("time", ["2026", "2026-01-01T00:00:00+00:00 with epsilon = 0.001", "\x1b[2J", ""])
+def test_a_time_is_a_time(released: Path, time: str):
+    forge_measurement(released, lambda header, _: header["authorization"].update(time=time))
+    forge_record(released, lambda record: record["privacy"].update(time=time))
+    forge_record(released, lambda record: record["authorization"].update(time=time))
+    result = run("verify", released)
+    assert result.exit_code == 1
+    assert "the time of its authorization is none" in result.stdout
+
+
+def test_names_in_answers_do_not_control_a_terminal(tmp_path: Path):
+    name, value = "se\x1b[31mx", "fe\x1b[2Jmale"
+    strategy = mdp.select(mdp.Workload(mdp.Domain({name: [value, "male"]}), mdp.marginals(1)))
+    release = strategy.measure({name: ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+    mdp.save_release(release, tmp_path / "out")
+    result = run("answer", tmp_path / "out", "marginals: 1")
+    assert result.exit_code == 0
+    assert "[2Jmale" in result.stdout
+    assert "\x1b" not in result.stdout

@@ -124,6 +124,7 @@ def show(
     from matrixdp.cli.figures import unit_in_words
     from matrixdp.cli.tables import console, print_facts
     from matrixdp.ledger import Ledger, in_words, report
+    from matrixdp.review.markdown import printable
 
     opened = Ledger.open(path)
     found = report(opened)
@@ -146,7 +147,7 @@ def show(
         budget = {name: value for name, value in entry["budget"].items() if isinstance(value, float)}
         when = entry["time"].removesuffix("+00:00").replace("T", " ")
         cells = when, entry["state"], entry["noise"], in_words(budget), entry["release"] or "-"
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(printable(text)) for text in cells))
     screen.print(table)
 
 
@@ -166,12 +167,13 @@ def recover(
     from matrixdp.cli.progress import Reporter
     from matrixdp.ledger import Ledger
     from matrixdp.release import recover_ledger
+    from matrixdp.review.markdown import printable
 
     with Reporter() as reporter:
         progress = reporter.counter("writing answers")
         found = recover_ledger(Ledger.open(path), force=force, progress=progress)
     for one in found:
-        typer.echo(f"{one.entry}: {one.state}: {one.says}.")
+        typer.echo(f"{one.entry}: {one.state}: {printable(one.says)}.")
     if not found:
         typer.echo("Nothing to recover: every debit is settled.")
 

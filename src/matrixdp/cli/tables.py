@@ -67,6 +67,8 @@ def print_errors(screen: Console, rows: Sequence[Row]) -> None:
 
 def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of a table of answers, and say how many there are."""
+    from matrixdp.review.markdown import printable
+
     shown: Any = answers.slice(0, limit)
     texts = [name for name in answers.schema.names if name not in (*_FIGURES, "group")]
     table = Table(header_style="bold")
@@ -77,7 +79,7 @@ def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: 
     for row in shown.to_pylist():
         asked = ((row[name] if name == "query" else f"{name} {row[name]}") for name in texts if row[name])
         estimate, low, high = (f"{row[name]:,.1f}" for name in ("estimate", "lower", "upper"))
-        words = Text(row["group"]), Text(", ".join(asked) or "(all)")
+        words = (Text(printable(text)) for text in (row["group"], ", ".join(asked) or "(all)"))
         table.add_row(*words, estimate, figure(row["stddev"]), f"{low} to {high}")
     screen.print(table)
     if shown.num_rows < answers.num_rows:

@@ -135,8 +135,9 @@ def _beyond() -> Iterator[Finding]:
     yield Finding(
         "origin",
         "not checked",
-        "how the strategy was chosen (mechanism, reason, certificate) and by which versions: what the "
-        "program said; that the domain, workload and budget were chosen without the data",
+        "how the strategy was chosen (mechanism, reason, certificate), by which versions, when, and of what "
+        "kind of table (what is assumed of it, whether records of a person were bounded): what the program "
+        "said; that the domain, workload and budget were chosen without the data",
     )
 
 

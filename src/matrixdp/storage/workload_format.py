@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 _REFERENCE = "$array"
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
 
 
 def write_workload(workload: Workload, archive: ArchiveWriter) -> dict[str, object]:
@@ -91,4 +93,6 @@ def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Aut
         budget, entry = exact_budget({"unit": None, **header["budget"]}), header.get("ledger")
         cost = Cost(exact_number(header["cost"]), noise_named(header["noise"]))
         ledger = None if entry is None else LedgerEntry.read(entry)
-        return Authorization(cost, budget, archive.text(header["time"]), ledger)
+        if _TIME.fullmatch(archive.text(header["time"])) is None:
+            raise archive.damaged("the time of its authorization is none")
+        return Authorization(cost, budget, header["time"], ledger)
