@@ -1,8 +1,10 @@
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
+import matrixdp as mdp
 from matrixdp.cli.app import app
 from tests.forging import forge_measurement, forge_record
 
