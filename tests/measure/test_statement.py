@@ -22,7 +22,7 @@ def test_the_words_of_a_private_release():
     for words in (
         "one record a person",
         "side channels",
-        "no ledger",
+        "no ledger was debited",
         "outside the declared domain",
         "exact",
     ):

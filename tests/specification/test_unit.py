@@ -115,3 +115,33 @@ def test_the_schema_takes_the_units_that_are_read(unit):
 def test_a_ledger_that_is_left_blank_is_not_taken_for_none():
     with pytest.raises(SpecificationError, match=r"privacy\.ledger \(line 4\): found nothing"):
         load_specification(TEXT + "privacy: {rho: 0.5, ledger: }\n")
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        {"rho": 0.5},
+        {"rho": 0},
+        {"mu": 1, "ledger": "health.ledger"},
+        {"mu": 1, "ledger": ""},
+        {"mu": 1, "ledger": None},
+        {"ledger": "health.ledger"},
+        {"rho": 1, "mu": 1},
+        {"rho": 1, "delta": 0.1},
+        {"delta": 0.1},
+        {"epsilon": 1},
+        {"epsilon": 1, "delta": 0.1, "neighbours": "replace"},
+        {"epsilon": 1, "delta": 1},
+        {"epsilon": 1, "delta": 0},
+        {"epsilon": 1, "least": "epsilon"},
+    ],
+)
+def test_the_schema_takes_the_budgets_that_are_read(privacy):
+    written = {**load_specification(TEXT + PRIVACY).document, "privacy": privacy}
+    try:
+        load_specification(written)
+    except SpecificationError:
+        read = False
+    else:
+        read = True
+    assert jsonschema.Draft202012Validator(json_schema()).is_valid(written) == read

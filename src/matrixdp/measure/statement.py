@@ -275,7 +275,7 @@ def _together(ledger: LedgerEntry) -> str:
 def _others(ledger: LedgerEntry | None) -> str:
     """Say which other releases are not covered."""
     if ledger is None:
-        return "other releases about the same people: no ledger is kept"
+        return "other releases about the same people: no ledger was debited"
     return f"other releases about the same people that were not debited to the ledger of {ledger.dataset}"
 
 

@@ -51,7 +51,8 @@ _TEXT = text("text that is not empty")
 _RECORDS = Accepted(
     "an integer from 1 to 2^53 - 1", _count, {"type": "integer", "minimum": 1, "maximum": MOST_RECORDS}
 )
-_PARAMETER = Accepted("a number", _number, {"type": "number"})
+_PARAMETER = Accepted("a number", _number, {"type": "number", "exclusiveMinimum": 0})
+_BELOW_ONE = {"exclusiveMaximum": 1}
 _ATTRIBUTES = MappingOf(
     Raw(attribute_schema), "a mapping", named="text as a key", least=1, count="at least 1 attribute"
 )
@@ -81,6 +82,17 @@ class PrivacyPart(Record):
             if error.problem is None:
                 raise
             raise FormError(replace(error.problem, path=error.problem.path[1:])) from None
+
+    @classmethod
+    def schema(cls, definitions: Schema) -> Schema:
+        """Return a reference to the JSON Schema: one of the definitions, of which two have no delta."""
+        found = super().schema(definitions)
+        alone = [{"required": [name]} for name in ("rho", "mu")]
+        definitions[cls.__name__] |= {
+            "oneOf": [*alone, {"required": ["epsilon"]}, {"required": ["least"]}],
+            "dependentSchemas": {"delta": {"not": {"anyOf": alone}, "properties": {"delta": _BELOW_ONE}}},
+        }
+        return found
 
     def budget(self, unit: Unit | None = None) -> Budget | None:
         """Return the budget for a unit; None if it says which parameter is made least."""
