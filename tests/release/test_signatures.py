@@ -220,7 +220,7 @@ def test_signing_a_release_that_is_there(release: mdp.Release, pair: tuple[Path,
     with pytest.raises(SignatureError, match="already"):
         signatures.write_signature(out, key)
     other, public = mdp.make_keys(tmp_path / "other")
-    mdp.sign_release(out, mdp.SigningKey.load(other), force=True)
+    mdp.sign_release(out, other, force=True)
     mdp.check_signature(out, public)
     # a link is replaced, and what it leads to is not written to
     (tmp_path / "mine").write_text("mine")

@@ -37,6 +37,8 @@ def test_a_debit_is_found(ledger: mdp.Ledger, tmp_path: Path) -> None:
     assert finding.outcome == "ok"
     assert finding.words == "health holds the debit, entry 2 of 2: released"
     assert mdp.verify_release(folder, ledger=ledger.path).holds
+    assert mdp.verify_release(folder, ledger=ledger).holds
+    assert mdp.recover_ledger(ledger.path) == mdp.recover_ledger(ledger) == ()
     without = told(folder, None)
     assert without.outcome == "not checked"
     assert f"entry {ledger.entries[1].id}, which was not given" in without.words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -53,7 +54,7 @@ class Recovered:
 
 
 def recover_ledger(
-    ledger: Ledger, *, force: bool = False, progress: Progress | None = None
+    ledger: Ledger | str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
 ) -> tuple[Recovered, ...]:
     """Settle every entry of a ledger whose run has ended without saying what became of it.
 
@@ -64,7 +65,7 @@ def recover_ledger(
 
     Parameters
     ----------
-    ledger : Ledger
+    ledger : Ledger or path
         The ledger.
     force : bool
         Whether earlier releases that are where a release was to be may be replaced.
@@ -95,6 +96,7 @@ def recover_ledger(
     >>> [one.state for one in running], [one.state for one in ended]
     (['reserved'], ['spent by crash'])
     """
+    ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     waiting = [entry for entry in ledger.entries if entry.state in ("reserved", "measured")]
     done = tuple(_recover(ledger, entry, force, progress) for entry in waiting)
     clear_ended(ledger.path, {one.entry for one in done if not one.settled})

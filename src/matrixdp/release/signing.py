@@ -15,7 +15,9 @@ from matrixdp.release.signatures import write_signature
 __all__ = ["sign_release"]
 
 
-def sign_release(folder: str | os.PathLike[str], key: SigningKey, *, force: bool = False) -> Path:
+def sign_release(
+    folder: str | os.PathLike[str], key: SigningKey | str | os.PathLike[str], *, force: bool = False
+) -> Path:
     """Sign a release that is there already, after checking that it is whole.
 
     Its record must say what its measurement is, and every file must be the one that the record lists. What a
@@ -25,8 +27,8 @@ def sign_release(folder: str | os.PathLike[str], key: SigningKey, *, force: bool
     ----------
     folder : str or path
         The folder of the release.
-    key : SigningKey
-        Signs it.
+    key : SigningKey or path
+        Signs it; a path is that of a private key without a passphrase.
     force : bool
         Whether a signature that is there may be replaced.
 
@@ -43,6 +45,7 @@ def sign_release(folder: str | os.PathLike[str], key: SigningKey, *, force: bool
         If there is a signature already, or it cannot be written.
     """
     place = Path(folder)
+    key = key if isinstance(key, SigningKey) else SigningKey.load(key)
     load_release(place)
     check_files(place, plain_content(place / RECORD))
     path = place / SIGNATURE

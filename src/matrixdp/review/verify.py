@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, final
 
 from matrixdp.errors import MatrixDPError, StorageError
+from matrixdp.ledger import Ledger
 from matrixdp.measure import Measurement, plan_cost
 from matrixdp.queries import Workload
 from matrixdp.release.columns import AnswerColumns
@@ -56,7 +57,7 @@ _SUBJECTS = ("files", "measurement", "cost", "private", "statement", "answers", 
 def verify_release(
     out: str | os.PathLike[str],
     *,
-    ledger: str | os.PathLike[str] | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
     key: PublicKey | str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Verification:
@@ -66,7 +67,7 @@ def verify_release(
     ----------
     out : str or path
         The folder.
-    ledger : str or path, optional
+    ledger : Ledger or path, optional
         The ledger that the release was debited to, by what it says.
     key : PublicKey or path, optional
         The public key that the release must be signed with, from a place that you trust.
@@ -110,6 +111,7 @@ def verify_release(
     if not os.path.isdir(folder):  # noqa: PTH112 - no error where the path is none
         raise StorageError(f"{folder}: no such folder; expected that of a release")
     refuse_leftover(folder)
+    ledger = ledger.path if isinstance(ledger, Ledger) else ledger
     if ledger is not None and not os.path.isfile(ledger):  # noqa: PTH113 - no error where the path is none
         raise StorageError(f"{ledger}: no such file; expected the ledger that the release was debited to")
     public = key if key is None or isinstance(key, PublicKey) else PublicKey.load(key)
