@@ -545,3 +545,17 @@ def test_a_note_that_leads_through_a_link_removes_nothing(home: Path, damaged: b
     path.write_text(str(link))
     assert [one.state for one in mdp.recover_ledger(ledger)] == ["spent by crash"]
     assert {path.name for path in (home / "theirs").iterdir()} == files
+
+
+def test_what_cannot_be_removed_stops_no_other_entry(home: Path):
+    ledger = Ledger.open(home / "people.ledger")
+    budget = mdp.Budget(epsilon=0.25)
+    for name in ("one", "two"):
+        ledger.reserve(LAPLACE.cost(budget), budget, home / name)
+    folder = home / f".one.{2**22:x}-1.unfinished"
+    (folder / "measurement.mdp").mkdir(parents=True)
+    (folder / "spent.txt").touch()
+    result = run("ledger", "recover", ledger.path)
+    assert result.exit_code == 0
+    assert "cannot be settled" in result.stdout
+    assert [entry.state for entry in entries(home)] == ["reserved", "spent by crash"]

@@ -114,7 +114,11 @@ def _recover(ledger: Ledger, entry: Entry, force: bool, progress: Progress | Non
         if entry.state not in ("reserved", "measured"):
             done = Recovered(entry.id, entry.state, True, "was settled meanwhile")
         else:
-            done = _Recovery(ledger, entry, force, progress).settle(lock.read())
+            try:
+                done = _Recovery(ledger, entry, force, progress).settle(lock.read())
+            except OSError as error:  # what is in the way of one entry is in that of no other
+                says = f"what its run left cannot be settled: {error.filename}: {error.strerror}"
+                done = Recovered(entry.id, entry.state, False, says)
         if done.settled:
             lock.remove()
     return done
