@@ -27,16 +27,20 @@ def test_into_a_pipe_and_into_a_file_it_is_markdown(released: Path, tmp_path: Pa
     assert "found a file; expected one that is not there yet" in again.stderr
 
 
+@pytest.mark.parametrize(("columns", "cut"), [("80", True), ("1000", False)])
 def test_at_a_terminal_it_is_set(
-    released: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    released: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, columns: str, cut: bool
 ):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", columns)
     with pytest.raises(SystemExit) as ended:
         app(["explain", str(released)])
     assert ended.value.code == 0
-    shown = capsys.readouterr().out
+    shown, told = capsys.readouterr()
     assert "What it costs" in shown
     assert "| --- |" not in shown
+    # numbers are never cut without a word of where they are whole
+    assert ("…" in shown, "--out FILE.md" in told) == (cut, cut)
 
 
 def test_wrong_use(tmp_path: Path):

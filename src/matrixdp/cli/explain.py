@@ -42,6 +42,11 @@ def explain(folder: _Folder, out: _Out = None) -> None:
 
         from matrixdp.cli.tables import console
 
-        console().print(Markdown(text))
+        screen = console()
+        with screen.capture() as capture:
+            screen.print(Markdown(text))
+        typer.echo(capture.get(), nl=False)
+        if capture.get().count("…") > text.count("…"):
+            typer.echo("Numbers that end in … are cut; with --out FILE.md every one is whole.", err=True)
     else:
         typer.echo(text, nl=False)
