@@ -102,6 +102,17 @@ def test_it_runs_where_nothing_is_installed(released: Path, tmp_path: Path) -> N
     assert "FAILED      the files are not those of a release" in told.stdout
 
 
+def test_what_is_not_decided_is_counted_in_the_verdict(tmp_path: Path) -> None:
+    save(tmp_path / "out", WORKLOAD, TABLE, mdp.Budget(mu=40), mechanism="identity", noise="gaussian")
+    told = run(tmp_path / "out")
+    assert told.returncode == 0
+    undecided = sum(
+        line.startswith("not checked ") and "release.json" in line for line in told.stdout.split("\n")
+    )
+    assert undecided > 0
+    assert told.stdout.endswith(f"But {undecided} of the lines above could not be decided here.\n")
+
+
 def test_it_imports_the_standard_library_alone() -> None:
     nodes = list(ast.walk(ast.parse(PROGRAM.read_text(encoding="utf-8"))))
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
