@@ -17,10 +17,10 @@ from matrixdp.release.leftovers import (
     RUNNING,
     is_release,
     remove_release,
+    settle,
     spent_elsewhere,
     target_of,
     unfinished,
-    unmark,
 )
 from matrixdp.release.loading import load_release
 from matrixdp.release.recovery import adopt, digest
@@ -188,7 +188,7 @@ class _Recovery:
         if not self._names(release.measurement) or not self._owns(place / MEASUREMENT, release.measurement):
             return False
         self._claim(place / MEASUREMENT, release.measurement)
-        unmark(place)
+        settle(place)  # what a recovery that was stopped had not removed yet
         self._release(place)
         return True
 

@@ -22,6 +22,7 @@ from matrixdp.release.leftovers import (
     remove_release,
     target_of,
     unfinished,
+    unmark,
 )
 from matrixdp.release.origin import checked_origin
 from matrixdp.release.release import Release
@@ -105,6 +106,7 @@ def adopt(
     asked = _request(folder / REQUEST)
     if is_release(target) and digest(target / MEASUREMENT) == digest(folder / MEASUREMENT):
         check(target / MEASUREMENT, load_measurement(target / MEASUREMENT)[0])
+        unmark(target)
     else:
         with staged_folder(target, force=force) as staged:
             # what is checked is what is published
