@@ -589,6 +589,11 @@ def test_what_a_release_says_of_its_entry(ledger: Ledger):
 
 
 def test_a_total_is_shown_as_it_was_given(tmp_path):
-    total = Budget(epsilon=0.1, delta=1e-5)
-    shown = report(Ledger.create(tmp_path / "ledger", "health", total))
+    total = Budget(epsilon=0.1, delta=Fraction(1, 10**5))
+    ledger = Ledger.create(tmp_path / "ledger", "health", total)
+    shown = report(ledger)
     assert shown["total"] == shown["left"] == {"epsilon": 0.1, "delta": 1e-5}
+    budget = Budget(epsilon=0.05, delta=1e-5)
+    ledger.reserve(GAUSSIAN.cost(budget), budget)
+    shown = report(ledger)
+    assert shown["spent"]["delta"] == shown["left"]["delta"] == 1e-5

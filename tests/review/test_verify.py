@@ -141,6 +141,21 @@ def test_every_field_of_the_record_that_follows_is_checked(
     assert len(free) < 30
 
 
+def test_the_words_of_another_version_are_to_be_verified_with_it(released: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(released, tmp_path / "other"))
+    assert "version" not in {finding.subject for finding in mdp.verify_release(folder).findings}
+
+    def older(record: dict[str, Any]) -> None:
+        record["privacy"]["versions"]["matrixdp"] = "0.0.9"
+        record["privacy"]["text"] += " In other words."
+
+    forge_record(folder, older)
+    found = mdp.verify_release(folder)
+    assert not found.holds
+    (told,) = (finding for finding in found.findings if finding.subject == "version")
+    assert "says that matrixdp '0.0.9' wrote it" in told.words
+
+
 def test_missing_and_added_fields_are_found(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = json.loads((released / "release.json").read_text(encoding="utf-8"))
     for name in record:

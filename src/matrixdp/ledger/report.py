@@ -27,7 +27,9 @@ def parameters(value: Budget | None, total: Budget, *, above: bool) -> dict[str,
     if value is None:
         return {name: one if name == "delta" else 0.0 for name, one in given.items()}
     if above:
-        return {name: float_above(getattr(value, name)) for name in given}
+        return {
+            name: one if name == "delta" else float_above(getattr(value, name)) for name, one in given.items()
+        }
     return {name: value.as_dict()[name] for name in given}
 
 

@@ -12,6 +12,7 @@ from typing import Any, final
 
 from matrixdp.errors import MatrixDPError, StorageError
 from matrixdp.ledger import Ledger
+from matrixdp.ledger.entries import version
 from matrixdp.measure import Measurement, plan_cost
 from matrixdp.queries import Workload
 from matrixdp.release.columns import AnswerColumns
@@ -126,6 +127,21 @@ def verify_release(
     return Verification(str(folder), (*findings, *_beyond()))
 
 
+def _version(record: dict[str, Any]) -> Iterator[Finding]:
+    """Yield that the words of a statement may be those of another version, where the record is by one."""
+    try:
+        written = record["privacy"]["versions"]["matrixdp"]
+    except (KeyError, TypeError):
+        return
+    if written != version():
+        yield Finding(
+            "version",
+            "not checked",
+            f"the record says that matrixdp {str(written)[:50]!r} wrote it, and this is {version()}: where "
+            "the words of its statement are others, verify it with that one",
+        )
+
+
 def _beyond() -> Iterator[Finding]:
     """Yield what no look at the files can show."""
     yield Finding(
@@ -174,6 +190,7 @@ class _Check:
             raise _Ended([*found, Finding("measurement", "failed", str(error))]) from None
         rows = f"{len(measurement.plan.parts)} parts, {sum(v.size for v in measurement.values)} noisy answers"
         found.append(Finding("measurement", "ok", f"whole: {rows}"))
+        found += _version(record)
         found += _cost(measurement)
         found += settled(
             "private", _origin_of_noise(measurement.private), _flags(record, measurement.private)
