@@ -424,3 +424,15 @@ def test_the_key_that_must_have_signed(released: Path, forged: Path, tmp_path: P
     assert told(forged, key=public)[::2] == ("failed", False)
     with pytest.raises(mdp.SignatureError, match="cannot be read"):
         mdp.verify_release(forged, key=tmp_path / "nowhere")
+
+
+def test_texts_of_answers_that_are_no_utf_8_are_found(released: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(released, tmp_path / "other"))
+    table = pq.read_table(folder / "answers.parquet")
+    place = table.schema.get_field_index("group")
+    broken = pa.array([b"\xca"] * table.num_rows, pa.binary()).view(pa.utf8()).dictionary_encode()
+    altered = table.set_column(place, table.schema.field(place), broken.cast(table.schema.field(place).type))
+    pq.write_table(altered, folder / "answers.parquet")
+    relist(folder, "answers.parquet")
+    words = [finding.words for finding in mdp.verify_release(folder).failed]
+    assert words == ["answers.parquet cannot be read"]

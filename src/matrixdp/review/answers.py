@@ -82,7 +82,9 @@ class AnswerFile(ABC):
             held += batch.num_rows
         joined = pa.concat_tables(tables) if tables else self.schema.empty_table()
         self._rest = joined.slice(rows)
-        return joined.slice(0, rows)
+        taken = joined.slice(0, rows)
+        taken.validate(full=True)  # texts may be no UTF-8
+        return taken
 
 
 @final

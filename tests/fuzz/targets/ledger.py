@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
+from unittest import mock
 from zlib import crc32
 
 from matrixdp.ledger import Account, Ledger
+from matrixdp.ledger import ledger as module
 from matrixdp.ledger.database import TABLES
 from matrixdp.ledger.entries import chained
 from matrixdp.noise import GAUSSIAN, LAPLACE
@@ -34,9 +36,11 @@ _ODD = (
 
 @cache
 def _ledgers() -> tuple[bytes, ...]:
-    """Return ledgers of three kinds of totals, each with debits of its noise."""
+    """Return ledgers of three kinds of totals, each with debits of its noise; the same in every process."""
     made = []
-    with tempfile.TemporaryDirectory() as folder:
+    clock = mock.patch.multiple(module, now=lambda: "2026-01-01T00:00:00+00:00", time=mock.Mock(time_ns=int))
+    process = mock.patch("os.getpid", int)
+    with tempfile.TemporaryDirectory() as folder, clock, process:
         for place, (total, noise, spent) in enumerate(
             (
                 (Budget(rho=1), GAUSSIAN, Budget(rho=0.25)),
@@ -46,7 +50,7 @@ def _ledgers() -> tuple[bytes, ...]:
         ):
             ledger = Ledger.create(f"{folder}/{place}", "people", total)
             for _ in range(2):
-                ledger.reserve(noise.cost(spent), spent, f"{folder}/out")
+                ledger.reserve(noise.cost(spent), spent, "/out")
             made.append(Path(folder, str(place)).read_bytes())
     return tuple(made)
 
