@@ -58,6 +58,7 @@ FORGERIES: list[tuple[tuple[str | int, ...], object, str]] = [
     (("privacy", "guarantees", 0, "definition"), "pure DP", r"privacy\.guarantees"),
     (("privacy", "guarantees", 0, "parameters", "mu"), 0.1, r"privacy\.guarantees"),
     (("privacy", "guarantees", 0, "parameters", "mu"), True, r"privacy\.guarantees"),
+    (("privacy", "guarantees", 0, "parameters", "mu"), 10**400, r"privacy\.guarantees"),
     (("privacy", "guarantees", 0, "parameters"), {}, r"privacy\.guarantees"),
     (("privacy", "guarantees", 0, "parameters"), [], r"privacy\.guarantees"),
     (("privacy", "guarantees", 0, "exact", "mu"), "1/10", r"privacy\.guarantees"),

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -154,5 +155,6 @@ def _near(found: Any, expected: float | str) -> bool:
             return False
         one, other = Fraction(found), Fraction(expected)
         return abs(one - other) <= Fraction(TOLERANCE) * other
-    right = not isinstance(found, bool) and isinstance(found, int | float)
-    return right and math.isclose(found, expected, rel_tol=TOLERANCE)
+    if isinstance(found, bool) or not isinstance(found, int | float) or abs(found) > sys.float_info.max:
+        return False
+    return math.isclose(found, expected, rel_tol=TOLERANCE)
