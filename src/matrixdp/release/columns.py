@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Total
 
-__all__ = ["BATCH_ROWS", "FIGURES", "AnswerColumns"]
+__all__ = ["BATCH_ROWS", "FIGURES", "AnswerColumns", "plain_schema"]
 
 Array = NDArray[np.float64]
 
@@ -28,6 +28,17 @@ BATCH_ROWS = 1 << 20
 FIGURES = ("estimate", "stddev", "lower", "upper")
 
 _TEXT = pa.dictionary(pa.int32(), pa.utf8())
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema whose texts are plain ones.
+
+    Examples
+    --------
+    >>> plain_schema(pa.schema([("group", pa.dictionary(pa.int32(), pa.utf8()))])).field("group").type
+    DataType(string)
+    """
+    return pa.schema([(f.name, pa.utf8() if pa.types.is_dictionary(f.type) else f.type) for f in schema])
 
 
 @final

@@ -15,6 +15,8 @@ from matrixdp.privacy import Budget
 from matrixdp.storage.archive import sync_folder
 
 __all__ = [
+    "ANSWERS",
+    "ANSWERS_CSV",
     "LISTED",
     "MARKS",
     "MEASUREMENT",
@@ -43,10 +45,11 @@ __all__ = [
 RELEASE_FORMAT = "matrixdp release"
 RECORD = "release.json"
 MEASUREMENT = "measurement.mdp"
+ANSWERS, ANSWERS_CSV = "answers.parquet", "answers.csv"
 #: Over the record; the last file to be written.
 SIGNATURE = "signature.json"
 #: The files whose digests the record lists, as far as they are there.
-LISTED = ("answers.csv", "answers.parquet", MEASUREMENT)
+LISTED = (ANSWERS_CSV, ANSWERS, MEASUREMENT)
 #: Says in a folder that is not in its place yet which budget was spent for it.
 SPENT = "spent.txt"
 #: Says in such a folder what was asked for besides the measurement.

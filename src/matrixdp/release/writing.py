@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import SafeNote
-from matrixdp.release.columns import BATCH_ROWS, AnswerColumns
+from matrixdp.release.columns import BATCH_ROWS, AnswerColumns, plain_schema
 from matrixdp.release.document import as_text, document
 from matrixdp.release.files import entry
 from matrixdp.release.keys import SigningKey
 from matrixdp.release.leftovers import (
+    ANSWERS,
+    ANSWERS_CSV,
     LISTED,
     MEASUREMENT,
     RECORD,
@@ -55,10 +57,6 @@ Progress = Callable[[int, int], None]
 #: Above so many queries only the measurement is written, unless the caller says otherwise.
 MAX_ANSWERS = 50_000_000
 
-(
-    _ANSWERS,
-    _CSV,
-) = "answers.parquet", "answers.csv"
 _UNREPEATED = ("query", "estimate", "lower", "upper")
 
 
@@ -211,9 +209,9 @@ def _write_answers(
     with ExitStack() as stack:
         # many small products: several threads would spend their time waiting for one another
         stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
-        sinks = [stack.enter_context(_parquet(folder / _ANSWERS, schema))]
+        sinks = [stack.enter_context(_parquet(folder / ANSWERS, schema))]
         if csv:
-            sinks.append(stack.enter_context(_csv(folder / _CSV, schema)))
+            sinks.append(stack.enter_context(_csv(folder / ANSWERS_CSV, schema)))
         for table in _row_groups(release.batches(release.workload.groups, columns, seen), schema):
             for sink in sinks:
                 sink.write(table)
@@ -275,8 +273,6 @@ def _parquet(path: Path, schema: pa.Schema) -> _Sink:
 
 
 def _csv(path: Path, schema: pa.Schema) -> _Sink:
-    plain = pa.schema(
-        [(field.name, pa.utf8() if pa.types.is_dictionary(field.type) else field.type) for field in schema]
-    )
+    plain = plain_schema(schema)
     writer = pacsv.CSVWriter(path, plain)
     return _Sink(lambda table: writer.write_table(table.cast(plain)), writer.close)

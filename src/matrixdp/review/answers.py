@@ -19,7 +19,7 @@ from matrixdp.release.columns import FIGURES, AnswerColumns
 from matrixdp.release.release import Release
 from matrixdp.release.writing import privacy_mark
 
-__all__ = ["STANDARD_ERRORS", "AnswerFile", "CsvAnswers", "ParquetAnswers", "compare_answers", "plain"]
+__all__ = ["STANDARD_ERRORS", "AnswerFile", "CsvAnswers", "ParquetAnswers", "compare_answers"]
 
 #: How far an estimate, a standard error or the end of an interval may lie from what is computed again: so
 #: many standard errors, and so much of itself, which is what sums of floating-point numbers may differ by.
@@ -150,17 +150,6 @@ def compare_answers(
     for file in files:
         file.end()
     return errors
-
-
-def plain(schema: pa.Schema) -> pa.Schema:
-    """Return a schema whose texts are plain ones.
-
-    Examples
-    --------
-    >>> plain(pa.schema([("group", pa.dictionary(pa.int32(), pa.utf8()))])).field("group").type
-    DataType(string)
-    """
-    return pa.schema([(f.name, pa.utf8() if pa.types.is_dictionary(f.type) else f.type) for f in schema])
 
 
 def _mismatches(found: pa.Table, expected: pa.Table, first: int) -> Iterator[str]:

@@ -15,11 +15,13 @@ from matrixdp.ledger import Ledger
 from matrixdp.ledger.entries import version
 from matrixdp.measure import Measurement, plan_cost
 from matrixdp.queries import Workload
-from matrixdp.release.columns import AnswerColumns
+from matrixdp.release.columns import AnswerColumns, plain_schema
 from matrixdp.release.document import document
 from matrixdp.release.files import entry, plain_content
 from matrixdp.release.keys import PublicKey
 from matrixdp.release.leftovers import (
+    ANSWERS,
+    ANSWERS_CSV,
     LISTED,
     MARKS,
     MEASUREMENT,
@@ -37,7 +39,6 @@ from matrixdp.review.answers import (
     CsvAnswers,
     ParquetAnswers,
     compare_answers,
-    plain,
 )
 from matrixdp.review.finding import Finding, Verification, settled
 from matrixdp.review.ledger import check_ledger
@@ -46,7 +47,6 @@ from matrixdp.storage.saving import load_measurement
 
 __all__ = ["verify_release"]
 
-PARQUET, CSV = "answers.parquet", "answers.csv"
 #: What of the record does not follow from the measurement: how the strategy was chosen, and with what.
 ORIGIN = {("strategy", name) for name in ("mechanism", "reason", "objective", "certificate")}
 UNFOUNDED = frozenset(ORIGIN | {("versions",), ("privacy", "versions"), ("files",)})
@@ -237,17 +237,17 @@ class _Check:
         """Return the columns, what is wrong with the answers, and the errors of each group."""
         workload = release.workload
         files: list[AnswerFile] = []
-        if PARQUET not in actual and CSV not in actual:
+        if ANSWERS not in actual and ANSWERS_CSV not in actual:
             errors = [release.analysis.group(group) for group in workload]
             return None, [], [(error.total, error.largest) for error in errors]
         columns = AnswerColumns(workload.domain, workload.groups)
-        readable = plain(columns.schema)
-        if PARQUET in actual:
-            parquet = ParquetAnswers(self.folder / PARQUET, readable)
+        readable = plain_schema(columns.schema)
+        if ANSWERS in actual:
+            parquet = ParquetAnswers(self.folder / ANSWERS, readable)
             parquet.check_schema(columns.schema, release.private)
             files.append(parquet)
-        if CSV in actual:
-            files.append(CsvAnswers(self.folder / CSV, readable))
+        if ANSWERS_CSV in actual:
+            files.append(CsvAnswers(self.folder / ANSWERS_CSV, readable))
         errors_found = compare_answers(release, columns, files, self.progress)
         return columns, [problem for file in files for problem in file.problems], errors_found
 
