@@ -159,6 +159,19 @@ def test_batches_join_to_the_same_rows(monkeypatch):
     assert [row for batch in pieces for row in batch.to_pylist()] == whole[0].to_pylist()
 
 
+def test_answers_have_the_names_that_sets_and_ranges_were_given():
+    ages = {"sets": {"ends": [0, 2]}}, {"sets": [[0, 2]]}, {"sets": {"not in the middle": [0, 2]}}
+    entries = [mdp.product(age=form) for form in ages]
+    ranges = mdp.product(age=["total", {"ranges": {"young": [0, 1], "2": [2, 2]}}])
+    stacked = mdp.product(age=[{"permuted": {"sets": {"last": [2]}}, "order": [0, 1, 2]}, {"sets": [[0]]}])
+    workload = mdp.Workload(mdp.Domain({"age": 3}), *entries, ranges, stacked)
+    table = {"age": [0, 0, 1]}
+    answers = mdp.select(workload).measure(table, mdp.Budget(mu=1000)).reconstruct().answers
+    asked = ["ends", "0 | 2", "not in the middle", "all", "young", "2", "last", "0"]
+    assert answers.column("age").to_pylist() == asked
+    assert np.round(answers.column("estimate").to_numpy()).tolist() == [2, 2, 2, 3, 3, 0, 0, 2]
+
+
 def test_attributes_may_have_the_names_of_columns():
     names = {"group": 2, "estimate": 3, "estimate_attribute": 2, "query": 2}
     workload = mdp.Workload(mdp.Domain(names), mdp.marginals(1))

@@ -25,6 +25,8 @@ GOOD = {
     "permuted for all": "kway: 1\npredicates: {permuted: range, seed: 7}",
     "a disjunction": "any: {age: prefix, sex: identity}\nby: {code: [identity, total]}\nweight: 3",
     "cells": "cells:\n  - [{sex: male, age: {range: [0, 2]}}]\n  - {sex: [male]}\nby: {code: range}",
+    "named sets": "product: {sex: {sets: {women: [female], all of them: [female, male]}}}",
+    "named ranges": "product: {age: [{ranges: {young: [0, 1], old: [2, 3]}}, total]}",
     "a matrix by": "dense: [[1, 0], [0, 2]]\nattributes: [sex]\nby: {age: {matrix: [[1, 0, 0, 2]]}}",
 }
 
@@ -119,6 +121,26 @@ WRONG = {
     "one attribute": ("any: {age: prefix}", "any", "1 attribute", "two"),
     "no mapping": ("any: [age, sex]", "any", "['age', 'sex']", "a mapping"),
     "cells outside": ("cells: [{age: 4}]", "cells[0][0].age", "4", "0 to 3"),
+    "no names": ("product: {sex: {sets: {}}}", "product.sex.sets", "an empty mapping", "at least one name"),
+    "a blank name": ("product: {sex: {sets: {' ': [male]}}}", "product.sex.sets", "the name ' '", "text"),
+    "a named set of others": (
+        "product: {sex: {sets: {male: [female]}}}",
+        "product.sex.sets.male",
+        "'male'",
+        "a name that is not that of another value of 'sex'",
+    ),
+    "a wrong value under a name": (
+        "product: {age: {ranges: {young: [0, 9]}}}",
+        "product.age.ranges.young",
+        "[0, 9]",
+        "0 to 3",
+    ),
+    "a name without a set": (
+        "product: {sex: {sets: {women: female}}}",
+        "product.sex.sets.women",
+        "'female'",
+        "a set",
+    ),
     "by with a product": ("product: {age: prefix}\nby: {sex: identity}", "by", "unknown key", "product"),
 }
 

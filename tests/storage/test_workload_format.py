@@ -28,6 +28,7 @@ ENTRIES = {
     "disjunctions": disjunction({"sex": "identity", "weights": "prefix"}, by={"matrix": MATRIX}, weight=2),
     "cells": cells([[{"sex": "male", "weights": [0, 1]}, {"dense": 0}]], by={"matrix": ["total", MATRIX]}),
     "a matrix by": dense(np.array([[0.1, 0.7]]), ["dense"], by={"matrix": [MATRIX]}, weights=[3]),
+    "named": product(sex={"sets": {"b": ["male"], "a": ["female"]}}, matrix={"ranges": {"low": [0, 1]}}),
     "related": families.w_related(DOMAIN, 6, 0.5, attributes=["sex", "matrix"], seed=2),
     "marginal": families.w_marginal(DOMAIN, 4, seed=2)[0],
 }

@@ -14,6 +14,7 @@ from matrixdp.queries import (
     Circular,
     Identity,
     Indicators,
+    Labelled,
     Matrix,
     Permuted,
     Predicates,
@@ -55,6 +56,7 @@ FAMILIES = {
         Stacked((Matrix(real_rows(n)), Total(), Suffix())),
         [*map(dict, map(enumerate, real_rows(n))), set(range(n)), *(set(range(a, n)) for a in range(n))],
     ),
+    Labelled: lambda n: (Labelled(Sets(((0, n - 1), (1,))), ("ends", "second")), [{0, n - 1}, {1}]),
     Permuted: lambda n: (
         Permuted(Prefix(), seeded_order(n, 1)),
         [set(seeded_order(n, 1)[: last + 1]) for last in range(n)],

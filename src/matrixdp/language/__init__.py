@@ -4,6 +4,7 @@ from matrixdp.errors import EntryError
 from matrixdp.language.builders import cells, dense, disjunction, kway, marginals, pairwise, product
 from matrixdp.language.combinations import KwayEntry, MarginalsEntry
 from matrixdp.language.entry import ENTRY, Entry, entry_form, read_entry
+from matrixdp.language.keyed import RangesForm, SetsForm
 from matrixdp.language.merged import CellsEntry, DisjunctionEntry
 from matrixdp.language.predicates import (
     NAMED_PREDICATES,
@@ -29,6 +30,8 @@ __all__ = [
     "PairwiseEntry",
     "PredicateForm",
     "ProductEntry",
+    "RangesForm",
+    "SetsForm",
     "cells",
     "dense",
     "disjunction",

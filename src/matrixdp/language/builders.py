@@ -131,8 +131,9 @@ def product(
     **predicates : predicate set
         By attribute: ``identity``, ``total``, ``prefix``, ``suffix``, ``range`` (all ranges), ``circular``
         (every start, lengths 1 to n), ``{"width": k}``, ``{"ranges": [[first, last], ...]}``,
-        ``{"sets": [[value, ...], ...]}``, ``{"matrix": array or path}``, ``{"permuted": set, "seed": 1}``,
-        or a list of these, stacked. Ranges and sets are in values of the attribute: ranges inclusive on
+        ``{"sets": [[value, ...], ...]}``, either with names (``{"sets": {name: [value, ...]}}``),
+        ``{"matrix": array or path}``, ``{"permuted": set, "seed": 1}``, or a list of these, stacked. Ranges
+        and sets are in values of the attribute: ranges inclusive on
         integers and categories, ``[a, b)`` on bins. Attributes that are not named are totals.
 
     Examples

@@ -13,6 +13,7 @@ from matrixdp.queries.groups import (
     Sums,
     check_weights,
 )
+from matrixdp.queries.labelled import Labelled
 from matrixdp.queries.permuted import Permuted
 from matrixdp.queries.predicates import (
     AllRanges,
@@ -44,6 +45,7 @@ __all__ = [
     "Group",
     "Identity",
     "Indicators",
+    "Labelled",
     "Matrix",
     "MatrixRows",
     "Permuted",

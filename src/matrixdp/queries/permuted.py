@@ -65,6 +65,9 @@ class Permuted(Predicates):
     def key(self, size: int) -> Hashable:
         return ("permuted", self.order, self.predicates.key(size))
 
+    def text_key(self, size: int) -> Hashable:
+        return ("permuted", self.order, self.predicates.text_key(size))
+
     def apply(self, matrix: Array) -> Array:
         return self.predicates.apply(matrix[list(self.order)])
 

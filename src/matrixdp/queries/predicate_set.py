@@ -70,6 +70,16 @@ class Predicates(ABC):
         """
         return (self, size)
 
+    def text_key(self, size: int) -> Hashable:
+        """Return a value that is equal for sets that have equal content and describe it by equal texts.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+        """
+        return self.key(size)
+
     def rows(self, size: int) -> Array:
         """Return the queries as a dense matrix.
 

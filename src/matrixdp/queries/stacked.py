@@ -53,6 +53,9 @@ class Stacked(Predicates):
             return self.sets[0].key(size)
         return ("stack", *(predicates.key(size) for predicates in self.sets))
 
+    def text_key(self, size: int) -> Hashable:
+        return ("stack", *(predicates.text_key(size) for predicates in self.sets))
+
     def rows(self, size: int) -> Array:
         return np.vstack([predicates.rows(size) for predicates in self.sets])
 

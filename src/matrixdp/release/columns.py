@@ -85,7 +85,7 @@ class AnswerColumns:
 
     def _register(self, name: str, predicates: Predicates) -> None:
         attribute = self._domain[name]
-        key = (name, predicates.key(attribute.size))
+        key = (name, predicates.text_key(attribute.size))
         if key in self._codes:
             return
         labels = self._labels.setdefault(name, {})
@@ -128,7 +128,7 @@ class AnswerColumns:
             if isinstance(predicates, Total):
                 continue
             stride = math.prod(counts[axis + 1 :])
-            key = (name, predicates.key(group.sizes[axis]))
+            key = (name, predicates.text_key(group.sizes[axis]))
             result[name] = self._codes[key][flat // stride % counts[axis]]
         return result
 

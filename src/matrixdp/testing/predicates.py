@@ -63,6 +63,7 @@ def check_predicates(predicates: Predicates, size: int) -> None:
     require(count == int(count) >= 1, f"count: {count!r}; expected an integer of at least 1")
     require(hash(predicates.key(size)) == hash(predicates.key(size)), "key: its hash changes")
     require(predicates.key(size) == predicates.key(size), "key: it differs from itself")
+    require(predicates.text_key(size) == predicates.text_key(size), "text_key: it differs from itself")
     left, right = (_fixed(half) for half in probes(2, size, _PROBES))
     from_left, from_right = predicates.apply(left), predicates.apply(right)
     require(from_left.shape == (count, _PROBES), f"apply: shape {from_left.shape}; count says {count}")
