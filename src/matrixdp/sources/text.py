@@ -5,32 +5,42 @@ open there ends with it. A carriage return elsewhere is a space. Bytes that are 
 record that is too short ends in nulls, fields beyond the header are ignored, and empty lines are no records.
 Where quotes may hold line ends, one that a record does not close takes what follows into it, as in every
 reader of CSV, so that is read only where the user says so, and the statement of the release tells it.
-DuckDB's own reader is not used: depending on the records it raises errors, or lets a stray quote in one
-record swallow those that follow.
+
+No reader of CSV keeps to that for all files, but all of them do for lines without quotes and stray carriage
+returns that have as many fields as the header. So a file is read by blocks of lines: PyArrow parses those
+that hold nothing else, and the rest are halved until little is left, which is parsed here line by line. What
+is read is the same either way; only the time tells which way was taken.
 """
 
 import csv
 import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from io import TextIOWrapper
-from itertools import islice, repeat
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, cast, final
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 
 from matrixdp.errors import SourceError
-from matrixdp.sources.columns import PLACE, numbered
+from matrixdp.sources.columns import PLACE, numbered, plain
 
 __all__ = ["read_texts"]
 
 arrow: Any = pa
+arrow_csv: Any = pacsv
 """PyArrow, whose own types are incomplete."""
 
 _DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_FIELD = 2**31 - 1
 _BATCH = 2**16
+_BLOCK = 2**24
+_LEAST_BLOCK = 2**15
+_MARK = b"\xef\xbb\xbf"
+_TEXT = arrow.large_string()
 
 
 def read_texts(
@@ -38,11 +48,11 @@ def read_texts(
 ) -> tuple[list[list[str]], Any]:
     """Return the headers of CSV files and their records as a stream, `placed` with the place of each."""
     found = [_header(file, wanted, quoted_newlines) for file in files]
-    schema = arrow.schema([(f"a{index}", arrow.large_string()) for index in range(len(wanted))])
+    schema = arrow.schema([(f"a{index}", _TEXT) for index in range(len(wanted))])
     batches = (
-        batch
+        arrow.record_batch(columns, schema=schema)
         for file, (delimiter, header) in zip(files, found, strict=True)
-        for batch in _batches(file, delimiter, header, wanted, schema, quoted_newlines)
+        for columns in _read(file, _Layout(delimiter, header, wanted), quoted_newlines)
     )
     headers = [header for _, header in found]
     if placed:
@@ -50,35 +60,12 @@ def read_texts(
     return headers, arrow.RecordBatchReader.from_batches(schema, batches)
 
 
-def _batches(
-    file: str,
-    delimiter: str,
-    header: Sequence[str],
-    wanted: Sequence[str],
-    schema: Any,
-    quoted_newlines: bool,
-) -> Iterator[Any]:
-    positions = [header.index(name) if name in header else len(header) for name in wanted]
-    with _records(file, delimiter, quoted_newlines) as records:
-        next(records, None)
-        while rows := list(islice(records, _BATCH)):
-            rows = [row for row in rows if row]
-            columns = [
-                arrow.array(
-                    [row[position] if position < len(row) else None for row in rows],
-                    type=arrow.large_string(),
-                )
-                for position in positions
-            ]
-            yield arrow.record_batch(columns, schema=schema)
-
-
 def _header(file: str, wanted: Sequence[str], quoted_newlines: bool) -> tuple[str, list[str]]:
     """Return the delimiter and the names of the columns, from the first line alone."""
     best: tuple[str, list[str]] | None = None
     for delimiter in ("\t",) if ".tsv" in Path(file.lower()).suffixes[-2:] else _DELIMITERS:
-        with _records(file, delimiter, quoted_newlines) as records:
-            names = next(records, [])
+        with _opened(file) as data, _long_fields():
+            names = next(_rows(data, delimiter, quoted_newlines), [])
         if best is None or len(set(names) & set(wanted)) > len(set(best[1]) & set(wanted)):
             best = delimiter, names
     if best is None or not best[1]:
@@ -87,22 +74,122 @@ def _header(file: str, wanted: Sequence[str], quoted_newlines: bool) -> tuple[st
 
 
 @contextmanager
-def _records(file: str, delimiter: str, quoted_newlines: bool) -> Iterator[Iterator[list[str]]]:
+def _opened(file: str) -> Iterator[IO[bytes]]:
+    """Open a file behind the mark that may stand at its beginning."""
     with ExitStack() as stack:
         data = cast("IO[bytes]", stack.enter_context(Path(file).open("rb")))
         if file.lower().endswith(".gz"):
             data = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=data)))
-        text = stack.enter_context(TextIOWrapper(data, encoding="utf-8-sig", errors="replace", newline="\n"))
-        # The default limit of 128 KiB would end a long field in the middle, and read the rest as new records.
-        previous = csv.field_size_limit(_LONGEST_FIELD)
-        stack.callback(csv.field_size_limit, previous)
-        lines = map(_without_returns, text)
-        yield csv.reader(lines, delimiter=delimiter) if quoted_newlines else _lines(lines, delimiter)
+        if data.read(len(_MARK)) != _MARK:
+            data.seek(0)
+        yield data
 
 
-def _lines(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
-    """Read every line alone, so that a quote that it leaves open ends with it."""
-    for line in map(str.rstrip, lines, repeat("\r\n")):
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Lift the limit of 128 KiB, which would end a long field in the middle and begin records there."""
+    previous = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(previous)
+
+
+@final
+@dataclass(frozen=True)
+class _Layout:
+    """How the lines of a file are divided, and which fields are wanted."""
+
+    delimiter: str
+    header: Sequence[str]
+    wanted: Sequence[str]
+
+    @property
+    def positions(self) -> list[int]:
+        """The place of each wanted field; that of one which is missing is behind all fields."""
+        header = self.header
+        return [header.index(name) if name in header else len(header) for name in self.wanted]
+
+    def columns(self, rows: Iterable[list[str]]) -> Iterator[list[Any]]:
+        """Yield the wanted columns of many records at a time."""
+        positions, rows = self.positions, iter(rows)
+        while some := list(islice(rows, _BATCH)):
+            kept = [row for row in some if row]
+            yield [
+                arrow.array([row[at] if at < len(row) else None for row in kept], type=_TEXT)
+                for at in positions
+            ]
+
+    def parse(self, block: bytes) -> Iterator[list[Any]] | None:
+        """Yield the wanted columns of a block of lines, or return None where its lines are not plain."""
+        if b'"' in block or block.count(b"\r") != block.count(b"\r\n") or block.startswith(_MARK):
+            return None
+        names = [str(position) for position in range(len(self.header) + 1)]
+        wanted = [names[position] for position in self.positions]
+        try:
+            table = arrow_csv.read_csv(
+                BytesIO(block),
+                arrow_csv.ReadOptions(column_names=names[:-1], block_size=len(block) + 1),
+                arrow_csv.ParseOptions(delimiter=self.delimiter, quote_char=False, double_quote=False),
+                arrow_csv.ConvertOptions(
+                    check_utf8=False, column_types=dict.fromkeys(wanted, _TEXT), include_columns=wanted
+                ),
+            )
+        except arrow.ArrowInvalid:
+            return None
+        return ([plain(column) for column in batch.columns] for batch in table.to_batches())
+
+
+def _read(file: str, layout: _Layout, quoted_newlines: bool) -> Iterator[list[Any]]:
+    """Yield the wanted columns of a file, many records at a time."""
+    with _opened(file) as data, _long_fields():
+        blocks, at_header = _blocks(data), True
+        for block in blocks:
+            if quoted_newlines and b'"' in block:
+                # From the first quote on a record may be several lines.
+                lines = chain.from_iterable(map(BytesIO, chain((block,), blocks)))
+                rows = _rows(lines, layout.delimiter, quoted_newlines)
+                yield from layout.columns(islice(rows, int(at_header), None))
+            else:
+                yield from _halved(block.partition(b"\n")[2] if at_header else block, layout)
+            at_header = False
+
+
+def _blocks(data: IO[bytes]) -> Iterator[bytes]:
+    """Yield blocks of whole lines."""
+    begun: list[bytes] = []
+    while read := data.read(_BLOCK):
+        end = read.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*begun, read[:end]))
+            begun = []
+        begun.append(read[end:])
+    if rest := b"".join(begun):
+        yield rest
+
+
+def _halved(block: bytes, layout: _Layout) -> Iterator[list[Any]]:
+    """Yield the wanted columns of a block of lines, each of which is a record."""
+    parsed = layout.parse(block)
+    if parsed is not None:
+        yield from parsed
+        return
+    middle = block.find(b"\n", len(block) // 2) + 1
+    if len(block) <= _LEAST_BLOCK or middle in (0, len(block)):
+        yield from layout.columns(_rows(BytesIO(block), layout.delimiter, quoted_newlines=False))
+        return
+    yield from _halved(block[:middle], layout)
+    yield from _halved(block[middle:], layout)
+
+
+def _rows(lines: Iterable[bytes], delimiter: str, quoted_newlines: bool) -> Iterator[list[str]]:
+    """Yield the fields of every record, none for an empty line."""
+    texts = (_without_returns(line.decode(errors="replace")) for line in lines)
+    if quoted_newlines:
+        yield from csv.reader(texts, delimiter=delimiter)
+        return
+    # Every line is read alone, so that a quote that it leaves open ends with it.
+    for line in map(str.rstrip, texts, repeat("\r\n")):
         if '"' in line:
             yield next(csv.reader((line,), delimiter=delimiter))
         else:
