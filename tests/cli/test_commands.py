@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from dataclasses import fields
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -340,6 +341,42 @@ def test_wrong_specifications_are_one_clear_error(
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.parametrize("command", ["validate", "release"])
+def test_columns_are_checked_before_anything_is_selected(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+):
+    def select(*_: object, **__: object) -> None:
+        raise AssertionError("selected for a table that cannot be read")
+
+    monkeypatch.setattr("matrixdp.strategy.select", select)
+    days = pl.DataFrame({"sex": ["male"], "age": [date(2020, 1, 31)], "code": [1]})
+    days.write_parquet(tmp_path / "days.parquet")
+    for text, says in (
+        (SPEC.replace("  age:", "  Age:").replace("age:", "Age:"), "the table has no column 'Age'"),
+        (SPEC.replace("people", str(tmp_path / "days")), "column 'age' holds dates"),
+    ):
+        (home / "wrong.yaml").write_text(text)
+        options = ["--out", tmp_path / "out"] if command == "release" else []
+        result = run(command, home / "wrong.yaml", *options)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert says in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["validate", "select"])
+def test_a_large_delta_is_a_warning(home: Path, tmp_path: Path, command: str):
+    text = SPEC.replace("1.0e-6", "2.0e-4").partition("  - product")[0]
+    spec = tmp_path / "s.yaml"
+    spec.write_text(f"{text}privacy: {{epsilon: 1.0, delta: 2.0e-4}}\nmax_records: 10000\n")
+    result = run(command, spec, "--json")
+    assert result.exit_code == 0, result.stderr
+    says = "above 1 / 10,000, one over the number of records and above 0.0001"
+    told = result.stderr if command == "select" else json.loads(result.stdout)["warnings"][0]
+    assert says in told
+    if command == "validate":
+        assert "Warning: delta is 0.0002" in run(command, spec).stderr
+
+
 @pytest.mark.slow
 def test_release_refuses_before_it_reads_anything(home: Path, tmp_path: Path, released: Path):
     spec = home / "people.yaml"
@@ -353,7 +390,7 @@ def test_release_refuses_before_it_reads_anything(home: Path, tmp_path: Path, re
     mdp.select(mdp.Workload(mdp.load_specification(spec).domain, mdp.marginals(1))).save(ones)
     out = tmp_path / "out"
     for says, options in (
-        ("earlier release", ("--out", released)),
+        (r"earlier release.*spend Budget\(epsilon=1.*matrixdp answer", ("--out", released)),
         ("no file", ("--out", out, "--data", tmp_path / "absent.csv")),
         ("table", ("--out", out, "--data", home / "people.parquet", "--table", "people")),
         ("confidence", ("--out", out, "--confidence", "95")),

@@ -4,6 +4,7 @@ import inspect
 import os
 import sys
 import traceback
+from datetime import date
 from functools import partial
 
 import duckdb
@@ -17,6 +18,7 @@ import pytest
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import DomainError, SourceError, TooLargeError
+from matrixdp.privacy import Unit
 from matrixdp.sources import open_source
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.lazy import LazySource, unions
@@ -58,6 +60,46 @@ def test_a_missing_column_is_named_by_the_call(kind, tmp_path):
     with pytest.raises(SourceError) as caught:
         source.marginals(Domain({"Sex": ["male"], "age": 3}), [("Sex",)], OutOfDomain())
     assert str(caught.value) == "the table has no column 'age'"
+
+
+class Unread(list):
+    """A column whose values nobody may look at."""
+
+    def __iter__(self):
+        raise AssertionError("a record was read")
+
+    __getitem__ = __reversed__ = __iter__  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_are_checked_without_reading_a_record(kind, tmp_path, monkeypatch):
+    source = sources(TABLE, tmp_path)[kind]
+
+    def read(*_, **__):
+        raise AssertionError("a record was read")
+
+    monkeypatch.setattr("matrixdp.sources.text.arrow.record_batch", read, raising=False)
+    monkeypatch.setattr("matrixdp.sources.counting._groups", read)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", read)
+    monkeypatch.setattr(pl.LazyFrame, "collect", read)
+    source.check(DOMAIN)
+    with pytest.raises(SourceError, match="no column 'Age'"):
+        source.check(Domain({"sex": ["male"], "Age": 3}))
+    with pytest.raises(SourceError, match="no column 'person'"):
+        open_source(TABLE).check(DOMAIN, None, Unit(2, "person"))
+    with pytest.raises(DomainError, match="code 7"):
+        source.check(DOMAIN, OutOfDomain({"sex": 7}))
+
+
+def test_objects_are_not_looked_at_when_columns_are_checked():
+    columns = {"sex": Unread(["male"]), "age": Unread([1])}
+    open_source(columns).check(DOMAIN)
+    with pytest.raises(SourceError, match="AssertionError"):
+        next(iter(open_source(columns).marginals(DOMAIN, [()], OutOfDomain())))
+    frame = pd.DataFrame({"sex": ["male"], "age": pd.Series([1], dtype=object)})
+    open_source(frame).check(DOMAIN)
+    with pytest.raises(SourceError, match="column 'age' holds dates"):
+        open_source(pl.DataFrame({"sex": ["male"], "age": [date(2020, 1, 31)]})).check(DOMAIN)
 
 
 FIRST_LINES = {

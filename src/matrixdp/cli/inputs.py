@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
+
 from matrixdp.errors import SpecificationError
-from matrixdp.privacy import Budget
+from matrixdp.measure import DEFAULT_MAX_RECORDS
+from matrixdp.privacy import Budget, delta_warnings
 from matrixdp.specification import Specification, load_specification
 from matrixdp.strategy import Strategy
 from matrixdp.strategy.choice import meet_targets
 
-__all__ = ["budget_spent", "reference_budget", "specification_with_budget"]
+__all__ = ["budget_spent", "delta_advice", "reference_budget", "specification_with_budget", "warn_of_delta"]
 
 
 def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
@@ -39,3 +42,18 @@ def budget_spent(written: Specification, strategy: Strategy) -> Budget:
     if written.least is None:
         return reference_budget(written)
     return meet_targets(strategy, written.targets, written.least, written.workload)
+
+
+def delta_advice(written: Specification) -> tuple[str, ...]:
+    """Return what is likely to be a mistake in the delta of the budget, or of the least one, in sentences."""
+    budget = written.budget
+    if budget is None and written.least is not None:
+        budget = written.least.reference()
+    declared = None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records
+    return () if budget is None else delta_warnings(budget, declared)
+
+
+def warn_of_delta(written: Specification) -> None:
+    """Print to standard error what is likely to be a mistake in the delta."""
+    for sentence in delta_advice(written):
+        typer.echo(f"Warning: {sentence}.", err=True)

@@ -102,8 +102,7 @@ def release(
     """
     from matrixdp.cli.inputs import budget_spent
     from matrixdp.cli.progress import Reporter
-    from matrixdp.release import mark_released, refuse_to_spend_again, staged_folder, write_release
-    from matrixdp.sources import open_source
+    from matrixdp.release import mark_released, staged_folder, write_release
     from matrixdp.specification import load_specification
 
     key = signing_key(sign, passphrase_file)
@@ -114,9 +113,10 @@ def release(
     # a saved strategy has its own noise
     asked = None if strategy is not None else noise
     debited = ledger_to_debit(written, ledger, seed_not_private, asked, mechanism)
-    open_source(path, table_name=table_name, quoted_newlines=written.quoted_newlines)
-    refuse_to_spend_again(out)
-    with Reporter(elapsed=False) as reporter, staged_folder(out, force=force, keep=True) as folder:
+    _check(written, path, table_name, out)
+    spends = "a budget" if written.budget is None else repr(written.budget)
+    staged = staged_folder(out, force=force, keep=True, spends=spends)
+    with Reporter(elapsed=False) as reporter, staged as folder:
         chosen = _strategy(written, strategy, mechanism, noise, objective, given, reporter)
         chosen.check_workload(written.workload)
         budget = budget_spent(written, chosen)
@@ -149,6 +149,18 @@ def _table_of(written: Specification, data: str | None, table: str | None) -> tu
     if path is None:
         raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
     return str(path), name
+
+
+def _check(written: Specification, path: str, table_name: str | None, out: Path) -> None:
+    """Check before selection that the table has the columns, and that nothing was spent for `out` before."""
+    from matrixdp.cli.inputs import warn_of_delta
+    from matrixdp.release import refuse_to_spend_again
+    from matrixdp.sources import open_source
+
+    source = open_source(path, table_name=table_name, quoted_newlines=written.quoted_newlines)
+    refuse_to_spend_again(out)
+    source.check(written.domain, written.out_of_domain, written.unit)
+    warn_of_delta(written)
 
 
 def _level(confidence: float | None) -> float:

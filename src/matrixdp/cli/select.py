@@ -57,8 +57,8 @@ def select(
     targets the budget is the least at which they are met.
     """
     started = time.perf_counter()
+    from matrixdp.cli import inputs
     from matrixdp.cli.figures import selection_figures
-    from matrixdp.cli.inputs import budget_spent, reference_budget, specification_with_budget
     from matrixdp.cli.progress import Reporter
     from matrixdp.errors import StorageError
     from matrixdp.specification import load_specification
@@ -66,11 +66,12 @@ def select(
 
     given = mechanism_options(mechanism, sub_solver, option)
     written = (
-        specification_with_budget(spec)[0]
+        inputs.specification_with_budget(spec)[0]
         if ignore_targets
         else load_specification(spec, require_privacy=True)
     )
-    reference = reference_budget(written)
+    reference = inputs.reference_budget(written)
+    inputs.warn_of_delta(written)
     if save is not None and (save.is_dir() or not save.absolute().parent.is_dir()):
         raise StorageError(f"{save}: found no folder to save a file of that name in")
     with Reporter() as reporter:
@@ -85,7 +86,7 @@ def select(
             **given,
         )
         reporter.stage("analysing the error")
-        budget = reference if ignore_targets else budget_spent(written, strategy)
+        budget = reference if ignore_targets else inputs.budget_spent(written, strategy)
         figures = selection_figures(strategy, budget, 0.0)
     figures |= ledger_figures(written.ledger, budget, strategy)
     figures["seconds"] = time.perf_counter() - started

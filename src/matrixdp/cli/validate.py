@@ -30,10 +30,12 @@ def validate(
     """Check a specification without the data, and tell what to expect.
 
     Prints the sizes of the domain and the workload, what the budget amounts to, and roughly the memory and
-    time that a release will take. Whether the data are there is checked; they are not read.
+    time that a release will take. Whether the data are there, with every column that is needed, is
+    checked; no record of them is read.
     """
     from matrixdp.cli.figures import privacy_figures, unit_in_words
     from matrixdp.cli.forecast import forecast
+    from matrixdp.cli.inputs import delta_advice, warn_of_delta
     from matrixdp.cli.tables import console, figure, print_facts
     from matrixdp.noise import natural_noise
     from matrixdp.specification import load_specification
@@ -47,7 +49,8 @@ def validate(
     cells = written.domain.cells()
     if as_json:
         sizes = {"valid": True, "attributes": len(written.domain), "cells": cells}
-        promised = {"privacy": privacy, "unit": written.unit.as_dict()}
+        promised: dict[str, object] = {"privacy": privacy, "unit": written.unit.as_dict()}
+        promised["warnings"] = list(delta_advice(written))
         typer.echo(json.dumps({**sizes, **asdict(expected), **promised, "data": found, "ledger": debited}))
         return
     selecting = _seconds(expected.select_seconds)
@@ -66,6 +69,7 @@ def validate(
     ]
     if debited is not None:
         facts.insert(-1, ("ledger", debited["says"]))
+    warn_of_delta(written)
     screen = console()
     screen.print(f"{spec}: valid", style="bold", markup=False)
     print_facts(screen, facts)
@@ -110,10 +114,13 @@ def _data(written: Specification) -> str:
     if written.data is None:
         return "none named: give `release` the path by --data"
     try:
-        open_source(str(written.data), table_name=written.table, quoted_newlines=written.quoted_newlines)
+        source = open_source(
+            str(written.data), table_name=written.table, quoted_newlines=written.quoted_newlines
+        )
     except SourceError as error:
         return f"not there yet ({error})"
-    return f"{written.data} is there (not read)"
+    source.check(written.domain, written.out_of_domain, written.unit)
+    return f"{written.data} is there, with every column (no record was read)"
 
 
 def _seconds(seconds: float) -> str:

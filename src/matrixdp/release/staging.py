@@ -34,13 +34,16 @@ _EXCHANGE = 2
 
 
 @contextmanager
-def staged_folder(out: str | os.PathLike[str], *, force: bool = False, keep: bool = False) -> Iterator[Path]:
+def staged_folder(
+    out: str | os.PathLike[str], *, force: bool = False, keep: bool = False, spends: str | None = None
+) -> Iterator[Path]:
     """Give a temporary folder beside `out`, which takes its place when all went well.
 
     If anything fails, the temporary folder is removed and `out` is as it was. It must not be there, or be
     empty, or, with `force`, hold a release: nothing else is ever replaced. With `keep` a measurement that
     was written whole stays in the temporary folder when something fails after it, and the error has a note
-    that says what was spent (`matrixdp.release.leftovers.mark_spent`) and where it is.
+    that says what was spent (`matrixdp.release.leftovers.mark_spent`) and where it is. `spends` is the budget
+    that is spent for the folder once it is there, for whoever has a release in it already.
 
     Raises
     ------
@@ -59,7 +62,7 @@ def staged_folder(out: str | os.PathLike[str], *, force: bool = False, keep: boo
     target = Path(os.path.abspath(out))  # noqa: PTH100 - keeps a symbolic link to where the user points
     try:
         settle(target)
-        replaces = _check(target, force)
+        replaces = _check(target, force, spends)
         partial = temporary_name(target, UNFINISHED)
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
@@ -141,7 +144,7 @@ def _exchange(one: Path, other: Path) -> bool:
     return bool(rename(*places, _EXCHANGE) == 0)
 
 
-def _check(target: Path, force: bool) -> bool:
+def _check(target: Path, force: bool, spends: str | None = None) -> bool:
     """Return whether a release would be replaced; refuse to touch anything else."""
     if not target.exists() and not target.is_symlink():
         return False
@@ -153,5 +156,17 @@ def _check(target: Path, force: bool) -> bool:
     if not is_release(target) or not names <= set(RELEASE_FILES):
         raise StorageError(f"{target}: found a folder with other files; expected one that is not there yet")
     if not force:
-        raise StorageError(f"{target}: found an earlier release; use another folder, or force to replace it")
+        again = "" if spends is None else _again(target, spends)
+        raise StorageError(
+            f"{target}: found an earlier release; {again}use another folder, or force to replace it"
+        )
     return True
+
+
+def _again(target: Path, spends: str) -> str:
+    """Say what another release would spend, and how to do without."""
+    return (
+        f"a new one would spend {spends} once more, on top of what that one spent, and to replace it gives "
+        f"nothing back. `matrixdp answer {target} QUERY` answers further queries of it at no further cost. "
+        "To spend all the same, "
+    )

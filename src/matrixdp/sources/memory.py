@@ -5,6 +5,7 @@ relation are computed by its own connection.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, final
 
 import duckdb
@@ -41,10 +42,16 @@ class FrameSource(Source):
         """Return what the promise assumes of the table."""
         return (INFERRED,)
 
+    def check_columns(self, request: Request) -> None:
+        """Refuse a frame that lacks columns, or has such as cannot be read."""
+        request.check_columns(guarded(lambda: list(self._frame.columns), _READING))
+        empty = guarded(lambda: FrameSource(nw.to_native(self._frame.head(0))), _READING)
+        _check(request, empty._column)
+
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         request.check_columns(guarded(lambda: list(self._frame.columns), _READING))
-        return _count(request, self._column)
+        return count(request, partial(_encoded, request, self._column))
 
     def _column(self, name: str) -> Any:
         series = self._frame[name]
@@ -71,19 +78,19 @@ class ArraysSource(Source):
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
+        self._check_lengths(request)
+        return count(request, partial(_encoded, request, lambda name: _array(self._arrays[name])))
+
+    def check_columns(self, request: Request) -> None:
+        """Refuse arrays of which one is missing, longer than the others, or cannot be read."""
+        self._check_lengths(request)
+        _check(request, lambda name: _array(self._arrays[name], empty=True))
+
+    def _check_lengths(self, request: Request) -> None:
         request.check_columns(self._arrays)
         lengths = guarded(lambda: {len(self._arrays[name]) for name in request.columns}, _READING)
         if len(lengths) > 1:
             raise SourceError("the arrays of the table must have one length")
-        return _count(request, self._column)
-
-    def _column(self, name: str) -> Any:
-        values = self._arrays[name]
-        if not isinstance(values, np.ndarray):
-            return list(values)
-        if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
-            return arrow.array(np.ravel(values))
-        return values.tolist()
 
 
 @final
@@ -97,33 +104,51 @@ class RelationSource(Source):
         """Return what the promise assumes of the table."""
         return (COMPUTED, INFERRED)
 
+    def check_columns(self, request: Request) -> None:
+        """Refuse a relation that lacks columns, or has such as cannot be read."""
+        guarded(lambda: encode(self._relation, request, request.domain), _READING)
+
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         reader = guarded(lambda: encode(self._relation, request, request.domain).to_arrow_reader(), _READING)
         return count(request, lambda connection: connection.from_arrow(reader), hint=FAILED)
 
 
-def _count(request: Request, column: Callable[[str], Any]) -> Iterator[Marginal]:
-    """Count the columns that a function returns: Arrow arrays, or lists of Python objects."""
+def _array(values: Any, *, empty: bool = False) -> Any:
+    """Return an array for `_encoded`; where it is to be empty, none of its values is looked at."""
+    if not isinstance(values, np.ndarray):
+        return [] if empty else list(values)
+    held = values[:0] if empty else values
+    if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
+        return arrow.array(np.ravel(held))
+    return held.tolist()
 
-    def read(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-        columns, encoders = [], []
-        for attribute in request.domain:
-            values = column(attribute.name)
-            objects = isinstance(values, list)
-            columns.append(_codes(attribute, values) if objects else plain(values))
-            encoders.append(Coded(attribute.name, attribute.size) if objects else attribute)
-        # Positions instead of names: DuckDB does not tell upper from lower case.
-        names = [f"a{position}" for position in range(len(columns))]
-        if request.unit.id is not None:
-            ids = column(request.unit.id)
-            columns.append(_persons(ids) if isinstance(ids, list) else plain(ids))
-            columns.append(arrow.array(np.arange(len(ids))))
-            names += ["id", PLACE.name]
-        held = arrow.table(columns, names=names)
-        return encode(connection.from_arrow(held), request, Domain(encoders), request.columns)
 
-    return count(request, read)
+def _check(request: Request, column: Callable[[str], Any]) -> None:
+    """Refuse columns, which a function returns without their values, that cannot be read."""
+    with duckdb.connect() as connection:
+        guarded(lambda: _encoded(request, column, connection), _READING)
+
+
+def _encoded(
+    request: Request, column: Callable[[str], Any], connection: duckdb.DuckDBPyConnection
+) -> duckdb.DuckDBPyRelation:
+    """Return the codes of the columns that a function returns: Arrow arrays, or lists of Python objects."""
+    columns, encoders = [], []
+    for attribute in request.domain:
+        values = column(attribute.name)
+        objects = isinstance(values, list)
+        columns.append(_codes(attribute, values) if objects else plain(values))
+        encoders.append(Coded(attribute.name, attribute.size) if objects else attribute)
+    # Positions instead of names: DuckDB does not tell upper from lower case.
+    names = [f"a{position}" for position in range(len(columns))]
+    if request.unit.id is not None:
+        ids = column(request.unit.id)
+        columns.append(_persons(ids) if isinstance(ids, list) else plain(ids))
+        columns.append(arrow.array(np.arange(len(ids))))
+        names += ["id", PLACE.name]
+    held = arrow.table(columns, names=names)
+    return encode(connection.from_arrow(held), request, Domain(encoders), request.columns)
 
 
 def _persons(ids: Sequence[object]) -> Any:

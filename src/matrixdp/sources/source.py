@@ -94,10 +94,51 @@ class Source(ABC):
         TooLargeError
             If a marginal has too many cells to be held in memory.
         """
+        return self.count(
+            self._request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, unit)
+        )
+
+    @final
+    def check(
+        self, domain: Domain, out_of_domain: OutOfDomain | None = None, unit: Unit | None = None
+    ) -> None:
+        """Check that the table can be counted, by the names and the types of its columns; no record is read.
+
+        Parameters
+        ----------
+        domain : Domain
+            The declared domain.
+        out_of_domain : OutOfDomain, optional
+            What happens to values that are out of domain.
+        unit : Unit, optional
+            If it names a column for persons, the table must have it, and an order.
+
+        Raises
+        ------
+        SourceError, DomainError
+            As `marginals` does.
+
+        Examples
+        --------
+        >>> from matrixdp.sources import open_source
+        >>> open_source({"sex": ["male"]}).check(Domain({"Sex": ["female", "male"]}))
+        Traceback (most recent call last):
+            ...
+        matrixdp.errors.SourceError: the table has no column 'Sex'
+        """
+        self.check_columns(self._request(domain, (), out_of_domain or OutOfDomain(), unit))
+
+    def _request(
+        self,
+        domain: Domain,
+        subsets: Sequence[Sequence[str]],
+        out_of_domain: OutOfDomain,
+        unit: Unit | None,
+    ) -> Request:
         counted = unit or Unit()
         if counted.id is not None and not self.bounds_contributions:
             raise SourceError.at(("unit", "id"), "a table whose records have no determined order", UNORDERED)
-        return self.count(Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted))
+        return Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
         """Return what the promise assumes of the table, in sentences that quote nothing of it.
@@ -107,6 +148,18 @@ class Source(ABC):
         """
         return ()
 
+    def check_columns(self, request: Request) -> None:
+        """Refuse what `count` refuses before its iterator is returned, without reading a record.
+
+        An engine that reads records before it returns the iterator has one of its own.
+
+        Parameters
+        ----------
+        request : Request
+            What would be asked: no marginals, of the columns of a domain.
+        """
+        self.count(request)
+
     @abstractmethod
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts; see `marginals`.
@@ -114,7 +167,7 @@ class Source(ABC):
         Parameters
         ----------
         request : Request
-            What is asked, checked against the domain. `Request.check_columns` and `Request.check_kinds` say
+            What is asked, checked against the domain. `Request.check_columns` and `Request.rules` say
             whether the table can answer it, and are to be called before the iterator is returned;
             `Request.array` makes the counts of the groups that the table holds.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,7 @@ def _check_counts(open_table: Callable[[Any], Source]) -> None:
         (OutOfDomain({"sex": 0}), [(1, 1), (1, 1), (0, 2), (0, 0)]),
         (OutOfDomain({"sex": 0, "age": 3}), [(1, 1), (1, 1), (0, 2), (0, 0), (0, 3)]),
     ):
+        source.check(_DOMAIN, rule)
         expected = np.zeros((2, 4), dtype=np.int64)
         for cell in cells:
             expected[cell] += 1
@@ -182,11 +184,19 @@ def _check_refusals(open_table: Callable[[Any], Source]) -> None:
         ("a code that there is not", DomainError, table, _DOMAIN, (), OutOfDomain({"sex": 2})),
         ("a marginal that is too large", TooLargeError, table, wide, ("sex", "age"), rule),
     ):
-        try:
-            open_table(given).marginals(domain, [subset], wanted)
-        except MatrixDPError as error:
-            found = type(error).__name__
-            require(isinstance(error, failure), f"{what}: a {found}; expected {failure.__name__}")
-            require(_SECRET not in str(error), f"{what}: the message quotes the table")
-        else:
-            raise AssertionError(f"{what} is not refused by the call")
+        source = open_table(given)
+        _refused(what, failure, partial(source.marginals, domain, [subset], wanted))
+        if not subset:
+            # What the columns alone decide is told without a record being read, too.
+            _refused(what, failure, partial(source.check, domain, wanted))
+
+
+def _refused(what: str, failure: type[MatrixDPError], call: Callable[[], object]) -> None:
+    try:
+        call()
+    except MatrixDPError as error:
+        found = type(error).__name__
+        require(isinstance(error, failure), f"{what}: a {found}; expected {failure.__name__}")
+        require(_SECRET not in str(error), f"{what}: the message quotes the table")
+    else:
+        raise AssertionError(f"{what} is not refused by the call")
