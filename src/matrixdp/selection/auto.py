@@ -156,8 +156,8 @@ def _candidates(trials: Trials) -> list[str]:
         return ["residual", "hdmm"]
     if trials.small:
         return ["residual", "dense"]
-    shape = table_shape(trials.workload)
-    table = trials.workload.domain.cells((*shape.factored, *shape.joint))
+    shape = table_shape(trials.asked)
+    table = trials.asked.domain.cells((*shape.factored, *shape.joint))
     return ["residual", "opt-kron"] if table <= MAX_PRODUCT_CELLS else ["residual"]
 
 
@@ -182,7 +182,7 @@ def _least_error(trials: Trials) -> tuple[Choice, str, str]:
     # as accurate as dense within rounding, the decomposition measures each marginal apart
     losses = {name: choice[1].loss for name, choice in found.items()}
     best = min(losses, key=lambda name: losses[name] * (1.0 + 2e-6 * (name == "dense")))
-    if best == "residual" and "dense" in losses and not table_shape(trials.workload).joint:
+    if best == "residual" and "dense" in losses and not table_shape(trials.asked).joint:
         best = "dense"
     plan, certificate = found[best]
     return (plan, bounded(certificate, bound)), best, _reason(best, losses, refusals)

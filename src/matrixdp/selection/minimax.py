@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.plan import Plan
 from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
 from matrixdp.selection.selection import Certificate
+from matrixdp.selection.view.gathered import GivenGroups
 
-__all__ = ["MAX_WEIGHED_ENTRIES", "WeightedGroups", "select_minimax", "uniform_variance"]
+__all__ = ["MAX_WEIGHED_ENTRIES", "select_minimax", "uniform_variance"]
 
 Array = NDArray[np.float64]
 Choice = tuple[Plan, Certificate]
@@ -34,22 +34,6 @@ MAX_WEIGHED_ENTRIES = 20_000_000
 _LEAST_WEIGHT = 1e-9
 #: Without a bound it stops where so many reweightings have gained less than this share of the variance.
 _PATIENCE, _GAIN = 12, 5e-3
-
-
-@dataclass(frozen=True)
-class WeightedGroups:
-    """A workload entry that stands for groups as they are."""
-
-    groups: tuple[Group, ...]
-
-    def expand(self, domain: Domain) -> list[Group]:
-        """Return the groups."""
-        del domain
-        return list(self.groups)
-
-    def to_spec(self) -> dict[str, object]:
-        """Return nothing: the entry exists during selection alone."""
-        return {}
 
 
 @dataclass(eq=False)
@@ -150,7 +134,7 @@ def select_minimax(
     power = 1.0
     history: list[float] = []
     for step in range(iterations):
-        asked = Workload(workload.domain, WeightedGroups(tuple(item.weighted() for item in weights)))
+        asked = Workload(workload.domain, GivenGroups(tuple(item.weighted() for item in weights)))
         plan, certificate = choose(asked)
         analysis = plan.analysis
         found = [uniform_variance(analysis.variances(group), group) for group in workload]

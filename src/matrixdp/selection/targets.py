@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from matrixdp.plan import Analysis
 from matrixdp.queries import Workload
 from matrixdp.queries.targets import group_targets
-from matrixdp.selection.minimax import WeightedGroups
+from matrixdp.selection.view.gathered import GivenGroups
 
 __all__ = ["OTHER_GROUPS", "TargetError", "check_targets", "largest_ratio", "targeted"]
 
@@ -55,7 +55,7 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
         replace(group, weight=1.0 / (loose if target is None else target) ** 2, query_weights=None)
         for group, target in zip(workload, found, strict=True)
     ]
-    return Workload(workload.domain, WeightedGroups(tuple(groups)))
+    return Workload(workload.domain, GivenGroups(tuple(groups)))
 
 
 def check_targets(workload: Workload, targets: Mapping[str, float], analysis: Analysis) -> list[TargetError]:

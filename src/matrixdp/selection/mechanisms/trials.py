@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN, Noise
@@ -13,6 +14,7 @@ from matrixdp.selection.compose.svd_bound import svd_bound_workload
 from matrixdp.selection.mechanisms.options import given_options
 from matrixdp.selection.mechanisms.table import Task, mechanism_named, silent
 from matrixdp.selection.selection import Certificate
+from matrixdp.selection.view.gathered import gathered
 from matrixdp.selection.view.table_shape import table_shape
 
 __all__ = ["MAX_COMPARED_CELLS", "Bound", "Choice", "Trials", "bounded"]
@@ -33,11 +35,16 @@ class Trials:
     given: Mapping[str, object]
     progress: Callable[[str, float | None], None] = silent
 
+    @cached_property
+    def asked(self) -> Workload:
+        """The workload as selection sees it: many groups over the same attributes as few."""
+        return gathered(self.workload)
+
     def choose(self, name: str) -> Choice:
         """Return what a mechanism selects."""
         mechanism = mechanism_named(name)
         options = given_options(mechanism.options, self.given)
-        return mechanism.select(Task(self.workload, self.noise, options, self.progress))
+        return mechanism.select(Task(self.asked, self.noise, options, self.progress))
 
     def quietly(self, workload: Workload) -> Trials:
         """Return the same for another workload, telling nobody of the progress."""
@@ -46,7 +53,7 @@ class Trials:
     @property
     def small(self) -> bool:
         """Whether the optimum on the whole table is within reach."""
-        return table_shape(self.workload).cells <= MAX_COMPARED_CELLS
+        return table_shape(self.asked).cells <= MAX_COMPARED_CELLS
 
     def whole_bound(self) -> Bound:
         """Return the dual bound of the whole table, for noise of any norm: an L1 norm is larger."""
@@ -60,7 +67,7 @@ class Trials:
 
     def svd_bound(self) -> Bound:
         """Return the SVD bound, if the spectrum of the workload is within reach."""
-        bound = svd_bound_workload(self.workload)
+        bound = svd_bound_workload(self.asked)
         if bound is None:
             return None
         return self.noise.variance_factor * bound, f"every strategy with {self.noise} noise (the SVD bound)"
