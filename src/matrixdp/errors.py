@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from typing import Self, TypeVar, final
 
 __all__ = [
+    "DEBUG",
     "DomainError",
     "EntryError",
     "MatrixDPError",
@@ -49,6 +50,9 @@ __all__ = [
     "placed",
     "within",
 ]
+
+DEBUG = "MATRIXDP_DEBUG"
+"""Set in the environment, this lets be seen what is withheld otherwise, as it may quote the table."""
 
 Path = tuple[str | int, ...]
 """Keys of mappings and positions in lists, from the outside in."""

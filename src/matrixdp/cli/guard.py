@@ -10,15 +10,12 @@ from typing import ParamSpec, TypeVar
 
 import typer
 
-from matrixdp.errors import MatrixDPError, SafeNote
+from matrixdp.errors import DEBUG, MatrixDPError, SafeNote
 
 __all__ = ["guarded"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-#: Set this in the environment to see where an unexpected error comes from.
-_DEBUG = "MATRIXDP_DEBUG"
 
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
@@ -58,12 +55,12 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
         except MemoryError as error:
             failed, says = error, "out of memory; ask for less, or on a machine with more"
         except BaseException as error:
-            if os.environ.get(_DEBUG):
+            if os.environ.get(DEBUG):
                 raise
             failed = error
             says = (
                 f"unexpected {type(error).__name__} (what it says may quote the data and is withheld; set "
-                f"{_DEBUG}=1 to see it)"
+                f"{DEBUG}=1 to see it)"
             )
         typer.echo(f"Error: {says}", err=True)
         _tell(failed)

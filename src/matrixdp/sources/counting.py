@@ -1,6 +1,5 @@
 """Counting a relation in DuckDB: encode once into a table of small codes, then group by packed positions."""
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.persons import bounded, id_columns, id_expressions
 from matrixdp.sources.requests import Request, strides
@@ -76,10 +76,7 @@ def count(
 
     The hint is what is told besides where counting fails.
     """
-    # In memory; it may spill to the temporary folder, and downloads nothing.
-    connection = duckdb.connect(
-        config={"temp_directory": tempfile.gettempdir(), "autoinstall_known_extensions": False}
-    )
+    connection = connect()
     try:
         encoded = guarded(lambda: bounded(read(connection), request.unit), reading)
     except BaseException:

@@ -14,6 +14,7 @@ from matrixdp.errors import SourceError
 from matrixdp.privacy import Clause, Unit
 from matrixdp.sources.columns import read_parquet
 from matrixdp.sources.counting import count, encode
+from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
 from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, UNORDERED, Marginal, Source
@@ -90,7 +91,7 @@ class PathSource(Source):
             return False
 
         def ask() -> bool:
-            with duckdb.connect() as connection:
+            with connect() as connection:
                 schema, table, view = self._choose(connection)
                 return view or not _generated(connection, schema, table).isdisjoint(domain.names)
 

@@ -2,13 +2,16 @@
 
 import resource
 import shutil
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from matrixdp.cli.app import app
 from matrixdp.sources import counting
 from tests.cli.canary.search import STEM, TEXTS
 from tests.cli.canary.tables import READERS, table, texts
@@ -221,15 +224,30 @@ class Failing:
 
 
 @pytest.mark.parametrize("how", [name for name in vars(Failing) if not name.startswith("_")])
-@pytest.mark.parametrize("debug", ["", "1"])
-def test_failures_while_a_table_is_read(how: str, debug: str, world: World, monkeypatch: pytest.MonkeyPatch):
-    if debug and how not in ("engine", "panic"):
-        return  # only what an engine says is kept out where everything is asked for
-    monkeypatch.setenv("MATRIXDP_DEBUG", debug)
+def test_failures_while_a_table_is_read(how: str, world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("MATRIXDP_DEBUG", raising=False)
     world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=0.75")
     status = getattr(Failing, how)(monkeypatch)
     world.run(*RELEASE, "failed", "--ledger", "people.ledger", may=(status,))
     assert "rho" in world.run("ledger", "show", "people.ledger")
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("how", ["engine", "panic"])
+def test_what_an_engine_says_is_shown_on_request_behind_a_warning_and_kept_nowhere(
+    how: str, world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MATRIXDP_DEBUG", "1")
+    world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=0.75")
+    status = getattr(Failing, how)(monkeypatch)
+    result = CliRunner().invoke(app, [*RELEASE, "failed", "--ledger", "people.ledger"])
+    assert result.exit_code == status
+    before, warning, shown = result.stderr.partition("WARNING: MATRIXDP_DEBUG IS SET.")
+    assert warning
+    assert TEXTS["out of domain"] in shown
+    *_, error = shown.partition("WARNING: THE ABOVE MAY QUOTE THE TABLE.")
+    said = "".join(traceback.format_exception(result.exception)) if result.exception else ""
+    world.check(f"{result.stdout}{before}{error}{said}{world.log()}", "a run that shows what its engine says")
     monkeypatch.undo()
 
 

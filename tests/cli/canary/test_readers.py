@@ -21,7 +21,7 @@ CSV = ("csv", "csv with semicolons", "csv with quoted line ends", "tsv")
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> World:
     caplog.set_level("DEBUG")
-    monkeypatch.setenv("MATRIXDP_DEBUG", "1")
+    monkeypatch.delenv("MATRIXDP_DEBUG", raising=False)
     return make_world(tmp_path, monkeypatch, lambda: caplog.text)
 
 

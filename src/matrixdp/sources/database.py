@@ -1,0 +1,51 @@
+"""DuckDB as this package runs it: in memory, with what the environment grants it."""
+
+import os
+import re
+import tempfile
+
+import duckdb
+
+from matrixdp.errors import SourceError
+
+__all__ = ["MEMORY_LIMIT", "THREADS", "connect"]
+
+MEMORY_LIMIT = "MATRIXDP_MEMORY_LIMIT"
+"""The variable of the environment with the most memory that DuckDB takes; beyond it, it writes to disk."""
+
+THREADS = "MATRIXDP_THREADS"
+"""The variable of the environment with the number of threads that DuckDB uses."""
+
+_SIZE = re.compile(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", re.ASCII)
+
+
+def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """Return a database in memory; it may spill to the temporary folder, and downloads nothing.
+
+    The threads are those of the environment where none are given.
+
+    Raises
+    ------
+    SourceError
+        If the environment holds something else than a size or a number of threads.
+
+    Examples
+    --------
+    >>> with connect(threads=1) as connection:
+    ...     connection.sql("SELECT current_setting('threads')").fetchone()
+    (1,)
+    """
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": tempfile.gettempdir(),
+        "autoinstall_known_extensions": False,
+    }
+    size, number = os.environ.get(MEMORY_LIMIT, ""), os.environ.get(THREADS, "")
+    if size and not _SIZE.fullmatch(size):
+        raise SourceError.at((MEMORY_LIMIT,), repr(size), "a size, such as 500MB or 4GB")
+    if number and not re.fullmatch("[1-9][0-9]{0,3}", number):
+        raise SourceError.at((THREADS,), repr(number), "a number of threads, such as 4")
+    if size:
+        config["memory_limit"] = size
+    if threads is not None or number:
+        config["threads"] = threads or int(number)
+    return duckdb.connect(config=config)
