@@ -44,7 +44,7 @@ def test_values_and_codes_are_inverse(spec):
 def test_attributes_are_frozen(spec):
     attribute = attribute_from_spec("a", spec)
     with pytest.raises(AttributeError):
-        attribute.name = "b"
+        attribute.name = "b"  # type: ignore[misc]  # what a user might try
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Everything here is public and frozen: a domain is declared, never read off a tab
 
 from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Integers
 from matrixdp.domain.canonical import canonical_text
+from matrixdp.domain.codebook import Codebook
 from matrixdp.domain.domain import Domain
 from matrixdp.domain.encoding import encode_value, parse_number, person_id
 from matrixdp.domain.out_of_domain import OutOfDomain
@@ -14,6 +15,7 @@ __all__ = [
     "Attribute",
     "Bins",
     "Categorical",
+    "Codebook",
     "Coded",
     "Domain",
     "Integers",

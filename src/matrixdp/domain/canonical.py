@@ -45,14 +45,16 @@ def canonical_text(value: object) -> str:
 
 
 def number_text(number: float) -> str:
-    """Return a finite number as a person would write it.
+    """Return a number as a person would write it.
 
     Examples
     --------
-    >>> number_text(10000.0), number_text(0.5)
-    ('10000', '0.5')
+    >>> number_text(10000.0), number_text(0.5), number_text(-math.inf)
+    ('10000', '0.5', '-inf')
     """
     number = float(number)
+    if not math.isfinite(number):
+        return repr(number)
     return str(int(number)) if number == math.floor(number) and abs(number) < 1e16 else repr(number)
 
 

@@ -10,6 +10,7 @@ from matrixdp.domain.canonical import canonical_text
 from matrixdp.domain.rules import (
     BOOLEANS,
     TYPES,
+    WHITESPACE,
     Categories,
     Days,
     Kind,
@@ -64,8 +65,7 @@ class Categorical(Attribute):
     name: str
     categories: tuple[str, ...]
     type: str | None = None
-    size: int = field(init=False, repr=False, compare=False)
-    _rule: Categories = field(init=False, repr=False, compare=False)
+    _categories: Categories = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -91,10 +91,16 @@ class Categorical(Attribute):
             seen[value] = text
         if not seen:
             raise DomainError.at(place, "an empty list", "at least 1 category")
-        self._set(categories=tuple(seen.values()), size=len(seen), _rule=self._rule_of(seen))
+        self._set(categories=tuple(seen.values()), _categories=self._rule_of(seen))
+        self._check_labels()
 
     def _compared(self, category: object) -> tuple[str, str | float]:
         """Return the text of a category, and the value by which its type compares it."""
+        if self.codebook.trim and isinstance(category, str):
+            category = category.strip(WHITESPACE)
+        if category == "" and self.codebook.null is not None:
+            found = "a category without a text, which `null` counts as missing"
+            raise DomainError.at((), found, "another category, or no `null`")
         if self.type == "text":
             if not isinstance(category, str):
                 raise DomainError.at((), describe_value(category), "text, in quotes, as its type is text")
@@ -120,32 +126,32 @@ class Categorical(Attribute):
         return text, value
 
     def _rule_of(self, seen: dict[str | float, str]) -> Categories:
+        common = self._common(len(seen))
         if self.type is None:
-            return Listed(tuple(seen.values()))
+            return Listed(tuple(seen.values()), **common)
         if self.type in ("text", "date"):
-            return (Texts if self.type == "text" else Days)(tuple(seen.values()))
-        return Numbers(tuple(float(value) for value in seen))
+            return (Texts if self.type == "text" else Days)(tuple(seen.values()), **common)
+        return Numbers(tuple(float(value) for value in seen), **common)
 
-    def rule(self, kind: Kind) -> Categories | None:
+    def _rule(self, kind: Kind) -> Categories | None:
         """Return the categories, and how they are compared."""
         readable = kind in (Kind.TEXT, Kind.NULL) if self.type == "text" else kind is not Kind.OTHER
-        return self._rule if readable else None
+        return self._categories if readable else None
 
-    def value(self, code: int) -> str:
+    def _value(self, code: int) -> str:
         """Return the text of a category."""
-        self._check_codes(code, code)
         return self.categories[code]
 
-    def code_of(self, value: object) -> int:
+    def _code_of(self, value: object) -> int:
         """Return the code of a category, given in any spelling that its type takes for the same."""
         text, compared = self._compared(value)
-        code = self._rule.codes.get(compared)
+        code = self._categories.codes.get(compared)
         if code is None:
             expected = f"a category of {self.name!r}"
             raise DomainError(unknown_name((), text, expected, self.categories, describe_value(value)))
         return code
 
-    def code_range(self, low: object, high: object) -> tuple[int, int]:
+    def _code_range(self, low: object, high: object) -> tuple[int, int]:
         """Return the codes of two categories, which must be in the listed order."""
         with within(0):
             first = self.code_of(low)
@@ -156,10 +162,13 @@ class Categorical(Attribute):
             raise DomainError.at((), describe_value([low, high]), expected)
         return first, last
 
-    def to_spec(self) -> list[str] | dict[str, object]:
+    def _spec(self) -> list[str] | dict[str, object]:
         """Return the list of categories, in a mapping where they have a type."""
+        return list(self.categories) if self.type is None else self._mapping()
+
+    def _mapping(self) -> dict[str, object]:
         listed = list(self.categories)
-        return listed if self.type is None else {"categories": listed, "type": self.type}
+        return {"categories": listed} | ({} if self.type is None else {"type": self.type})
 
 
 def _day(value: object) -> str | None:

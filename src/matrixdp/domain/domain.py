@@ -65,6 +65,11 @@ class Domain:
         return tuple(attribute.size for attribute in self.attributes)
 
     @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that the attributes are read from, each once."""
+        return tuple(dict.fromkeys(attribute.column for attribute in self.attributes))
+
+    @cached_property
     def _positions(self) -> Mapping[str, int]:
         return {name: position for position, name in enumerate(self.names)}
 

@@ -24,6 +24,9 @@ from matrixdp.domain.rules import (
 
 __all__ = ["encode_value", "parse_number", "person_id"]
 
+_NULLS = ("NAType", "NaTType")
+"""The types of the nulls that pandas has besides None and NaN."""
+
 
 def parse_number(value: object) -> float | None:
     """Return the finite number that a raw value stands for, or None for what is not one.
@@ -61,7 +64,10 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     >>> encode_value(Bins("income", (0.0, 10.0, 25.0)), "25") is None
     True
     """
-    kind, canonical = _canonical(value)
+    trim = attribute.codebook.trim
+    if attribute.null_code is not None and _is_missing(value, trim):
+        return attribute.null_code
+    kind, canonical = _canonical(value, trim)
     rule = attribute.rule(kind)
     if rule is None or canonical is None:
         return None
@@ -69,7 +75,8 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
         return rule.codes.get(canonical)
     if isinstance(rule, Texts):
         # The rule is for texts alone; one that is more than a text may do anything when it is asked.
-        return rule.codes.get(str.__str__(cast("str", value)))
+        text = str.__str__(cast("str", value))
+        return rule.codes.get(text.strip(WHITESPACE) if trim else text)
     if isinstance(rule, Days):
         return rule.codes.get(canonical.strip(WHITESPACE)) if isinstance(canonical, str) else None
     number = _number(canonical)
@@ -105,11 +112,27 @@ def person_id(value: object) -> str | float | None:
     return canonical if type(canonical) is float else None
 
 
-def _canonical(value: object) -> tuple[Kind, str | float | None]:
+def _is_missing(value: object, trim: bool) -> bool:
+    """Return whether a value is missing: a null, NaN, or a text that is empty."""
+    if value is None or type(value).__name__ in _NULLS:
+        return True
+    try:
+        if isinstance(value, str):
+            text = str(value)
+            return not (text.strip(WHITESPACE) if trim else text)
+        if isinstance(value, np.datetime64):
+            return bool(np.isnat(value))
+        return isinstance(value, numbers.Real | Decimal) and math.isnan(float(value))
+    except Exception:  # noqa: BLE001  whatever an object does when it is asked, it is one record's affair
+        return False
+
+
+def _canonical(value: object, trim: bool = False) -> tuple[Kind, str | float | None]:
     """Return what a value is, and its canonical value."""
     try:
         if isinstance(value, str):
-            return Kind.TEXT, canonical_value(str(value))
+            text = str(value)
+            return Kind.TEXT, canonical_value(text.strip(WHITESPACE) if trim else text)
         if isinstance(value, bool | np.bool_):
             return Kind.BOOLEAN, "true" if value else "false"
         if isinstance(value, numbers.Real | Decimal):

@@ -8,12 +8,15 @@ from numbers import Real
 from typing import final
 
 from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Integers
-from matrixdp.domain.canonical import INTEGER, integer_of, number_of
+from matrixdp.domain.bins import EDGE, edge_of
+from matrixdp.domain.canonical import INTEGER, canonical_text, integer_of, number_of
+from matrixdp.domain.codebook import Codebook
 from matrixdp.domain.rules import TYPES
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import (
     Accepted,
     ListOf,
+    MappingOf,
     OneOf,
     Raw,
     Record,
@@ -24,15 +27,19 @@ from matrixdp.forms import (
     nearest,
     record,
     scalar,
+    text,
 )
 
 __all__ = ["attribute_from_spec", "attribute_schema"]
 
 EXPECTED = (
-    "a list of categories, {min, max}, {min, max, bins}, {edges: [...]}, {categories: [...], type} or a size"
+    "a list of categories, {min, max}, {min, max, bins}, {edges: [...]}, {categories: [...], type}, "
+    "{labels: {...}} or a size"
 )
 _INTEGER = Accepted(INTEGER, integer_of, {"type": "integer"})
 _NUMBER = Accepted("a finite number", number_of, {"type": "number"})
+_EDGE = Accepted(EDGE, edge_of, {"anyOf": [{"type": "number"}, {"enum": ["-inf", "inf"]}]})
+_NAME = text("text that is not empty")
 _CATEGORY = scalar("text, a finite number, true or false")
 
 
@@ -43,49 +50,63 @@ def _only(word: str, what: str) -> Accepted[str]:
 
 
 _OF_INTEGERS = _only("integer", "the values from min to max are integers")
+_OF_CODES = _only("integer", "codes are integers")
 _OF_BINS = _only("number", "bins are made of numbers")
 
 
-class _AttributeForm(Record):
-    """An attribute that is written as a mapping."""
+@record
+class AttributeForm(Record):
+    """An attribute that is written as a mapping; these keys go with all of them."""
 
     error = DomainError
+
+    column: str | None = key(_NAME, default=None, about="the table's column, where it has another name")
+    trim: bool = key(flag(), default=False, about="whether white space around texts is left out")
+    null: str | None = key(_NAME, default=None, about="what missing values are called, as a value")
+    labels: Mapping[str, str] = key(
+        MappingOf(_NAME, "a mapping of values to what they are called", named="a value"), default={}
+    )
 
     @abstractmethod
     def named(self, name: str) -> Attribute:
         """Return the attribute of a name."""
 
+    @property
+    def codebook(self) -> Codebook:
+        """What these keys say."""
+        return Codebook(self.column, self.null, tuple(self.labels.items()), self.trim)
+
 
 @final
 @record
-class CategoriesForm(_AttributeForm):
-    """Listed categories that have a type."""
+class CategoriesForm(AttributeForm):
+    """Listed categories."""
 
     categories: tuple[object, ...] = key(
         ListOf(Raw(_CATEGORY.schema), "a list of categories", least=1, count="at least 1 category")
     )
-    type: str = key(OneOf(TYPES), missing="the type of the categories: " + ", ".join(TYPES))
+    type: str | None = key(OneOf(TYPES), default=None, blank=False)
 
     def named(self, name: str) -> Categorical:
-        return Categorical(name, self.categories, self.type)  # type: ignore[arg-type]  # checked by Categorical
+        return Categorical(name, self.categories, self.type, codebook=self.codebook)  # type: ignore[arg-type]  # checked by Categorical
 
 
 @final
 @record
-class EdgesForm(_AttributeForm):
+class EdgesForm(AttributeForm):
     """Half-open bins between edges."""
 
-    edges: tuple[float, ...] = key(ListOf(_NUMBER, "a list of numbers", least=2, count="at least 2 edges"))
+    edges: tuple[float, ...] = key(ListOf(_EDGE, "a list of numbers", least=2, count="at least 2 edges"))
     closed: bool = key(flag(), default=False)
     type: str = key(_OF_BINS, default="number")
 
     def named(self, name: str) -> Bins:
-        return Bins(name, self.edges, self.closed)
+        return Bins(name, self.edges, self.closed, codebook=self.codebook)
 
 
 @final
 @record
-class EqualBinsForm(_AttributeForm):
+class EqualBinsForm(AttributeForm):
     """Equal half-open bins, the last one closed."""
 
     min: float = key(_NUMBER)
@@ -94,12 +115,12 @@ class EqualBinsForm(_AttributeForm):
     type: str = key(_OF_BINS, default="number")
 
     def named(self, name: str) -> Bins:
-        return Bins.equal(name, self.min, self.max, self.bins)
+        return Bins.equal(name, self.min, self.max, self.bins, self.codebook)
 
 
 @final
 @record
-class IntegersForm(_AttributeForm):
+class IntegersForm(AttributeForm):
     """Consecutive integers, both ends included."""
 
     min: int = key(_INTEGER)
@@ -107,15 +128,43 @@ class IntegersForm(_AttributeForm):
     type: str = key(_OF_INTEGERS, default="integer")
 
     def named(self, name: str) -> Integers:
-        return Integers(name, self.min, self.max)
+        return Integers(name, self.min, self.max, codebook=self.codebook)
 
 
-_FORMS: Mapping[str, type[_AttributeForm]] = {
+@final
+@record
+class CodedForm(AttributeForm):
+    """Codes from 0 on, so many as the size says."""
+
+    size: int = key(_INTEGER)
+    type: str = key(_OF_CODES, default="integer")
+
+    def named(self, name: str) -> Coded:
+        return Coded(name, self.size, codebook=self.codebook)
+
+
+@final
+@record
+class LabelledForm(AttributeForm):
+    """Categories that are listed by their labels alone."""
+
+    labels: Mapping[str, str] = key(
+        MappingOf(_NAME, "a mapping of categories to what they are called", named="a category", least=1)
+    )
+    type: str | None = key(OneOf(TYPES), default=None, blank=False)
+
+    def named(self, name: str) -> Categorical:
+        return Categorical(name, tuple(self.labels), self.type, codebook=self.codebook)
+
+
+_FORMS: Mapping[str, type[AttributeForm]] = {
     "categories": CategoriesForm,
     "edges": EdgesForm,
     "bins": EqualBinsForm,
     "min": IntegersForm,
     "max": IntegersForm,
+    "size": CodedForm,
+    "labels": LabelledForm,
 }
 """The forms by the keys that tell them, the most telling first."""
 
@@ -150,7 +199,8 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
         return spec
     if isinstance(spec, Mapping):
         with within(name):
-            form = _form_of(spec).read(spec)
+            written = _with_texts(spec)
+            form = _form_of(written).read(written)
         return form.named(name)
     if isinstance(spec, range):
         if spec.step != 1 or len(spec) == 0:
@@ -158,11 +208,29 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
         return Integers(name, spec.start, spec.stop - 1)
     if isinstance(spec, set | frozenset):
         raise DomainError.at((name,), "a set", "its categories in an order: a list, not a set")
+    if isinstance(spec, tuple) and len(spec) == 2 and None not in map(integer_of, spec):
+        raise DomainError.at((name,), describe_value(spec), _either(*map(integer_of, spec)))
     if isinstance(spec, Iterable) and not isinstance(spec, str | bytes):
         return Categorical(name, tuple(spec))
     if isinstance(spec, Real) and not isinstance(spec, bool):
         return Coded(name, spec)  # type: ignore[arg-type]  # checked by Coded
     raise DomainError.at((name,), describe_value(spec), EXPECTED)
+
+
+def _with_texts(spec: Mapping[object, object]) -> dict[object, object]:
+    """Return a mapping with texts in the place of keys that Python has other values for."""
+    written = {"null" if name is None else name: value for name, value in spec.items()}
+    labels = written.get("labels")
+    if isinstance(labels, Mapping):
+        with within("labels"):
+            written["labels"] = {canonical_text(value): label for value, label in labels.items()}
+    return written
+
+
+def _either(first: int | None, last: int | None) -> str:
+    """Return what a pair of integers can mean."""
+    integers = f"{{'min': {first}, 'max': {last}}} for integers"
+    return f"{integers}, or the list [{first}, {last}] for two categories; a pair could be either"
 
 
 def attribute_schema(definitions: Schema) -> Schema:
@@ -172,7 +240,7 @@ def attribute_schema(definitions: Schema) -> Schema:
     return {"anyOf": [categories, {"type": "integer", "minimum": 1}, *forms]}
 
 
-def _form_of(spec: Mapping[object, object]) -> type[_AttributeForm]:
+def _form_of(spec: Mapping[object, object]) -> type[AttributeForm]:
     """Return the form that a mapping has, or was meant to have."""
     meant = {next(iter(nearest(str(name), _FORMS)), name) if name not in _FORMS else name for name in spec}
     for name, form in _FORMS.items():

@@ -48,6 +48,7 @@ __all__ = [
     "Kind",
     "Listed",
     "Numbers",
+    "Reading",
     "Rule",
     "Steps",
     "Texts",
@@ -107,9 +108,26 @@ NUMBERS = (Kind.TEXT, Kind.BOOLEAN, Kind.INTEGER, Kind.FLOAT, Kind.NULL)
 """The kinds that numbers are read from."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What rules of every kind say.
+
+    Attributes
+    ----------
+    trim : bool
+        Whether `WHITESPACE` around a text is left out before anything else.
+    null : int, optional
+        The code of missing values: nulls, NaN and texts that are empty. Without one they are out of domain,
+        or whatever the rule says of an empty text.
+    """
+
+    trim: bool = False
+    null: int | None = None
+
+
 @final
 @dataclass(frozen=True)
-class Listed:
+class Listed(Reading):
     """Values that are compared by canonical value: the code is the position in the list.
 
     Attributes
@@ -132,7 +150,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class _AsWritten:
+class _AsWritten(Reading):
     texts: tuple[str, ...]
 
     @cached_property
@@ -153,7 +171,7 @@ class Days(_AsWritten):
 
 @final
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(Reading):
     """Listed numbers: the code is the position in the list."""
 
     listed: tuple[float, ...]
@@ -166,7 +184,7 @@ class Numbers:
 
 @final
 @dataclass(frozen=True)
-class Whole:
+class Whole(Reading):
     """Numbers that are integers from `first` to `last`: the code is the distance from the first."""
 
     first: int
@@ -175,7 +193,7 @@ class Whole:
 
 @final
 @dataclass(frozen=True)
-class Steps:
+class Steps(Reading):
     """Numbers in bins ``[a, b)`` between increasing edges: the code is that of the bin.
 
     Attributes

@@ -13,7 +13,13 @@ from matrixdp.sources.guard import guarded
 from matrixdp.sources.persons import bounded, id_columns, id_expressions
 from matrixdp.sources.requests import Request, strides
 from matrixdp.sources.source import Marginal
-from matrixdp.sources.sql import code_expression, column_kind, identifier, value_expression
+from matrixdp.sources.sql import (
+    code_expression,
+    column_kind,
+    identifier,
+    missing_expression,
+    value_expression,
+)
 
 __all__ = ["count", "encode"]
 
@@ -39,13 +45,18 @@ def encode(
     person = request.unit.id
     held = relation.columns if person is None else relation.columns[:-1]
     names = list(held if columns is None else columns)
-    request.check_columns(names)
+    if columns is None:
+        request.check_columns(names)
     kinds = {name: column_kind(str(type_)) for name, type_ in zip(names, relation.types, strict=False)}
     own = {name: identifier(column) for name, column in zip(names, held, strict=True)}
     values, codes = [], []
     for i, (name, rule) in enumerate(request.rules(kinds, encoders).items()):
-        values.append(f"{value_expression(rule, own[name], kinds[name])} AS v{i}")
-        code = code_expression(rule, f"v{i}", kinds[name])
+        column = encoders[name].column
+        values.append(f"{value_expression(rule, own[column], kinds[column])} AS v{i}")
+        code = code_expression(rule, f"v{i}", kinds[column])
+        if rule.null is not None:
+            values.append(f"{missing_expression(rule, own[column], kinds[column])} AS m{i}")
+            code = f"CASE WHEN m{i} THEN {rule.null} ELSE {code} END"
         other = request.out_of_domain.code(name)
         codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
     inside = " AND ".join(f"c{i} IS NOT NULL" for i in range(len(codes)))

@@ -9,6 +9,7 @@ import numpy as np
 
 from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind, Rule
+from matrixdp.errors import SourceError
 from matrixdp.sources.expressions import code, frame_kind, total, values
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request, strides
@@ -40,8 +41,12 @@ class LazySource(Source):
         schema = guarded(self._frame.collect_schema, "read the table")
         request.check_columns(schema.names())
         empty = self._null_columns()
-        kinds = {n: Kind.NULL if n in empty else frame_kind(schema[n]) for n in request.domain.names}
+        kinds = {n: Kind.NULL if n in empty else frame_kind(schema[n]) for n in request.domain.columns}
         rules = request.rules(kinds)
+        for name, rule in rules.items():
+            if rule.trim or rule.null is not None:
+                found = "`trim` or `null`"
+                raise SourceError.at(("domain", name), found, "neither, where a lazy frame is counted")
         return self._marginals(guarded(lambda: self._encode(request, kinds, rules), _COUNTING), request)
 
     def _null_columns(self) -> set[str]:
@@ -57,10 +62,11 @@ class LazySource(Source):
         raw: list[nw.Expr] = []
         codes, replaced = [], []
         for index, (name, rule) in enumerate(rules.items()):
-            parts = values(rule, nw.col(name), kinds[name])
+            column = request.domain[name].column
+            parts = values(rule, nw.col(column), kinds[column])
             names = [f"value_{index}_{part}" for part in range(len(parts))]
             raw.extend(part.alias(alias) for part, alias in zip(parts, names, strict=True))
-            found = code(rule, [nw.col(alias) for alias in names], kinds[name])
+            found = code(rule, [nw.col(alias) for alias in names], kinds[column])
             codes.append(found.cast(nw.Int64()).alias(f"code_{index}"))
             other = request.out_of_domain.code(name)
             if other is not None:

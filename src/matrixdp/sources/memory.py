@@ -136,19 +136,21 @@ def _encoded(
     """Return the codes of the columns that a function returns: Arrow arrays, or lists of Python objects."""
     columns, encoders = [], []
     for attribute in request.domain:
-        values = column(attribute.name)
+        values = column(attribute.column)
         objects = isinstance(values, list)
         columns.append(_codes(attribute, values) if objects else plain(values))
-        encoders.append(Coded(attribute.name, attribute.size) if objects else attribute)
+        encoders.append(Coded(attribute.name, attribute.size) if objects else attribute.read_from(None))
     # Positions instead of names: DuckDB does not tell upper from lower case.
     names = [f"a{position}" for position in range(len(columns))]
+    read_as = list(request.domain.names)
     if request.unit.id is not None:
+        read_as.append(request.unit.id)
         ids = column(request.unit.id)
         columns.append(_persons(ids) if isinstance(ids, list) else plain(ids))
         columns.append(arrow.array(np.arange(len(ids))))
         names += ["id", PLACE.name]
     held = arrow.table(columns, names=names)
-    return encode(connection.from_arrow(held), request, Domain(encoders), request.columns)
+    return encode(connection.from_arrow(held), request, Domain(encoders), read_as)
 
 
 def _persons(ids: Sequence[object]) -> Any:

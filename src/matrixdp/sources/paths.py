@@ -93,7 +93,7 @@ class PathSource(Source):
         def ask() -> bool:
             with connect() as connection:
                 schema, table, view = self._choose(connection)
-                return view or not _generated(connection, schema, table).isdisjoint(domain.names)
+                return view or not _generated(connection, schema, table).isdisjoint(domain.columns)
 
         return guarded(ask, f"read {self.path!r}")
 

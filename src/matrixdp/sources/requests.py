@@ -80,7 +80,7 @@ class Request:
 
     def __post_init__(self) -> None:
         self.out_of_domain.check(self.domain)
-        if self.unit.id in self.domain:
+        if self.unit.id in (*self.domain.names, *self.domain.columns):
             found = f"the attribute {self.unit.id!r}"
             raise DomainError.at(("unit", "id"), found, "a column that is no attribute of the domain")
         for subset in self.subsets:
@@ -93,8 +93,8 @@ class Request:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are read: one an attribute, then that of the id, if there is one."""
-        return self.domain.names if self.unit.id is None else (*self.domain.names, self.unit.id)
+        """The columns that are read, each once: those of the attributes, then that of the id, if any."""
+        return self.domain.columns if self.unit.id is None else (*self.domain.columns, self.unit.id)
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -132,12 +132,12 @@ class Request:
                 raise SourceError(f"the table has several columns named {name!r}")
 
     def rules(self, kinds: Mapping[str, Kind], encoders: Domain | None = None) -> dict[str, Rule]:
-        """Return how each column becomes codes.
+        """Return how each attribute's column becomes its codes.
 
         Parameters
         ----------
         kinds : mapping of str to Kind
-            What each attribute's column holds.
+            What each column holds.
         encoders : Domain, optional
             The attributes that say how the columns are read, where they are not those of the domain.
 
@@ -149,13 +149,13 @@ class Request:
         """
         rules: dict[str, Rule] = {}
         for attribute in encoders or self.domain:
-            name = attribute.name
-            rule = attribute.rule(kinds[name])
+            name, kind = attribute.column, kinds[attribute.column]
+            rule = attribute.rule(kind)
             if rule is None:
                 text = getattr(attribute, "type", None) == "text"
                 expected = _FROM_TEXTS if text else _FROM_CATEGORIES
                 expected = _FROM_NUMBERS if attribute.numeric else expected
-                holds = _HOLDS.get(kinds[name], "values of another kind")
+                holds = _HOLDS.get(kind, "values of another kind")
                 raise SourceError(f"column {name!r} holds {holds}; {expected}, so convert it first")
-            rules[name] = rule
+            rules[attribute.name] = rule
         return rules

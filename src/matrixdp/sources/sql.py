@@ -25,7 +25,14 @@ from matrixdp.domain.rules import (
     never,
 )
 
-__all__ = ["code_expression", "column_kind", "identifier", "literal", "value_expression"]
+__all__ = [
+    "code_expression",
+    "column_kind",
+    "identifier",
+    "literal",
+    "missing_expression",
+    "value_expression",
+]
 
 _SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _KINDS = {
@@ -76,7 +83,7 @@ def value_expression(rule: Rule, column: str, kind: Kind) -> str:
     if kind is Kind.DATE:
         first, last = (f"DATE '{day.isoformat()}'" for day in DAYS)
         return f"CASE WHEN {column} BETWEEN {first} AND {last} THEN CAST({column} AS VARCHAR) END"
-    text = f"CAST({column} AS VARCHAR)"
+    text = _text(rule, column)
     if isinstance(rule, Texts | Days):
         return text if isinstance(rule, Texts) else f"trim({text}, {literal(WHITESPACE)})"
     if kind is Kind.TEXT:
@@ -91,6 +98,20 @@ def value_expression(rule: Rule, column: str, kind: Kind) -> str:
             text = f"CASE lower({text}) {spelled} ELSE {text} END"
         return f"struct_pack(t := {text}, n := CASE {number} END)" if rule.numbers else text
     return text if isinstance(rule, Listed) and kind is Kind.BOOLEAN else f"TRY_CAST({column} AS DOUBLE)"
+
+
+def missing_expression(rule: Rule, column: str, kind: Kind) -> str:
+    """Return the expression for whether a raw value, in a quoted column, is missing; never NULL itself."""
+    if kind is Kind.TEXT:
+        return f"coalesce({_text(rule, column)} = '', true)"
+    if kind is Kind.FLOAT:
+        return f"coalesce(isnan(CAST({column} AS DOUBLE)), true)"
+    return f"{column} IS NULL"
+
+
+def _text(rule: Rule, column: str) -> str:
+    text = f"CAST({column} AS VARCHAR)"
+    return f"trim({text}, {literal(WHITESPACE)})" if rule.trim else text
 
 
 def code_expression(rule: Rule, value: str, kind: Kind) -> str:

@@ -15,7 +15,6 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from matrixdp.errors import Path, Problem, SpecificationError
-from matrixdp.forms import describe_value
 
 __all__ = ["Document", "parse_yaml"]
 
@@ -80,7 +79,7 @@ def parse_yaml(text: str) -> Document:
     ------
     SpecificationError
         If the text is not YAML, holds several documents, or a mapping has a key twice or a key that is not
-        text; the place names line and column.
+        a scalar; the place names line and column.
 
     References
     ----------
@@ -151,10 +150,10 @@ class _Builder:
         for key_node, value_node in node.value if isinstance(node, MappingNode) else ():
             if not isinstance(key_node, ScalarNode):
                 raise self._error(key_node, path, "a key that is a list or a mapping", "a key that is text")
-            key = self._scalar(key_node, path)
-            if not isinstance(key, str):
-                expected = f"text as a key; write it in quotes: '{key_node.value}'"
-                raise self._error(key_node, path, f"the key {describe_value(key)}", expected)
+            # A key is text; one that would be a number, a boolean or null elsewhere is so as it is written.
+            if not isinstance(self._scalar(key_node, path), str) and not key_node.value:
+                raise self._error(key_node, path, "a key that is empty", "text as a key")
+            key: str = key_node.value
             if key in result:
                 raise self._error(key_node, (*path, key), f"the key {key!r} a second time", "each key once")
             result[key] = self.build(value_node, (*path, key))
