@@ -82,16 +82,28 @@ def test_with_an_id(way, tmp_path):
 
 
 def test_out_of_domain_is_no_null(tmp_path):
-    ((_, found),) = from_csv(COLUMNS, tmp_path).marginals(DOMAIN, [("age",)], OutOfDomain({"age": 1, "adult": 0}))
+    ((_, found),) = from_csv(COLUMNS, tmp_path).marginals(
+        DOMAIN, [("age",)], OutOfDomain({"age": 1, "adult": 0})
+    )
     assert found.tolist() == [1, 2, 0, 1, 2]
 
 
 def test_what_is_told(tmp_path):
     with pytest.raises(SourceError, match="the table has no column 'Age, years'"):
         open_source({"age": ["f"]}).marginals(DOMAIN, [()], OutOfDomain())
+    domain = Domain({"a": {"min": 0, "max": 3, "column": "age"}})
+    dates = open_source(pa.table({"age": pa.array([0], pa.date32())}))
     with pytest.raises(SourceError, match="column 'age' holds dates; a numeric"):
-        domain = Domain({"a": {"min": 0, "max": 3, "column": "age"}})
-        list(open_source(pa.table({"age": pa.array([0], pa.date32())})).marginals(domain, [()], OutOfDomain()))
+        dates.marginals(domain, [()], OutOfDomain())
     for name in ("age", "Age, years"):
         with pytest.raises(DomainError, match=r"unit.id: found the attribute"):
             open_source(COLUMNS).marginals(DOMAIN, [()], OutOfDomain(), Unit(id=name, records=1))
+
+
+def test_a_lazy_frame_has_columns_but_no_nulls():
+    domain = Domain({"a": {"size": 2, "column": "x"}})
+    ((_, found),) = open_source(pl.LazyFrame({"x": [0, 1, 1]})).marginals(domain, [("a",)], OutOfDomain())
+    assert found.tolist() == [1, 2]
+    source = open_source(pl.LazyFrame(COLUMNS))
+    with pytest.raises(SourceError, match=r"domain\.age: found `trim` or `null`; expected neither"):
+        source.marginals(DOMAIN, [()], OutOfDomain())

@@ -7,6 +7,7 @@ from typing import ClassVar, final
 
 from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.canonical import canonical_text
+from matrixdp.domain.codebook import NO_CODEBOOK
 from matrixdp.domain.rules import (
     BOOLEANS,
     TYPES,
@@ -71,10 +72,10 @@ class Categorical(Attribute):
     def __post_init__(self) -> None:
         self._check_name()
         place: tuple[str, ...] = (self.name,)
-        if self.type is not None:
-            if self.type not in TYPES:
-                expected = f"{', '.join(TYPES[:-1])} or {TYPES[-1]}"
-                raise DomainError.at((self.name, "type"), describe_value(self.type), expected)
+        if self.type is not None and self.type not in TYPES:
+            expected = f"{', '.join(TYPES[:-1])} or {TYPES[-1]}"
+            raise DomainError.at((self.name, "type"), describe_value(self.type), expected)
+        if self.type is not None or self.codebook != NO_CODEBOOK:
             place = (self.name, "categories")
         if isinstance(self.categories, str):
             raise DomainError.at(place, describe_value(self.categories), "a list of categories")

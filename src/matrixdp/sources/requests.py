@@ -149,13 +149,14 @@ class Request:
         """
         rules: dict[str, Rule] = {}
         for attribute in encoders or self.domain:
-            name, kind = attribute.column, kinds[attribute.column]
+            kind = kinds[attribute.column]
             rule = attribute.rule(kind)
             if rule is None:
                 text = getattr(attribute, "type", None) == "text"
                 expected = _FROM_TEXTS if text else _FROM_CATEGORIES
                 expected = _FROM_NUMBERS if attribute.numeric else expected
                 holds = _HOLDS.get(kind, "values of another kind")
-                raise SourceError(f"column {name!r} holds {holds}; {expected}, so convert it first")
+                column = self.domain[attribute.name].column
+                raise SourceError(f"column {column!r} holds {holds}; {expected}, so convert it first")
             rules[attribute.name] = rule
         return rules
