@@ -106,7 +106,12 @@ def test_a_type_goes_from_the_specification_to_the_answers(tmp_path):
     ("attribute", "valid"),
     [
         ({"categories": ["01", 1, True], "type": "text"}, True),
-        ({"categories": ["01"]}, False),
+        ({"categories": ["01"]}, True),
+        ({"categories": ["01"], "type": None}, False),
+        ({"labels": {"0": "f"}, "null": "none", "column": "x", "trim": True}, True),
+        ({"labels": {}}, False),
+        ({"size": 3, "null": ""}, False),
+        ({"edges": ["-inf", 3, "inf"]}, True),
         ({"categories": [], "type": "text"}, False),
         ({"categories": ["x"], "type": "string"}, False),
         ({"min": 0, "max": 3, "type": "integer"}, True),
