@@ -19,7 +19,7 @@ from matrixdp.specification.yaml_text import parse_yaml
         ("[" * 5000, "values nested too deeply|text that is not YAML"),
         ("a: &x [*x]", "an alias of what it stands in; expected a value that does not hold itself"),
         ("? [1, 2]\n: 3", "a key that is a list or a mapping; expected a key that is text"),
-        (": 4", "a key that is empty; expected text as a key"),
+        ("{? : 4}", "a key that is empty; expected text as a key"),
         ("3: 4\n'3': 5", "the key '3' a second time; expected each key once"),
         ("a: 1\na: 2", "the key 'a' a second time; expected each key once"),
         ("a: !!int x", "the tag .*int on 'x'; expected a value without a tag"),
