@@ -60,3 +60,22 @@ def test_files_that_are_no_text_are_refused(tmp_path: Path):
     ):
         with pytest.raises(SpecificationError, match=says):
             mdp.load_specification(path)
+
+
+def test_what_is_still_to_be_filled_in_is_refused_by_name(tmp_path: Path):
+    text = """
+    domain:
+      age: {min: 0, max: TODO}
+      state: [TODO, done]
+    workload: [marginals: 1]
+    """
+    says = (
+        r"domain.age.max \(line 3\): found TODO \(and at domain.state\[0\] \(line 4\)\); expected "
+        "what the table may hold, from public knowledge; in quotes where it is a text of the table"
+    )
+    with pytest.raises(SpecificationError, match=says):
+        mdp.load_specification(text)
+    with pytest.raises(SpecificationError, match=r"domain.state\[0\] \(line 4\): found TODO; expected"):
+        mdp.load_specification(text.replace("max: TODO", "max: 9"))
+    quoted = mdp.load_specification(text.replace("max: TODO", "max: 9").replace("[TODO", "['TODO'"))
+    assert quoted.domain["state"].label(0) == "TODO"

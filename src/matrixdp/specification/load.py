@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, final
 
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, within
+from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, format_place, within
 from matrixdp.errors import Path as Place
 from matrixdp.forms import Given
 from matrixdp.language import read_entry
@@ -18,7 +18,7 @@ from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.queries.targets import group_targets
 from matrixdp.queries.workload import Entry, Workload
 from matrixdp.specification.written import WrittenSpecification
-from matrixdp.specification.yaml_text import Document, parse_yaml
+from matrixdp.specification.yaml_text import UNFILLED, Document, parse_yaml
 
 __all__ = ["Specification", "entry_from_spec", "json_schema", "load_specification"]
 
@@ -130,6 +130,7 @@ def load_specification(
             path = _path(source)
             document, base = _read(path), path.parent
     with _refused(document.lines):
+        _check_filled(document)
         return _specification(document.value, path, base, require_privacy)
 
 
@@ -180,6 +181,16 @@ def json_schema() -> dict[str, Any]:
     WrittenSpecification.schema(definitions)
     top = definitions.pop(WrittenSpecification.__name__)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": definitions}
+
+
+def _check_filled(document: Document) -> None:
+    """Check that nothing is still to be filled in."""
+    if document.unfilled:
+        first, *others = document.unfilled
+        more = ", ".join(f"{format_place(path)} (line {document.lines[path]})" for path in others)
+        found = f"{UNFILLED} (and at {more})" if others else UNFILLED
+        expected = "what the table may hold, from public knowledge; in quotes where it is a text of the table"
+        raise SpecificationError.at(first, found, expected)
 
 
 def _path(source: str | os.PathLike[str]) -> Path:

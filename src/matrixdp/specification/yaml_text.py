@@ -16,7 +16,10 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from matrixdp.errors import Path, Problem, SpecificationError
 
-__all__ = ["Document", "parse_yaml"]
+__all__ = ["UNFILLED", "Document", "parse_yaml"]
+
+UNFILLED = "TODO"
+"""What stands, without quotes, where a value is still to be filled in."""
 
 MAX_NODES = 2_000_000
 """A document may stand for at most this many values, counted after aliases are replaced."""
@@ -41,10 +44,13 @@ class Document:
         Dictionaries, lists, strings, integers, floats, booleans and None.
     lines : mapping of path to int
         The line, from 1, on which the value of each path starts.
+    unfilled : tuple of path
+        Where ``TODO`` stands without quotes.
     """
 
     value: object
     lines: Mapping[Path, int]
+    unfilled: tuple[Path, ...] = ()
 
 
 class _Loader(yaml.SafeLoader):
@@ -107,7 +113,7 @@ def parse_yaml(text: str) -> Document:
     if node is None:
         return Document(None, {(): 1})
     try:
-        return Document(builder.build(node, ()), builder.lines)
+        return Document(builder.build(node, ()), builder.lines, tuple(builder.unfilled))
     except RecursionError:
         raise SpecificationError.at(("the file",), "values nested too deeply", "a flatter document") from None
 
@@ -121,6 +127,7 @@ class _Builder:
 
     def __init__(self) -> None:
         self.lines: dict[Path, int] = {}
+        self.unfilled: list[Path] = []
         self._open: set[int] = set()
 
     def build(self, node: Node, path: Path) -> object:
@@ -134,6 +141,8 @@ class _Builder:
                 node, path, "an alias of what it stands in", "a value that does not hold itself"
             )
         if isinstance(node, ScalarNode):
+            if node.value == UNFILLED and node.style is None:
+                self.unfilled.append(path)
             return self._scalar(node, path)
         self._open.add(id(node))
         try:
