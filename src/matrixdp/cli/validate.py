@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,12 +29,13 @@ def validate(
     """Check a specification without the data, and tell what to expect.
 
     Prints the sizes of the domain and the workload, what the budget amounts to, and roughly the memory and
-    time that a release will take. Whether the data are there, with every column that is needed, is
-    checked; no record of them is read.
+    time that a release will take; where that is minutes, what to change. Whether the data are there, with
+    every column that is needed, is checked; no record of them is read.
     """
     from matrixdp.cli.figures import privacy_figures, unit_in_words
     from matrixdp.cli.forecast import forecast
     from matrixdp.cli.inputs import delta_advice, warn_of_delta
+    from matrixdp.cli.suggestions import in_words, suggestions
     from matrixdp.cli.tables import console, figure, print_facts
     from matrixdp.noise import natural_noise
     from matrixdp.specification import load_specification
@@ -46,14 +46,19 @@ def validate(
     expected = forecast(written.workload, _MAX_ANSWERS, _noises(written), bool(written.targets))
     found = _data(written)
     debited = _debited(written)
+    advice = suggestions(written.workload, expected, any(noise.norm == 1 for noise in _noises(written)))
     cells = written.domain.cells()
     if as_json:
         sizes = {"valid": True, "attributes": len(written.domain), "cells": cells}
-        promised: dict[str, object] = {"privacy": privacy, "unit": written.unit.as_dict()}
-        promised["warnings"] = list(delta_advice(written))
-        typer.echo(json.dumps({**sizes, **asdict(expected), **promised, "data": found, "ledger": debited}))
+        promised = {
+            "privacy": privacy,
+            "unit": written.unit.as_dict(),
+            "warnings": list(delta_advice(written)),
+        }
+        told = {"data": found, "ledger": debited, "suggestions": advice}
+        typer.echo(json.dumps({**sizes, **asdict(expected), **promised, **told}))
         return
-    selecting = _seconds(expected.select_seconds)
+    selecting = in_words(expected.select_seconds)
     facts = [
         ("domain", f"{len(written.domain)} attributes, {cells:{',' if cells < 10**12 else '.2e'}} cells"),
         ("workload", f"{expected.queries:,} queries in {expected.groups:,} groups"),
@@ -62,7 +67,7 @@ def validate(
         ("largest group", f"{expected.largest_group:,} queries"),
         ("disk", f"about {figure(expected.disk_bytes / 1e6)} MB"),
         ("memory", f"about {figure(expected.memory_bytes / 1e6)} MB"),
-        ("time", f"about {selecting} to select, {_seconds(expected.release_seconds)} in all"),
+        ("time", f"about {selecting} to select, {in_words(expected.release_seconds)} in all"),
         ("privacy", _promise(written)),
         ("unit", unit_in_words(written.unit)),
         ("data", found),
@@ -73,6 +78,8 @@ def validate(
     screen = console()
     screen.print(f"{spec}: valid", style="bold", markup=False)
     print_facts(screen, facts)
+    for line in advice:
+        screen.print(f"Long: {line}.", markup=False, soft_wrap=True)
 
 
 def _debited(written: Specification) -> dict[str, Any] | None:
@@ -121,7 +128,3 @@ def _data(written: Specification) -> str:
         return f"not there yet ({error})"
     source.check(written.domain, written.out_of_domain, written.unit)
     return f"{written.data} is there, with every column (no record was read)"
-
-
-def _seconds(seconds: float) -> str:
-    return f"{math.ceil(seconds)} s" if seconds < 60 else f"{math.ceil(seconds / 60)} min"

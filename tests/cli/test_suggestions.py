@@ -1,0 +1,70 @@
+"""What `validate` advises where a release would take minutes or hours."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from matrixdp import Workload, kway, marginals, pairwise, product
+from matrixdp.cli.app import app
+from matrixdp.cli.forecast import forecast
+from matrixdp.cli.suggestions import suggestions
+from matrixdp.domain import Domain
+from matrixdp.noise import GAUSSIAN, LAPLACE
+
+WIDE = {
+    "codes": 5_000,
+    "pay": {"edges": [*range(4_001)]},
+    "town": [f"town {i}" for i in range(3_000)],
+    "days": {"min": -40, "max": 1_000},
+}
+
+
+def advice(*entries, domain=WIDE, noise=GAUSSIAN):
+    workload = Workload(Domain(domain), *entries)
+    return suggestions(workload, forecast(workload, 10**6, [noise]), noise is LAPLACE)
+
+
+def test_each_kind_of_attribute_is_told_how_to_be_coarser():
+    codes, pay, town, days = advice(kway(1, predicates="prefix"))
+    assert codes.endswith("{min: 0, max: 5000, bins: 250} takes about 3 s")
+    assert "every 10th edge (edges: [0, 10, ..., 4000])" in pay
+    assert "categories that are put together, at most 414 of them, which takes" in town
+    assert days.startswith("domain.days: 1,041 values take about 3 min; {min: -40, max: 1005, bins: 209}")
+
+
+def test_what_is_advised_is_what_is_then_short():
+    assert not advice(product(days="prefix"), domain={"days": {"min": -40, "max": 1005, "bins": 209}})
+
+
+def test_values_that_are_only_counted_take_no_search():
+    assert not advice(marginals([0, 1]))
+    assert not advice(product(codes="total", town="identity"))
+
+
+def test_laplace_noise_is_searched_for_longer():
+    assert not advice(product(few="prefix"), domain={"few": 700})
+    assert advice(product(few="prefix", other="prefix"), domain={"few": 700, "other": 3_000}, noise=LAPLACE)
+
+
+def test_groups_that_do_not_factor_and_marginals_without_end_are_told_of():
+    first, *others = advice(pairwise("abs"), domain={"a": 44, "b": 45, "c": 40})
+    assert "the group 'a, b: abs' compares a and b over 1,980 cells, which takes about 39 s; bins" in first
+    assert len(others) == 2
+    (line,) = advice(marginals([["codes", "pay", "days"]]))
+    assert "the most are those of codes, pay, days: ask for fewer attributes at once" in line
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_validate_prints_them(tmp_path: Path, as_json: bool):
+    file = tmp_path / "wide.yaml"
+    file.write_text(
+        "domain: {pay: {min: 0, max: 8499}}\nworkload: [product: {pay: prefix}]\nprivacy: {rho: 1}\n"
+    )
+    result = CliRunner().invoke(app, ["validate", str(file), *(["--json"] if as_json else [])])
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)["suggestions"][0] if as_json else result.stdout
+    assert (
+        "domain.pay: 8,500 values take about 1433 min; {min: 0, max: 8500, bins: 340} takes about 6 s" in told
+    )
