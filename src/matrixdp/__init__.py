@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     )
     from matrixdp.review import Verification, explain_release, verify_release
     from matrixdp.specification import Specification, load_specification
+    from matrixdp.statements import sql
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
 
 __version__ = "0.1.0"
@@ -98,10 +99,12 @@ __all__ = [
     "save_release",
     "select",
     "sign_release",
+    "sql",
     "verify_release",
 ]
 
 _ROOMS = {
+    "statements": ("sql",),
     "strategy": ("MeasuredStrategy", "Strategy", "select"),
     "domain": ("Domain", "OutOfDomain"),
     "errors": (

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, final
 
+import matrixdp.statements  # noqa: F401 - adds the entries that are SQL to the language
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain.parsing import attribute_schema
 from matrixdp.errors import EntryError, PrivacyError, SpecificationError

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import matrixdp.statements  # noqa: F401 - adds the entries that are SQL to the language
 from matrixdp.domain import Domain
 from matrixdp.errors import StorageError
 from matrixdp.language import Entry, read_entry

@@ -1,0 +1,147 @@
+"""Entries of a workload that are SQL statements."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack, final
+
+import numpy as np
+
+from matrixdp.domain import Domain
+from matrixdp.errors import EntryError
+from matrixdp.forms import Form, FormError, Given, Kept, Schema, as_lists, describe_value, key, record, text
+from matrixdp.language.builders import Options
+from matrixdp.language.entry import Entry, entry_form
+from matrixdp.queries.arrays import Array
+from matrixdp.queries.groups import Group
+from matrixdp.statements.statement import Statement, read_all
+
+if TYPE_CHECKING:
+    from matrixdp.statements.query import SqlQuery
+
+__all__ = ["SqlEntry", "SqlFileEntry", "sql"]
+
+
+@record
+class _SqlEntries(Entry):
+    """One statement or several; each asks a group for each of its grouping sets and counts."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The statements."""
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """The statements, parsed."""
+        return read_all(self.text)
+
+    def check(self) -> None:
+        super().check()
+        if not self.statements:
+            raise EntryError.at(("sql",), "no statement", "at least one")
+
+    def to_spec(self, kept: Kept = as_lists) -> dict[str, object]:
+        """Return the entry with its statements, wherever they were read from."""
+        spec = super().to_spec(kept)
+        spec.pop(self.main_key())
+        return {"sql": self.text} | spec
+
+    def groups(self, domain: Domain) -> list[Group]:
+        """Return the groups of the statements in their order."""
+        queries = [statement.query(domain) for statement in self.statements]
+        total = sum(len(query.groups) for query in queries)
+        self.check_single(total)
+        return [
+            query.group(place, self.name, self.weight, self._weights(query), single=total == 1)
+            for query in queries
+            for place in range(len(query.groups))
+        ]
+
+    def _weights(self, query: SqlQuery) -> Array | None:
+        """Return the weights in the order of the only group's queries; they are given in that of its rows."""
+        if self.weights is None:
+            return None
+        [places] = query.places
+        weights = np.ones(query.groups[0].queries)
+        weights[places.queries] = self.weights_for([places.queries.size], [0])
+        return weights
+
+
+@final
+@entry_form
+@record
+class SqlEntry(_SqlEntries):
+    """SQL statements, separated by semicolons; they are never executed on the data."""
+
+    sql: str = key(text("SQL: SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ..."))
+
+    @property
+    def text(self) -> str:
+        """The statements."""
+        return self.sql
+
+
+@final
+@dataclass(frozen=True)
+class _FileOfText(Form[str]):
+    """A file, of which the text is kept."""
+
+    def read(self, written: object, given: Given) -> str:
+        value = given(written)
+        if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+            raise FormError.at((), describe_value(written), "a file of SQL statements")
+        try:
+            return Path(value).read_text(encoding="utf-8-sig")
+        except (OSError, ValueError) as error:
+            reason = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else "cannot be read"
+            found = f"a file that {reason} at {os.fspath(value)}"
+            raise FormError.at((), found, "a file of SQL statements") from None
+
+    def schema(self, definitions: Schema) -> Schema:  # noqa: ARG002
+        return {"type": "string", "minLength": 1}
+
+
+@final
+@entry_form
+@record
+class SqlFileEntry(_SqlEntries):
+    """A file of SQL statements, separated by semicolons; what is recorded is its text."""
+
+    read_text: str = key(_FileOfText(), name="sql_file", about="a file of SQL statements")
+
+    @property
+    def text(self) -> str:
+        """The statements, as they stood in the file when it was read."""
+        return self.read_text
+
+
+def sql(statements: str, **options: Unpack[Options]) -> SqlEntry:
+    """Return an entry that asks what SQL statements count; they are parsed, and never executed on data.
+
+    Parameters
+    ----------
+    statements : str
+        ``SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ...``: one statement, or several separated by
+        semicolons, in DuckDB's dialect. The columns are the attributes of the domain.
+    **options : Options
+        The weight, the weights (one for each row of the result) and the name.
+
+    Raises
+    ------
+    EntryError
+        If it is no SQL; what it asks is checked when the entry meets its domain. At its line and column.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Domain
+    >>> domain = Domain({"sex": ["female", "male"], "age": range(115)})
+    >>> entry = sql("SELECT sex, COUNT(*) FROM people WHERE age BETWEEN 18 AND 64 GROUP BY sex")
+    >>> [(group.name, group.queries) for group in entry.expand(domain)]
+    [('sex where age BETWEEN 18 AND 64', 2)]
+    """
+    return SqlEntry.read({"sql": statements, **options})

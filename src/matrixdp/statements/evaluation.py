@@ -1,0 +1,134 @@
+"""Values of expressions at the cells of a few attributes: DuckDB computes them, and sees no data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.errors import TooLargeError
+from matrixdp.statements.columns import column_values, key_values
+from matrixdp.statements.scalars import Scalar
+from matrixdp.statements.written import Written
+
+__all__ = ["MOST_CELLS", "Evaluation", "Key", "evaluation"]
+
+MOST_CELLS = 20_000_000
+"""An expression of several attributes is evaluated at no more cells of theirs than this."""
+
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "threads": "1",
+    "lock_configuration": "true",
+}
+
+
+@final
+@dataclass(frozen=True)
+class Key:
+    """The values of what is grouped by.
+
+    Attributes
+    ----------
+    ranks : ndarray of int
+        The place among the values at each cell, in the shape of the attributes.
+    values : pyarrow.Array
+        The distinct values, in the order in which cells have them.
+    """
+
+    ranks: NDArray[np.int64]
+    values: pa.Array
+
+
+@final
+@dataclass(frozen=True)
+class Evaluation:
+    """Expressions at the cells of a domain; each is evaluated once."""
+
+    domain: Domain
+    _conditions: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    _keys: dict[str, Key] = field(default_factory=dict)
+    _constants: dict[str, float | None] = field(default_factory=dict)
+
+    def constant(self, sql: str) -> float | None:
+        """Return the number that an expression without attributes is; None where it is none."""
+        if sql not in self._constants:
+            try:
+                with _connection() as connection:
+                    [(value,)] = connection.sql(f"SELECT TRY_CAST(({sql}) AS DOUBLE)").fetchall()
+            except duckdb.Error:
+                value = None
+            self._constants[sql] = None if value is None or math.isnan(value) else float(value)
+        return self._constants[sql]
+
+    def condition(self, statement: Written, scalar: Scalar) -> NDArray[np.bool_]:
+        """Return at which cells of its attributes a condition holds; NULL is no."""
+        if scalar.sql not in self._conditions:
+            made = f"coalesce(CAST(({scalar.sql}) AS BOOLEAN), false)"
+            column = self._column(statement, scalar, made)
+            self._conditions[scalar.sql] = column.to_numpy(zero_copy_only=False).reshape(self._shape(scalar))
+        return self._conditions[scalar.sql]
+
+    def key(self, statement: Written, scalar: Scalar) -> Key:
+        """Return the values of what is grouped by."""
+        name = scalar.sql if scalar.column is None else f"{scalar.sql} alone"
+        if name not in self._keys:
+            if scalar.column is not None:
+                values = key_values(self.domain[scalar.column])
+                self._keys[name] = Key(np.arange(len(values)), values)
+            else:
+                ids = self._column(
+                    statement, scalar, f"dense_rank() OVER (ORDER BY ({scalar.sql}))"
+                ).to_numpy()
+                values = self._column(statement, scalar, f"({scalar.sql})")
+                _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+                order = np.argsort(first)
+                ranks = np.empty(len(first), dtype=np.int64)
+                ranks[order] = np.arange(len(first))
+                self._keys[name] = Key(ranks[inverse].reshape(self._shape(scalar)), values.take(first[order]))
+        return self._keys[name]
+
+    def _shape(self, scalar: Scalar) -> tuple[int, ...]:
+        return tuple(self.domain[name].size for name in scalar.names)
+
+    def _column(self, statement: Written, scalar: Scalar, sql: str) -> pa.Array:
+        """Return an expression at every cell of its attributes, row-major."""
+        shape = self._shape(scalar)
+        if math.prod(shape) > MOST_CELLS:
+            found = f"a condition on the {math.prod(shape):,} cells of {', '.join(scalar.names)}"
+            expected = f"one on at most {MOST_CELLS:,}; use fewer attributes in it, or fewer values"
+            raise TooLargeError(statement.error(scalar.node, found, expected).problem or "")
+        columns = {"place": pa.array(np.arange(math.prod(shape)))}
+        for name, codes in zip(scalar.names, np.indices(shape), strict=True):
+            columns[f"c{self.domain.index(name)}"] = column_values(self.domain[name]).take(codes.ravel())
+        # made of what `Scope` lets through alone
+        asked = f"SELECT {sql} AS found FROM cells ORDER BY place"  # noqa: S608
+        try:
+            with _connection() as connection:
+                connection.register("cells", pa.table(columns))
+                found = connection.sql(asked).to_arrow_table()
+        except duckdb.Error as error:
+            told = str(error).partition("\n")[0]
+            expected = f"an expression that has a value everywhere in the domain ({told})"
+            raise statement.error(scalar.node, statement.excerpt(scalar.node), expected) from None
+        return found.column("found").combine_chunks()
+
+
+def _connection() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(":memory:", config=_SETTINGS)
+
+
+@lru_cache(maxsize=4)
+def evaluation(domain: Domain) -> Evaluation:
+    """Return the evaluation of a domain, the same for the same domain: statements have much in common."""
+    return Evaluation(domain)

@@ -1,0 +1,145 @@
+"""What a statement asks: query groups, and the shape of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matrixdp.queries import Group
+from matrixdp.queries.arrays import Array
+
+__all__ = ["Block", "Column", "Places", "SqlQuery"]
+
+_LONGEST_NAME = 100
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """One column of a result.
+
+    Attributes
+    ----------
+    name : str
+        Its alias, else what it asks.
+    key : int or None
+        Which of the keys of the query it shows.
+    aggregate : int or None
+        Which of the aggregates of the query it shows.
+    """
+
+    name: str
+    key: int | None = None
+    aggregate: int | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Places:
+    """Where the answers of one aggregate stand, for each row of the result.
+
+    Attributes
+    ----------
+    groups : ndarray of int
+        The group of each row.
+    queries : ndarray of int
+        The query of that group, -1 where the count is 0 whatever the data: no record of the domain fits.
+    """
+
+    groups: NDArray[np.int64]
+    queries: NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True)
+class Block:
+    """The rows of one grouping set.
+
+    Attributes
+    ----------
+    keys : callable
+        Returns the codes of the keys, an array of int of shape (rows, keys), -1 where a key is rolled up.
+    queries : tuple of callable
+        For each aggregate: returns the query of each row, -1 where none is needed.
+    """
+
+    keys: Callable[[], NDArray[np.int64]]
+    queries: tuple[Callable[[], NDArray[np.int64]], ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SqlQuery:
+    """What a statement asks of a domain.
+
+    Attributes
+    ----------
+    groups : tuple of Group
+        What is asked: for each grouping set, for each aggregate, a group; none for what is 0 in any case.
+    columns : tuple of Column
+        The columns of the result in the order of SELECT.
+    values : tuple of pyarrow.Array
+        The values that each key has.
+    """
+
+    groups: tuple[Group, ...]
+    columns: tuple[Column, ...]
+    values: tuple[pa.Array, ...]
+    _blocks: tuple[Block, ...] = field(repr=False)
+    _group_of: tuple[tuple[int | None, ...], ...] = field(repr=False)
+    _aliases: tuple[str | None, ...] = field(repr=False)
+
+    @cached_property
+    def keys(self) -> pa.Table:
+        """The columns of the result that are no counts, with every row of it; null where rolled up."""
+        codes = np.concatenate([block.keys() for block in self._blocks])
+        shown = [column for column in self.columns if column.key is not None]
+        arrays = []
+        for column in shown:
+            own = codes[:, column.key]
+            arrays.append(self.values[column.key or 0].take(pa.array(own, mask=own < 0)))
+        return pa.Table.from_arrays(arrays, names=[column.name for column in shown])
+
+    @cached_property
+    def places(self) -> tuple[Places, ...]:
+        """For each aggregate where the answer of each row stands."""
+        found = []
+        for aggregate in range(len(self._group_of[0])):
+            groups, queries = [], []
+            for block, group_of in zip(self._blocks, self._group_of, strict=True):
+                group, own = group_of[aggregate], block.queries[aggregate]()
+                queries.append(own)
+                groups.append(np.full(len(own), -1 if group is None else group))
+            found.append(Places(np.concatenate(groups), np.concatenate(queries)))
+        return tuple(found)
+
+    def group(
+        self, place: int, name: str | None, weight: float, weights: Array | None, *, single: bool
+    ) -> Group:
+        """Return a group as an entry of a workload asks it.
+
+        Parameters
+        ----------
+        place : int
+            Which of the groups.
+        name : str or None
+            The name of the entry.
+        weight, weights
+            Of the entry; one weight for each query of the group.
+        single : bool
+            Whether the entry stands for one group.
+        """
+        own = self.groups[place]
+        alias = self._aliases[place]
+        called = own.name if alias is None else f"{alias}: {own.name}"
+        if name is not None:
+            called = name if single else f"{name}: {called}"
+        if len(called) > _LONGEST_NAME and name is None:
+            called = f"{called[: _LONGEST_NAME - 3]}..."
+        return replace(own, name=called, weight=weight, query_weights=weights)

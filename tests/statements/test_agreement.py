@@ -1,0 +1,145 @@
+"""Statements count what DuckDB counts when it executes them."""
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from matrixdp.domain import Domain
+from matrixdp.errors import EntryError
+from matrixdp.statements import read
+from tests.statements.agreement import agreed, executed
+
+DOMAIN = Domain(
+    {
+        "sex": ["female", "male"],
+        "age": range(6),
+        "hours": {"edges": [0, 10, 20, 40], "closed": True},
+        "state": ["NY", "NJ", "CA"],
+        "code": 4,
+        "smokes": [True, False],
+    }
+)
+
+
+def _table(records: int) -> pa.Table:
+    draw = random.Random(5)  # noqa: S311 - a table for tests
+    rows = [
+        {
+            "sex": draw.choice(["female", "male"]),
+            "age": draw.randrange(6),
+            "hours": draw.choice([0.0, 9.5, 10.0, 12.0, 20.0, 39.0, 40.0]),
+            "state": draw.choice(["NY", "NJ", "CA"]),
+            "code": draw.randrange(4),
+            "smokes": draw.choice([True, False]),
+        }
+        for _ in range(records)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+TABLE = _table(300)
+WRITTEN = [
+    "SELECT sex, COUNT(*) AS n FROM people WHERE age BETWEEN 1 AND 3 AND state IN ('NY','NJ') GROUP BY sex",
+    "select People.SEX, count(*) from people where People.Age >= 2 group by 1",
+    "SELECT p.state, COUNT(*) FROM people p WHERE NOT (p.age < 2 OR p.sex = 'male') GROUP BY p.state",
+    "SELECT age // 2 AS pair, state, COUNT(*) AS n FROM people GROUP BY CUBE (pair, state)",
+    "SELECT state, sex, age, COUNT(*) FROM people WHERE age > code GROUP BY ROLLUP (state, (sex, age))",
+    "SELECT sex, state, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex, state), ROLLUP (sex), ())",
+    "SELECT sex, state, code, COUNT(*) FROM people GROUP BY sex, CUBE (state, code)",
+    "SELECT sex, code % 2 = 0 AS even, COUNT(*) FROM people GROUP BY ALL",
+    "SELECT CASE WHEN hours < 10 THEN 'low' WHEN hours >= 20 THEN 'up' END, COUNT(*) FROM people GROUP BY 1",
+    "SELECT COUNT(*) FILTER (WHERE smokes) AS s, COUNT(CASE WHEN age > 4 THEN 1 END), COUNT(*) FROM people",
+    "SELECT sex, SUM(CASE WHEN sex='male' THEN 1 ELSE 0 END) total, COUNT(1) FROM people GROUP BY 1",
+    "SELECT state, SUM((age = code)::INT) total, COUNT_IF(hours <= 40), COUNT(age) FROM people GROUP BY 1",
+    "SELECT COUNT(*) FROM people WHERE abs(age - code) < 2 AND age + code <= 5 AND state LIKE 'N%'",
+    "SELECT COUNT(*) FROM people WHERE 20 > hours AND hours <= 40 AND NOT hours < 10 AND 1 = 1",
+    "SELECT COUNT(*) FROM people WHERE sex = 'male' OR state = 'NY' OR age IN (1, 2)",
+    "SELECT lower(state) || sex AS named, COUNT(*) FROM people WHERE age IS NOT NULL GROUP BY named",
+    "SELECT nullif(state, 'CA') AS east, COUNT(*) FROM people GROUP BY east",
+    "SELECT COUNT(*) FROM people WHERE CASE state WHEN 'NY' THEN age > 2 ELSE smokes END",
+    "SELECT sex, COUNT(*) FROM people WHERE state NOT IN ('XX', 'CA') AND age <> 99 GROUP BY sex",
+    "SELECT code & 1 bit, smokes, COUNT(*) FROM people WHERE coalesce(nullif(age, 2), 5) >= 3 GROUP BY 1, 2",
+    "SELECT round(age / 4, 1) AS r, COUNT(*) FROM people WHERE age IS DISTINCT FROM 3 GROUP BY r",
+    "FROM people SELECT sex, COUNT(*) WHERE (hours >= 10 AND sex = 'male') OR hours < 10 GROUP BY sex",
+]
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(":memory:") as connection:
+        connection.register("people", TABLE)
+        yield connection
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_statements_count_what_duckdb_counts(people: duckdb.DuckDBPyConnection, text: str) -> None:
+    agreed(DOMAIN, TABLE, people, text)
+
+
+NUMBERS = st.integers(-1, 6).map(str)
+ATOMS = st.one_of(
+    st.builds("{} {} {}".format, st.sampled_from(["age", "code", "age + code", "age - code"]),
+              st.sampled_from(["<", "<=", ">", ">=", "<>"]), NUMBERS),
+    st.builds("age {}BETWEEN {} AND {}".format, st.sampled_from(["", "NOT "]), NUMBERS, NUMBERS),
+    st.builds("state {}IN ({})".format, st.sampled_from(["", "NOT "]),
+              st.lists(st.sampled_from(["'NY'", "'NJ'", "'CA'"]), min_size=1, max_size=2).map(", ".join)),
+    st.builds("hours {} {}".format, st.sampled_from(["<", ">="]), st.sampled_from(["0", "10", "20", "-3"])),
+    st.sampled_from(
+        ["sex = 'male'", "smokes", "age <= code", "abs(age - code) <= 1", "state LIKE '%Y'", "hours <= 40",
+         "nullif(age, 3) > 1", "sex < state", "age % 2 = code % 2", "CASE WHEN smokes THEN age > 2 END"]
+    ),
+)  # fmt: skip
+
+
+def _joined(parts: SearchStrategy[str]) -> SearchStrategy[str]:
+    several = st.lists(parts, min_size=2, max_size=3)
+    together = st.builds(
+        lambda word, some: f"({word.join(some)})", st.sampled_from([" AND ", " OR "]), several
+    )
+    return st.one_of(together, parts.map("NOT ({})".format))
+
+
+CONDITIONS = st.recursive(ATOMS, _joined, max_leaves=4)
+KEYS = st.one_of(
+    st.sampled_from(["sex", "state", "code", "smokes", "age // 2", "age > code", "upper(left(state, 1))"]),
+    st.builds("CASE WHEN {} THEN 'a' WHEN {} THEN 'b' END".format, ATOMS, ATOMS),
+)
+
+
+@st.composite
+def statements(draw: DrawFn) -> str:
+    keys = draw(st.lists(KEYS, max_size=3, unique=True))
+    shown = [f"{key} AS k{place}" for place, key in enumerate(keys)]
+    counted = [
+        f"COUNT(*) FILTER (WHERE {draw(CONDITIONS)}) AS f",
+        f"SUM(CASE WHEN {draw(CONDITIONS)} THEN 1 END) AS total",
+    ]
+    shown += draw(st.lists(st.sampled_from(counted), max_size=2, unique=True))
+    where = draw(st.none() | CONDITIONS)
+    names = ", ".join(f"k{place}" for place in range(len(keys)))
+    forms = ["{}", "CUBE ({})", "ROLLUP ({})", "GROUPING SETS (({}), ())"]
+    group = f" GROUP BY {draw(st.sampled_from(forms)).format(names)}" if keys else ""
+    within = f" WHERE {where}" if where else ""
+    return f"SELECT {', '.join([*shown, 'COUNT(*)'])} FROM people{within}{group}"  # noqa: S608
+
+
+@settings(max_examples=30, deadline=None)
+@given(statements())
+def test_any_statement_counts_what_duckdb_counts(people: duckdb.DuckDBPyConnection, text: str) -> None:
+    query = None
+    with suppress(EntryError):
+        query = read(text).query(DOMAIN)
+    if query is None:
+        with pytest.raises(EntryError, match="whatever the data"):
+            read(text).query(DOMAIN)
+        counts = [count for row in executed(people, text) for count in row]
+        assert not counts or 0 in counts
+    else:
+        agreed(DOMAIN, TABLE, people, text)
