@@ -27,6 +27,7 @@ from matrixdp.queries import (
     Sets,
     Workload,
 )
+from matrixdp.release.columns import AnswerColumns
 from matrixdp.specification import entry_from_spec
 
 DOMAIN = Domain(
@@ -84,16 +85,19 @@ def test_names_given_by_the_user() -> None:
     assert names(product()) == ["total"]
 
 
-def test_weights_follow_the_order_as_written() -> None:
+def test_weights_stand_in_the_order_of_the_answers() -> None:
     weights = np.arange(1.0, 11.0)
     [group] = marginals([["age", "sex"]], weight=2, weights=weights).expand(DOMAIN)
     assert group.weight == 2.0
-    np.testing.assert_array_equal(group.query_weights, weights.reshape(5, 2).T.ravel())
+    np.testing.assert_array_equal(group.query_weights, weights)
+    answered = AnswerColumns(DOMAIN, [group]).batches(0, weights, weights, 1.0)
+    rows = [row for batch in answered for row in batch.to_pylist()]
+    assert [row["estimate"] for row in rows if row["sex"] == "female"] == [1.0, 2.0, 3.0, 4.0, 5.0]
     [group] = product(age="identity", sex="total", code={"width": 2}, weights=weights).expand(DOMAIN)
     assert group.attributes == ("sex", "age", "code")
     np.testing.assert_array_equal(group.query_weights, weights)
     [group] = product(code={"width": 2}, age="identity", weights=weights).expand(DOMAIN)
-    np.testing.assert_array_equal(group.query_weights, weights.reshape(2, 5).T.ravel())
+    np.testing.assert_array_equal(group.query_weights, weights)
     [group] = pairwise("affine", ["code", "age"], weights=np.arange(1.0, 8.0)).expand(DOMAIN)
     np.testing.assert_array_equal(group.query_weights, np.arange(1.0, 8.0))
     [group] = kway(1, "prefix", ["age"], weights=np.arange(1.0, 6.0)).expand(DOMAIN)

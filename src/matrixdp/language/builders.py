@@ -31,8 +31,8 @@ class Options(TypedDict, total=False):
     weight : float
         Multiplies the variance of the queries in the objective; 1 where it is left out.
     weights : array or path
-        One weight for each query, for an entry that stands for one group: row-major in the order of the
-        attributes as written, those of ``by`` last.
+        One weight for each query, for an entry that stands for one group, in the order of its answers:
+        row-major over the attributes in domain order, those of ``by`` last. More than one axis is flattened.
     name : str
         What the groups are called.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from numbers import Integral
 from typing import final
@@ -26,8 +26,8 @@ from matrixdp.queries.predicate_set import Predicates
 
 __all__ = ["KwayEntry", "MarginalsEntry", "PredicatesByKind"]
 
-Chosen = tuple[tuple[Attribute, ...], Sequence[int]]
-"""Attributes in the order that the user wrote, and their positions sorted by domain order."""
+Chosen = tuple[Attribute, ...]
+"""Attributes to combine, in domain order."""
 Ways = tuple[int, ...] | tuple[tuple[str, ...], ...]
 
 _NUMBER = whole("a number of attributes, an integer of at least 0", least=0)
@@ -71,23 +71,22 @@ class _Combinations(Entry):
         self.check_single(len(chosen))
         sets: dict[str, tuple[Predicates, str]] = {}
         groups: list[Group] = []
-        for attributes, order in chosen:
+        for attributes in chosen:
             for attribute in attributes:
                 if attribute.name not in sets:
                     form, place = self.predicates_of(attribute)
                     with within(*place):
                         sets[attribute.name] = form.on(attribute), form.text
-            ordered = tuple(attributes[position] for position in order)
-            texts = [sets[a.name][1] for a in ordered] if named else []
+            texts = [sets[a.name][1] for a in attributes] if named else []
             counts = [] if self.weights is None else [sets[a.name][0].count(a.size) for a in attributes]
             groups.append(
                 ProductGroup(
-                    self.group_name(ordered, texts, len(chosen) == 1),
-                    tuple(a.name for a in ordered),
-                    tuple(sets[a.name][0] for a in ordered),
-                    tuple(a.size for a in ordered),
+                    self.group_name(attributes, texts, len(chosen) == 1),
+                    tuple(a.name for a in attributes),
+                    tuple(sets[a.name][0] for a in attributes),
+                    tuple(a.size for a in attributes),
                     self.weight,
-                    self.weights_for(counts, order),
+                    self.weights_for(math.prod(counts)),
                 )
             )
         return groups
@@ -105,10 +104,7 @@ class _Combinations(Entry):
             found = f"{asked} combinations of {len(attributes)} attributes"
             raise TooLargeError.at((main,), found, f"at most {MAX_GROUPS}; narrow them with `attributes`")
         kept: list[Chosen] = [
-            (chosen, range(many))
-            for many in numbers
-            for chosen in combinations(attributes, many)
-            if self._fits(chosen)
+            chosen for many in numbers for chosen in combinations(attributes, many) if self._fits(chosen)
         ]
         smallest = sorted(attribute.size for attribute in attributes)[: min(numbers)]
         return self._some(kept, math.prod(smallest))
@@ -155,10 +151,9 @@ class MarginalsEntry(_Combinations):
             for place, name in enumerate(names if isinstance(names, tuple) else ()):
                 with within("marginals", row, place):
                     attributes.append(find_attribute(domain, name))
-            order = sorted(range(len(attributes)), key=lambda i: domain.index(attributes[i].name))
-            found.append((tuple(attributes), order))
-        kept = [item for item in found if self._fits(item[0])]
-        return self._some(kept, min(math.prod(a.size for a in attributes) for attributes, _ in found))
+            found.append(tuple(sorted(attributes, key=lambda attribute: domain.index(attribute.name))))
+        kept = [attributes for attributes in found if self._fits(attributes)]
+        return self._some(kept, min(math.prod(a.size for a in attributes) for attributes in found))
 
 
 @final

@@ -121,23 +121,12 @@ class Entry(Record, ABC):
             return self.name if single else f"{self.name}: {names}"
         return f"{names}: {' x '.join(predicates)}" if predicates and attributes else names
 
-    def weights_for(self, counts: Sequence[int], order: Sequence[int]) -> Array | None:
-        """Return the weights of the queries of the only group, row-major in domain order.
-
-        Parameters
-        ----------
-        counts : sequence of int
-            The number of predicates on each attribute, in the order that the user wrote.
-        order : sequence of int
-            The positions of the attributes in that order, sorted by domain order.
-        """
-        if self.weights is None:
-            return None
-        queries = math.prod(counts)
-        if self.weights.size != queries:
+    def weights_for(self, queries: int) -> Array | None:
+        """Return the weights of the queries of the only group, in the order of its answers."""
+        if self.weights is not None and self.weights.size != queries:
             expected = f"{queries}, one for each query of the group"
             raise EntryError.at(("weights",), f"{self.weights.size} weights", expected)
-        return self.weights.reshape(tuple(counts)).transpose(tuple(order)).ravel()
+        return self.weights
 
     def check_single(self, groups: int) -> None:
         """Check that weights for each query are for one group alone."""
@@ -224,43 +213,32 @@ def narrowed(domain: Domain, names: tuple[str, ...] | None) -> tuple[Attribute, 
 @final
 @dataclass(frozen=True)
 class AttributeSets:
-    """Predicate sets put on the attributes of a domain, in the order that the user wrote.
+    """Predicate sets put on the attributes of a domain, in domain order.
 
     Attributes
     ----------
     attributes, predicates, texts
         The attributes, their sets, and what the sets are called.
-    order : list of int
-        The positions of the attributes, sorted by domain order.
     """
 
     attributes: list[Attribute]
     predicates: list[Predicates]
     texts: list[str]
-    order: list[int]
 
     @classmethod
     def on(cls, domain: Domain, forms: Mapping[str, PredicateForm], under: str) -> AttributeSets:
-        attributes: list[Attribute] = []
-        predicates: list[Predicates] = []
+        predicates: dict[str, Predicates] = {}
         for name, form in forms.items():
             with within(under, name):
-                attributes.append(find_attribute(domain, name))
-                predicates.append(form.on(attributes[-1]))
-        order = sorted(range(len(forms)), key=lambda place: domain.index(attributes[place].name))
-        return cls(attributes, predicates, [form.text for form in forms.values()], order)
-
-    @property
-    def counts(self) -> list[int]:
-        """The number of predicates on each attribute."""
-        return [p.count(a.size) for p, a in zip(self.predicates, self.attributes, strict=True)]
-
-    @property
-    def in_order(self) -> AttributeSets:
-        """The same in domain order."""
-        return AttributeSets(
-            [self.attributes[place] for place in self.order],
-            [self.predicates[place] for place in self.order],
-            [self.texts[place] for place in self.order],
-            list(range(len(self.order))),
+                predicates[name] = form.on(find_attribute(domain, name))
+        names = domain.sort(forms)
+        return cls(
+            [domain[name] for name in names],
+            [predicates[name] for name in names],
+            [forms[name].text for name in names],
         )
+
+    @property
+    def queries(self) -> int:
+        """The number of combinations of one predicate on each attribute."""
+        return math.prod(p.count(a.size) for p, a in zip(self.predicates, self.attributes, strict=True))

@@ -50,7 +50,6 @@ class DisjunctionEntry(MergedEntry):
 
     def groups(self, domain: Domain) -> list[Group]:
         sets = AttributeSets.on(domain, self.predicates, "any")
-        counts, order, sets = sets.counts, sets.order, sets.in_order
         sizes = tuple(attribute.size for attribute in sets.attributes)
         try:
             content = Disjunctions(tuple(sets.predicates), sizes)
@@ -58,7 +57,7 @@ class DisjunctionEntry(MergedEntry):
             found = "a predicate with entries other than 0 and 1"
             raise EntryError.at(("any",), found, "sets of values, joined by OR") from None
         text = " or ".join(sets.texts)
-        return [self.merged_group(domain, sets.attributes, content, text, counts, order)]
+        return [self.merged_group(domain, sets.attributes, content, text)]
 
 
 _VALUE = scalar("one value of the attribute, a list of values, or {range: [first, last]}")
@@ -121,7 +120,7 @@ class CellsEntry(MergedEntry):
                 found.append(text)
             texts.append(" or ".join(found))
         content = CellSets(rows.reshape(len(rows), cells), tuple(texts))
-        return [self.merged_group(domain, attributes, content, "cells", [len(rows)], [0])]
+        return [self.merged_group(domain, attributes, content, "cells")]
 
     def _attributes(self, domain: Domain) -> list[Attribute]:
         """Return the attributes that a box names, in domain order."""

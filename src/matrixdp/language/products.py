@@ -47,7 +47,6 @@ class ProductEntry(Entry):
 
     def groups(self, domain: Domain) -> list[Group]:
         sets = AttributeSets.on(domain, self.predicates, "product")
-        weights, sets = self.weights_for(sets.counts, sets.order), sets.in_order
         return [
             ProductGroup(
                 self.group_name(sets.attributes, sets.texts, single=True),
@@ -55,7 +54,7 @@ class ProductEntry(Entry):
                 tuple(sets.predicates),
                 tuple(a.size for a in sets.attributes),
                 self.weight,
-                weights,
+                self.weights_for(sets.queries),
             )
         ]
 
@@ -97,7 +96,7 @@ class PairwiseEntry(Entry):
             content,
             sizes,
             self.weight,
-            self.weights_for([content.count], [0]),
+            self.weights_for(content.count),
         )
 
 
@@ -113,8 +112,6 @@ class MergedEntry(Entry):
         attributes: Sequence[Attribute],
         content: Rows,
         text: str,
-        shape: Sequence[int],
-        axes: Sequence[int],
     ) -> DenseGroup:
         """Return the group of explicit queries, within the predicates of ``by``.
 
@@ -127,8 +124,6 @@ class MergedEntry(Entry):
             The queries over their cells.
         text : str
             What the queries are called where the user gave no name.
-        shape, axes : sequence of int
-            The shape of the queries as the user wrote them, and the axes in which they stand in `content`.
         """
         merged = {attribute.name for attribute in attributes}
         others = AttributeSets.on(domain, self.by, "by")
@@ -138,9 +133,7 @@ class MergedEntry(Entry):
                 raise EntryError.at(("by", name), found, "other attributes")
         together = sorted([*attributes, *others.attributes], key=lambda a: domain.index(a.name))
         sizes = tuple(attribute.size for attribute in together)
-        order = [*axes, *(len(shape) + position for position in others.order)]
-        weights = self.weights_for([*shape, *others.counts], order)
-        others = others.in_order
+        weights = self.weights_for(content.count * others.queries)
         if self.by:
             places = tuple(place for place, attribute in enumerate(together) if attribute.name in merged)
             content = Crossed(content, places, tuple(others.predicates), sizes)
@@ -184,6 +177,4 @@ class DenseEntry(MergedEntry):
         order = sorted(range(len(sizes)), key=lambda place: domain.index(self.attributes[place]))
         matrix = self.matrix.reshape(rows, *sizes).transpose(0, *(position + 1 for position in order))
         content = MatrixRows(matrix.reshape(rows, columns))
-        return [
-            self.merged_group(domain, [attributes[place] for place in order], content, "dense", [rows], [0])
-        ]
+        return [self.merged_group(domain, [attributes[place] for place in order], content, "dense")]
