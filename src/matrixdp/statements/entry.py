@@ -7,21 +7,15 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, final
-
-import numpy as np
+from typing import Unpack, final
 
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError
 from matrixdp.forms import Form, FormError, Given, Kept, Schema, as_lists, describe_value, key, record, text
 from matrixdp.language.builders import Options
 from matrixdp.language.entry import Entry, entry_form
-from matrixdp.queries.arrays import Array
 from matrixdp.queries.groups import Group
 from matrixdp.statements.statement import Statement, read_all
-
-if TYPE_CHECKING:
-    from matrixdp.statements.query import SqlQuery
 
 __all__ = ["SqlEntry", "SqlFileEntry", "sql"]
 
@@ -57,19 +51,16 @@ class _SqlEntries(Entry):
         total = sum(len(query.groups) for query in queries)
         self.check_single(total)
         return [
-            query.group(place, self.name, self.weight, self._weights(query), single=total == 1)
+            query.group(
+                place,
+                self.name,
+                self.weight,
+                self.weights_for(query.groups[place].queries),
+                single=total == 1,
+            )
             for query in queries
             for place in range(len(query.groups))
         ]
-
-    def _weights(self, query: SqlQuery) -> Array | None:
-        """Return the weights in the order of the only group's queries; they are given in that of its rows."""
-        if self.weights is None:
-            return None
-        [places] = query.places
-        weights = np.ones(query.groups[0].queries)
-        weights[places.queries] = self.weights_for([places.queries.size], [0])
-        return weights
 
 
 @final
@@ -129,7 +120,7 @@ def sql(statements: str, **options: Unpack[Options]) -> SqlEntry:
         ``SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ...``: one statement, or several separated by
         semicolons, in DuckDB's dialect. The columns are the attributes of the domain.
     **options : Options
-        The weight, the weights (one for each row of the result) and the name.
+        The weight, the weights and the name.
 
     Raises
     ------
