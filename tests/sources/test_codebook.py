@@ -3,6 +3,7 @@
 import csv
 from typing import Any
 
+import dask.dataframe as dd
 import duckdb
 import numpy as np
 import pandas as pd
@@ -53,6 +54,8 @@ WAYS: dict[str, Any] = {
     "pandas": lambda columns, _: open_source(pd.DataFrame(columns)),
     "objects": lambda columns, _: open_source(pd.DataFrame(columns, dtype=object)),
     "polars": lambda columns, _: open_source(pl.DataFrame(columns)),
+    "polars lazy": lambda columns, _: open_source(pl.LazyFrame(columns)),
+    "dask": lambda columns, _: open_source(dd.from_pandas(pd.DataFrame(columns), npartitions=2)),
     "relation": lambda columns, _: open_source(duckdb.connect().from_arrow(pa.table(columns))),
     "lists": lambda columns, _: open_source(columns),
 }
@@ -98,12 +101,3 @@ def test_what_is_told(tmp_path):
     for name in ("age", "Age, years"):
         with pytest.raises(DomainError, match=r"unit.id: found the attribute"):
             open_source(COLUMNS).marginals(DOMAIN, [()], OutOfDomain(), Unit(id=name, records=1))
-
-
-def test_a_lazy_frame_has_columns_but_no_nulls():
-    domain = Domain({"a": {"size": 2, "column": "x"}})
-    ((_, found),) = open_source(pl.LazyFrame({"x": [0, 1, 1]})).marginals(domain, [("a",)], OutOfDomain())
-    assert found.tolist() == [1, 2]
-    source = open_source(pl.LazyFrame(COLUMNS))
-    with pytest.raises(SourceError, match=r"domain\.age: found `trim` or `null`; expected neither"):
-        source.marginals(DOMAIN, [()], OutOfDomain())

@@ -4,6 +4,7 @@ import os
 import sys
 import warnings
 
+import dask.dataframe as dd
 import duckdb
 import narwhals as nw
 import numpy as np
@@ -18,7 +19,6 @@ import pytest
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
-from matrixdp.sources.lazy import LazySource
 from matrixdp.testing import HOSTILE_OBJECTS, HOSTILE_VALUES, check_neighbours
 
 
@@ -88,6 +88,10 @@ def polars_objects(columns, _):
     return open_source(pl.DataFrame(series))
 
 
+def dask(table, _):
+    return open_source(dd.from_pandas(table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=3))
+
+
 def structured(table, _):
     columns = {name: np.asarray(table[name].to_pylist()) for name in table.column_names}
     kinds = [(name, column.dtype) for name, column in columns.items()]
@@ -129,9 +133,7 @@ READERS = {
     ),
     "narwhals": (lambda table, _: open_source(nw.from_native(table)), ALL),
     "relation": (lambda table, _: open_source(duckdb.connect().from_arrow(table)), ALL),
-    "relation by narwhals": (
-        lambda table, _: LazySource(nw.from_native(duckdb.connect().from_arrow(table))), ALL
-    ),
+    "dask": (dask, ALL),
     "lists": (lambda table, _: open_source(table if isinstance(table, dict) else table.to_pydict()), ALL),
     "structured arrays": (structured, ALL),
 }  # fmt: skip

@@ -21,7 +21,6 @@ from matrixdp.errors import DomainError, SourceError, TooLargeError
 from matrixdp.privacy import Unit
 from matrixdp.sources import open_source
 from matrixdp.sources.guard import guarded
-from matrixdp.sources.lazy import LazySource, unions
 from matrixdp.sources.requests import MOST_CELLS
 
 SECRET = "Waldemar-4711"  # noqa: S105
@@ -139,9 +138,7 @@ NESTED = {
 def test_a_type_that_holds_values_is_not_quoted(case, tmp_path):
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         connection.execute(f"CREATE TABLE people AS SELECT {NESTED[case]} AS sex, 3 AS age")
-        given = [open_source(connection.table("people")), LazySource(connection.table("people"))]
-        for source in given:
-            refused(source, case)
+        refused(open_source(connection.table("people")), case)
     refused(open_source(tmp_path / "t.duckdb"), case)
 
 
@@ -267,7 +264,7 @@ def test_a_panic_is_held_and_an_interrupt_is_not():
             guarded(partial(act, error()), "read the table")
 
 
-@pytest.mark.parametrize("kind", ["lazy", "relation", "database", "narwhals"])
+@pytest.mark.parametrize("kind", ["lazy", "relation", "database"])
 def test_an_engine_that_fails_on_a_value_does_not_tell_it(kind, tmp_path):
     columns = {"sex": ["male", "male"], "age": ["1", SECRET]}
     if kind == "lazy":
@@ -283,7 +280,7 @@ def test_an_engine_that_fails_on_a_value_does_not_tell_it(kind, tmp_path):
             source = open_source(path, table_name="people")
         else:
             relation = duckdb.connect(str(path), read_only=True).sql("SELECT * FROM people")
-            source = open_source(relation) if kind == "relation" else LazySource(nw.from_native(relation))
+            source = open_source(relation)
     with pytest.raises(SourceError, match="could not") as caught:
         list(source.marginals(DOMAIN, [("sex",)], OutOfDomain()))
     assert SECRET not in everything(caught.value)
@@ -310,16 +307,6 @@ def test_counting_leaves_no_files_in_the_working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     list(open_source(TABLE).marginals(DOMAIN, [("sex",)], OutOfDomain()))
     assert os.listdir() == []  # noqa: PTH208
-
-
-def test_unions_hold_every_marginal_within_the_limit():
-    domain = Domain(dict.fromkeys("abcdef", 10))
-    subsets = [("a", "b"), ("b", "c"), ("d", "e"), ("f",), (), ("a", "b", "c", "d", "e")]
-    gathered = unions(domain, subsets, 1000)
-    assert sorted(subset for _, members in gathered for subset in members) == sorted(subsets)
-    for union, members in gathered:
-        assert all(set(member) <= set(union) for member in members)
-        assert domain.cells(union) <= 1000 or union in members
 
 
 def test_call_checks_and_iteration_counts():

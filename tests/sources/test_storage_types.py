@@ -191,8 +191,6 @@ def test_a_cast_of_a_view_that_fails_tells_how_to_mend_it_and_nothing_else(tmp_p
 def test_a_lazy_csv_file_that_fails_on_one_record(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("sex,age\n" + "male,3\n" * 200 + "male,x\n")
-    with pytest.raises(
-        SourceError, match=r"could not count the table \(ComputeError; .*its engine failed on a"
-    ):
+    with pytest.raises(SourceError, match=r"could not count the table \(.*; .*its engine failed on a"):
         counts(pl.scan_csv(path))
     assert total(pl.scan_csv(path, infer_schema=False)) == 200

@@ -1,8 +1,7 @@
 """What raw values mean: the one statement of how they become codes, as data that every encoder reads.
 
-Encoders in plain Python (`matrixdp.domain.encoding`), in SQL and in expressions on frames
-(`matrixdp.sources`) carry these rules out; they hold none of their own, and a test holds all of them to the
-same codes.
+Encoders in plain Python (`matrixdp.domain.encoding`) and in SQL (`matrixdp.sources.sql`) carry these rules
+out; they hold none of their own, and a test holds both to the same codes.
 
 What a value is does not depend on the kind of column that holds it, so that a record that changes the type
 which a reader infers changes the code of no other record:

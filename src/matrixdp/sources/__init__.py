@@ -1,8 +1,8 @@
 """Tables, and the one thing that is asked of them: marginals as arrays of integers.
 
-Paths are read by DuckDB; tables in memory and relations are counted by it too; lazy frames are counted by the
-engine that they belong to. Every engine follows the rules of `matrixdp.domain.rules`; another one joins by
-`register_source`.
+Everything is counted by DuckDB: paths, tables in memory and relations here, lazy frames of Polars and Ibis as
+their rows come, frames of Dask and Spark on every worker. Every engine follows the rules of
+`matrixdp.domain.rules`; another one joins by `register_source`.
 """
 
 from matrixdp.sources.engines import engine_names, open_source, register_source

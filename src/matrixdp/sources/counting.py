@@ -1,7 +1,7 @@
 """Counting a relation in DuckDB: encode once into a table of small codes, then group by packed positions."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 import duckdb
 import numpy as np
@@ -21,7 +21,13 @@ from matrixdp.sources.sql import (
     value_expression,
 )
 
-__all__ = ["count", "encode"]
+__all__ = ["Groups", "Read", "check", "count", "encode", "groups"]
+
+Read = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
+"""Returns the codes of a table, as `encode` makes them, in a database that it is given."""
+
+Groups = tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64]]
+"""The attributes of a marginal, the row-major positions of its cells that hold records, and their counts."""
 
 _CODES = "codes"
 _COUNTING = "count the table"
@@ -78,16 +84,27 @@ def encode(
 
 
 def count(
-    request: Request,
-    read: Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation],
-    reading: str = "read the table",
-    hint: str = "",
+    request: Request, read: Read, reading: str = "read the table", hint: str = ""
 ) -> Iterator[Marginal]:
     """Count the marginals of a request in a database of our own, where `read` makes what `encode` returns.
 
     The hint is what is told besides where counting fails.
     """
-    connection = connect()
+    found = groups(request, read, reading, hint)
+    return ((subset, request.array(subset, keys, counts)) for subset, keys, counts in found)
+
+
+def check(request: Request, read: Read) -> None:
+    """Refuse what the columns of a table make impossible; `read` is given what has them and no records."""
+    with _checking().cursor() as connection:
+        guarded(lambda: bounded(read(connection), request.unit), "read the table")
+
+
+def groups(
+    request: Request, read: Read, reading: str = "read the table", hint: str = "", threads: int | None = None
+) -> Iterator[Groups]:
+    """Count the cells that hold records of each marginal; what is impossible is raised by the call."""
+    connection = connect(threads)
     try:
         encoded = guarded(lambda: bounded(read(connection), request.unit), reading)
     except BaseException:
@@ -96,9 +113,15 @@ def count(
     return _marginals(connection, encoded, request, hint)
 
 
+@cache
+def _checking() -> duckdb.DuckDBPyConnection:
+    """Return a database that never holds a record: making one takes longer than what it is asked."""
+    return connect(threads=1)
+
+
 def _marginals(
     connection: duckdb.DuckDBPyConnection, encoded: duckdb.DuckDBPyRelation, request: Request, hint: str
-) -> Iterator[Marginal]:
+) -> Iterator[Groups]:
     try:
         guarded(lambda: encoded.create(_CODES), _COUNTING, hint)
         position = {name: index for index, name in enumerate(request.used)}
@@ -107,7 +130,7 @@ def _marginals(
             key = " + ".join(f"CAST(c{position[name]} AS BIGINT) * {step}" for name, step in steps)
             # Every name in the statement is made here; none comes from the table or its user.
             query = f"SELECT {key or '0'} AS key, count(*) AS n FROM {_CODES} GROUP BY key"  # noqa: S608
-            yield subset, request.array(subset, *guarded(partial(_groups, connection, query), _COUNTING))
+            yield subset, *guarded(partial(_groups, connection, query), _COUNTING)
     finally:
         connection.close()
 

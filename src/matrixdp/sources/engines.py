@@ -11,7 +11,7 @@ import numpy as np
 
 from matrixdp.errors import SourceError
 from matrixdp.sources.guard import guarded
-from matrixdp.sources.source import Source
+from matrixdp.sources.source import Source, native
 
 __all__ = ["engine_names", "open_source", "register_source"]
 
@@ -121,23 +121,31 @@ def _is_arrays(table: object) -> bool:
 
 def _is_relation(table: object) -> bool:
     import duckdb
+
+    return isinstance(native(table), duckdb.DuckDBPyRelation)
+
+
+def _is_frame(table: object) -> bool:
     import narwhals as nw
 
-    return isinstance(nw.to_native(table, pass_through=True), duckdb.DuckDBPyRelation)
+    return isinstance(nw.from_native(cast("Any", table), pass_through=True), nw.DataFrame)
 
 
-def _is_frame(lazy: bool) -> Callable[[object], bool]:
+def _is_lazy(package: str, name: str) -> Callable[[object], bool]:
+    """Return whether something is of a class of a package, known by name, so that nothing is imported."""
+
     def takes(table: object) -> bool:
-        import narwhals as nw
-
-        frame: object = nw.from_native(cast("Any", table), pass_through=True)
-        return isinstance(frame, nw.LazyFrame if lazy else nw.DataFrame)
+        classes = [(one.__module__.partition(".")[0], one.__name__) for one in type(native(table)).__mro__]
+        return (package, name) in classes
 
     return takes
 
 
-register_source("lazy frame", _is_frame(lazy=True), "matrixdp.sources.lazy:LazySource")
-register_source("frame", _is_frame(lazy=False), "matrixdp.sources.memory:FrameSource")
+register_source("frame", _is_frame, "matrixdp.sources.memory:FrameSource")
+register_source("polars lazy", _is_lazy("polars", "LazyFrame"), "matrixdp.sources.streams:PolarsSource")
+register_source("ibis", _is_lazy("ibis", "Table"), "matrixdp.sources.streams:IbisSource")
+register_source("dask", _is_lazy("dask", "DataFrame"), "matrixdp.sources.clusters:DaskSource")
+register_source("spark", _is_lazy("pyspark", "DataFrame"), "matrixdp.sources.clusters:SparkSource")
 register_source("relation", _is_relation, "matrixdp.sources.memory:RelationSource")
 register_source("arrays", _is_arrays, "matrixdp.sources.memory:ArraysSource")
 register_source(

@@ -16,12 +16,12 @@ import pyarrow as pa
 from matrixdp.domain import Attribute, Coded, Domain, encode_value, person_id
 from matrixdp.errors import SourceError
 from matrixdp.sources.columns import PLACE, plain
-from matrixdp.sources.counting import count, encode
+from matrixdp.sources.counting import Read, check, count, encode
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source
+from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source, native
 
-__all__ = ["ArraysSource", "FrameSource", "RelationSource"]
+__all__ = ["ArraysSource", "FrameSource", "RelationSource", "read_frame"]
 
 _READING = "read the table"
 
@@ -44,21 +44,11 @@ class FrameSource(Source):
 
     def check_columns(self, request: Request) -> None:
         """Refuse a frame that lacks columns, or has such as cannot be read."""
-        request.check_columns(guarded(lambda: list(self._frame.columns), _READING))
-        empty = guarded(lambda: FrameSource(nw.to_native(self._frame.head(0))), _READING)
-        _check(request, empty._column)
+        check(request, read_frame(request, guarded(lambda: self._frame.head(0), _READING)))
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        request.check_columns(guarded(lambda: list(self._frame.columns), _READING))
-        return count(request, partial(_encoded, request, self._column))
-
-    def _column(self, name: str) -> Any:
-        series = self._frame[name]
-        if series.dtype in (nw.Int128, nw.UInt128):
-            # Arrow has no such integers; numbers are compared as doubles all the same.
-            series = series.cast(nw.Float64())
-        return series.to_list() if _holds_objects(series) else series.to_arrow()
+        return count(request, read_frame(request, self._frame))
 
 
 @final
@@ -84,7 +74,7 @@ class ArraysSource(Source):
     def check_columns(self, request: Request) -> None:
         """Refuse arrays of which one is missing, longer than the others, or cannot be read."""
         self._check_lengths(request)
-        _check(request, lambda name: _array(self._arrays[name], empty=True))
+        check(request, partial(_encoded, request, lambda name: _array(self._arrays[name], empty=True)))
 
     def _check_lengths(self, request: Request) -> None:
         request.check_columns(self._arrays)
@@ -98,7 +88,7 @@ class RelationSource(Source):
     """A DuckDB relation; its own connection encodes it, and nothing is written there."""
 
     def __init__(self, relation: Any) -> None:
-        self._relation: duckdb.DuckDBPyRelation = nw.to_native(relation, pass_through=True)
+        self._relation: duckdb.DuckDBPyRelation = native(relation)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
         """Return what the promise assumes of the table."""
@@ -124,10 +114,19 @@ def _array(values: Any, *, empty: bool = False) -> Any:
     return held.tolist()
 
 
-def _check(request: Request, column: Callable[[str], Any]) -> None:
-    """Refuse columns, which a function returns without their values, that cannot be read."""
-    with duckdb.connect() as connection:
-        guarded(lambda: _encoded(request, column, connection), _READING)
+def read_frame(request: Request, frame: Any) -> Read:
+    """Return what reads a frame in memory of any engine; columns that are missing are refused here."""
+    held: nw.DataFrame[Any] = guarded(lambda: nw.from_native(frame, eager_only=True), _READING)
+    request.check_columns(guarded(lambda: list(held.columns), _READING))
+    return partial(_encoded, request, partial(_column, held))
+
+
+def _column(frame: nw.DataFrame[Any], name: str) -> Any:
+    series = frame[name]
+    if series.dtype in (nw.Int128, nw.UInt128):
+        # Arrow has no such integers; numbers are compared as doubles all the same.
+        series = series.cast(nw.Float64())
+    return series.to_list() if _holds_objects(series) else series.to_arrow()
 
 
 def _encoded(

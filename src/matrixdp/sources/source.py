@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from matrixdp.errors import SourceError
 from matrixdp.privacy import Clause, Unit
 from matrixdp.sources.requests import Request
 
-__all__ = ["COMPUTED", "FAILED", "INFERRED", "UNORDERED", "Marginal", "Source"]
+__all__ = ["COMPUTED", "FAILED", "INFERRED", "UNORDERED", "Marginal", "Source", "native"]
 
 COMPUTED = Clause(
     "computed-rows",
@@ -171,3 +171,12 @@ class Source(ABC):
             whether the table can answer it, and are to be called before the iterator is returned;
             `Request.array` makes the counts of the groups that the table holds.
         """
+
+
+def native(table: Any) -> Any:
+    """Return what narwhals wraps; anything else as it is, without asking narwhals."""
+    if type(table).__module__.partition(".")[0] != "narwhals":
+        return table
+    import narwhals as nw
+
+    return nw.to_native(table, pass_through=True)

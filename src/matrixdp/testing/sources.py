@@ -113,31 +113,36 @@ def check_source(
     """
     for kind in kinds:
         values = HOSTILE_VALUES[kind]
-        for attribute in HOSTILE_DOMAIN:
-            if attribute.rule(kind) is not None:
-                _check_codes(open_table, kind, attribute.name, values)
+        _check_codes(open_table, kind, values)
         ids = (*values, *HOSTILE_IDS) if kind is Kind.TEXT else values
         check_persons(open_table, arrow.array(ids, type=TYPES[kind]))
     _check_counts(open_table)
     _check_refusals(open_table)
 
 
-def _check_codes(
-    open_table: Callable[[Any], Source], kind: Kind, name: str, values: Sequence[object]
-) -> None:
-    """Check the code of each value: a second column tells the records apart."""
-    attribute = HOSTILE_DOMAIN[name]
-    domain = Domain({"record": len(values), name: attribute})
+def _check_codes(open_table: Callable[[Any], Source], kind: Kind, values: Sequence[object]) -> None:
+    """Check the code of each value for every attribute: one more column tells the records apart.
+
+    Values out of domain are counted as the first value of their attribute, and then as the last one.
+    """
+    read = [attribute for attribute in HOSTILE_DOMAIN if attribute.rule(kind) is not None]
+    domain = Domain({"record": len(values), **{attribute.name: attribute for attribute in read}})
     records = [str(i) for i in range(len(values))] if kind is Kind.TEXT else list(range(len(values)))
-    source = open_table(arrow.table({"record": records, name: arrow.array(values, type=TYPES[kind])}))
-    ((_, counts),) = source.marginals(domain, [("record", name)], OutOfDomain())
-    expected = [encode_value(attribute, value) for value in values]
-    for value, row, code in zip(values, counts, expected, strict=True):
-        read = [int(found) for found in np.flatnonzero(row)]
-        require(
-            read == ([] if code is None else [code]) and row.sum() == len(read),
-            f"{name}: the {kind.value} {value!r} has the code {code}, and is read as {read}",
-        )
+    column = arrow.array(values, type=TYPES[kind])
+    source = open_table(arrow.table({"record": records, **{attribute.name: column for attribute in read}}))
+    subsets = [("record", attribute.name) for attribute in read]
+    for others in ({a.name: 0 for a in read}, {a.name: a.size - 1 for a in read}):
+        found = dict(source.marginals(domain, subsets, OutOfDomain(others)))
+        for attribute, subset in zip(read, subsets, strict=True):
+            other = others[attribute.name]
+            for value, row in zip(values, found[subset], strict=True):
+                code = encode_value(attribute, value)
+                codes = [int(place) for place in np.flatnonzero(row)]
+                require(
+                    codes == [other if code is None else code] and row.sum() == 1,
+                    f"{attribute.name}: the {kind.value} {value!r} has the code {code}, and is read as "
+                    f"{codes} where {other} stands for what is out of domain",
+                )
 
 
 def _check_counts(open_table: Callable[[Any], Source]) -> None:

@@ -1,0 +1,86 @@
+"""Tables of many machines: Dask counts its partitions, Spark its tasks, and only counts come back."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, final
+
+from matrixdp.domain import Domain
+from matrixdp.sources.counting import check
+from matrixdp.sources.guard import guarded
+from matrixdp.sources.memory import read_frame
+from matrixdp.sources.partitions import COUNTS, INSTALLED, Counter, marginals, merge
+from matrixdp.sources.requests import Request
+from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source, native
+from matrixdp.sources.streams import read_batches
+
+__all__ = ["DaskSource", "SparkSource"]
+
+_COUNTING = "count the table"
+_HINT = f"{INSTALLED}, or {FAILED}"
+_TOGETHER = 16
+"""How many tables of counts one task adds up."""
+
+
+@final
+class DaskSource(Source):
+    """A frame of Dask: every partition is counted where it is, and their counts are added up there."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame: Any = native(frame)
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the promise assumes of the table."""
+        return (COMPUTED, INFERRED)
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        # A frame without records that has the types of every partition.
+        check(request, read_frame(request, guarded(lambda: self._frame._meta, "read the table")))
+        return self._marginals(request)
+
+    def _marginals(self, request: Request) -> Iterator[Marginal]:
+        yield from marginals(request, guarded(partial(self._counts, request), _COUNTING, _HINT))
+
+    def _counts(self, request: Request) -> Any:
+        from dask.delayed import delayed
+
+        counted = delayed(Counter(request).frame, pure=False)
+        parts = self._frame[list(request.columns)].to_delayed()
+        tables = [counted(part) for part in parts]
+        while len(tables) > 1:
+            groups = (tables[first : first + _TOGETHER] for first in range(0, len(tables), _TOGETHER))
+            tables = [delayed(merge, pure=False)(group) for group in groups]
+        return tables[0].compute()
+
+
+@final
+class SparkSource(Source):
+    """A frame of Spark: every task counts its rows in `mapInArrow`, and Spark adds up their counts."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame: Any = native(frame)
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the promise assumes of the table."""
+        return (COMPUTED, INFERRED)
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        names = guarded(lambda: list(self._frame.columns), "read the table")
+        request.check_columns(names)
+        # Spark does not tell upper from lower case, and reads a point in a name as a field of a column.
+        wanted = [f"a{names.index(name)}" for name in request.columns]
+        chosen = guarded(
+            lambda: self._frame.toDF(*[f"a{i}" for i in range(len(names))]).select(*wanted), "read the table"
+        )
+        schema = guarded(lambda: chosen.limit(0).toArrow().schema, "read the table")
+        check(request, read_batches(request, schema, iter(())))
+        return self._marginals(request, chosen)
+
+    def _marginals(self, request: Request, chosen: Any) -> Iterator[Marginal]:
+        yield from marginals(request, guarded(partial(self._counts, request, chosen), _COUNTING, _HINT))
+
+    def _counts(self, request: Request, chosen: Any) -> Any:
+        counts = chosen.mapInArrow(Counter(request).batches, "marginal int, key bigint, records bigint")
+        added = counts.groupBy("marginal", "key").agg({"records": "sum"})
+        return added.toDF(*COUNTS.names).toArrow()

@@ -1,0 +1,88 @@
+"""Frames that workers count in parts: only counts leave them, and nothing is told but that one failed."""
+
+import dask
+import dask.dataframe as dd
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import SourceError
+from matrixdp.sources import Request, open_source, partitions
+from matrixdp.sources.partitions import Counter, marginals, merge
+
+DOMAIN = Domain({"sex": ["f", "m"], "age": 3})
+REQUEST = Request(DOMAIN, (("sex",), ("age", "sex"), ()), OutOfDomain())
+COUNTER = Counter(REQUEST)
+FRAME = pd.DataFrame({"sex": ["f", "m", "m", "x"], "age": [0, 2, 2, 1]})
+COUNTS = [[1, 2], [[1, 0], [0, 0], [0, 2]], 3]
+
+
+def counted(tables):
+    return [counts.tolist() for _, counts in marginals(REQUEST, merge(tables))]
+
+
+def test_parts_add_up():
+    parts = [COUNTER.frame(FRAME[start : start + 1]) for start in range(4)]
+    assert parts[3].num_rows == 0
+    assert counted(parts) == COUNTS
+    batches = pa.Table.from_pandas(FRAME).to_batches(max_chunksize=3)
+    assert counted([pa.Table.from_batches(COUNTER.batches(batches))]) == COUNTS
+    assert list(COUNTER.batches([])) == []
+
+
+def test_what_a_worker_sends_is_integers_alone():
+    sent = COUNTER.frame(FRAME)
+    assert sent.schema == partitions.COUNTS
+    assert sent.to_pylist()[:2] == [
+        {"marginal": 0, "key": 0, "records": 1},
+        {"marginal": 0, "key": 1, "records": 2},
+    ]
+
+
+@pytest.mark.parametrize("frame", [FRAME.drop(columns="age"), 7])
+def test_a_worker_that_cannot_count_says_so_and_no_more(frame):
+    failed = COUNTER.frame(frame)
+    assert failed.to_pylist() == [{"marginal": -1, "key": 0, "records": 0}]
+    with pytest.raises(SourceError, match="a worker could not count its part of the table; every"):
+        counted([COUNTER.frame(FRAME), failed])
+
+
+def test_workers_have_the_same_version(monkeypatch):
+    monkeypatch.setattr(partitions, "version", lambda _: "0")
+    with pytest.raises(SourceError, match="every worker must have this version of matrixdp"):
+        counted([COUNTER.frame(FRAME)])
+
+
+@pytest.mark.parametrize("parts", [1, 40])
+def test_dask_counts_partitions_and_objects(parts):
+    table = pd.concat([FRAME] * 20, ignore_index=True).astype({"sex": object})
+    with dask.config.set({"dataframe.convert-string": False}):
+        frame = dd.from_pandas(table, npartitions=parts)
+        found = open_source(frame).marginals(DOMAIN, REQUEST.subsets, OutOfDomain())
+        assert [(counts // 20).tolist() for _, counts in found] == COUNTS
+
+
+def test_dask_does_not_run_before_it_is_counted():
+    ran = []
+
+    def seen(frame):
+        ran.append(1)
+        return frame
+
+    frame = dd.from_pandas(FRAME, npartitions=1).map_partitions(seen, meta=FRAME[:0])
+    found = open_source(frame).marginals(DOMAIN, REQUEST.subsets, OutOfDomain())
+    assert not ran
+    assert [counts.tolist() for _, counts in found] == COUNTS
+    assert ran == [1]
+
+
+def test_a_partition_that_fails_does_not_tell_its_values():
+    def fails(frame):
+        raise ValueError("Waldemar-4711")
+
+    frame = dd.from_pandas(FRAME, npartitions=1).map_partitions(fails, meta=FRAME[:0])
+    with pytest.raises(SourceError, match=r"could not count the table \(ValueError; ") as caught:
+        list(open_source(frame).marginals(DOMAIN, REQUEST.subsets, OutOfDomain()))
+    assert "Waldemar" not in str(caught.value)
+    assert caught.value.__context__ is None

@@ -1,0 +1,84 @@
+"""Lazy frames whose engine hands over batches: what is refused, and when they run."""
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import SourceError
+from matrixdp.sources import open_source
+from matrixdp.testing import check_source
+
+DOMAIN = Domain({"age": 4})
+
+
+def total(table):
+    ((_, found),) = open_source(table).marginals(DOMAIN, [()], OutOfDomain())
+    return int(found)
+
+
+class Table:
+    """The calls of a table of Ibis that are used, on an Arrow table."""
+
+    def __init__(self, table):
+        self.table = table
+
+    @property
+    def columns(self):
+        return tuple(self.table.column_names)
+
+    def select(self, *names):
+        return Table(self.table.select(names))
+
+    def schema(self):
+        return self
+
+    def to_pyarrow(self):
+        return self.table.schema
+
+    def to_pyarrow_batches(self):
+        return self.table.to_reader(max_chunksize=2)
+
+
+Table.__module__ = "ibis.expr.types.relations"
+
+
+def test_tables_of_ibis_are_counted_from_their_batches():
+    check_source(lambda table: open_source(Table(table)))
+
+
+def test_a_lazy_frame_runs_once_and_not_before_it_is_counted():
+    ran = []
+
+    def seen(frame):
+        ran.append(1)
+        return frame
+
+    frame = pl.LazyFrame({"age": [1, 2, 9]}).map_batches(seen)
+    found = open_source(frame).marginals(DOMAIN, [(), ("age",)], OutOfDomain())
+    assert not ran
+    assert [int(counts.sum()) for _, counts in found] == [2, 2]
+    assert ran == [1]
+
+
+def test_names_that_mean_something_to_polars():
+    columns = {"^.*$": [1, 2, 9], "*": [3, 3, 9]}
+    domain = Domain({"^.*$": 4, "*": 4})
+    ((_, counts),) = open_source(pl.LazyFrame(columns)).marginals(domain, [("^.*$", "*")], OutOfDomain())
+    assert {(1, 3), (2, 3)} == set(zip(*map(list, counts.nonzero()), strict=True))
+
+
+def test_integers_that_arrow_does_not_have():
+    frame = pl.LazyFrame({"age": [0, 3, 2**70, None]}, schema={"age": pl.Int128})
+    assert total(frame) == 2
+
+
+def test_polars_without_batches_is_told(monkeypatch):
+    monkeypatch.delattr(pl.LazyFrame, "collect_batches")
+    with pytest.raises(SourceError, match=r"Polars .* cannot hand a lazy frame over in batches; collect it"):
+        total(pl.LazyFrame({"age": [1]}))
+
+
+def test_texts_that_are_not_utf_8_are_one_records_affair():
+    texts = pa.array([b"1", b"\xff", b"2"]).view(pa.string())
+    assert total(Table(pa.table({"age": texts}))) == 2
