@@ -2,8 +2,10 @@
 
 import csv
 from collections.abc import Callable
+from contextlib import nullcontext
 from decimal import Decimal
 from functools import partial
+from typing import get_args
 
 import dask.dataframe as dd
 import duckdb
@@ -17,9 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matrixdp.domain import Domain, OutOfDomain, encode_value
-from matrixdp.domain.rules import Kind
+from matrixdp.domain.rules import Categories, Kind, Rule
 from matrixdp.sources import Source, engine_names, open_source
 from matrixdp.testing import HOSTILE_DOMAIN, HOSTILE_VALUES, check_source
+from tests import servers
 
 DOMAIN = HOSTILE_DOMAIN
 #: Attributes that columns of every kind but dates are read for.
@@ -100,12 +103,13 @@ ENGINES: dict[str, dict[str, Callable[..., Source]]] = {
     "dask": {"dask": from_dask},
     "relation": {"duckdb relation": lambda table: open_source(duckdb.connect().from_arrow(table))},
     "path": {"csv": from_csv, "parquet": from_parquet, "database": from_database},
+    "postgresql": {"postgresql": servers.from_postgresql},
 }
-#: Engines that pages of their own test: test_streams.py and test_spark.py.
-ELSEWHERE = ("ibis", "spark")
+#: Engines that pages of their own test: test_streams.py, test_spark.py; and addresses, which are refused.
+ELSEWHERE = ("address", "ibis", "spark")
 WAYS = {way: opened for ways in ENGINES.values() for way, opened in ways.items()}
 ENDINGS = {"csv": "t.csv", "parquet": "t.parquet", "database": "t.duckdb"}
-IN_MEMORY = sorted(set(WAYS) - set(ENDINGS))
+IN_MEMORY = sorted(set(WAYS) - set(ENDINGS) - {"postgresql"})
 
 
 def test_no_engine_is_forgotten():
@@ -115,7 +119,13 @@ def test_no_engine_is_forgotten():
 @pytest.mark.parametrize("way", sorted(WAYS))
 def test_every_engine_conforms(way, tmp_path):
     opened = partial(WAYS[way], path=tmp_path / ENDINGS[way]) if way in ENDINGS else WAYS[way]
-    check_source(opened, [Kind.TEXT] if way == "csv" else list(HOSTILE_VALUES))
+    with servers.one_connection() if way == "postgresql" else nullcontext():
+        check_source(opened, [Kind.TEXT] if way == "csv" else list(HOSTILE_VALUES))
+
+
+def test_every_rule_is_checked():
+    read = {type(attribute.rule(kind)) for attribute in DOMAIN for kind in Kind}
+    assert read - {type(None)} == set(get_args(Rule)) | set(get_args(Categories))
 
 
 @st.composite

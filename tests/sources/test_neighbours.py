@@ -20,6 +20,7 @@ from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
 from matrixdp.testing import HOSTILE_OBJECTS, HOSTILE_VALUES, check_neighbours
+from tests import servers
 
 
 def texts(table):
@@ -136,6 +137,7 @@ READERS = {
     "dask": (dask, ALL),
     "lists": (lambda table, _: open_source(table if isinstance(table, dict) else table.to_pydict()), ALL),
     "structured arrays": (structured, ALL),
+    "postgresql": (lambda table, _: servers.from_postgresql(table), ALL),
 }  # fmt: skip
 OBJECTS = {
     "lists": READERS["lists"][0],

@@ -10,6 +10,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from matrixdp.errors import SourceError
+from matrixdp.sources.addresses import has_scheme, no_such_scheme
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.source import Source, native
 
@@ -152,5 +153,12 @@ register_source(
     "path",
     lambda table: isinstance(table, str | PathLike),
     "matrixdp.sources.paths:PathSource",
+    named=True,
+)
+register_source("address", has_scheme, no_such_scheme, named=True)
+register_source(
+    "postgresql",
+    lambda table: has_scheme(table, "postgresql", "postgres"),
+    "matrixdp.sources.postgresql:PostgreSQLSource",
     named=True,
 )

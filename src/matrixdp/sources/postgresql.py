@@ -1,0 +1,198 @@
+"""Tables of PostgreSQL: the server encodes and counts, and only the groups of the marginals leave it."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.errors import SourceError
+from matrixdp.sources.addresses import shown
+from matrixdp.sources.blocks import Counting
+from matrixdp.sources.guard import guarded
+from matrixdp.sources.postgresql_sql import (
+    code_expression,
+    column_kind,
+    identifier,
+    literal,
+    value_expressions,
+)
+from matrixdp.sources.requests import Request
+from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source
+
+__all__ = ["PostgreSQLSource"]
+
+_COUNTING = "count the table"
+_CONNECTED = "the address, PGPASSWORD or ~/.pgpass, and libpq's other settings say where and as whom"
+_ENCODINGS = ("UTF8", "SQL_ASCII")
+_MOST_LISTED = 20
+#: What the statements mean must not depend on how the server, the database or the user is set up.
+_SETTINGS = {"search_path": "pg_catalog", "standard_conforming_strings": "on", "jit": "off"}
+_TABLES = """
+SELECT CAST(n.nspname AS text), CAST(c.relname AS text), c.oid,
+  c.relkind IN ('v', 'm', 'f') OR c.relrowsecurity OR EXISTS (
+    WITH RECURSIVE children AS (
+      SELECT inhrelid AS child FROM pg_inherits WHERE inhparent = c.oid
+      UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN children ON i.inhparent = child
+    )
+    SELECT 1 FROM children JOIN pg_class AS k ON k.oid = child WHERE k.relkind = 'f'
+  )
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema'
+  AND left(CAST(n.nspname AS text), 3) <> 'pg_' AND has_any_column_privilege(c.oid, 'SELECT')
+ORDER BY 1, 2
+"""
+_COLUMNS = """
+SELECT CAST(a.attname AS text),
+  CASE WHEN s.nspname = 'pg_catalog' THEN CAST(t.typname AS text) ELSE '' END,
+  t.typtype = 'e', a.attgenerated <> ''
+FROM pg_attribute AS a JOIN pg_type AS d ON d.oid = a.atttypid
+JOIN pg_type AS t ON t.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END
+JOIN pg_namespace AS s ON s.oid = t.typnamespace
+WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid = """
+
+
+@final
+@dataclass(frozen=True)
+class _Table:
+    """A table: how a statement names it, whether the server computes it, and its columns."""
+
+    name: str
+    computed: bool
+    types: dict[str, str]
+    listed: frozenset[str]
+    generated: frozenset[str]
+
+
+@final
+class PostgreSQLSource(Source):
+    """A table of a PostgreSQL database.
+
+    The server reads the table in one transaction that can write nothing, and sees one state of it.
+
+    Parameters
+    ----------
+    address : str
+        ``postgresql://host/database``, as libpq takes it.
+    table_name : str, optional
+        The table, with its schema or without; needed only where there are several.
+    """
+
+    def __init__(self, address: str, table_name: str | None = None) -> None:
+        self._address = address
+        self.table_name = table_name
+
+    def __repr__(self) -> str:
+        return f"PostgreSQLSource({shown(self._address)!r})"
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
+        """Return what the promise assumes of the table."""
+        with ExitStack() as stack:
+            table = self._table(self._cursor(stack))
+        computed = table.computed or not table.generated.isdisjoint(domain.names)
+        return (COMPUTED, INFERRED) if computed else (INFERRED,)
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        with ExitStack() as stack:
+            cursor = self._cursor(stack)
+            table = self._table(cursor)
+            codes = _codes(request, table)
+            return self._marginals(stack.pop_all(), cursor, codes, request)
+
+    def _marginals(self, stack: ExitStack, cursor: Any, codes: str, request: Request) -> Iterator[Marginal]:
+        with stack:
+            for counting in Counting.of(request):
+                statement = counting.statement(codes)
+                found = guarded(partial(_groups, cursor, statement), _COUNTING, FAILED)
+                yield from counting.marginals(*found)
+
+    def _cursor(self, stack: ExitStack) -> Any:
+        """Return a cursor within one transaction that reads one state of the database."""
+        try:
+            from adbc_driver_postgresql import dbapi
+        except ImportError:
+            needed = "reading postgresql:// needs a driver: pip install 'matrixdp[postgresql]'"
+            raise SourceError(needed) from None
+        doing = f"connect to {shown(self._address)}"
+        connection = guarded(lambda: dbapi.connect(self._address, autocommit=True), doing, _CONNECTED)
+        stack.callback(_close, connection)
+        cursor = guarded(connection.cursor, doing)
+        stack.callback(_close, cursor)
+        settings = [
+            f"set_config({literal(name)}, {literal(value)}, true)" for name, value in _SETTINGS.items()
+        ]
+
+        def begin() -> None:
+            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute(f"SELECT {', '.join(settings)}")
+            cursor.fetchall()
+
+        guarded(begin, doing)
+        return cursor
+
+    def _table(self, cursor: Any) -> _Table:
+        reading = f"read {shown(self._address)}"
+        ((encoding,),) = guarded(lambda: _rows(cursor, "SELECT current_setting('server_encoding')"), reading)
+        if encoding not in _ENCODINGS:
+            raise SourceError(f"the database holds texts as {encoding}; one of UTF8 is needed")
+        schema, table, oid, computed = self._choose(guarded(lambda: _rows(cursor, _TABLES), reading))
+        columns = guarded(lambda: _rows(cursor, f"{_COLUMNS} {int(oid)} ORDER BY a.attnum"), reading)
+        return _Table(
+            f"{identifier(schema)}.{identifier(table)}",
+            computed,
+            {name: type_name for name, type_name, _, _ in columns},
+            frozenset(name for name, _, listed, _ in columns if listed),
+            frozenset(name for name, _, _, generated in columns if generated),
+        )
+
+    def _choose(self, tables: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+        wanted = self.table_name
+        matches = [found for found in tables if wanted in (None, found[1], f"{found[0]}.{found[1]}")]
+        if len(matches) == 1:
+            return matches[0]
+        names = [table if schema == "public" else f"{schema}.{table}" for schema, table, *_ in tables]
+        more = ", ..." if len(names) > _MOST_LISTED else ""
+        listed = ", ".join(map(repr, names[:_MOST_LISTED])) or "none"
+        asked = "no single table" if wanted is None else f"no table {wanted!r}"
+        asked = asked if wanted is None or not matches else f"several tables {wanted!r}"
+        raise SourceError(f"{shown(self._address)} has {asked}; name one of its tables: {listed}{more}")
+
+
+def _codes(request: Request, table: _Table) -> str:
+    """Return the query for the codes of the records in the domain, a column an attribute."""
+    request.check_columns(table.types)
+    types = {name: table.types[name] for name in request.domain.names}
+    kinds = {name: column_kind(type_name, name in table.listed) for name, type_name in types.items()}
+    values, codes = [], []
+    for i, (name, rule) in enumerate(request.rules(kinds).items()):
+        found = value_expressions(rule, identifier(name), types[name], kinds[name])
+        values += [f"{value} AS {part}{i}" for part, value in found.items()]
+        code = code_expression(rule, {part: f"{part}{i}" for part in found}, kinds[name])
+        other = request.out_of_domain.code(name)
+        codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
+    inside = " AND ".join(f"c{i} IS NOT NULL" for i in range(len(codes)))
+    # Without OFFSET the server puts every value into each place of its code, and computes it that often.
+    read = f"SELECT {', '.join(values)} FROM {table.name} OFFSET 0"  # noqa: S608
+    encoded = f"SELECT {', '.join(codes)} FROM ({read}) AS source OFFSET 0"  # noqa: S608
+    return f"SELECT * FROM ({encoded}) AS encoded WHERE {inside}"  # noqa: S608
+
+
+def _groups(cursor: Any, statement: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    cursor.execute(statement)
+    found = cursor.fetch_arrow_table()
+    return found["cell"].to_numpy(), found["records"].to_numpy()
+
+
+def _rows(cursor: Any, query: str) -> list[tuple[Any, ...]]:
+    cursor.execute(query)
+    return [tuple(row) for row in cursor.fetchall()]
+
+
+def _close(held: Any) -> None:
+    with suppress(Exception):
+        held.close()
