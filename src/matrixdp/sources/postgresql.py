@@ -19,6 +19,7 @@ from matrixdp.sources.postgresql_sql import (
     column_kind,
     identifier,
     literal,
+    missing_expression,
     value_expressions,
 )
 from matrixdp.sources.requests import Request
@@ -93,8 +94,13 @@ class PostgreSQLSource(Source):
         """Return what the promise assumes of the table."""
         with ExitStack() as stack:
             table = self._table(self._cursor(stack))
-        computed = table.computed or not table.generated.isdisjoint(domain.names)
+        computed = table.computed or not table.generated.isdisjoint(domain.columns)
         return (COMPUTED, INFERRED) if computed else (INFERRED,)
+
+    def check_columns(self, request: Request) -> None:
+        """Refuse a table that lacks columns, or has such as cannot be read."""
+        with ExitStack() as stack:
+            _codes(request, self._table(self._cursor(stack)))
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
@@ -166,13 +172,18 @@ class PostgreSQLSource(Source):
 def _codes(request: Request, table: _Table) -> str:
     """Return the query for the codes of the records in the domain, a column an attribute."""
     request.check_columns(table.types)
-    types = {name: table.types[name] for name in request.domain.names}
-    kinds = {name: column_kind(type_name, name in table.listed) for name, type_name in types.items()}
+    types = {column: table.types[column] for column in request.columns}
+    kinds = {column: column_kind(name, column in table.listed) for column, name in types.items()}
     values, codes = [], []
     for i, (name, rule) in enumerate(request.rules(kinds).items()):
-        found = value_expressions(rule, identifier(name), types[name], kinds[name])
+        column = request.domain[name].column
+        quoted, kind = identifier(column), kinds[column]
+        found = value_expressions(rule, quoted, types[column], kind)
         values += [f"{value} AS {part}{i}" for part, value in found.items()]
-        code = code_expression(rule, {part: f"{part}{i}" for part in found}, kinds[name])
+        code = code_expression(rule, {part: f"{part}{i}" for part in found}, kind)
+        if rule.null is not None:
+            values.append(f"{missing_expression(rule, quoted, kind)} AS m{i}")
+            code = f"CASE WHEN m{i} THEN {rule.null} ELSE {code} END"
         other = request.out_of_domain.code(name)
         codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
     inside = " AND ".join(f"c{i} IS NOT NULL" for i in range(len(codes)))

@@ -29,7 +29,14 @@ from matrixdp.domain.rules import (
     never,
 )
 
-__all__ = ["code_expression", "column_kind", "identifier", "literal", "value_expressions"]
+__all__ = [
+    "code_expression",
+    "column_kind",
+    "identifier",
+    "literal",
+    "missing_expression",
+    "value_expressions",
+]
 
 _KINDS = {
     **dict.fromkeys(("int2", "int4", "int8"), Kind.INTEGER),
@@ -94,7 +101,7 @@ def value_expressions(rule: Rule, column: str, type_name: str, kind: Kind) -> Ma
         write = literal if isinstance(rule, Listed) else _truth
         boolean = f"CASE WHEN {column} THEN {write('true')} WHEN NOT {column} THEN {write('false')} END"
         return {"t" if isinstance(rule, Listed) else "n": boolean}
-    text = f'(CAST({column} AS text) COLLATE "C")'
+    text = _text(rule, column)
     if not isinstance(rule, Categories) or isinstance(rule, Numbers):
         return {"n": _number(text, f"CASE lower({text}) {_spelled(_truth)} END")}
     if isinstance(rule, Days):
@@ -106,6 +113,13 @@ def value_expressions(rule: Rule, column: str, type_name: str, kind: Kind) -> Ma
         spelled = f"CASE lower({text}) {_spelled(literal)} ELSE {text} END"
         found = {"t": _within(max(longest, _LONGEST_BOOLEAN), text, spelled)}
     return {**found, "n": _number(text)} if isinstance(rule, Listed) and rule.numbers else found
+
+
+def missing_expression(rule: Rule, column: str, kind: Kind) -> str:
+    """Return the expression for whether a raw value, in a quoted column, is missing; never NULL itself."""
+    if kind is Kind.TEXT:
+        return f"{column} IS NULL OR coalesce({_text(rule, column)} = '', false)"
+    return f"{column} IS NULL" + (f" OR {column} = 'NaN'" if kind is Kind.FLOAT else "")
 
 
 def code_expression(rule: Rule, values: Mapping[str, str], kind: Kind) -> str:
@@ -130,6 +144,11 @@ def code_expression(rule: Rule, values: Mapping[str, str], kind: Kind) -> str:
     closed = f" WHEN {value} = {last} THEN {len(rule.edges) - 2}" if rule.closed else ""
     inside = f"{value} >= {first} AND {value} < {last}"
     return f"CASE WHEN {inside} THEN width_bucket({value}, ARRAY[{edges}]) - 1{closed} END"
+
+
+def _text(rule: Rule, column: str) -> str:
+    text = f'(CAST({column} AS text) COLLATE "C")'
+    return _within(_LONGEST_TEXT, text, f"btrim({text}, {_SPACE})") if rule.trim else text
 
 
 def _finite(column: str, type_name: str) -> str:
