@@ -32,8 +32,8 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     Examples
     --------
     >>> with connect(threads=1) as connection:
-    ...     connection.sql("SELECT current_setting('threads')").fetchone()
-    (1,)
+    ...     connection.sql("SELECT current_setting('threads')").fetchall()
+    [(1,)]
     """
     config: dict[str, str | bool | int | float | list[str]] = {
         "temp_directory": tempfile.gettempdir(),
