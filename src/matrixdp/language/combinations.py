@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral
 from typing import final
@@ -20,13 +21,35 @@ from matrixdp.language.entry import (
     find_attribute,
     narrowed,
 )
+from matrixdp.language.keyed import LevelForm
 from matrixdp.language.predicates import PREDICATES, NamedPredicates, PredicateForm
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicate_set import Predicates
 
 __all__ = ["KwayEntry", "MarginalsEntry", "PredicatesByKind"]
 
-Chosen = tuple[Attribute, ...]
+
+@final
+@dataclass(frozen=True)
+class Axis:
+    """An attribute of a combination, at one of its levels or at its own values."""
+
+    attribute: Attribute
+    level: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.attribute.name if self.level is None else self.level
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        attribute = self.attribute
+        return attribute.size if self.level is None else len(attribute.level(self.level).groups)
+
+
+Chosen = tuple[Axis, ...]
 """Attributes to combine, in domain order."""
 Ways = tuple[int, ...] | tuple[tuple[str, ...], ...]
 
@@ -63,7 +86,7 @@ class _Combinations(Entry):
     max_cells: int | None = key(whole("an integer of at least 1", least=1), default=None)
 
     @abstractmethod
-    def predicates_of(self, attribute: Attribute) -> tuple[PredicateForm, tuple[str, ...]]:
+    def predicates_of(self, axis: Axis) -> tuple[PredicateForm, tuple[str, ...]]:
         """Return the predicate set of an attribute, and its place in the entry."""
 
     def of_each(self, chosen: list[Chosen], named: bool) -> list[Group]:
@@ -71,20 +94,23 @@ class _Combinations(Entry):
         self.check_single(len(chosen))
         sets: dict[str, tuple[Predicates, str]] = {}
         groups: list[Group] = []
-        for attributes in chosen:
-            for attribute in attributes:
-                if attribute.name not in sets:
-                    form, place = self.predicates_of(attribute)
+        for axes in chosen:
+            for axis in axes:
+                if axis.name not in sets:
+                    form, place = self.predicates_of(axis)
                     with within(*place):
-                        sets[attribute.name] = form.on(attribute), form.text
-            texts = [sets[a.name][1] for a in attributes] if named else []
-            counts = [] if self.weights is None else [sets[a.name][0].count(a.size) for a in attributes]
+                        sets[axis.name] = form.on(axis.attribute), form.text
+            texts = [sets[a.name][1] for a in axes] if named else []
+            sizes = tuple(a.attribute.size for a in axes)
+            predicates = tuple(sets[a.name][0] for a in axes)
+            weighted = () if self.weights is None else zip(predicates, sizes, strict=True)
+            counts = [p.count(n) for p, n in weighted]
             groups.append(
                 ProductGroup(
-                    self.group_name(attributes, texts, len(chosen) == 1),
-                    tuple(a.name for a in attributes),
-                    tuple(sets[a.name][0] for a in attributes),
-                    tuple(a.size for a in attributes),
+                    self.group_name(axes, texts, len(chosen) == 1),
+                    tuple(a.attribute.name for a in axes),
+                    predicates,
+                    sizes,
                     self.weight,
                     self.weights_for(math.prod(counts)),
                 )
@@ -104,12 +130,15 @@ class _Combinations(Entry):
             found = f"{asked} combinations of {len(attributes)} attributes"
             raise TooLargeError.at((main,), found, f"at most {MAX_GROUPS}; narrow them with `attributes`")
         kept: list[Chosen] = [
-            chosen for many in numbers for chosen in combinations(attributes, many) if self._fits(chosen)
+            chosen
+            for many in numbers
+            for chosen in combinations(map(Axis, attributes), many)
+            if self._fits(chosen)
         ]
         smallest = sorted(attribute.size for attribute in attributes)[: min(numbers)]
         return self._some(kept, math.prod(smallest))
 
-    def _fits(self, chosen: Iterable[Attribute]) -> bool:
+    def _fits(self, chosen: Iterable[Axis]) -> bool:
         return self.max_cells is None or math.prod(a.size for a in chosen) <= self.max_cells
 
     def _some(self, chosen: list[Chosen], smallest: int) -> list[Chosen]:
@@ -141,19 +170,30 @@ class MarginalsEntry(_Combinations):
         chosen = self.combined(domain, numbers) if numbers else self._listed(domain)
         return self.of_each(chosen, named=False)
 
-    def predicates_of(self, attribute: Attribute) -> tuple[PredicateForm, tuple[str, ...]]:
-        return IDENTITY, ()
+    def predicates_of(self, axis: Axis) -> tuple[PredicateForm, tuple[str, ...]]:
+        return (IDENTITY if axis.level is None else LevelForm(level=axis.level)), ()
 
     def _listed(self, domain: Domain) -> list[Chosen]:
         found: list[Chosen] = []
         for row, names in enumerate(self.which):
-            attributes: list[Attribute] = []
+            axes: list[Axis] = []
             for place, name in enumerate(names if isinstance(names, tuple) else ()):
                 with within("marginals", row, place):
-                    attributes.append(find_attribute(domain, name))
-            found.append(tuple(sorted(attributes, key=lambda attribute: domain.index(attribute.name))))
-        kept = [attributes for attributes in found if self._fits(attributes)]
-        return self._some(kept, min(math.prod(a.size for a in attributes) for attributes in found))
+                    axes.append(_axis(domain, name, axes))
+            found.append(tuple(sorted(axes, key=lambda axis: domain.index(axis.attribute.name))))
+        kept = [axes for axes in found if self._fits(axes)]
+        return self._some(kept, min(math.prod(a.size for a in axes) for axes in found))
+
+
+def _axis(domain: Domain, name: str, before: list[Axis]) -> Axis:
+    """Return the attribute or the level of a name, of an attribute that does not stand before."""
+    level = None if name in domain else domain.levels.get(name)
+    axis = Axis(find_attribute(domain, name)) if level is None else Axis(level, name)
+    for other in before:
+        if other.attribute.name == axis.attribute.name:
+            found = f"{name!r} beside {other.name!r}, which are one attribute"
+            raise EntryError.at((), found, "one of them, as each value of the finer says that of the coarser")
+    return axis
 
 
 @final
@@ -173,8 +213,8 @@ class KwayEntry(_Combinations):
     def groups(self, domain: Domain) -> list[Group]:
         return self.of_each(self.combined(domain, self.numbers), named=True)
 
-    def predicates_of(self, attribute: Attribute) -> tuple[PredicateForm, tuple[str, ...]]:
+    def predicates_of(self, axis: Axis) -> tuple[PredicateForm, tuple[str, ...]]:
         if isinstance(self.predicates, PredicateForm):
             return self.predicates, ("predicates",)
-        kind = "numeric" if attribute.numeric else "categorical"
+        kind = "numeric" if axis.attribute.numeric else "categorical"
         return getattr(self.predicates, kind), ("predicates", kind)

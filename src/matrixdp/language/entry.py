@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, final
+from typing import Protocol, TypeVar, final
 
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import DomainError, EntryError, Problem, WorkloadError, within
@@ -56,6 +56,14 @@ ENTRIES: dict[str, type[Entry]] = {}
 
 E = TypeVar("E", bound="type[Entry]")
 
+
+class Called(Protocol):
+    """What has a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
 NAMES = ListOf(text("the name of an attribute"), "a list of attributes", once="each attribute once")
 PREDICATES_BY_ATTRIBUTE = MappingOf(PREDICATES, "a mapping of attributes to predicate sets")
 
@@ -104,13 +112,13 @@ class Entry(Record, ABC):
             return Problem((name,), found, "one kind an entry; make them two entries")
         return super().unknown_key(name)
 
-    def group_name(self, attributes: Sequence[Attribute], predicates: Sequence[str], single: bool) -> str:
+    def group_name(self, attributes: Sequence[Called], predicates: Sequence[str], single: bool) -> str:
         """Return what a group is called: the user's name if there is one, else what it asks.
 
         Parameters
         ----------
-        attributes : sequence of Attribute
-            The group's attributes.
+        attributes : sequence
+            The group's attributes, or what else is called by their names.
         predicates : sequence of str
             What its predicate sets are called; empty to leave them out.
         single : bool
@@ -196,6 +204,13 @@ def read_entry(written: object, given: Given = as_given) -> Entry:
 def find_attribute(domain: Domain, name: str) -> Attribute:
     """Return an attribute of the domain."""
     if name not in domain:
+        levels = domain.levels
+        if name in levels:
+            found = f"{name!r}, a level of {levels[name].name!r}"
+            expected = (
+                f"the attribute: {levels[name].name}: {{level: {name}}} asks for the values of the level"
+            )
+            raise EntryError.at((), found, expected)
         raise EntryError(unknown_name((), name, "an attribute of the domain", domain.names))
     return domain[name]
 

@@ -19,6 +19,8 @@ from matrixdp.forms import (
     key,
     record,
     scalar,
+    text,
+    unknown_name,
     whole,
 )
 from matrixdp.language.arrays import ArrayForm
@@ -138,6 +140,28 @@ class SetsForm(KeyedPredicates):
             sets = _each(lambda values: _codes_of(values, attribute), self.sets)
             only = (codes[0] if len(codes) == 1 else None for codes in sets)
             return _labelled(Sets(sets), self.sets, only, attribute)
+
+
+@final
+@keyed_predicates
+@record
+class LevelForm(KeyedPredicates):
+    """The values of a level of the attribute, each the set of those that are in it."""
+
+    sample = "{level: name}"
+    level: str = key(text("the name of a level of the attribute"))
+
+    @property
+    def text(self) -> str:
+        return f"level {self.level}"
+
+    def on(self, attribute: Attribute) -> Predicates:
+        names = [level.name for level in attribute.codebook.levels]
+        if self.level not in names:
+            expected = f"a level of {attribute.name!r}"
+            raise EntryError(unknown_name(("level",), self.level, expected, names))
+        level = attribute.level(self.level)
+        return Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute))
 
 
 @final
