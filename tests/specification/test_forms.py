@@ -168,7 +168,7 @@ def test_the_schema_knows_every_form() -> None:
     names, *mappings = definitions["PredicateSet"]["anyOf"]
     assert names == {"enum": ["identity", "total", "prefix", "suffix", "range", "circular"]}
     keys = {key for form in mappings for key in definitions[form["$ref"].split("/")[-1]]["properties"]}
-    assert keys == {"width", "ranges", "sets", "matrix", "permuted", "seed", "order"}
+    assert keys == {"width", "ranges", "sets", "level", "matrix", "permuted", "seed", "order"}
 
 
 # The Census workload. Queries by table, as the paper's table of SF1 products gives them.

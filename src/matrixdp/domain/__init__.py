@@ -8,6 +8,7 @@ from matrixdp.domain.canonical import canonical_text
 from matrixdp.domain.codebook import Codebook
 from matrixdp.domain.domain import Domain
 from matrixdp.domain.encoding import encode_value, parse_number, person_id
+from matrixdp.domain.levels import Level
 from matrixdp.domain.out_of_domain import OutOfDomain
 from matrixdp.domain.parsing import attribute_from_spec
 
@@ -19,6 +20,7 @@ __all__ = [
     "Coded",
     "Domain",
     "Integers",
+    "Level",
     "OutOfDomain",
     "attribute_from_spec",
     "canonical_text",

@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from matrixdp.domain.codebook import NO_CODEBOOK, Codebook
+from matrixdp.domain.levels import Level
 from matrixdp.domain.rules import Kind, Rule, canonical_value
-from matrixdp.errors import DomainError
-from matrixdp.forms import describe_value, is_unicode
+from matrixdp.errors import DomainError, within
+from matrixdp.forms import describe_value, is_unicode, unknown_name
 
 __all__ = ["Attribute"]
 
@@ -92,6 +93,8 @@ class Attribute(ABC):
     def to_spec(self) -> object:
         """Return what a specification says about the attribute, made of plain Python values."""
         common = self.codebook.to_spec()
+        if self.codebook.levels:
+            common["levels"] = {level.name: level.to_spec(self) for level in self.codebook.levels}
         return {**self._mapping(), **common} if common else self._spec()
 
     def label(self, code: int) -> str:
@@ -109,6 +112,19 @@ class Attribute(ABC):
         if first in self._labels or last in self._labels:
             return f"{self.label(first)}..{self.label(last)}"
         return self._range_label(int(first), int(last))
+
+    def level(self, name: str) -> Level:
+        """Return the level of a name.
+
+        Raises
+        ------
+        DomainError
+            If the attribute has no such level.
+        """
+        levels = {level.name: level for level in self.codebook.levels}
+        if name not in levels:
+            raise DomainError(unknown_name((), name, f"a level of {self.name!r}", levels))
+        return levels[name]
 
     @abstractmethod
     def _value(self, code: int) -> str | int | float:
@@ -182,6 +198,11 @@ class Attribute(ABC):
         if null is not None and (null in codes.values() or self._listed(null) is not None):
             found = f"{null!r}, which is another value"
             raise DomainError.at((self.name, "null"), found, "a text of its own")
+        for place, level in enumerate(self.codebook.levels):
+            with within(self.name, "levels", level.name):
+                if level.name in [other.name for other in self.codebook.levels[:place]]:
+                    raise DomainError.at((), "the level a second time", "each level once")
+                level.check(self)
 
     def _listed(self, text: str) -> int | None:
         """Return the code of a value by its text; None where there is none."""

@@ -1,12 +1,16 @@
 """What a code book says of an attribute besides its values, the same for every kind of attribute."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import final
 
 from matrixdp.domain.canonical import canonical_text
+from matrixdp.domain.levels import Level
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import describe_value, is_unicode
+
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 __all__ = ["NO_CODEBOOK", "Codebook"]
 
@@ -27,6 +31,10 @@ class Codebook:
         What some values are called.
     trim : bool
         Whether white space around texts is left out.
+    levels : tuple of Level
+        Coarser lists of values.
+    sha256 : tuple of (str, str)
+        The digests of the files that values were read from, by what was read.
 
     Raises
     ------
@@ -43,6 +51,8 @@ class Codebook:
     null: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
     trim: bool = False
+    levels: tuple[Level, ...] = ()
+    sha256: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         for key, text in (("column", self.column), ("null", self.null)):
@@ -50,6 +60,10 @@ class Codebook:
                 _check_text(text, key)
         if not isinstance(self.trim, bool):
             raise DomainError.at(("trim",), describe_value(self.trim), "true or false")
+        for file, digest in self.sha256:
+            if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+                expected = "64 digits from 0 to 9 and a to f, the digest of a file"
+                raise DomainError.at(("sha256", file), describe_value(digest), expected)
         object.__setattr__(self, "labels", tuple(_labels(self.labels)))
 
     def to_spec(self) -> dict[str, object]:
@@ -63,6 +77,8 @@ class Codebook:
             spec["null"] = self.null
         if self.labels:
             spec["labels"] = dict(self.labels)
+        if self.sha256:
+            spec["sha256"] = dict(self.sha256)
         return spec
 
 

@@ -70,6 +70,16 @@ class Domain:
         return tuple(dict.fromkeys(attribute.column for attribute in self.attributes))
 
     @cached_property
+    def levels(self) -> Mapping[str, Attribute]:
+        """The attributes of the levels that go by a name of their own, by this name.
+
+        A level that is called like an attribute, or like a level of another attribute, is not among them.
+        """
+        listed = [(level.name, a) for a in self.attributes for level in a.codebook.levels]
+        names = [name for name, _ in listed]
+        return {name: a for name, a in listed if names.count(name) == 1 and name not in self.names}
+
+    @cached_property
     def _positions(self) -> Mapping[str, int]:
         return {name: position for position, name in enumerate(self.names)}
 

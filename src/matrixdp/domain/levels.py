@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, final
 
 from matrixdp.errors import DomainError, each, within
-from matrixdp.forms import describe_value, is_unicode
+from matrixdp.forms import Form, MappingOf, OrFile, Raw, Schema, describe_value, is_unicode
 
 if TYPE_CHECKING:
     from matrixdp.domain.attribute import Attribute
 
-__all__ = ["Level"]
+_LISTED = "a list of values, or {range: [first, last]}"
+
+__all__ = ["LEVELS", "Level", "with_levels"]
 
 
 @final
@@ -53,7 +55,7 @@ class Level:
                     raise DomainError.at((value,), "an empty list", "at least one value of the attribute")
 
     @classmethod
-    def of(cls, attribute: Attribute, name: str, groups: Mapping[str, object]) -> Self:
+    def of(cls, attribute: Attribute, name: str, groups: object) -> Self:
         """Return the level of an attribute that lists its values under those of the level.
 
         Parameters
@@ -68,17 +70,14 @@ class Level:
         Raises
         ------
         DomainError
-            If a value is none of the attribute's, or is not in exactly one value of the level.
+            If a value is none of the attribute's.
         """
         with within(name):
             if not isinstance(groups, Mapping) or not groups:
-                expected = "a mapping from each value of the level to the values that are in it"
+                expected = "a mapping from each value of the level to the values that are in it, or a file"
                 raise DomainError.at((), describe_value(groups), expected)
             found = tuple(_group(attribute, value, listed) for value, listed in groups.items())
-        level = cls(name, found)
-        with within(name):
-            level.check(attribute)
-        return level
+        return cls(name, found)
 
     def check(self, attribute: Attribute) -> None:
         """Check that every value of the attribute is in exactly one value of the level."""
@@ -114,6 +113,30 @@ class Level:
         return {value: [attribute.value(code) for code in codes] for value, codes in self.groups}
 
 
+def with_levels(attribute: Attribute, levels: Mapping[str, object]) -> Attribute:
+    """Return an attribute with levels, each as `Level.of` takes it."""
+    if not levels:
+        return attribute
+    with within(attribute.name, "levels"):
+        found = tuple(Level.of(attribute, name, groups) for name, groups in levels.items())
+    return replace(attribute, codebook=replace(attribute.codebook, levels=found))
+
+
+def _level_schema(definitions: Schema) -> Schema:  # noqa: ARG001
+    listed = {"type": "array", "minItems": 1}
+    ends = {"type": "array", "minItems": 2, "maxItems": 2}
+    spanned = {"type": "object", "properties": {"range": ends}, "required": ["range"]}
+    groups = {"type": "object", "minProperties": 1, "additionalProperties": {"anyOf": [listed, spanned]}}
+    return {"anyOf": [groups, {"type": "string", "minLength": 1}]}
+
+
+LEVELS: Form[Mapping[str, object]] = OrFile(
+    MappingOf(Raw(_level_schema), "a mapping from names to levels", named="the name of a level"),
+    "a mapping from names to levels",
+)
+"""The form of the levels of an attribute."""
+
+
 def _group(attribute: Attribute, value: object, listed: object) -> tuple[str, tuple[int, ...]]:
     _check_text(value)
     with within(str(value)):
@@ -127,7 +150,7 @@ def _group(attribute: Attribute, value: object, listed: object) -> tuple[str, tu
                 first, last = attribute.code_range(*ends)
             return str(value), tuple(range(first, last + 1))
         if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
-            raise DomainError.at((), describe_value(listed), "a list of values, or {range: [first, last]}")
+            raise DomainError.at((), describe_value(listed), _LISTED)
         return str(value), tuple(each(attribute.code_of, listed))
 
 

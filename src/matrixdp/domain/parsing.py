@@ -11,6 +11,8 @@ from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Inte
 from matrixdp.domain.bins import EDGE, edge_of
 from matrixdp.domain.canonical import INTEGER, canonical_text, integer_of, number_of
 from matrixdp.domain.codebook import Codebook
+from matrixdp.domain.files import inlined
+from matrixdp.domain.levels import LEVELS, with_levels
 from matrixdp.domain.rules import TYPES
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import (
@@ -18,6 +20,7 @@ from matrixdp.forms import (
     ListOf,
     MappingOf,
     OneOf,
+    OrFile,
     Raw,
     Record,
     Schema,
@@ -66,6 +69,12 @@ class AttributeForm(Record):
     labels: Mapping[str, str] = key(
         MappingOf(_NAME, "a mapping of values to what they are called", named="a value"), default={}
     )
+    levels: Mapping[str, object] = key(LEVELS, default={}, about="coarser lists of values")
+    sha256: Mapping[str, str] = key(
+        MappingOf(_NAME, "a mapping of keys to the digests of their files", named="a key"),
+        default={},
+        about="the digests of the files that values were read from",
+    )
 
     @abstractmethod
     def named(self, name: str) -> Attribute:
@@ -74,7 +83,8 @@ class AttributeForm(Record):
     @property
     def codebook(self) -> Codebook:
         """What these keys say."""
-        return Codebook(self.column, self.null, tuple(self.labels.items()), self.trim)
+        labels, digests = tuple(self.labels.items()), tuple(self.sha256.items())
+        return Codebook(self.column, self.null, labels, self.trim, sha256=digests)
 
 
 @final
@@ -83,7 +93,10 @@ class CategoriesForm(AttributeForm):
     """Listed categories."""
 
     categories: tuple[object, ...] = key(
-        ListOf(Raw(_CATEGORY.schema), "a list of categories", least=1, count="at least 1 category")
+        OrFile(
+            ListOf(Raw(_CATEGORY.schema), "a list of categories", least=1, count="at least 1 category"),
+            "a list of categories",
+        )
     )
     type: str | None = key(OneOf(TYPES), default=None, blank=False)
 
@@ -199,9 +212,9 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
         return spec
     if isinstance(spec, Mapping):
         with within(name):
-            written = _with_texts(spec)
+            written = inlined(_with_texts(spec))
             form = _form_of(written).read(written)
-        return form.named(name)
+        return with_levels(form.named(name), form.levels)
     if isinstance(spec, range):
         if spec.step != 1 or len(spec) == 0:
             raise DomainError.at((name,), repr(spec), "a non-empty range of step 1")

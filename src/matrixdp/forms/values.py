@@ -22,8 +22,8 @@ __all__ = [
     "ListOf",
     "MappingOf",
     "OneOf",
+    "OrFile",
     "Raw",
-    "Turned",
     "flag",
     "number",
     "scalar",
@@ -265,22 +265,23 @@ class Either(Form[T], Generic[T]):
 
 @final
 @dataclass(frozen=True)
-class Turned(Form[T], Generic[S, T]):
-    """A value that is made of what another form reads; a value of its kind is taken as it is."""
+class OrFile(Form[T], Generic[T]):
+    """What may also be read from a file: a specification names it, Python gives a path."""
 
-    form: Form[S]
-    kind: type[T]
-    make: Callable[[S], T]
-    unmake: Callable[[T], object]
+    form: Form[T]
+    files: str
 
     def read(self, written: object, given: Given) -> T:
-        return written if isinstance(written, self.kind) else self.make(self.form.read(written, given))
+        if isinstance(written, str):
+            expected = f"{self.files}; a file is named in a specification file, or given as a pathlib.Path"
+            raise FormError.at((), describe_value(written), expected)
+        return self.form.read(written, given)
 
     def write(self, value: T, kept: Kept = as_lists) -> object:
-        return self.unmake(value)
+        return self.form.write(value, kept)
 
     def schema(self, definitions: Schema) -> Schema:
-        return self.form.schema(definitions)
+        return {"anyOf": [self.form.schema(definitions), {"type": "string", "minLength": 1}]}
 
 
 @final

@@ -8,11 +8,15 @@ from typing import Any, final
 
 import matrixdp.statements  # noqa: F401 - adds the entries that are SQL to the language
 from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain.files import with_paths
 from matrixdp.domain.parsing import attribute_schema
 from matrixdp.errors import EntryError, PrivacyError, SpecificationError
 from matrixdp.forms import (
     Accepted,
+    Form,
     FormError,
+    Given,
+    Kept,
     ListOf,
     MappingOf,
     OneOf,
@@ -20,7 +24,7 @@ from matrixdp.forms import (
     Record,
     RecordForm,
     Schema,
-    Turned,
+    as_lists,
     flag,
     key,
     number,
@@ -57,6 +61,23 @@ _BELOW_ONE = {"exclusiveMaximum": 1}
 _ATTRIBUTES = MappingOf(
     Raw(attribute_schema), "a mapping", named="text as a key", least=1, count="at least 1 attribute"
 )
+
+
+@final
+class _DomainForm(Form[Domain]):
+    """A domain; the names of files of values are relative to the specification."""
+
+    def read(self, written: object, given: Given) -> Domain:
+        if isinstance(written, Domain):
+            return written
+        listed = _ATTRIBUTES.read(written, given)
+        return Domain({name: with_paths(spec, given) for name, spec in listed.items()})
+
+    def write(self, value: Domain, kept: Kept = as_lists) -> object:
+        return value.to_spec()
+
+    def schema(self, definitions: Schema) -> Schema:
+        return _ATTRIBUTES.schema(definitions)
 
 
 @final
@@ -163,7 +184,7 @@ class WrittenSpecification(Record):
     table: str | None = key(_TEXT, default=None, about="the table of a DuckDB database")
     quoted_newlines: bool = key(flag(), default=False, about="quotes in CSV files may hold line ends")
     domain: Domain = key(
-        Turned(_ATTRIBUTES, Domain, Domain, Domain.to_spec),
+        _DomainForm(),
         missing="the attributes: a name and its values for each",
         about="the attributes, in order",
     )
