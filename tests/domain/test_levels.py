@@ -61,7 +61,7 @@ def test_cells_of_a_level_are_those_that_are_counted() -> None:
     assert len(mdp.marginals([["state", "half"], ["age"]], max_cells=4).expand(DOMAIN)) == 1
     weighted = mdp.marginals([["half", "state"]], weights=[1, 2, 3, 4]).expand(DOMAIN)[0]
     assert weighted.query_weights is not None
-    assert weighted.query_weights.tolist() == [1, 3, 2, 4]
+    assert weighted.query_weights.tolist() == [1, 2, 3, 4]
 
 
 def test_a_value_alone_is_called_as_it_is() -> None:
