@@ -113,6 +113,19 @@ class Attribute(ABC):
             return f"{self.label(first)}..{self.label(last)}"
         return self._range_label(int(first), int(last))
 
+    def with_levels(self, levels: Mapping[str, object]) -> Self:
+        """Return the attribute with levels besides its own, each as `Level.of` takes it.
+
+        Raises
+        ------
+        DomainError
+            If a level does not have every value of the attribute exactly once.
+        """
+        with within(self.name, "levels"):
+            found = tuple(Level.of(self, name, groups) for name, groups in levels.items())
+        book = replace(self.codebook, levels=(*self.codebook.levels, *found))
+        return replace(self, codebook=book) if found else self
+
     def level(self, name: str) -> Level:
         """Return the level of a name.
 

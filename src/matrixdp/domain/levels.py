@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, final
+from dataclasses import dataclass
+from typing import Protocol, Self, final
 
 from matrixdp.errors import DomainError, each, within
 from matrixdp.forms import Form, MappingOf, OrFile, Raw, Schema, describe_value, is_unicode
 
-if TYPE_CHECKING:
-    from matrixdp.domain.attribute import Attribute
-
 _LISTED = "a list of values, or {range: [first, last]}"
 
-__all__ = ["LEVELS", "Level", "with_levels"]
+__all__ = ["LEVELS", "Level", "Valued"]
+
+
+class Valued(Protocol):
+    """What an attribute is to those who name its values."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+
+    @property
+    def null_code(self) -> int | None:
+        """The code of missing values, if they are a value."""
+
+    def value(self, code: int) -> str | int | float:
+        """Return the public value of a code."""
+
+    def label(self, code: int) -> str:
+        """Return the text of a value."""
+
+    def code_of(self, value: object) -> int:
+        """Return the code of a public value."""
+
+    def code_range(self, low: object, high: object) -> tuple[int, int]:
+        """Return the codes of a range of public values."""
+
+    def to_spec(self) -> object:
+        """Return what a specification says of the attribute."""
 
 
 @final
@@ -55,7 +83,7 @@ class Level:
                     raise DomainError.at((value,), "an empty list", "at least one value of the attribute")
 
     @classmethod
-    def of(cls, attribute: Attribute, name: str, groups: object) -> Self:
+    def of(cls, attribute: Valued, name: str, groups: object) -> Self:
         """Return the level of an attribute that lists its values under those of the level.
 
         Parameters
@@ -79,7 +107,7 @@ class Level:
             found = tuple(_group(attribute, value, listed) for value, listed in groups.items())
         return cls(name, found)
 
-    def check(self, attribute: Attribute) -> None:
+    def check(self, attribute: Valued) -> None:
         """Check that every value of the attribute is in exactly one value of the level."""
         seen: dict[int, str] = {}
         for value, codes in self.groups:
@@ -94,7 +122,7 @@ class Level:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise DomainError.at((), found + more, f"every value of {attribute.name!r} once")
 
-    def labels(self, attribute: Attribute) -> tuple[str, ...]:
+    def labels(self, attribute: Valued) -> tuple[str, ...]:
         """Return what the level's values are called in answers.
 
         One that is called like another value of the attribute has the level's name behind it: the state
@@ -108,18 +136,9 @@ class Level:
             for value, codes in self.groups
         )
 
-    def to_spec(self, attribute: Attribute) -> dict[str, object]:
+    def to_spec(self, attribute: Valued) -> dict[str, object]:
         """Return what a specification says of the level: its values with those of the attribute."""
         return {value: [attribute.value(code) for code in codes] for value, codes in self.groups}
-
-
-def with_levels(attribute: Attribute, levels: Mapping[str, object]) -> Attribute:
-    """Return an attribute with levels, each as `Level.of` takes it."""
-    if not levels:
-        return attribute
-    with within(attribute.name, "levels"):
-        found = tuple(Level.of(attribute, name, groups) for name, groups in levels.items())
-    return replace(attribute, codebook=replace(attribute.codebook, levels=found))
 
 
 def _level_schema(definitions: Schema) -> Schema:  # noqa: ARG001
@@ -137,7 +156,7 @@ LEVELS: Form[Mapping[str, object]] = OrFile(
 """The form of the levels of an attribute."""
 
 
-def _group(attribute: Attribute, value: object, listed: object) -> tuple[str, tuple[int, ...]]:
+def _group(attribute: Valued, value: object, listed: object) -> tuple[str, tuple[int, ...]]:
     _check_text(value)
     with within(str(value)):
         if isinstance(listed, Mapping):

@@ -12,7 +12,7 @@ from matrixdp.domain.bins import EDGE, edge_of
 from matrixdp.domain.canonical import INTEGER, canonical_text, integer_of, number_of
 from matrixdp.domain.codebook import Codebook
 from matrixdp.domain.files import inlined
-from matrixdp.domain.levels import LEVELS, with_levels
+from matrixdp.domain.levels import LEVELS
 from matrixdp.domain.rules import TYPES
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import (
@@ -214,7 +214,7 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
         with within(name):
             written = inlined(_with_texts(spec))
             form = _form_of(written).read(written)
-        return with_levels(form.named(name), form.levels)
+        return form.named(name).with_levels(form.levels)
     if isinstance(spec, range):
         if spec.step != 1 or len(spec) == 0:
             raise DomainError.at((name,), repr(spec), "a non-empty range of step 1")
