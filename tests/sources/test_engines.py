@@ -45,7 +45,7 @@ class LedgerSource(Source):
     def _codes(self, request, record):
         codes = []
         for attribute in request.domain:
-            code = encode_value(attribute, record[attribute.name])
+            code = encode_value(attribute, record[attribute.column])
             codes.append(request.out_of_domain.code(attribute.name) if code is None else code)
         return None if None in codes else codes
 

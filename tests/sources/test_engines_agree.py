@@ -105,7 +105,7 @@ ENGINES: dict[str, dict[str, Callable[..., Source]]] = {
     "path": {"csv": from_csv, "parquet": from_parquet, "database": from_database},
     "postgresql": {"postgresql": servers.from_postgresql},
 }
-#: Engines that pages of their own test: test_streams.py, test_spark.py; and addresses, which are refused.
+#: Engines that files of their own test: test_streams.py, test_spark.py; and addresses, which are refused.
 ELSEWHERE = ("address", "ibis", "spark")
 WAYS = {way: opened for ways in ENGINES.values() for way, opened in ways.items()}
 ENDINGS = {"csv": "t.csv", "parquet": "t.parquet", "database": "t.duckdb"}

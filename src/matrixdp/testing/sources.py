@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import Any
@@ -111,31 +112,37 @@ def check_source(
     >>> from matrixdp.sources import open_source
     >>> check_source(open_source)
     """
+    _check_codes(open_table, kinds)
     for kind in kinds:
         values = HOSTILE_VALUES[kind]
-        _check_codes(open_table, kind, values)
         ids = (*values, *HOSTILE_IDS) if kind is Kind.TEXT else values
         check_persons(open_table, arrow.array(ids, type=TYPES[kind]))
     _check_counts(open_table)
     _check_refusals(open_table)
 
 
-def _check_codes(open_table: Callable[[Any], Source], kind: Kind, values: Sequence[object]) -> None:
+def _check_codes(open_table: Callable[[Any], Source], kinds: Collection[Kind]) -> None:
     """Check the code of each value for every attribute: one more column tells the records apart.
 
     Values out of domain are counted as the first value of their attribute, and then as the last one.
     """
-    read = [attribute for attribute in HOSTILE_DOMAIN if attribute.rule(kind) is not None]
-    domain = Domain({"record": len(values), **{attribute.name: attribute for attribute in read}})
-    records = [str(i) for i in range(len(values))] if kind is Kind.TEXT else list(range(len(values)))
-    column = arrow.array(values, type=TYPES[kind])
-    source = open_table(arrow.table({"record": records, **{attribute.name: column for attribute in read}}))
-    subsets = [("record", attribute.name) for attribute in read]
-    for others in ({a.name: 0 for a in read}, {a.name: a.size - 1 for a in read}):
-        found = dict(source.marginals(domain, subsets, OutOfDomain(others)))
-        for attribute, subset in zip(read, subsets, strict=True):
-            other = others[attribute.name]
-            for value, row in zip(values, found[subset], strict=True):
+    rows = max(len(HOSTILE_VALUES[kind]) for kind in kinds)
+    held = {kind: [*HOSTILE_VALUES[kind], *[None] * (rows - len(HOSTILE_VALUES[kind]))] for kind in kinds}
+    columns = {kind.value: arrow.array(values, type=TYPES[kind]) for kind, values in held.items()}
+    source = open_table(arrow.table({"record": [str(row) for row in range(rows)], **columns}))
+    read = {
+        f"{attribute.name} of {kind.value}": (attribute, kind)
+        for kind in kinds
+        for attribute in HOSTILE_DOMAIN
+        if attribute.rule(kind) is not None
+    }
+    own = {name: replace(one.read_from(kind.value), name=name) for name, (one, kind) in read.items()}
+    domain = Domain({"record": rows, **own})
+    for others in (dict.fromkeys(read, 0), {name: one.size - 1 for name, one in own.items()}):
+        marginals = source.marginals(domain, [("record", name) for name in read], OutOfDomain(others))
+        for (_, name), counts in marginals:
+            (attribute, kind), other = read[name], others[name]
+            for value, row in zip(held[kind], counts, strict=True):
                 code = encode_value(attribute, value)
                 codes = [int(place) for place in np.flatnonzero(row)]
                 require(

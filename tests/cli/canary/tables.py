@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask.dataframe as dd
 import duckdb
 import numpy as np
 import pandas as pd
@@ -120,6 +121,7 @@ FRAMES: dict[str, Callable[[Any], Any]] = {
     "pandas of arrow": lambda given: given.to_pandas(types_mapper=pd.ArrowDtype),
     "polars": pl.from_arrow,
     "polars lazy": lambda given: pl.DataFrame(pl.from_arrow(given)).lazy(),
+    "dask": lambda given: dd.from_pandas(given.to_pandas(), npartitions=2),
     "pyarrow": lambda given: given,
     "relation": lambda given: duckdb.connect().from_arrow(given),
     "arrays": lambda given: {
