@@ -229,6 +229,48 @@ def test_answer_needs_no_data(released: Path, tmp_path: Path):
     assert run("answer", released, tmp_path / "dense.yaml").exit_code == 0
 
 
+def test_answers_to_sql_have_the_shape_of_its_result(released: Path, tmp_path: Path):
+    statement = "SELECT COUNT(*) AS n, sex, COUNT(*) FILTER (age < 5) AS young FROM people GROUP BY sex"
+    printed = json.loads(run("answer", released, "--sql", statement, "--json").stdout)["answers"]
+    figures = [f"{name}{end}" for name in ("n", "young") for end in ("", "_stddev", "_lower", "_upper")]
+    assert list(printed[0]) == [*figures[:4], "sex", *figures[4:]]
+    assert [row["sex"] for row in printed] == ["female", "male"]
+    (tmp_path / "q.sql").write_text(f"{statement};\n")
+    from_file = run("answer", released, "--sql", tmp_path / "q.sql", "--csv").stdout.splitlines()
+    assert from_file[0] == ",".join(f'"{name}"' for name in printed[0])
+    assert len(from_file) == 3
+    shown = run("answer", released, "--sql", statement).stdout
+    assert shown.count("95 % interval") == 2
+    for row in printed:
+        for name in ("n", "young"):
+            assert f"{row[f'{name}_lower']:,.1f} to {row[f'{name}_upper']:,.1f}" in shown
+    many = run("answer", released, "--sql", "SELECT age, code, COUNT(*) AS n FROM t GROUP BY ALL").stdout
+    assert "50 of " in many
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "found neither QUERY nor --sql; expected one of the two"),
+        (("marginals: 0", "--sql", "SELECT COUNT(*) FROM t"), "found QUERY and --sql; expected one"),
+        (("--sql", "SELECT COUNT(*) FROM t WHERE height > 3"), "line 1, column"),
+        (
+            ("--sql", "SELECT sex, age, code, COUNT(*) FROM t GROUP BY ALL"),
+            "What works now: the same without",
+        ),
+    ],
+)
+def test_statements_that_are_refused(released: Path, arguments: tuple[str, ...], says: str):
+    result = run("answer", released, *arguments)
+    assert result.exit_code == 2
+    assert says in " ".join(result.stderr.split())
+
+
+def test_a_file_of_sql_that_is_no_text(released: Path, tmp_path: Path):
+    (tmp_path / "q.sql").write_bytes(b"SELECT \xff")
+    assert "cannot be read as text" in run("answer", released, "--sql", tmp_path / "q.sql").stderr
+
+
 def test_answer_shows_a_part_of_many(released: Path):
     result = run("answer", released, "product: {age: range}")
     assert "50 of 210 answers shown" in result.stdout

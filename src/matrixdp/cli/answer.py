@@ -13,7 +13,7 @@ import typer
 from matrixdp.cli.guard import guarded
 from matrixdp.cli.options import Confidence
 
-__all__ = ["answer", "entry_of"]
+__all__ = ["answer", "entry_of", "statement_of"]
 
 _SHOWN = 50
 
@@ -22,11 +22,20 @@ _Folder = Annotated[
     Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
 ]
 _Query = Annotated[
-    str,
+    str | None,
     typer.Argument(
-        metavar="QUERY",
+        metavar="[QUERY]",
         show_default=False,
         help="A workload entry as YAML, inline or in a file: 'product: {age: {ranges: [[0, 17]]}}'.",
+    ),
+]
+_Sql = Annotated[
+    str | None,
+    typer.Option(
+        "--sql",
+        metavar="STATEMENT",
+        show_default=False,
+        help="In the place of QUERY: SQL that counts, or a file with it; answered in its result's shape.",
     ),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with every answer.")]
@@ -37,7 +46,8 @@ _All = Annotated[bool, typer.Option("--all", help="Show every answer, however ma
 @guarded
 def answer(
     folder: _Folder,
-    query: _Query,
+    query: _Query = None,
+    sql: _Sql = None,
     confidence: Confidence = None,
     as_json: _Json = False,
     as_csv: _Csv = False,
@@ -53,22 +63,27 @@ def answer(
 
     if as_json and as_csv:
         raise SpecificationError.at(("--csv",), "--json too", "one of the two")
-    entry, base = entry_of(query)
+    if (query is None) == (sql is None):
+        found = "neither QUERY nor --sql" if query is None else "QUERY and --sql"
+        raise SpecificationError.at(("query",), found, "one of the two")
+    entry, base = ({}, Path()) if query is None else entry_of(query)
+    statement = None if sql is None else statement_of(sql)
     result = load_release(folder, confidence=confidence)
-    answers = result.answer(entry, base_path=base)
+    answers = result.answer(entry, base_path=base) if statement is None else result.sql(statement)
     if as_json:
         printed = {"private": result.private, "confidence": result.confidence, "answers": answers.to_pylist()}
-        typer.echo(json.dumps(printed, ensure_ascii=False))
+        typer.echo(json.dumps(printed, ensure_ascii=False, default=str))
         return
     if as_csv:
         _print_csv(answers, result.private)
         return
-    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers
+    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_result
 
     screen = console()
     if not result.private:
         screen.print(NOT_PRIVATE, style="bold red")
-    print_answers(screen, answers, result.confidence, answers.num_rows if every else _SHOWN)
+    shown = print_answers if statement is None else print_result
+    shown(screen, answers, result.confidence, answers.num_rows if every else _SHOWN)
     if answers.num_rows > _SHOWN and not every:
         screen.print("--all shows every one; --json and --csv print them.")
 
@@ -95,6 +110,19 @@ def entry_of(query: str) -> tuple[Mapping[str, Any], Path]:
     if not isinstance(entry, Mapping):
         raise SpecificationError.at(("query",), f"a {type(entry).__name__}", expected)
     return entry, base
+
+
+def statement_of(sql: str) -> str:
+    """Return the statement that a text is, or a file holds."""
+    from matrixdp.errors import SpecificationError
+
+    if not os.path.isfile(sql):  # noqa: PTH113 - no error where the path is none
+        return sql
+    try:
+        return Path(sql).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        found, expected = "a file that cannot be read as text", "a SQL statement, or a file with one"
+        raise SpecificationError.at(("--sql",), found, expected) from None
 
 
 def _print_csv(answers: Any, private: bool) -> None:

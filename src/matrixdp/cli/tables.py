@@ -12,7 +12,7 @@ from rich.text import Text
 
 from matrixdp.cli.figures import Row
 
-__all__ = ["NOT_PRIVATE", "console", "figure", "print_answers", "print_errors", "print_facts"]
+__all__ = ["NOT_PRIVATE", "console", "figure", "print_answers", "print_errors", "print_facts", "print_result"]
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
 _FIGURES = ("estimate", "stddev", "lower", "upper")
@@ -82,5 +82,40 @@ def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: 
         words = (Text(printable(text)) for text in (row["group"], ", ".join(asked) or "(all)"))
         table.add_row(*words, estimate, figure(row["stddev"]), f"{low} to {high}")
     screen.print(table)
-    if shown.num_rows < answers.num_rows:
-        screen.print(Text(f"{shown.num_rows:,} of {answers.num_rows:,} answers shown."))
+    _print_number(screen, shown.num_rows, answers.num_rows)
+
+
+def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
+    """Print the first rows of answers in the shape of a statement's result."""
+    from matrixdp.release.results import FIGURE
+    from matrixdp.review.markdown import printable
+
+    shown = answers.slice(0, limit)
+    table = Table(header_style="bold")
+    columns: list[list[Text]] = []
+    for place, (field, values) in enumerate(zip(answers.schema, shown.columns, strict=True)):
+        kind = (field.metadata or {}).get(FIGURE, b"").decode()
+        own = values.to_pylist()
+        if kind == "upper":
+            continue
+        if kind == "lower":
+            ends = zip(own, shown.column(place + 1).to_pylist(), strict=True)
+            texts = [f"{low:,.1f} to {high:,.1f}" for low, high in ends]
+        elif kind:
+            texts = [f"{value:,.1f}" if kind == "estimate" else figure(value) for value in own]
+        else:
+            texts = ["NULL" if value is None else printable(str(value)) for value in own]
+        head = {"lower": f"{100 * confidence:g} % interval", "stddev": "stddev"}.get(
+            kind, printable(field.name)
+        )
+        table.add_column(Text(head), justify="right" if kind else "left", overflow="fold", no_wrap=bool(kind))
+        columns.append([Text(text) for text in texts])
+    for row in zip(*columns, strict=True):
+        table.add_row(*row)
+    screen.print(table)
+    _print_number(screen, shown.num_rows, answers.num_rows)
+
+
+def _print_number(screen: Console, shown: int, rows: int) -> None:
+    if shown < rows:
+        screen.print(Text(f"{shown:,} of {rows:,} answers shown."))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import final
@@ -22,6 +23,9 @@ from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.intervals import Intervals
 from matrixdp.release.origin import checked_origin
 from matrixdp.release.questions import Question, covariance, groups_of
+from matrixdp.release.refusals import advised, spread
+from matrixdp.release.results import Figures, result
+from matrixdp.statements import read
 
 __all__ = ["MAX_TABLE_ROWS", "Release"]
 
@@ -149,13 +153,53 @@ class Release:
         Raises
         ------
         UnsupportedQueryError
-            If what was measured does not determine a query; the message says why.
+            If what was measured does not determine a query; the message says why, and what works.
         WorkloadError
             If the entry does not fit the domain.
         TooLargeError
             If there are more than `MAX_TABLE_ROWS` queries.
         """
-        return self._table(groups_of(entry, self.domain, base_path))
+        asked = groups_of(entry, self.domain, base_path)
+        return self._table([spread(self.analysis, self.workload, group) for group in asked])
+
+    def sql(self, statement: str) -> pa.Table:
+        """Return the answers to a SQL statement in the shape of its result, free of further budget.
+
+        Parameters
+        ----------
+        statement : str
+            One ``SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ...``, as in `matrixdp.sql`; it is
+            parsed, and never executed on data.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of SELECT under their names, a row for each of the result's; every count is an
+            estimate, with its standard error and the ends of its interval beside it: ``n``, ``n_stddev``,
+            ``n_lower``, ``n_upper``. Groups without records have a row too: which those are is not public.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If what was measured does not determine a count; the message says why, and what works.
+        EntryError
+            If it is not one statement that counts records of the domain; at its line and column.
+        TooLargeError
+            If the result has too many rows.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+        >>> table = {"sex": ["male", "male", "female"]}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
+        >>> answers = release.sql("SELECT sex, COUNT(*) AS people FROM t GROUP BY sex")
+        >>> answers.column_names, answers["sex"].to_pylist()
+        (['sex', 'people', 'people_stddev', 'people_lower', 'people_upper'], ['female', 'male'])
+        """
+        query = read(statement).query(self.domain)
+        with self._computing(query.groups):
+            return result(query, lambda group: self._figures(spread(self.analysis, self.workload, group)))
 
     def covariance(self, left: Question, left_query: int, right: Question, right_query: int) -> float:
         """Return the covariance of the estimates of two queries.
@@ -210,6 +254,17 @@ class Release:
                 "with `answer`, or write them to disk"
             )
         columns = AnswerColumns(self.domain, groups)
-        # many small products: several threads would spend their time waiting for one another
-        with threadpool_limits(limits=1, user_api="blas"):
+        with self._computing(groups):
             return pa.Table.from_batches(self.batches(groups, columns), schema=columns.schema)
+
+    def _figures(self, group: Group) -> Figures:
+        """Return the estimates of a group with their standard errors and half the lengths of intervals."""
+        deviations = np.sqrt(self.analysis.variances(group))
+        estimates = self.measurement.estimates.answers(group)
+        return Figures(estimates, deviations, self.intervals.multipliers(group) * deviations)
+
+    @contextmanager
+    def _computing(self, groups: Sequence[Group]) -> Iterator[None]:
+        # many small products: several threads would spend their time waiting for one another
+        with threadpool_limits(limits=1, user_api="blas"), advised(self.analysis, self.workload, groups):
+            yield

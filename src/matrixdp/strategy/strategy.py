@@ -20,6 +20,7 @@ from matrixdp.privacy.numbers import Number
 from matrixdp.queries import Workload
 from matrixdp.release import Release
 from matrixdp.release.questions import Question, covariance
+from matrixdp.release.refusals import advised
 from matrixdp.selection import Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
 from matrixdp.sources import open_source
@@ -252,8 +253,10 @@ class Strategy:
         """
         if workload.domain != self.workload.domain:
             raise WorkloadError("workload: found another domain than that of the strategy")
-        for group in workload:
-            self.selection.analysis.check_support(group)
+        analysis = self.selection.analysis
+        with advised(analysis, self.workload, workload.groups):
+            for group in workload:
+                analysis.check_support(group)
 
     def check_budget(self, budget: Budget, ledger: Ledger | None = None) -> None:
         """Check that the strategy's noise can honour a budget, and a ledger has it left; no data are needed.

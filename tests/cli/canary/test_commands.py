@@ -47,6 +47,10 @@ def released(world: World) -> None:
 def answered(world: World) -> None:
     for form in ((), ("--json",), ("--csv",), ("--all",)):
         world.run("answer", "out", "marginals: [[sex, age]]", *form)
+    statement = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+    for form in ((), ("--json",), ("--csv",)):
+        world.run("answer", "out", "--sql", statement, *form)
+    world.run("answer", "out", "--sql", statement.replace("sex", "sexx"), may=(2,))
     world.run("answer", "out", "marginals: [[sexx]]", may=(2,))
     world.run("answer", "nothing", "marginals: [1]", may=(2,))
 
