@@ -4,10 +4,11 @@ import atexit
 import os
 import pwd
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -69,6 +70,18 @@ def fill(table: pa.Table, name: str = "people") -> None:
 def from_postgresql(table: pa.Table) -> Source:
     fill(table)
     return open_source(address(), table_name="people")
+
+
+def from_sqlite(table: pa.Table, path: Path) -> Source:
+    """SQLite has neither dates nor booleans, and its columns here have no type."""
+    path.unlink(missing_ok=True)
+    names = ['"' + name.replace('"', '""') + '"' for name in table.column_names]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE people ({', '.join(names)})")
+        records = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        places = ", ".join("?" * len(names))
+        connection.executemany(f"INSERT INTO people VALUES ({places})", records)  # noqa: S608
+    return open_source(f"sqlite:///{path}")
 
 
 class _Kept:

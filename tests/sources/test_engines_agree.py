@@ -104,11 +104,14 @@ ENGINES: dict[str, dict[str, Callable[..., Source]]] = {
     "relation": {"duckdb relation": lambda table: open_source(duckdb.connect().from_arrow(table))},
     "path": {"csv": from_csv, "parquet": from_parquet, "database": from_database},
     "postgresql": {"postgresql": servers.from_postgresql},
+    "sqlite": {"sqlite": servers.from_sqlite},
 }
 #: Engines that files of their own test: test_streams.py, test_spark.py; and addresses, which are refused.
 ELSEWHERE = ("address", "ibis", "spark")
 WAYS = {way: opened for ways in ENGINES.values() for way, opened in ways.items()}
-ENDINGS = {"csv": "t.csv", "parquet": "t.parquet", "database": "t.duckdb"}
+ENDINGS = {"csv": "t.csv", "parquet": "t.parquet", "database": "t.duckdb", "sqlite": "t.sqlite"}
+#: What columns can hold where that is not everything.
+HOLDS = {"csv": [Kind.TEXT], "sqlite": [Kind.TEXT, Kind.INTEGER, Kind.FLOAT]}
 IN_MEMORY = sorted(set(WAYS) - set(ENDINGS) - {"postgresql"})
 
 
@@ -120,7 +123,7 @@ def test_no_engine_is_forgotten():
 def test_every_engine_conforms(way, tmp_path):
     opened = partial(WAYS[way], path=tmp_path / ENDINGS[way]) if way in ENDINGS else WAYS[way]
     with servers.one_connection() if way == "postgresql" else nullcontext():
-        check_source(opened, [Kind.TEXT] if way == "csv" else list(HOSTILE_VALUES))
+        check_source(opened, HOLDS.get(way, list(HOSTILE_VALUES)))
 
 
 def test_every_rule_is_checked():

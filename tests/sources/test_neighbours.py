@@ -138,6 +138,10 @@ READERS = {
     "lists": (lambda table, _: open_source(table if isinstance(table, dict) else table.to_pydict()), ALL),
     "structured arrays": (structured, ALL),
     "postgresql": (lambda table, _: servers.from_postgresql(table), ALL),
+    "sqlite": (
+        lambda table, folder: servers.from_sqlite(table, folder / "t.sqlite"),
+        (Kind.TEXT, Kind.INTEGER, Kind.FLOAT),
+    ),
 }  # fmt: skip
 OBJECTS = {
     "lists": READERS["lists"][0],

@@ -44,11 +44,12 @@ _Out = Annotated[
 ]
 _Data = Annotated[
     str | None,
-    typer.Option("--data", help="The table, in place of the specification's: CSV, Parquet or DuckDB."),
+    typer.Option(
+        "--data",
+        help="The table, in place of the specification's: a path, or an address such as postgresql://host/base.",
+    ),
 ]
-_Table = Annotated[
-    str | None, typer.Option("--table", help="The table of a DuckDB database given by --data.")
-]
+_Table = Annotated[str | None, typer.Option("--table", help="The table of a database given by --data.")]
 _Saved = Annotated[
     Path | None,
     typer.Option("--strategy", metavar="STRATEGY", help="Measure a strategy that `select --save` wrote."),

@@ -116,6 +116,7 @@ def _promise(written: Specification) -> str:
 
 def _data(written: Specification) -> str:
     from matrixdp.errors import SourceError
+    from matrixdp.forms import shown
     from matrixdp.sources import open_source
 
     if written.data is None:
@@ -127,4 +128,4 @@ def _data(written: Specification) -> str:
     except SourceError as error:
         return f"not there yet ({error})"
     source.check(written.domain, written.out_of_domain, written.unit)
-    return f"{written.data} is there, with every column (no record was read)"
+    return f"{shown(str(written.data))} is there, with every column (no record was read)"

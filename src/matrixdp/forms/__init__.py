@@ -1,5 +1,6 @@
 """Forms: each way to write a value down reads it, writes it back, and describes itself as JSON Schema."""
 
+from matrixdp.forms.addresses import has_scheme, names_secret, shown
 from matrixdp.forms.form import Form, FormError, Given, Kept, Schema, as_given, as_lists
 from matrixdp.forms.record import Record, RecordForm, key, record, register
 from matrixdp.forms.values import (
@@ -42,13 +43,16 @@ __all__ = [
     "closest",
     "describe_value",
     "flag",
+    "has_scheme",
     "is_unicode",
     "key",
+    "names_secret",
     "nearest",
     "number",
     "record",
     "register",
     "scalar",
+    "shown",
     "text",
     "unknown_name",
     "whole",

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from os import PathLike
-from typing import Any, cast, final
+from typing import Any, NoReturn, cast, final
 
 import numpy as np
 
 from matrixdp.errors import SourceError
-from matrixdp.sources.addresses import has_scheme, no_such_scheme
+from matrixdp.forms import has_scheme, shown
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.source import Source, native
 
@@ -26,6 +26,7 @@ class _Engine:
 
 
 _ENGINES: dict[str, _Engine] = {}
+_SCHEMES = ("postgresql", "sqlite", "https", "s3")
 
 
 def register_source(
@@ -67,11 +68,12 @@ def open_source(table: object, *, table_name: str | None = None, quoted_newlines
     Parameters
     ----------
     table : object
-        A path to CSV or Parquet files (a glob too) or to a DuckDB database; a pandas, Polars or PyArrow
-        table; a Polars, Dask, PySpark or Ibis lazy frame; a DuckDB relation; a mapping of names to arrays;
-        or what an engine that was added by `register_source` takes.
+        A path to CSV or Parquet files (a glob too) or to a DuckDB database; the address of a database of
+        PostgreSQL (``postgresql://host/database``) or SQLite (``sqlite:///path``); a pandas, Polars or
+        PyArrow table; a Polars, Dask, PySpark or Ibis lazy frame; a DuckDB relation; a mapping of names to
+        arrays; or what an engine that was added by `register_source` takes.
     table_name : str, optional
-        The table in a DuckDB database; needed only where there are several.
+        The table in a database; needed only where there are several.
     quoted_newlines : bool
         Whether quotes in CSV files may hold line ends. Without it a record is a line, whatever stands in it;
         with it one record may take those after it into itself, and the statement of a release says so.
@@ -107,13 +109,22 @@ def open_source(table: object, *, table_name: str | None = None, quoted_newlines
             opens = partial(opens, quoted_newlines=True)
         return cast("Source", opens(table, table_name) if engine.named else opens(table))
     if table_name is not None:
-        raise SourceError("the name of a table goes with the path of a DuckDB database only")
+        raise SourceError("the name of a table goes with the path or the address of a database only")
     if quoted_newlines:
         raise SourceError("quoted_newlines goes with the path of CSV files only")
     raise SourceError(
         f"a {type(table).__name__} is not a table; give a path, a pandas, Polars or PyArrow table, a lazy "
         "frame of Polars, Dask, PySpark or Ibis, a DuckDB relation, or a mapping of names to arrays"
     )
+
+
+def _no_such_scheme(address: str, table_name: str | None = None) -> NoReturn:  # noqa: ARG001
+    expected = "a path, or an address that starts with " + ", ".join(f"{scheme}://" for scheme in _SCHEMES)
+    raise SourceError.at(("data",), shown(address), expected)
+
+
+def _is_address(*schemes: str) -> Callable[[object], bool]:
+    return lambda table: has_scheme(table, *schemes)
 
 
 def _is_arrays(table: object) -> bool:
@@ -155,10 +166,11 @@ register_source(
     "matrixdp.sources.paths:PathSource",
     named=True,
 )
-register_source("address", has_scheme, no_such_scheme, named=True)
+register_source("address", _is_address(), _no_such_scheme, named=True)
 register_source(
     "postgresql",
-    lambda table: has_scheme(table, "postgresql", "postgres"),
+    _is_address("postgresql", "postgres"),
     "matrixdp.sources.postgresql:PostgreSQLSource",
     named=True,
 )
+register_source("sqlite", _is_address("sqlite"), "matrixdp.sources.sqlite:SQLiteSource", named=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
-from matrixdp.sources.addresses import shown
+from matrixdp.forms import shown
 from matrixdp.sources.blocks import Counting
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.postgresql_sql import (

@@ -31,8 +31,8 @@ INFERRED = (
 """What is assumed of every table whose columns are not texts by its format."""
 
 UNORDERED = (
-    "CSV or Parquet files, a table of a DuckDB database, a data frame in memory or arrays: the order decides "
-    "which records of a person are counted"
+    "CSV or Parquet files, a table of a DuckDB or SQLite database, a data frame in memory or arrays: the "
+    "order decides which records of a person are counted"
 )
 """What is expected in the place of a table whose records have no order, where an id is named."""
 

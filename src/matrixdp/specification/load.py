@@ -12,7 +12,7 @@ from typing import Any, final
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, format_place, within
 from matrixdp.errors import Path as Place
-from matrixdp.forms import Given
+from matrixdp.forms import Given, has_scheme, names_secret, shown
 from matrixdp.language import read_entry
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.queries.targets import group_targets
@@ -34,11 +34,11 @@ class Specification:
     ----------
     path : path or None
         The file, absolute; None if the specification was given as text or as a mapping.
-    data : path or None
-        The table, absolute (or a pattern of files); None if the file does not name one. Whether it is there
-        is checked by whoever reads it.
+    data : path, str or None
+        The table: a path, absolute (or a pattern of files), or an address; None if the file does not name
+        one. Whether it is there is checked by whoever reads it.
     table : str or None
-        The table of a DuckDB database.
+        The table of a database.
     quoted_newlines : bool
         Whether quotes in CSV files may hold line ends.
     domain : Domain
@@ -65,7 +65,7 @@ class Specification:
     """
 
     path: Path | None
-    data: Path | None
+    data: Path | str | None
     table: str | None
     quoted_newlines: bool
     domain: Domain
@@ -227,6 +227,19 @@ def _under(base: Path, written: str) -> Path:
         return base / written
 
 
+def _table_under(base: Path, written: str) -> Path | str:
+    """Return where the table is: a path that is relative to a folder, or an address, as it was written."""
+    if not has_scheme(written):
+        return _under(base, written)
+    if names_secret(written):
+        expected = (
+            "an address without a password, as others read specifications; PGPASSWORD or ~/.pgpass has it"
+        )
+        raise SpecificationError.at(("data",), f"a password for {shown(written)}", expected)
+    start, _, path = written.partition(":///")
+    return f"{start}:///{_under(base, path)}" if has_scheme(written, "sqlite") and path else written
+
+
 @contextmanager
 def _refused(lines: Mapping[Place, int]) -> Iterator[None]:
     """Turn errors inside parts into errors of the specification, with the line where it is known."""
@@ -276,7 +289,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     document["max_records"] = written.max_records
     return Specification(
         path=path,
-        data=None if written.data is None else _under(base, written.data),
+        data=None if written.data is None else _table_under(base, written.data),
         table=written.table,
         quoted_newlines=written.quoted_newlines,
         domain=written.domain,

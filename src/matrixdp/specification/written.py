@@ -180,8 +180,10 @@ class WrittenSpecification(Record):
     error = SpecificationError
     expected = "a mapping with the keys domain, workload and privacy"
 
-    data: str | None = key(_TEXT, default=None, about="CSV, Parquet (a glob too) or a DuckDB database")
-    table: str | None = key(_TEXT, default=None, about="the table of a DuckDB database")
+    data: str | None = key(
+        _TEXT, default=None, about="the path of CSV, Parquet (a glob too) or a database, or an address"
+    )
+    table: str | None = key(_TEXT, default=None, about="the table of a database")
     quoted_newlines: bool = key(flag(), default=False, about="quotes in CSV files may hold line ends")
     domain: Domain = key(
         _DomainForm(),

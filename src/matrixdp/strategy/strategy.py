@@ -307,11 +307,12 @@ class Strategy:
         ----------
         table : object
             Anything that narwhals takes (pandas, Polars, PyArrow, DuckDB, Ibis, PySpark, Dask), a mapping of
-            names to arrays, or the path of CSV or Parquet files or of a DuckDB database.
+            names to arrays, or the path of CSV or Parquet files or of a DuckDB database, or an
+            address (``postgresql://``, ``sqlite:///``).
         budget : Budget
             What is spent.
         table_name : str, optional
-            The table in a DuckDB database.
+            The table in a database.
         quoted_newlines : bool
             Whether quotes in CSV files may hold line ends; the statement then says what that assumes.
         out_of_domain : OutOfDomain, or what a specification says, optional

@@ -1,11 +1,8 @@
 """Addresses of tables, such as ``postgresql://host/database``, and what may be told of them."""
 
 import re
-from typing import NoReturn
 
-from matrixdp.errors import SourceError
-
-__all__ = ["has_scheme", "no_such_scheme", "shown"]
+__all__ = ["has_scheme", "names_secret", "shown"]
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.IGNORECASE | re.DOTALL)
 _PLAIN = re.compile(r"(?:[^@/?#]*@)?([^@?#]*)")
@@ -39,12 +36,14 @@ def shown(address: str) -> str:
     return f"{found[1]}://{'...' if plain is None else plain[1]}"
 
 
-def no_such_scheme(address: str, table_name: str | None = None) -> NoReturn:  # noqa: ARG001
-    """Refuse an address of a scheme that no engine has.
+def names_secret(address: str) -> bool:
+    """Return whether an address has a password, or may have one.
 
-    Raises
-    ------
-    SourceError
-        Always.
+    Examples
+    --------
+    >>> names_secret("postgresql://ann:x@host/people"), names_secret("postgresql://ann@host/people")
+    (True, False)
     """
-    raise SourceError.at((), shown(address), "a path, or an address that starts with postgresql://")
+    found = _ADDRESS.fullmatch(address)
+    user = found[2].rpartition("@")[0] if found else ""
+    return ":" in user or "password" in address.lower()

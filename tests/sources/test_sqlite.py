@@ -1,0 +1,126 @@
+"""Tables of SQLite: values of any type in one column, what the database computes, and what is told of it."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import matrixdp as mdp
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import SourceError
+from matrixdp.privacy import Unit
+from matrixdp.sources import open_source
+from matrixdp.sources.source import COMPUTED, INFERRED
+
+DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
+PEOPLE = "CREATE TABLE people AS SELECT 'male' AS sex, 3 AS age UNION ALL VALUES ('female', '1'), ('male', 9)"
+
+
+def database(folder: Path, *statements, **options) -> str:
+    path = folder / "t.sqlite"
+    with closing(sqlite3.connect(path, **options)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+    return f"sqlite:///{path}"
+
+
+def counted(address, domain=DOMAIN, table=None, unit=None):
+    subset = domain.names
+    ((_, counts),) = open_source(address, table_name=table).marginals(domain, [subset], OutOfDomain(), unit)
+    return counts.tolist()
+
+
+def test_values_of_every_type_in_one_column(tmp_path):
+    values = "VALUES ('3'), (3), (3.0), (x'33'), (NULL), (9e999), ('x'), (CAST(x'ff33' AS TEXT)), ('true')"
+    address = database(tmp_path, "CREATE TABLE t (v)", f"INSERT INTO t {values}")
+    for spec, expected in (
+        (["3", "x", "true", "\ufffd3"], [3, 1, 1, 1]),
+        ({"categories": ["3"], "type": "text"}, [1]),
+        ({"categories": ["3"], "null": "none"}, [3, 1]),
+        ({"min": 0, "max": 3}, [0, 1, 0, 3]),
+    ):
+        assert counted(address, Domain({"v": spec})) == expected
+
+
+def test_more_values_than_are_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr("matrixdp.sources.sqlite._KNOWN", 3)
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 39999)"
+    made = f"CREATE TABLE t AS {numbers} SELECT i % 8 AS code FROM n"  # noqa: S608
+    address = database(tmp_path, made)
+    assert counted(address, Domain({"code": 7})) == [5000] * 7
+
+
+def test_a_release_of_a_table_of_sqlite(tmp_path):
+    workload = mdp.Workload(DOMAIN, mdp.marginals([("sex", "age")]))
+    measured = mdp.select(workload).measure(database(tmp_path, PEOPLE), mdp.Budget(rho=1e6))
+    answers = measured.reconstruct(workload).answers["estimate"].to_numpy()
+    assert answers.round().tolist() == [0, 1, 0, 0, 0, 0, 0, 1]
+
+
+def test_what_the_database_computes_is_assumed(tmp_path):
+    address = database(
+        tmp_path,
+        PEOPLE,
+        "CREATE VIEW seen AS SELECT * FROM people",
+        "CREATE TABLE made (sex, age, twice AS (age * 2))",
+    )
+    for table, name, computed in (
+        ("people", "sex", 0),
+        ("seen", "sex", 1),
+        ("made", "sex", 0),
+        ("made", "twice", 1),
+    ):
+        expected = (COMPUTED, INFERRED) if computed else (INFERRED,)
+        assert open_source(address, table_name=table).assumptions(Domain({name: 2})) == expected
+
+
+def test_the_order_of_the_records_of_a_person(tmp_path):
+    address = database(
+        tmp_path,
+        "CREATE TABLE t (who, code, rowid)",
+        "INSERT INTO t VALUES ('ann', 0, 9), ('01', 1, 8), ('ann', 1, 7)",
+        "INSERT INTO t VALUES (1, 0, 6), ('ann', 1, 5), (NULL, 1, 4)",
+        "CREATE TABLE u (who PRIMARY KEY, code) WITHOUT ROWID",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE TABLE w (who, code, rowid, _rowid_, oid)",
+    )
+    domain = Domain({"code": 2})
+    assert counted(address, domain, "t", Unit(id="who")) == [1, 1]
+    assert counted(address, domain, "t", Unit(id="who", records=2)) == [2, 2]
+    for table in "uvw":
+        with pytest.raises(SourceError, match="a view, or a table without row ids"):
+            open_source(address, table_name=table).check(domain, unit=Unit(id="who"))
+
+
+def test_columns_are_checked_before_records_are_read(tmp_path):
+    address = database(tmp_path, PEOPLE)
+    open_source(address).check(DOMAIN)
+    with pytest.raises(SourceError, match="no column 'race'"):
+        open_source(address).check(Domain({"race": 2}))
+
+
+def test_the_table_must_be_named_where_there_are_several(tmp_path):
+    address = database(tmp_path, PEOPLE, "CREATE TABLE more (sex, age)")
+    assert counted(address, table="people") == [[0, 1, 0, 0], [0, 0, 0, 1]]
+    for asked, told in ((None, "no single table"), ("less", "no table 'less'")):
+        with pytest.raises(SourceError, match=f"has {told}; name one of its tables: 'more', 'people'"):
+            counted(address, table=asked)
+
+
+def test_nothing_is_written_and_nothing_is_made(tmp_path):
+    with pytest.raises(SourceError, match="there is no file"):
+        open_source(f"sqlite:///{tmp_path / 'none.sqlite'}")
+    address = database(tmp_path, PEOPLE)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    counted(address)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_what_is_no_database(tmp_path):
+    (tmp_path / "t.sqlite").write_text("a secret " * 99)
+    with pytest.raises(SourceError, match="could not read") as caught:
+        counted(f"sqlite:///{tmp_path / 't.sqlite'}")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(SourceError, match="sqlite:/// and the path of a file"):
+        open_source("sqlite://host/people")
