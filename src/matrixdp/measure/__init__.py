@@ -10,6 +10,7 @@ from matrixdp.measure.measurement import (
     noisy,
     random_source,
 )
+from matrixdp.measure.out_of_domain import OutOfDomainCounts, measured_cost
 from matrixdp.measure.statement import PrivacyStatement, statement
 
 __all__ = [
@@ -18,12 +19,14 @@ __all__ = [
     "Authorization",
     "Measurement",
     "NoiseScale",
+    "OutOfDomainCounts",
     "PrivacyStatement",
     "authorize",
     "calibrate",
     "debit",
     "maximal_marginals",
     "measure",
+    "measured_cost",
     "noisy",
     "plan_cost",
     "random_source",

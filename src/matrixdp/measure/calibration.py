@@ -14,7 +14,15 @@ from matrixdp.errors import PrivacyError
 from matrixdp.noise import Cost, Noise
 from matrixdp.plan import Part, Plan
 
-__all__ = ["DEFAULT_MAX_RECORDS", "SCALE_BITS", "NoiseScale", "calibrate", "check_range", "plan_cost"]
+__all__ = [
+    "DEFAULT_MAX_RECORDS",
+    "SCALE_BITS",
+    "NoiseScale",
+    "calibrate",
+    "check_entries",
+    "check_range",
+    "plan_cost",
+]
 
 #: The lattice step is chosen such that the scale in steps lies in [2^12, 2^13): rounding to the lattice
 #: then adds less than 5e-9 of the variance.
@@ -135,9 +143,19 @@ def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> Non
         If it is.
     """
     for part, scale in zip(plan.parts, scales, strict=True):
-        largest = Fraction(part.max_entry * records) / Fraction(2) ** scale.power
-        if largest + 64 * scale.steps >= 2**61:
-            raise PrivacyError(
-                "budget: so large that answers in units of the noise exceed 62 bits; a mu or epsilon above "
-                "about 10,000 is no protection and is not supported"
-            )
+        check_entries(scale, part.max_entry, records)
+
+
+def check_entries(scale: NoiseScale, entry: int, records: int) -> None:
+    """Refuse noise so small that counts of so many records, times an entry, would leave 62-bit integers.
+
+    Raises
+    ------
+    PrivacyError
+        If it is.
+    """
+    if Fraction(entry * records) / Fraction(2) ** scale.power + 64 * scale.steps >= 2**61:
+        raise PrivacyError(
+            "budget: so large that answers in units of the noise exceed 62 bits; a mu or epsilon above "
+            "about 10,000 is no protection and is not supported"
+        )

@@ -13,15 +13,22 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError, PrivacyError, SafeNote
-from matrixdp.exact import IntegerTensor
+from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
 from matrixdp.ledger import Ledger, Reservation
-from matrixdp.measure.calibration import DEFAULT_MAX_RECORDS, NoiseScale, calibrate, check_range
+from matrixdp.measure.calibration import (
+    DEFAULT_MAX_RECORDS,
+    NoiseScale,
+    calibrate,
+    check_entries,
+    check_range,
+)
 from matrixdp.measure.gate import Authorization, authorize, debit
+from matrixdp.measure.out_of_domain import OutOfDomainCounts, count_scale
 from matrixdp.noise import RandomSource, SeededSource, SystemSource
 from matrixdp.plan import Analysis, Estimates, Plan
 from matrixdp.privacy import Budget
 from matrixdp.sources import Source
-from matrixdp.sources.source import Marginal
+from matrixdp.sources.source import OUT_OF_DOMAIN, Marginal
 
 __all__ = ["DEFAULT_MAX_RECORDS", "Measurement", "maximal_marginals", "measure", "noisy", "random_source"]
 
@@ -46,6 +53,8 @@ class Measurement:
     out_of_domain : OutOfDomain
     assumptions : tuple of str
         What the promise assumes of the table, in sentences.
+    out_of_domain_counts : OutOfDomainCounts or None
+        The noisy numbers of records out of domain, if `out_of_domain` asks for any.
     reservation : Reservation or None
         The debit of the ledger, for what becomes of it; no file keeps this.
     """
@@ -59,6 +68,7 @@ class Measurement:
     out_of_domain: OutOfDomain
     assumptions: tuple[str, ...] = ()
     reservation: Reservation | None = None
+    out_of_domain_counts: OutOfDomainCounts | None = None
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -131,10 +141,10 @@ def measure(
     added.
 
     Everything of the budget is spent. Records outside the domain are dropped unless ``out_of_domain`` says
-    otherwise. A table of more than ``max_records`` gives the same results, more slowly. With
-    ``seed_not_private`` THE RESULT IS NOT PRIVATE, and says so, and no ledger is debited. ``release`` is
-    where the release will go, for the ledger. ``progress`` is called with the number of parts measured and of
-    all, first just before any noise is drawn.
+    otherwise; the numbers of them that it asks for are measured at no further cost. A table of more than
+    ``max_records`` gives the same results, more slowly. With ``seed_not_private`` THE RESULT IS NOT PRIVATE,
+    and says so, and no ledger is debited. ``release`` is where the release will go, for the ledger.
+    ``progress`` is called with the number of parts measured and of all, first just before any noise is drawn.
 
     Raises
     ------
@@ -155,10 +165,12 @@ def measure(
     if type(max_records) is not int or max_records < 1:
         raise PrivacyError.at(("max_records",), repr(max_records), "an integer of at least 1")
     scales, cost = calibrate(plan, plan.noise.cost(budget), max_records)
+    rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
+    # never above the cost of the plan, which is therefore the cost of both
+    counted = count_scale(len(rules.counts), cost, max_records) if rules.counts else None
     random = random_source(seed_not_private)
     debited = ledger if random.private else None
     authorization = authorize(cost, budget, debited)
-    rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     groups = maximal_marginals(plan.positions)
     # what the table cannot answer at all is refused here, and costs nothing
     marginals = source.marginals(plan.domain, list(groups), rules, budget.unit)
@@ -167,7 +179,8 @@ def measure(
     if debited is not None:
         authorization, reservation = debit(authorization, debited, release)
     with _told_of(reservation):
-        values = _noisy_answers(plan, scales, groups, marginals, max_records, random, progress)
+        values, numbers = _noisy_answers(plan, scales, groups, marginals, max_records, random, progress)
+        counts = None if counted is None else _noisy_counts(rules, counted, numbers, max_records, random)
     return Measurement(
         plan,
         scales,
@@ -178,6 +191,7 @@ def measure(
         rules,
         assumptions,
         reservation,
+        counts,
     )
 
 
@@ -200,10 +214,17 @@ def _noisy_answers(
     max_records: int,
     random: RandomSource,
     progress: Callable[[int, int], None] | None,
-) -> tuple[NDArray[np.float64], ...]:
-    """Return the noisy answers of each part, in the order of the plan, from the counts of the marginals."""
+) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.int64] | None]:
+    """Return the noisy answers of each part, in the order of the plan, from the counts of the marginals.
+
+    Beside them the exact counts of records out of domain, if the source returns such.
+    """
     values: dict[int, NDArray[np.float64]] = {}
+    outside: NDArray[np.int64] | None = None
     for subset, counts in marginals:
+        if subset == OUT_OF_DOMAIN:
+            outside = counts
+            continue
         bound = max_records
         while int(counts.sum()) > bound:
             bound *= 2
@@ -221,4 +242,24 @@ def _noisy_answers(
                     progress(len(values), len(plan.parts))
     if len(values) != len(plan.parts):
         raise NumericalError("the source did not return every marginal that was asked for")
-    return tuple(values[i] for i in range(len(scales)))
+    return tuple(values[i] for i in range(len(scales))), outside
+
+
+def _noisy_counts(
+    rules: OutOfDomain,
+    scale: NoiseScale,
+    counts: NDArray[np.int64] | None,
+    max_records: int,
+    random: RandomSource,
+) -> OutOfDomainCounts:
+    """Return the counts of records out of domain with noise."""
+    number = len(rules.counts)
+    if counts is None or counts.shape != (number,):
+        raise NumericalError("the source did not return the counts out of domain that were asked for")
+    bound = max(max_records, DEFAULT_MAX_RECORDS)
+    while int(counts.max()) > bound:
+        bound *= 2
+    check_entries(scale, 1, bound)
+    answers = apply_kronecker([IdentityMatrix(number)], counts, bound * number)
+    values = np.ldexp(noisy(answers, scale, random).astype(np.float64), scale.power)
+    return OutOfDomainCounts(rules.counts, scale, values)

@@ -13,7 +13,7 @@ from typing import Any, final
 from matrixdp.errors import MatrixDPError, StorageError
 from matrixdp.ledger import Ledger
 from matrixdp.ledger.entries import version
-from matrixdp.measure import Measurement, plan_cost
+from matrixdp.measure import Measurement, measured_cost
 from matrixdp.queries import Workload
 from matrixdp.release.columns import AnswerColumns, plain_schema
 from matrixdp.release.document import document
@@ -302,7 +302,7 @@ def _others(folder: Path) -> Iterator[Finding]:
 def _cost(measurement: Measurement) -> Iterator[Finding]:
     """Recompute the cost: exact sensitivities over exact scales, summed as fractions."""
     authorization = measurement.authorization
-    cost = plan_cost(measurement.plan, measurement.scales)
+    cost = measured_cost(measurement.plan, measurement.scales, measurement.out_of_domain_counts)
     allowed = cost.noise.cost(authorization.budget)
     problems = []
     if cost != authorization.cost:

@@ -12,7 +12,7 @@ from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.persons import bounded, id_columns, id_expressions
 from matrixdp.sources.requests import Request, strides
-from matrixdp.sources.source import Marginal
+from matrixdp.sources.source import OUT_OF_DOMAIN, Marginal
 from matrixdp.sources.sql import (
     code_expression,
     column_kind,
@@ -46,7 +46,8 @@ def encode(
     The encoders are the attributes that say how each column is read: the domain's own ones, or `Coded` for
     columns that hold codes already. The columns are the table's names of those of the relation, where these
     differ. Where the request bounds what a person contributes, the last column is the place of each record,
-    whatever it is called, and the records are those that `bounded` takes.
+    whatever it is called, and the records are those that `bounded` takes. Where it counts records that are
+    out of domain, these are there too, and columns say which are `inside` and which in each of the counts.
     """
     person = request.unit.id
     held = relation.columns if person is None else relation.columns[:-1]
@@ -71,16 +72,28 @@ def encode(
         for position, name in enumerate(request.used)
     ]
     used = used or ["CAST(0 AS UTINYINT) AS c0"]
+    counted = request.out_of_domain.counts
+    if counted or person is not None:
+        used += [f"{inside} AS inside", *_outside(request, inside)]
     if person is not None:
         values += [
             *id_expressions(person, own[person], kinds[person]),
             f"{identifier(relation.columns[-1])} AS place",
         ]
         codes += [*id_columns(), "place"]
-        used += [f"{inside} AS inside", "id_text", "id_number", "place"]
-        return relation.project(", ".join(values)).project(", ".join(codes)).project(", ".join(used))
-    encoded = relation.project(", ".join(values)).project(", ".join(codes)).filter(inside)
+        used += ["id_text", "id_number", "place"]
+    encoded = relation.project(", ".join(values)).project(", ".join(codes))
+    if not counted and person is None:
+        encoded = encoded.filter(inside)
     return encoded.project(", ".join(used))
+
+
+def _outside(request: Request, inside: str) -> list[str]:
+    """Return one column for each count of records out of domain: whether a record is in it."""
+    return [
+        f"{f'NOT ({inside})' if name is None else f'c{request.domain.index(name)} IS NULL'} AS out{place}"
+        for place, name in enumerate(request.out_of_domain.counts)
+    ]
 
 
 def count(
@@ -97,7 +110,7 @@ def count(
 def check(request: Request, read: Read) -> None:
     """Refuse what the columns of a table make impossible; `read` is given what has them and no records."""
     with _checking().cursor() as connection:
-        guarded(lambda: bounded(read(connection), request.unit), "read the table")
+        guarded(lambda: bounded(read(connection), request), "read the table")
 
 
 def groups(
@@ -106,7 +119,7 @@ def groups(
     """Count the cells that hold records of each marginal; what is impossible is raised by the call."""
     connection = connect(threads)
     try:
-        encoded = guarded(lambda: bounded(read(connection), request.unit), reading)
+        encoded = guarded(lambda: bounded(read(connection), request), reading)
     except BaseException:
         connection.close()
         raise
@@ -124,13 +137,20 @@ def _marginals(
 ) -> Iterator[Groups]:
     try:
         guarded(lambda: encoded.create(_CODES), _COUNTING, hint)
+        counted = request.out_of_domain.counts
+        inside = " WHERE inside" if counted else ""
         position = {name: index for index, name in enumerate(request.used)}
         for subset in request.subsets:
             steps = zip(subset, strides(request.shape(subset)), strict=True)
             key = " + ".join(f"CAST(c{position[name]} AS BIGINT) * {step}" for name, step in steps)
             # Every name in the statement is made here; none comes from the table or its user.
-            query = f"SELECT {key or '0'} AS key, count(*) AS n FROM {_CODES} GROUP BY key"  # noqa: S608
+            query = f"SELECT {key or '0'} AS key, count(*) AS n FROM {_CODES}{inside} GROUP BY key"  # noqa: S608
             yield subset, *guarded(partial(_groups, connection, query), _COUNTING)
+        if counted:
+            columns = ", ".join(f"count(*) FILTER (out{place})" for place in range(len(counted)))
+            query = f"SELECT {columns} FROM {_CODES}"  # noqa: S608
+            numbers = guarded(lambda: connection.execute(query).fetchone(), _COUNTING)
+            yield OUT_OF_DOMAIN, np.arange(len(counted)), np.array(numbers, dtype=np.int64)
     finally:
         connection.close()
 

@@ -34,6 +34,7 @@ class FrameSource(Source):
     """A table in memory: pandas, Polars, PyArrow and others of that kind."""
 
     bounds_contributions = True
+    counts_out_of_domain = True
 
     def __init__(self, frame: Any) -> None:
         self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
@@ -56,6 +57,7 @@ class ArraysSource(Source):
     """A mapping of names to one-dimensional arrays or lists of equal length, or a structured array."""
 
     bounds_contributions = True
+    counts_out_of_domain = True
 
     def __init__(self, arrays: Mapping[str, Any] | np.ndarray[Any, Any]) -> None:
         if isinstance(arrays, np.ndarray):
@@ -86,6 +88,8 @@ class ArraysSource(Source):
 @final
 class RelationSource(Source):
     """A DuckDB relation; its own connection encodes it, and nothing is written there."""
+
+    counts_out_of_domain = True
 
     def __init__(self, relation: Any) -> None:
         self._relation: duckdb.DuckDBPyRelation = native(relation)

@@ -57,6 +57,7 @@ class PathSource(Source):
     """
 
     bounds_contributions = True
+    counts_out_of_domain = True
 
     def __init__(
         self, path: str | os.PathLike[str], table_name: str | None = None, *, quoted_newlines: bool = False

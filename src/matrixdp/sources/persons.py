@@ -10,7 +10,7 @@ import duckdb
 
 from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed
 from matrixdp.errors import SourceError
-from matrixdp.privacy import Unit
+from matrixdp.sources.requests import Request
 from matrixdp.sources.sql import value_expression
 
 __all__ = ["bounded", "id_columns", "id_expressions"]
@@ -51,16 +51,19 @@ def id_columns() -> list[str]:
     return [f"CASE WHEN {readable} THEN id_text END AS id_text", "id_number + 0.0 AS id_number"]
 
 
-def bounded(relation: duckdb.DuckDBPyRelation, unit: Unit) -> duckdb.DuckDBPyRelation:
+def bounded(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
     """Return the records in the domain among the first ones of each person; all where no id is named.
 
     The relation is what `matrixdp.sources.counting.encode` makes: codes, whether a record is `inside` the
-    domain, the columns of `id_columns`, and the `place` of each record.
+    domain, which counts of records out of domain it is in, the columns of `id_columns`, and the `place` of
+    each record. Where there are such counts, the records out of domain stay.
     """
+    unit, counted = request.unit, bool(request.out_of_domain.counts)
     if unit.id is None:
         return relation
-    codes = ", ".join(relation.columns[: relation.columns.index("inside")])
+    kept = relation.columns[: relation.columns.index("id_text")]
+    codes = ", ".join(kept if counted else kept[: kept.index("inside")])
     rank = "row_number() OVER (PARTITION BY id_text, id_number ORDER BY place) AS rank"
     named = relation.filter("id_text IS NOT NULL OR id_number IS NOT NULL")
-    first = named.project(f"{codes}, inside, {rank}").filter(f"rank <= {unit.records}")
-    return first.filter("inside").project(codes)
+    first = named.project(f"{', '.join(kept)}, {rank}").filter(f"rank <= {unit.records}")
+    return (first if counted else first.filter("inside")).project(codes)

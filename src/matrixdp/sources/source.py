@@ -12,7 +12,7 @@ from matrixdp.errors import SourceError
 from matrixdp.privacy import Clause, Unit
 from matrixdp.sources.requests import Request
 
-__all__ = ["COMPUTED", "FAILED", "INFERRED", "UNORDERED", "Marginal", "Source", "native"]
+__all__ = ["COMPUTED", "FAILED", "INFERRED", "OUT_OF_DOMAIN", "UNORDERED", "Marginal", "Source", "native"]
 
 COMPUTED = Clause(
     "computed-rows",
@@ -36,6 +36,9 @@ UNORDERED = (
 )
 """What is expected in the place of a table whose records have no order, where an id is named."""
 
+OUT_OF_DOMAIN: tuple[str, ...] = ("",)
+"""In the place of the attributes of a marginal, none of which is so called: the counts out of domain."""
+
 Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 """The attributes of a marginal, and its counts: one axis an attribute, in that order."""
 
@@ -48,9 +51,13 @@ class Source(ABC):
     bounds_contributions : bool
         Whether `count` keeps to a `Unit` with an id. It must not say so unless the records have an order that
         no record changes for others.
+    counts_out_of_domain : bool
+        Whether `count` yields, where `OutOfDomain.counts` asks for it, how many records are out of domain: of
+        those that are counted at all, every one either in its cell of each marginal, or in these numbers.
     """
 
     bounds_contributions: ClassVar[bool] = False
+    counts_out_of_domain: ClassVar[bool] = False
 
     @final
     def marginals(
@@ -82,7 +89,8 @@ class Source(ABC):
         tuple of (tuple of str, numpy.ndarray)
             Each subset with its counts as an int64 array, one axis an attribute in the order of the subset,
             one entry a cell of the declared domain whether the table holds such records or not. The subsets
-            come in any order.
+            come in any order. Where `out_of_domain` asks for counts, they come once as `OUT_OF_DOMAIN` with
+            one entry for each of `OutOfDomain.counts`.
 
         Raises
         ------
@@ -138,6 +146,12 @@ class Source(ABC):
         counted = unit or Unit()
         if counted.id is not None and not self.bounds_contributions:
             raise SourceError.at(("unit", "id"), "a table whose records have no determined order", UNORDERED)
+        if out_of_domain.counts and not self.counts_out_of_domain:
+            raise SourceError.at(
+                ("out_of_domain", "count"),
+                "a table whose engine does not count what is out of domain",
+                "CSV or Parquet files, a DuckDB database or relation, a data frame in memory or arrays",
+            )
         return Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002

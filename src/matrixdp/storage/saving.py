@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.measure import Measurement, NoiseScale, plan_cost
+from matrixdp.measure import Measurement, NoiseScale, OutOfDomainCounts, measured_cost
 from matrixdp.noise import Noise
 from matrixdp.privacy import Clause
 from matrixdp.privacy.exact_form import exact_number
@@ -114,6 +114,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
     largest = max(float(np.abs(part).max(initial=0.0)) * 2.0**-scale.power for part, scale in pairs)
     dtype = np.dtype(np.int32 if largest < 2**31 else np.int64)
     rows = sum(part.size for part in measurement.values)
+    counts = measurement.out_of_domain_counts
     # in lattice steps, which are integers
     steps = (np.ldexp(part, -scale.power).astype(dtype) for part, scale in pairs)
     with ArchiveWriter(path) as archive:
@@ -129,6 +130,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
                 "noise": [[str(scale.steps), scale.power] for scale in measurement.scales],
                 "max_records": measurement.max_records,
                 "out_of_domain": dict(measurement.out_of_domain.codes),
+                **({} if counts is None else {"out_of_domain_counts": _write_counts(counts)}),
                 "assumptions": [Clause.of(sentence).as_dict() for sentence in measurement.assumptions],
             }
         )
@@ -144,7 +146,8 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         workload = read_workload(header["workload"], archive)
         plan = read_plan(header["plan"], workload.domain, archive)
         authorization = read_authorization(header["authorization"], archive)
-        out_of_domain = OutOfDomain(header["out_of_domain"])
+        counts = _read_counts(header.get("out_of_domain_counts"), plan.noise, archive)
+        out_of_domain = OutOfDomain(header["out_of_domain"], () if counts is None else counts.attributes)
         out_of_domain.check(workload.domain)
         assumptions = tuple(_read_assumption(written, archive) for written in header["assumptions"])
         private, max_records = header["private"], header["max_records"]
@@ -153,7 +156,7 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         scales = tuple(_read_scale(form, plan.noise, archive) for form in header["noise"])
         if len(scales) != len(plan.parts):
             raise archive.damaged("its noise does not fit its strategy")
-        if plan_cost(plan, scales) != authorization.cost:
+        if measured_cost(plan, scales, counts) != authorization.cost:
             raise archive.damaged("its strategy costs more or less than it says")
         ends = np.cumsum([part.rows for part in plan.parts])
         steps = archive.array(header["values"], (int(ends[-1]),))
@@ -164,7 +167,15 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
             for own, scale in zip(np.split(steps, ends[:-1]), scales, strict=True)
         )
         measurement = Measurement(
-            plan, scales, values, authorization, private, max_records, out_of_domain, assumptions
+            plan,
+            scales,
+            values,
+            authorization,
+            private,
+            max_records,
+            out_of_domain,
+            assumptions,
+            out_of_domain_counts=counts,
         )
         return measurement, workload
 
@@ -175,6 +186,30 @@ def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> No
     if type(power) is not int or abs(power) > _POWERS or scale.denominator.bit_count() != 1:
         raise archive.damaged("a scale of its noise is no integer over a power of 2 in range")
     return NoiseScale(scale, power, noise)
+
+
+def _write_counts(counts: OutOfDomainCounts) -> dict[str, object]:
+    steps = np.ldexp(counts.values, -counts.scale.power)
+    return {
+        "attributes": list(counts.attributes),
+        "noise": [str(counts.scale.steps), counts.scale.power],
+        "values": [int(step) for step in steps],
+    }
+
+
+def _read_counts(
+    written: Mapping[str, Any] | None, noise: Noise, archive: ArchiveReader
+) -> OutOfDomainCounts | None:
+    """Return the counts out of domain, in lattice steps; a measurement that asked for none has none."""
+    if written is None:
+        return None
+    attributes, steps = tuple(written["attributes"]), written["values"]
+    whole = all(type(step) is int and abs(step) < 2**62 for step in steps)
+    listed = OutOfDomain(counts=attributes).counts == attributes
+    if not (whole and listed and len(steps) == len(attributes) > 0):
+        raise archive.damaged("its counts of records out of domain are no whole lattice steps, one for each")
+    scale = _read_scale(written["noise"], noise, archive)
+    return OutOfDomainCounts(attributes, scale, np.ldexp(np.array(steps, dtype=np.float64), scale.power))
 
 
 def _read_assumption(written: object, archive: ArchiveReader) -> Clause:
