@@ -23,6 +23,10 @@ from them, reveals nothing more. docs/privacy.md of matrixdp has the proofs.
 B_k is a Kronecker product of blocks, with an optional positive integer factor on each row. A column of it is
 a product of columns of the blocks; so without row factors s_k is the product of the blocks' largest sums.
 
+Counts of records out of domain are rows of their own. A record in the domain moves the parts and no such
+count; one out of it moves at most all n such counts by 1 each, and no part. So the cost is the larger of the
+above and n / b^p, b being their scale.
+
 All arithmetic is on integers and fractions. No number is rounded, unless it is said to which side.
 """
 
@@ -310,6 +314,25 @@ def parts_of(release, p):
     return found
 
 
+def counted(header, p):
+    """Return what counts of records out of domain cost a record that is in all of them, and their scale.
+
+    A record is in the domain, and then in the parts above, or in these counts, and never in both: so the cost
+    of all is the larger of the two.
+    """
+    counts = header.get("out_of_domain_counts")
+    if counts is None:
+        return Fraction(0), None
+    steps, power = counts["noise"]
+    names, scale = counts["attributes"], exact(steps) * Fraction(2) ** power
+    replaced = set(header["out_of_domain"]) & set(names)
+    if abs(power) > 1000 or scale <= 0 or len(set(names)) != len(names) or replaced or not names:
+        raise ValueError("counts of records out of domain without noise, or of records that are not dropped")
+    if len(counts["values"]) != len(names) or any(type(value) is not int for value in counts["values"]):
+        raise ValueError("there is not one noisy integer for each count of records out of domain")
+    return len(names) * Fraction(math.ceil(2**160 / scale**p), 2**160), scale
+
+
 def checks(folder):
     """Check a release, one line for each fact."""
     header, arrays = read_archive(folder / "measurement.mdp")
@@ -318,7 +341,8 @@ def checks(folder):
     parts, rows = measured(header, arrays, p)
     # every s_k / b_k^p is rounded up to a multiple of 2^-160
     total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
-    cost = Fraction(total, 2**160)
+    outside, scale_outside = counted(header, p)
+    cost = max(Fraction(total, 2**160), outside)
     yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
     yield arrays[header["values"]][0] == (rows,), f"{rows} noisy answers, one for each row and no more"
     written = dict(record["budget"])
@@ -349,6 +373,12 @@ def checks(folder):
     shown &= {name: said[name] for name in about} == about
     yield shown, f"release.json: that budget, twice, for {about['unit']} and {about['neighbours']} neighbours"
     yield from guarantees(said["guarantees"], p == 2, between)
+    told = release.get("out_of_domain_counts")
+    if scale_outside is not None or told is not None:
+        names = [row["attribute"] for row in told["counts"]]
+        same = exact(told["cost"]) == outside and exact(told["scale"]["text"]) == scale_outside
+        same &= names == header["out_of_domain_counts"]["attributes"]
+        yield same, f"release.json: {len(names)} counts of records out of domain cost {float(outside):.9g}"
     flags = {header["private"], release["private"], said["private"], "warning" not in release}
     yield len(flags) == 1, f"private is {header['private']} everywhere"
     for name, listed in {"measurement.mdp": {}, **release["files"]}.items():

@@ -88,10 +88,24 @@ class ReadFile:
         for part, scale in zip(self.parts, self.scales, strict=True):
             share = Fraction(int(part.column_sums(self.norm).max())) / scale**self.norm
             total += math.ceil(share * 2**COST_BITS)
-        return Fraction(total, 2**COST_BITS)
+        return max(Fraction(total, 2**COST_BITS), self.cost_outside(rounded=True))
+
+    def cost_outside(self, *, rounded: bool = False) -> Fraction:
+        """Return what a record costs that is out of domain by every attribute: it is in every count."""
+        counts = self.header.get("out_of_domain_counts")
+        if counts is None:
+            return Fraction(0)
+        steps, power = counts["noise"]
+        each = 1 / (Fraction(steps) * Fraction(2) ** power) ** self.norm
+        if rounded:
+            each = Fraction(math.ceil(each * 2**COST_BITS), 2**COST_BITS)
+        return each * len(counts["attributes"])
 
     def largest_move(self, sizes: Iterable[int]) -> Fraction:
-        """Return the exact cost of the record that moves the answers most: no part's maximum on its own."""
+        """Return the exact cost of the record that moves the answers most: no part's maximum on its own.
+
+        A record is a cell of the domain, or out of it, where it moves nothing but the counts of such records.
+        """
         shape = tuple(sizes)
         total = np.zeros(shape, dtype=object)
         for part, scale in zip(self.parts, self.scales, strict=True):
@@ -100,7 +114,7 @@ class ReadFile:
             sums = np.transpose(sums, np.argsort(order)) if order else sums
             wide = sums.reshape([n if axis in order else 1 for axis, n in enumerate(shape)])
             total = total + wide * (1 / scale**self.norm)
-        return Fraction(total.max())
+        return max(Fraction(total.max()), self.cost_outside())
 
 
 def _matrix(form: dict[str, Any], arrays: dict[str, Integers]) -> Integers | int:

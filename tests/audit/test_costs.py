@@ -20,6 +20,7 @@ from matrixdp.measure import measure
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Plan
 from matrixdp.sources import Source
+from matrixdp.sources.source import OUT_OF_DOMAIN
 from matrixdp.storage.saving import save_measurement
 from tests.audit.plans import pairs, random_budget, random_strategy, with_multipliers
 from tests.audit.reading import read
@@ -65,19 +66,27 @@ def honours(cost: Fraction, norm: int, budget: dict[str, Any]) -> bool:
 class _Empty(Source):
     """A table without records: what is measured on it costs what it costs on any other."""
 
+    counts_out_of_domain = True
+
     def count(self, request):
-        return ((subset, np.zeros(request.shape(subset), np.int64)) for subset in request.subsets)
+        counted = request.out_of_domain.counts
+        marginals = [(subset, np.zeros(request.shape(subset), np.int64)) for subset in request.subsets]
+        return iter(marginals + [(OUT_OF_DOMAIN, np.zeros(len(counted), np.int64))] * bool(counted))
 
 
-def check_cost(plan: Plan, workload: mdp.Workload, budget: mdp.Budget, path: Path) -> None:
+def check_cost(
+    plan: Plan, workload: mdp.Workload, budget: mdp.Budget, path: Path, rule: mdp.OutOfDomain
+) -> None:
     """Measure a plan under a budget, and recompute what that cost from the file."""
-    measurement = measure(plan, _Empty(), budget)
+    measurement = measure(plan, _Empty(), budget, out_of_domain=rule)
     save_measurement(path, measurement, workload)
     found = read(path)
     written = found.header["authorization"]
     assert found.cost() == found.stated == measurement.authorization.cost.value
     # parts are added up, so the record that moves most may cost less, and never costs more
     assert found.largest_move(workload.domain.shape) <= found.stated
+    # counts of what is out of domain take all that the parts leave them, and no more
+    assert not rule.counts or found.cost_outside() >= found.stated * Fraction(999_999, 1_000_000)
     assert honours(found.stated, found.norm, written["budget"])
     assert not honours(found.stated * Fraction(1_000_001, 1_000_000), found.norm, written["budget"])
     assert all(scale > 0 for scale in found.scales)
@@ -99,8 +108,10 @@ def test_the_cost_of_random_plans_is_what_their_files_say(noise, tmp_path: Path)
             multiplied += plan.parts[0].multipliers is not None
             for _ in range(BUDGETS):
                 budget = random_budget(rng, noise)
+                asked = [None, *strategy.workload.domain.names]
+                rule = mdp.OutOfDomain(counts=asked[: rng.integers(len(asked) + 1)])
                 try:
-                    check_cost(plan, strategy.workload, budget, tmp_path / "measurement.mdp")
+                    check_cost(plan, strategy.workload, budget, tmp_path / "measurement.mdp", rule)
                 except AssertionError as error:
                     raise AssertionError(
                         f"{mechanism}, {noise}, round {number}, {budget}: {error}"

@@ -72,6 +72,39 @@ def test_out_of_domain_rules():
 
 
 @pytest.mark.parametrize(
+    ("spec", "counts"),
+    [
+        ({"count": True}, (None,)),
+        ({"count": False, "age": "drop"}, ()),
+        ({"sex": {"count": True}, "age": {"count": True}}, ("age", "sex")),
+        ({"sex": {"other": "male"}, "count": True, "age": {"count": True}}, (None, "age")),
+    ],
+)
+def test_counts_of_what_is_out_of_domain(spec, counts):
+    rule = OutOfDomain.from_spec(DOMAIN, spec)
+    rule.check(DOMAIN)
+    assert rule.counts == counts
+    assert rule.code("sex") == (1 if "other" in str(spec) else None)
+    assert OutOfDomain.from_spec(DOMAIN, rule.to_spec(DOMAIN)) == rule
+    assert OutOfDomain(counts=counts[::-1]).counts == counts
+
+
+def test_an_attribute_called_count():
+    domain = Domain({"count": 3, "age": 5})
+    for spec, counts, code in (
+        ({"count": True}, (None,), None),
+        ({"count": {"count": True}}, ("count",), None),
+        ({"count": {"other": 2}, "age": {"count": True}}, ("age",), 2),
+    ):
+        rule = OutOfDomain.from_spec(domain, spec)
+        rule.check(domain)
+        assert (rule.counts, rule.code("count"), rule.to_spec(domain)) == (counts, code, spec)
+    for both in (OutOfDomain({"count": 2}, [None]), OutOfDomain(counts=[None, "count"])):
+        with pytest.raises(DomainError, match=r"out_of_domain\.count: found an attribute of that name"):
+            both.check(domain)
+
+
+@pytest.mark.parametrize(
     ("spec", "message"),
     [
         ("keep", "found 'keep'"),
@@ -83,6 +116,10 @@ def test_out_of_domain_rules():
         ({"sex": "keep"}, "found 'keep'"),
         ({"sex": {"others": "male"}}, "did you mean 'other'"),
         ({"sex": ["male"]}, "other: value"),
+        ({"sex": {"other": "male", "count": True}}, "sex: found other and count; expected one of them"),
+        ({"sex": {"count": False}}, "sex: found neither other nor count"),
+        ({"sex": {}}, "sex: found neither other nor count"),
+        ({"count": 1}, "did you mean|expected an attribute of the domain"),
     ],
 )
 def test_wrong_out_of_domain_rules(spec, message):
@@ -101,6 +138,11 @@ def test_rules_are_checked_against_a_domain():
         OutOfDomain({"sex": 2}).check(DOMAIN)
     with pytest.raises(DomainError, match="no attribute"):
         OutOfDomain({"aeg": 2}).check(DOMAIN)
+    with pytest.raises(DomainError, match="no attribute 'aeg'; did you mean 'age'"):
+        OutOfDomain(counts=["aeg"]).check(DOMAIN)
+    for codes, counts in (({"sex": 1}, ["sex"]), ({}, [3])):
+        with pytest.raises(DomainError, match="expected an attribute whose values out of domain are dropped"):
+            OutOfDomain(codes, counts)
 
 
 def test_a_domain_of_one_cell():

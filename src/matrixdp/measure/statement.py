@@ -19,6 +19,17 @@ _NEIGHBOURS = {
     "add_remove": "adding or removing {one}",
     "replace": "replacing {one} by {another}",
 }
+_OUT_OF_DOMAIN = Clause(
+    "out-of-domain",
+    "Records outside the declared domain are dropped or mapped one by one by a public rule, and how "
+    "many there were is not shown; groups without records are measured with noise like all others.",
+)
+_COUNTED = Clause(
+    "out-of-domain",
+    "Records outside the declared domain are dropped or mapped one by one by a public rule, and how many "
+    "were dropped is shown with noise of its own, at no further cost: a record is in these counts or in the "
+    "answers, never in both. Groups without records are measured with noise like all others.",
+)
 _COVERED = (
     Clause(
         "post-processing",
@@ -26,11 +37,7 @@ _COVERED = (
         "of it, for whatever is computed from it later, and against any reader, whatever else that reader "
         "knows.",
     ),
-    Clause(
-        "out-of-domain",
-        "Records outside the declared domain are dropped or mapped one by one by a public rule, and how "
-        "many there were is not shown; groups without records are measured with noise like all others.",
-    ),
+    _OUT_OF_DOMAIN,
     Clause(
         "exact-arithmetic",
         "Rounding errors of floating-point arithmetic do not weaken the promise: counts and sensitivity are "
@@ -140,13 +147,14 @@ class PrivacyStatement:
             figures = f"{asked}, from {figures}"
         else:
             figures += f" and ({_up(exact.epsilon)}, 1e-06)-differential privacy"
+        shown = "shown with noise, within the same limits" if _COUNTED in self.covered else "not shown"
         together = "" if self.ledger is None else f" {_together(self.ledger)}"
         return (
             f"{opening} Whatever a reader already knows, {self._changed} changes the "
             f"probability of any outcome only within the limits of {figures}. "
             "The noise is exact, so floating-point rounding does not weaken this. "
             f"It assumes {self._assumption}; records outside the declared domain are handled by a public "
-            f"rule, and their number is not shown.{together} It does not cover side channels such as "
+            f"rule, and their number is {shown}.{together} It does not cover side channels such as "
             f"timing, or {_others(self.ledger)}."
         ) + "".join(f" {sentence}" for sentence in self.assumed_of_table)
 
@@ -272,6 +280,12 @@ def _together(ledger: LedgerEntry) -> str:
     )
 
 
+def _covers(ledger: LedgerEntry | None, counted: bool) -> tuple[Clause, ...]:
+    """Return what the promise covers, in words."""
+    covered = [_COUNTED if counted and clause is _OUT_OF_DOMAIN else clause for clause in _COVERED]
+    return (*covered, *([] if ledger is None else [Clause("ledger", _together(ledger))]))
+
+
 def _others(ledger: LedgerEntry | None) -> str:
     """Say which other releases are not covered."""
     if ledger is None:
@@ -302,6 +316,7 @@ def statement(
     private: bool,
     assumptions: tuple[str, ...] = (),
     ledger: LedgerEntry | None = None,
+    counted: bool = False,
 ) -> PrivacyStatement:
     """State what a release promises.
 
@@ -317,6 +332,8 @@ def statement(
         What is assumed of this table, in sentences; see `Source.assumptions`.
     ledger : LedgerEntry, optional
         The entry of the ledger that was debited.
+    counted : bool
+        Whether the numbers of records out of domain were measured too.
 
     Returns
     -------
@@ -361,7 +378,7 @@ def statement(
         delta=float_above(budget.delta) if budget.delta is not None else None,
         delta_at_epsilon=None if promised.delta is None else float_above(promised.delta),
         exact=promised,
-        covered=_COVERED if ledger is None else (*_COVERED, Clause("ledger", _together(ledger))),
+        covered=_covers(ledger, counted),
         not_covered=(
             _NOT_COVERED[0],
             Clause("other-releases", f"O{_others(ledger)[1:]}, and their costs add up."),

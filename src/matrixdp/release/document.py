@@ -13,7 +13,7 @@ import numpy as np
 
 from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.leftovers import MEASUREMENT, RELEASE_FORMAT
-from matrixdp.release.measured import measured
+from matrixdp.release.measured import exact_scale, measured
 from matrixdp.release.release import Release
 
 __all__ = ["RELEASE_VERSION", "GroupErrors", "as_text", "brief", "document", "promise"]
@@ -71,6 +71,16 @@ def document(
         "strategy": {**release.origin, **measured(measurement)},
         "files": dict(files),
     }
+    counts = measurement.out_of_domain_counts
+    if counts is not None:
+        written["out_of_domain_counts"] = {
+            "scale": exact_scale(counts.scale.exact),
+            "cost": str(counts.cost.value),
+            "counts": [
+                {"attribute": name, **estimated.as_dict()}
+                for name, estimated in release.out_of_domain_counts.items()
+            ],
+        }
     return written
 
 

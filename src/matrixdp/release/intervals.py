@@ -56,6 +56,15 @@ class Intervals:
             f"combination of {noise.title} variables"
         )
 
+    @property
+    def alone(self) -> float:
+        """How many standard deviations the ends lie from one noisy count by itself."""
+        largest = self.noise.largest_quantile(self.confidence)
+        if self.noise.stable or self.confidence > _MOST_CONFIDENCE:
+            return largest
+        found = self.noise.combination_quantiles(np.ones((1, 1)), self.confidence)
+        return largest if found is None else float(found[0])
+
     def multipliers(self, group: Group) -> float | Array:
         """Return how many standard deviations the ends lie from the estimates, for all queries or each.
 

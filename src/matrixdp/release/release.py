@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from matrixdp.measure import Measurement, PrivacyStatement, statement
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
 from matrixdp.release.columns import AnswerColumns
+from matrixdp.release.estimated import Estimated
 from matrixdp.release.intervals import Intervals
 from matrixdp.release.origin import checked_origin
 from matrixdp.release.questions import Question, covariance, groups_of
@@ -105,7 +107,22 @@ class Release:
             private=self.private,
             assumptions=self.measurement.assumptions,
             ledger=authorization.ledger,
+            counted=self.measurement.out_of_domain_counts is not None,
         )
+
+    @cached_property
+    def out_of_domain_counts(self) -> Mapping[str | None, Estimated]:
+        """How many records were out of domain, where ``out_of_domain`` asked for it.
+
+        Keys are names of attributes, for the records whose value of that attribute was out of domain, and
+        None, for all records that were dropped.
+        """
+        counts = self.measurement.out_of_domain_counts
+        if counts is None:
+            return {}
+        deviation, multiplier = math.sqrt(counts.scale.variance), self.intervals.alone
+        estimates = [Estimated.within(float(value), deviation, multiplier) for value in counts.values]
+        return dict(zip(counts.attributes, estimates, strict=True))
 
     @property
     def analysis(self) -> Analysis:

@@ -129,10 +129,16 @@ def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[str]:
         yield ""
         yield f"{len(domain) - _ATTRIBUTES} more attributes are in release.json."
     yield ""
-    yield (
-        "Values out of domain are handled record by record, by this rule alone, and how many there were is "
-        "nowhere shown."
-    )
+    if rule.counts:
+        yield (
+            "Values out of domain are handled record by record, by this rule alone. How many records were "
+            "dropped was measured, with noise of its own, as the section on what was measured says."
+        )
+    else:
+        yield (
+            "Values out of domain are handled record by record, by this rule alone, and how many there were "
+            "is nowhere shown."
+        )
 
 
 def _protected(release: Release) -> Iterator[str]:
@@ -202,6 +208,28 @@ def _measured(release: Release) -> Iterator[str]:
     )
     yield ""
     yield from measured_parts(release.measurement)
+    yield from _counts(release)
+
+
+def _counts(release: Release) -> Iterator[str]:
+    """Say how many records were out of domain, and why that costs nothing more."""
+    counts = release.measurement.out_of_domain_counts
+    if counts is None:
+        return
+    number, cost = len(counts.attributes), counts.cost.value
+    yield ""
+    yield (
+        f"Beside them {number:,} counts of records out of domain, each with {counts.scale.noise} noise of "
+        f"scale b = {about(counts.scale.exact)}, which cost a record that is in all of them {about(cost)}. A "
+        "record is in the domain, and moves the parts above, or out of it, and moves these counts: so the "
+        "cost of both is the larger of the two, which is that of the parts."
+    )
+    yield ""
+    rows = []
+    for name, found in release.out_of_domain_counts.items():
+        of = "records that were dropped" if name is None else f"records whose {cell(name)} was out of domain"
+        rows.append((of, str(found), f"{found.stddev:.4g}"))
+    yield from table(("count", f"estimate, {release.confidence:g}", "standard error"), rows)
 
 
 def _cost(release: Release) -> Iterator[str]:

@@ -18,6 +18,7 @@ from matrixdp.domain import Domain, OutOfDomain, encode_value
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import MatrixDPError
 from matrixdp.sources import Source
+from matrixdp.sources.source import OUT_OF_DOMAIN
 from matrixdp.testing.agreement import require
 from matrixdp.testing.hostile import HOSTILE_OBJECTS, HOSTILE_TEXTS, NEIGHBOURS_DOMAIN
 from matrixdp.testing.sources import HOSTILE_VALUES, TYPES
@@ -111,18 +112,21 @@ def _compare(
     # A record that is in the domain by all that its values are stays, whichever attribute drops records.
     droppers = [n for n, v in zip(domain.names, usual, strict=True) if encode_value(domain[n], v) is not None]
 
-    def observe(dropper: str, *more: object) -> tuple[Any, tuple[object, ...]]:
+    def observe(dropper: str, *more: object) -> tuple[Any, Any, tuple[object, ...]]:
         columns = [[value, *more, value, *[value] * _OTHERS] for value in usual]
         return _observe(open_table, make(dict(zip(domain.names, columns, strict=True))), domain, dropper)
 
-    fewer, told = observe(droppers[0])
+    fewer, _, told = observe(droppers[0])
+    turns = range(0, len(values), together)
+    outside = {name: observe(name)[1] for name in droppers[: len(turns)]}
     require(
         fewer is not None and fewer.sum() == 2 + _OTHERS,
         f"the {kind}s {usual!r} cannot be counted: {told[0]}",
     )
-    for turn, start in enumerate(range(0, len(values), together)):
+    for turn, start in enumerate(turns):
         added = values[start : start + together]
-        more, also_told = observe(droppers[turn % len(droppers)], *added)
+        dropper = droppers[turn % len(droppers)]
+        more, out, also_told = observe(dropper, *added)
         what = f"one record of the {kind} {added[0]!r:.100}"
         if len(added) > 1:
             what = f"{len(added)} records of {kind}s, the first {added[0]!r:.100}: that"
@@ -133,6 +137,8 @@ def _compare(
             require(moved <= len(added), f"{what} changes the counts of {name} by {moved}")
         moved = int(np.abs(more - fewer).sum())
         require(moved <= len(added), f"{what} changes the counts of all attributes together by {moved}")
+        moved += int(np.abs(out - outside[dropper]).max())
+        require(moved <= len(added), f"{what} is counted in the domain and out of it, {moved} times in all")
     return len(values)
 
 
@@ -143,18 +149,23 @@ def _usual(domain: Domain, name: str, values: Sequence[object]) -> object:
 
 def _observe(
     open_table: Callable[[Any], Source], table: Any, domain: Domain, dropper: str
-) -> tuple[Any, tuple[object, ...]]:
-    """Return the counts of a table, and all that is told on the way to them."""
-    rule = OutOfDomain({name: 0 for name in domain.names if name != dropper})
+) -> tuple[Any, Any, tuple[object, ...]]:
+    """Return the counts of a table, those of records out of domain, and all that is told on the way."""
     counts: Any = None
+    outside: Any = np.zeros(2, dtype=np.int64)
     failure: tuple[str, str] | None = None
     with warnings.catch_warnings(record=True) as warned, _printed() as printed:
         warnings.simplefilter("always")
         try:
-            ((_, counts),) = open_table(table).marginals(domain, [domain.names], rule)
+            source = open_table(table)
+            asked = (None, dropper) if source.counts_out_of_domain else ()
+            rule = OutOfDomain({name: 0 for name in domain.names if name != dropper}, asked)
+            found = dict(source.marginals(domain, [domain.names], rule))
+            counts, outside = found.pop(domain.names), found.pop(OUT_OF_DOMAIN, outside)
+            require(not found, "marginals that nobody asked for")
         except MatrixDPError as error:
             failure = type(error).__name__, str(error)
-    return counts, (failure, [str(warning.message) for warning in warned], *printed)
+    return counts, outside, (failure, [str(warning.message) for warning in warned], *printed)
 
 
 @contextmanager

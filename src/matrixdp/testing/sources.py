@@ -15,6 +15,7 @@ from matrixdp.domain import Domain, OutOfDomain, encode_value
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import DomainError, MatrixDPError, SourceError, TooLargeError
 from matrixdp.sources import Source
+from matrixdp.sources.source import OUT_OF_DOMAIN
 from matrixdp.testing.agreement import require
 from matrixdp.testing.persons import HOSTILE_IDS, check_persons
 
@@ -179,8 +180,26 @@ def _check_counts(open_table: Callable[[Any], Source]) -> None:
                 right = counts.dtype == np.int64 and np.array_equal(counts, marginals[subset])
                 require(right, f"the marginal on {subset} is {counts!r}; expected {marginals[subset]!r}")
         require(not list(source.marginals(_DOMAIN, [], rule)), "marginals that nobody asked for")
+    if source.counts_out_of_domain:
+        _check_out_of_domain(source)
     ((_, none),) = open_table(table.slice(0, 0)).marginals(_DOMAIN, [("sex",)], OutOfDomain())
     require(none.tolist() == [0, 0], "an empty table has every cell of the domain, each with no record")
+
+
+def _check_out_of_domain(source: Source) -> None:
+    """Check the numbers of records out of domain: every record is in them, or in the domain."""
+    whole, sex, age = 3, 2, 1
+    for rule, expected, inside in (
+        (OutOfDomain(counts=[None, "age", "sex"]), [whole, age, sex], 2),
+        (OutOfDomain(counts=["sex"]), [sex], 2),
+        (OutOfDomain({"sex": 0}, [None, "age"]), [age, age], 4),
+        (OutOfDomain({"sex": 0, "age": 3}, [None]), [0], 5),
+    ):
+        found = dict(source.marginals(_DOMAIN, [()], rule))
+        require(
+            found[OUT_OF_DOMAIN].tolist() == expected and found[()] == inside,
+            f"{rule}: found {found}; expected {expected} out of domain, {inside} inside",
+        )
 
 
 def _check_refusals(open_table: Callable[[Any], Source]) -> None:

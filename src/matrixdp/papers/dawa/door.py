@@ -38,6 +38,9 @@ def read_counts(
     unit: Unit | None = None,
 ) -> Integers:
     """Return how many records have each value of an attribute, cut to `MOST_RECORDS`; shape (n,)."""
+    if rule.counts:
+        expected = "no counts: the mechanism dawa does not measure how many records are out of domain"
+        raise PrivacyError.at(("out_of_domain", "count"), "counts of records", expected)
     source = open_source(table, table_name=table_name)
     for _, counts in source.marginals(workload.domain, [(attribute,)], rule, unit):
         return np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)

@@ -1,0 +1,226 @@
+"""How many records were out of domain: measured beside the plan, and paid for by nothing more."""
+
+import json
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import MatrixDPError, NumericalError, PrivacyError, SourceError
+from matrixdp.exact import IdentityMatrix
+from matrixdp.measure import OutOfDomainCounts, measure, measured_cost, out_of_domain, plan_cost
+from matrixdp.measure.calibration import NoiseScale
+from matrixdp.measure.out_of_domain import count_scale, counts_cost
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
+from matrixdp.papers.dawa import dawa
+from matrixdp.plan import Block, Direct, Part
+from matrixdp.review import explain_release
+from matrixdp.sources import Source, open_source
+from matrixdp.sources.source import OUT_OF_DOMAIN
+from tests.forging import forge_measurement
+
+DOMAIN = mdp.Domain({"sex": ["f", "m"], "age": {"min": 0, "max": 3}})
+TABLE = {"sex": ["f", "m", "q", None, "m", "x"] * 50, "age": [0, 1, 2, 9, 9, 9] * 50, "id": [1, 2, 3] * 100}
+WORKLOAD = mdp.Workload(DOMAIN, mdp.marginals([1]))
+COUNTED = {"count": True, "sex": {"count": True}, "age": {"count": True}}
+BUDGETS = [
+    mdp.Budget(rho=0.5),
+    mdp.Budget(epsilon=1),
+    mdp.Budget(mu=1, neighbours="replace"),
+    mdp.Budget(epsilon=1, unit={"records": 3}),
+    mdp.Budget(epsilon=1, delta=1e-6, neighbours="replace", unit={"id": "id", "records": 2}),
+]
+
+
+@pytest.fixture(scope="module")
+def measured() -> list[mdp.MeasuredStrategy]:
+    strategies = [mdp.select(WORKLOAD, budget=budget, mechanism="identity") for budget in BUDGETS]
+    assert {strategy.noise for strategy in strategies} == {"gaussian", "laplace"}
+    return [
+        strategy.measure(TABLE, budget, out_of_domain=COUNTED)
+        for strategy, budget in zip(strategies, BUDGETS, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+@pytest.mark.parametrize("allowed", [Fraction(1), Fraction(1, 3), Fraction(10**4), Fraction(1, 10**9)])
+def test_counts_share_exactly_what_the_plan_costs(noise, allowed):
+    for number in (1, 2, 3, 7):
+        scale = count_scale(number, Cost(allowed, noise))
+        # written out: so many rows, each with an entry 1 for a record that is in all of them
+        exact = number / scale.exact**noise.norm
+        assert allowed * Fraction(999_999, 1_000_000) < exact <= counts_cost(scale, number).value <= allowed
+        assert 2**12 <= scale.steps < 2**13 + 1
+
+
+def test_the_cost_is_the_larger_of_the_two():
+    part = Part(("sex",), (Block(("sex",), IdentityMatrix(2)),), 1.0)
+    plan = Direct(DOMAIN, (part,), GAUSSIAN)
+    scales = (NoiseScale(Fraction(4096), -12, GAUSSIAN),)
+    assert plan_cost(plan, scales).value == 1 == measured_cost(plan, scales, None).value
+    for steps, cost in ((8192, 1), (4096, 2), (2048, 8)):
+        scale = NoiseScale(Fraction(steps), -12, GAUSSIAN)
+        counts = OutOfDomainCounts((None, "sex"), scale, np.zeros(2))
+        assert measured_cost(plan, scales, counts).value == cost
+    laplace = OutOfDomainCounts((None,), NoiseScale(Fraction(4096), -12, LAPLACE), np.zeros(1))
+    with pytest.raises(PrivacyError, match="gaussian noise in a plan for laplace noise"):
+        measured_cost(plan, scales, laplace)
+
+
+def test_no_record_costs_more_than_is_stated_whatever_moves(measured):
+    """All pairs of neighbours over the universe of records, in the domain and out of it."""
+    for one in measured:
+        measurement = one.measurement
+        counts = measurement.out_of_domain_counts
+        norm, budget = measurement.plan.noise.norm, measurement.authorization.budget
+        inside = []
+        for sex in range(2):
+            for age in range(4):
+                cell = np.zeros((2, 4), dtype=np.int64)
+                cell[sex, age] = 1
+                rows = []
+                for part, scale in zip(measurement.plan.parts, measurement.scales, strict=True):
+                    away = tuple(i for i, name in enumerate(DOMAIN.names) if name not in part.attributes)
+                    answers = part.answers(cell.sum(axis=away), 1).values()
+                    rows += [float(answer) / float(scale.exact) for answer in answers]
+                inside.append([*rows, 0.0, 0.0, 0.0])
+        zeros, b = [0.0] * (len(inside[0]) - 3), float(counts.scale.exact)
+        outside = [[*zeros, 1 / b, out_age / b, out_sex / b] for out_age, out_sex in ((0, 1), (1, 0), (1, 1))]
+        columns = np.array(inside + outside)
+        pairs = [columns]
+        if budget.neighbours == "replace":
+            pairs = [columns - other for other in columns]
+        farthest = max(float((np.abs(moves) ** norm).sum(axis=1).max()) for moves in pairs)
+        stated = float(measurement.authorization.cost.value)
+        assert farthest <= stated * (2**norm if budget.neighbours == "replace" else 1) * (1 + 1e-9)
+        assert counts.cost <= measurement.authorization.cost
+        assert counts.cost.value > measurement.authorization.cost.value * Fraction(999_999, 1_000_000)
+
+
+def test_counts_cost_nothing(measured):
+    for one, budget in zip(measured, BUDGETS, strict=True):
+        alone = one.strategy.measure(TABLE, budget)
+        assert alone.measurement.authorization.cost == one.measurement.authorization.cost
+        assert alone.measurement.scales == one.measurement.scales
+        assert alone.reconstruct().out_of_domain_counts == {}
+
+
+def test_estimates_are_unbiased_and_as_far_off_as_they_say():
+    """By a fixed seed; each bound is broken with a probability below one in a million."""
+    names = [f"a{i}" for i in range(200)]
+    strategy = mdp.select(mdp.Workload(mdp.Domain(dict.fromkeys(names, 2)), mdp.marginals(0)))
+    table = {name: [0, 9, 9, *[1] * (i % 3)] + [0] * (2 - i % 3) for i, name in enumerate(names)}
+    rule = {name: {"count": True} for name in names} | {"count": True}
+    found = strategy.measure(table, mdp.Budget(rho=2), out_of_domain=rule, seed_not_private=1)
+    counts = found.reconstruct().out_of_domain_counts
+    assert list(counts) == [None, *sorted(names)]
+    assert all(one.upper - one.estimate == pytest.approx(1.959964 * one.stddev) for one in counts.values())
+    assert counts["a0"].stddev == pytest.approx(math.sqrt(201 / 4), rel=1e-6)
+    errors = np.array([(one.estimate - 2) / one.stddev for one in counts.values()])
+    assert abs(errors.mean()) < 5 / math.sqrt(201)
+    assert abs(errors.var() - 1) < 5 * math.sqrt(2 / 201)
+    assert abs(np.mean(errors[1:] * errors[:-1])) < 5 / math.sqrt(200)
+
+
+def test_a_laplace_count_has_its_own_interval(measured):
+    found = measured[1].reconstruct().out_of_domain_counts["sex"]
+    # P(|X| > q b) = exp(-q); the variance is 2 b^2
+    assert (found.upper - found.estimate) / found.stddev == pytest.approx(
+        -math.log(0.05) / math.sqrt(2), rel=1e-4
+    )
+
+
+def test_records_beyond_those_of_a_person_are_in_no_count():
+    rule = mdp.OutOfDomain(counts=[None, "age"])
+    unit = mdp.Unit(1, "id")
+    table = {"sex": ["q", "q", "m", "f"], "age": [0, 0, 9, 9], "id": [1, 1, 1, 2]}
+    found = dict(open_source(table).marginals(DOMAIN, [()], rule, unit))
+    assert found[OUT_OF_DOMAIN].tolist() == [2, 1]
+    assert found[()] == 0
+
+
+def audited(folder: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(__file__).parents[2] / "verifier" / "verify_cost.py"
+    return subprocess.run(
+        [sys.executable, "-I", "-S", program, folder], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_release_says_so_and_is_verified(measured, tmp_path):
+    for place, one in enumerate(measured):
+        release = one.reconstruct()
+        folder = mdp.save_release(release, tmp_path / str(place))
+        again = mdp.load_release(folder)
+        assert again.out_of_domain_counts == release.out_of_domain_counts
+        assert again.measurement.out_of_domain == one.measurement.out_of_domain
+        assert mdp.verify_release(folder).failed == ()
+        told = audited(folder)
+        assert told.returncode == 0, told.stdout
+        assert "3 counts of records out of domain cost" in told.stdout
+        written = json.loads((folder / "release.json").read_text())
+        assert written["privacy"]["out_of_domain"] == COUNTED
+        assert [row["attribute"] for row in written["out_of_domain_counts"]["counts"]] == [None, "age", "sex"]
+        assert "their number is shown with noise" in release.statement.text
+        assert "3 counts of records out of domain" in explain_release(folder)
+    altered = (folder / "release.json").read_text().replace('"attribute": "age"', '"attribute": "sex"')
+    (folder / "release.json").write_text(altered)
+    assert audited(folder).returncode == 1
+    (finding,) = mdp.verify_release(folder).failed
+    assert "out_of_domain_counts.counts[1].attribute says" in finding.words
+
+
+FORGERIES = {
+    "less noise": lambda counts: counts["noise"].__setitem__(1, counts["noise"][1] - 1),
+    "one count more": lambda counts: counts["attributes"].append("sex"),
+    "a count twice": lambda counts: counts.update(attributes=["age", "age", "sex"]),
+    "no integers": lambda counts: counts["values"].__setitem__(0, 0.5),
+    "a number too many": lambda counts: counts["values"].append(1),
+}
+
+
+@pytest.mark.parametrize("case", FORGERIES)
+def test_altered_counts_are_refused(measured, tmp_path, case):
+    folder = mdp.save_release(measured[0].reconstruct(), tmp_path / "out")
+    forge_measurement(folder, lambda header, _: FORGERIES[case](header["out_of_domain_counts"]))
+    with pytest.raises(MatrixDPError):
+        mdp.load_release(folder)
+    assert mdp.verify_release(folder).failed
+    assert audited(folder).returncode == 1
+
+
+class _Without(Source):
+    def count(self, request):
+        raise AssertionError("the data was touched")
+
+
+class _Forgetful(Source):
+    counts_out_of_domain = True
+
+    def count(self, request):
+        return ((subset, np.zeros(request.shape(subset), np.int64)) for subset in request.subsets)
+
+
+def test_engines_that_cannot_are_refused_by_name():
+    plan = mdp.select(WORKLOAD).selection.plan
+    rule = mdp.OutOfDomain(counts=[None])
+    with pytest.raises(SourceError, match=r"out_of_domain\.count: found a table whose engine does not"):
+        measure(plan, _Without(), BUDGETS[0], out_of_domain=rule)
+    with pytest.raises(NumericalError, match="did not return the counts out of domain"):
+        measure(plan, _Forgetful(), BUDGETS[0], out_of_domain=rule)
+    workload = mdp.Workload(mdp.Domain({"a": range(8)}), mdp.product(a="prefix"))
+    with pytest.raises(PrivacyError, match=r"out_of_domain\.count: .*the mechanism dawa does not measure"):
+        dawa(workload, {"a": [1]}, mdp.Budget(epsilon=1), out_of_domain=rule)
+
+
+def test_noise_that_never_fits_is_refused(monkeypatch):
+    monkeypatch.setattr(out_of_domain, "counts_cost", lambda _scale, _number: Cost(Fraction(2), GAUSSIAN))
+    with pytest.raises(PrivacyError, match="no noise for its counts fits"):
+        count_scale(1, Cost(Fraction(1), GAUSSIAN))
+    monkeypatch.undo()
+    with pytest.raises(PrivacyError, match="exceed 62 bits"):
+        count_scale(1, Cost(Fraction(10**14), GAUSSIAN))
