@@ -1,3 +1,5 @@
+from typing import cast
+
 import pytest
 
 from matrixdp.domain import Categorical, Coded, Domain, OutOfDomain
@@ -140,7 +142,7 @@ def test_rules_are_checked_against_a_domain():
         OutOfDomain({"aeg": 2}).check(DOMAIN)
     with pytest.raises(DomainError, match="no attribute 'aeg'; did you mean 'age'"):
         OutOfDomain(counts=["aeg"]).check(DOMAIN)
-    for codes, counts in (({"sex": 1}, ["sex"]), ({}, [3])):
+    for codes, counts in (({"sex": 1}, ["sex"]), ({}, cast("list[str]", [3]))):
         with pytest.raises(DomainError, match="expected an attribute whose values out of domain are dropped"):
             OutOfDomain(codes, counts)
 

@@ -6,7 +6,7 @@ from typing import Self, final
 
 from matrixdp.domain.domain import Domain
 from matrixdp.errors import DomainError, within
-from matrixdp.forms import FormError, Record, Schema, describe_value, flag, key, record, scalar, unknown_name
+from matrixdp.forms import Record, Schema, describe_value, flag, key, record, scalar, unknown_name
 
 __all__ = ["OutOfDomain"]
 
@@ -26,7 +26,7 @@ class RuleForm(Record):
     def check(self) -> None:
         if (self.other is None) != self.count:
             found = "neither other nor count" if self.other is None else "other and count"
-            raise FormError.at(
+            raise DomainError.at(
                 (), found, "one of them: what is counted as another value is not out of domain"
             )
 

@@ -25,6 +25,8 @@ _TOGETHER = 16
 class DaskSource(Source):
     """A frame of Dask: every partition is counted where it is, and their counts are added up there."""
 
+    counts_out_of_domain = True
+
     def __init__(self, frame: Any) -> None:
         self._frame: Any = native(frame)
 
@@ -56,6 +58,8 @@ class DaskSource(Source):
 @final
 class SparkSource(Source):
     """A frame of Spark: every task counts its rows in `mapInArrow`, and Spark adds up their counts."""
+
+    counts_out_of_domain = True
 
     def __init__(self, frame: Any) -> None:
         self._frame: Any = native(frame)

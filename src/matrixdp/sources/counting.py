@@ -11,8 +11,8 @@ from matrixdp.domain import Domain
 from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.persons import bounded, id_columns, id_expressions
-from matrixdp.sources.requests import Request, strides
-from matrixdp.sources.source import OUT_OF_DOMAIN, Marginal
+from matrixdp.sources.requests import OUT_OF_DOMAIN, Request, strides
+from matrixdp.sources.source import Marginal
 from matrixdp.sources.sql import (
     code_expression,
     column_kind,

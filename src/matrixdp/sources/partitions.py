@@ -97,7 +97,7 @@ def marginals(request: Request, counts: Any) -> Iterator[Marginal]:
     if (place < 0).any():
         raise SourceError(f"a worker could not count its part of the table; {INSTALLED}, and {FAILED}")
     order = np.argsort(place, kind="stable")
-    ends = np.searchsorted(place[order], np.arange(len(request.subsets) + 1))
-    for index, subset in enumerate(request.subsets):
+    ends = np.searchsorted(place[order], np.arange(len(request.counted) + 1))
+    for index, subset in enumerate(request.counted):
         own = order[ends[index] : ends[index + 1]]
         yield subset, request.array(subset, keys[own], records[own])

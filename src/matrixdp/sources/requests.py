@@ -13,7 +13,10 @@ from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import DomainError, SourceError, TooLargeError
 from matrixdp.privacy import Unit
 
-__all__ = ["MOST_CELLS", "Request", "strides"]
+__all__ = ["MOST_CELLS", "OUT_OF_DOMAIN", "Request", "strides"]
+
+OUT_OF_DOMAIN: tuple[str, ...] = ("",)
+"""In the place of the attributes of a marginal, none of which is so called: the counts out of domain."""
 
 _FROM_CATEGORIES = "categories are compared with texts, numbers, booleans or dates"
 _FROM_TEXTS = "categories of type text are compared with texts as they stand"
@@ -97,6 +100,11 @@ class Request:
         return self.domain.columns if self.unit.id is None else (*self.domain.columns, self.unit.id)
 
     @property
+    def counted(self) -> tuple[tuple[str, ...], ...]:
+        """What is counted: the subsets, and after them the counts out of domain, if they are asked for."""
+        return (*self.subsets, OUT_OF_DOMAIN) if self.out_of_domain.counts else self.subsets
+
+    @property
     def used(self) -> tuple[str, ...]:
         """The attributes that are in some subset, in the order of the domain."""
         return self.domain.sort({name for subset in self.subsets for name in subset})
@@ -109,9 +117,11 @@ class Request:
         self, subset: Sequence[str], keys: NDArray[np.integer], counts: NDArray[np.integer]
     ) -> NDArray[np.int64]:
         """Return the marginal from the row-major positions of its cells and their counts."""
-        result = np.zeros(self.domain.cells(subset), dtype=np.int64)
+        outside = subset == OUT_OF_DOMAIN
+        shape = (len(self.out_of_domain.counts),) if outside else self.shape(subset)
+        result = np.zeros(math.prod(shape), dtype=np.int64)
         np.add.at(result, np.asarray(keys, dtype=np.int64), np.asarray(counts, dtype=np.int64))
-        return result.reshape(self.shape(subset))
+        return result.reshape(shape)
 
     def check_columns(self, columns: Iterable[str]) -> None:
         """Check that the table has a column for every attribute, and for the id.

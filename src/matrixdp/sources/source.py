@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Clause, Unit
-from matrixdp.sources.requests import Request
+from matrixdp.sources.requests import OUT_OF_DOMAIN, Request
 
 __all__ = ["COMPUTED", "FAILED", "INFERRED", "OUT_OF_DOMAIN", "UNORDERED", "Marginal", "Source", "native"]
 
@@ -35,9 +35,6 @@ UNORDERED = (
     "order decides which records of a person are counted"
 )
 """What is expected in the place of a table whose records have no order, where an id is named."""
-
-OUT_OF_DOMAIN: tuple[str, ...] = ("",)
-"""In the place of the attributes of a marginal, none of which is so called: the counts out of domain."""
 
 Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 """The attributes of a marginal, and its counts: one axis an attribute, in that order."""
@@ -150,7 +147,7 @@ class Source(ABC):
             raise SourceError.at(
                 ("out_of_domain", "count"),
                 "a table whose engine does not count what is out of domain",
-                "CSV or Parquet files, a DuckDB database or relation, a data frame in memory or arrays",
+                "files, a DuckDB database or relation, a data frame, or arrays",
             )
         return Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted)
 
