@@ -12,6 +12,7 @@ import typer
 from matrixdp import __version__
 from matrixdp.cli.answer import answer
 from matrixdp.cli.compare import compare
+from matrixdp.cli.draft import draft
 from matrixdp.cli.explain import explain
 from matrixdp.cli.keys import keys, sign
 from matrixdp.cli.ledger import ledger
@@ -27,9 +28,10 @@ __all__ = ["app", "main"]
 _HELP = """
 Differentially private answers to every query of a workload, with their standard errors.
 
-Write a specification (domain, workload, privacy) as YAML, then:
+Write a specification (domain, workload, privacy) as YAML, or begin with a draft of it; then:
 
 \b
+  matrixdp draft health.csv > health.yaml
   matrixdp validate health.yaml
   matrixdp select health.yaml
   matrixdp compare health.yaml
@@ -48,7 +50,6 @@ app = typer.Typer(
     name="matrixdp",
     help=_HELP,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # help without rich appears in half the time
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -70,7 +71,20 @@ def program(
     """Take the options of the program itself; the help is `_HELP`."""
 
 
-for command in (validate, select, compare, release, answer, verify, explain, keys, sign, recover, schema):
+for command in (
+    draft,
+    validate,
+    select,
+    compare,
+    release,
+    answer,
+    verify,
+    explain,
+    keys,
+    sign,
+    recover,
+    schema,
+):
     app.command()(command)
 app.add_typer(ledger)
 

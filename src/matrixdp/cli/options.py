@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from matrixdp.selection.mechanisms.table import OF_OTHERS
+from matrixdp.selection.mechanisms.table import MECHANISMS, OF_OTHERS
 
 __all__ = [
     "Confidence",
@@ -38,6 +38,18 @@ def noise_name(words: tuple[str, ...], value: str) -> str:
     return value
 
 
+def _mechanism_names(incomplete: str) -> list[str]:
+    """Return the mechanisms whose names begin so, for the completion of a shell."""
+    return [name for name in ("auto", *MECHANISMS) if name.startswith(incomplete)]
+
+
+def _noise_names(incomplete: str) -> list[str]:
+    """Return the noises whose names begin so, for the completion of a shell."""
+    from matrixdp.noise import NOISES
+
+    return [name for name in ("auto", *NOISES) if name.startswith(incomplete)]
+
+
 class Objective(StrEnum):
     """What selection makes least."""
 
@@ -53,6 +65,7 @@ MechanismOption = Annotated[
     str,
     typer.Option(
         "--mechanism",
+        autocompletion=_mechanism_names,
         help="auto: the least expected error among those that fit. dense: the optimum on the whole domain, "
         "for a few thousand cells. residual: one part for each marginal, with optimized weight vectors. "
         "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis. hdmm: the best of "
@@ -66,6 +79,7 @@ NoiseOption = Annotated[
     str,
     typer.Option(
         "--noise",
+        autocompletion=_noise_names,
         parser=partial(noise_name, ("auto",)),
         metavar="<auto|gaussian|laplace>",
         help="gaussian, laplace, or auto: Laplace for pure differential privacy (epsilon alone), Gaussian "

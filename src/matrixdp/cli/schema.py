@@ -22,13 +22,19 @@ class Document(StrEnum):
 
 _Document = Annotated[
     Document,
-    typer.Argument(metavar="DOCUMENT", show_default=False, help="release (release.json) or specification."),
+    typer.Argument(metavar="DOCUMENT", help="specification, or release (release.json)."),
 ]
 
 
 @guarded
-def schema(document: _Document) -> None:
-    """Print the JSON Schema of release.json or of specifications."""
+def schema(document: _Document = Document.specification) -> None:
+    r"""Print the JSON Schema of specifications or of release.json.
+
+    Editors complete and check a specification by it: save it beside the file and begin the file with
+
+    \b
+      # yaml-language-server: $schema=matrixdp.schema.json
+    """
     from matrixdp.release import release_schema
     from matrixdp.specification import json_schema
 

@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial, reduce
 from pathlib import Path
 from typing import final
@@ -10,6 +10,7 @@ from typing import final
 import duckdb
 
 from matrixdp.domain import Domain
+from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Clause, Unit
 from matrixdp.sources.columns import read_parquet
@@ -18,8 +19,8 @@ from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
 from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, UNORDERED, Marginal, Source
-from matrixdp.sources.sql import identifier, literal
-from matrixdp.sources.text import read_texts
+from matrixdp.sources.sql import column_kind, identifier, literal
+from matrixdp.sources.text import column_names, read_texts
 
 __all__ = ["PathSource"]
 
@@ -97,6 +98,31 @@ class PathSource(Source):
                 return view or not _generated(connection, schema, table).isdisjoint(domain.columns)
 
         return guarded(ask, f"read {self.path!r}")
+
+    def columns(self) -> Mapping[str, Kind]:
+        """Return the names of the table's columns and what they hold, by its storage types."""
+
+        def ask() -> dict[str, Kind]:
+            with connect() as connection:
+                held = self.records(connection)
+                kinds = (column_kind(str(stored)) for stored in held.types)
+                return dict(zip(held.columns, kinds, strict=True))
+
+        return guarded(ask, f"read {self.path!r}")
+
+    def records(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        """Return all columns of the table as a relation that is not yet computed.
+
+        Its records are for nobody who may not see them: it is for tables that are public, and for types.
+        """
+        if self._format == "duckdb":
+            return self._stored(connection, Unit())
+        if self._format == "parquet":
+            return connection.read_parquet([glob.escape(file) for file in self._files], union_by_name=True)
+        names = list(dict.fromkeys(column_names(self._files[0], self._quoted_newlines)))
+        texts = connection.from_arrow(read_texts(self._files, names, self._quoted_newlines)[1])
+        own = zip(texts.columns, names, strict=True)
+        return texts.project(", ".join(f"{identifier(held)} AS {identifier(name)}" for held, name in own))
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""

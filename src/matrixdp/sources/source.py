@@ -1,13 +1,14 @@
 """What a source is: a table that can be counted, and nothing else."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Clause, Unit
 from matrixdp.sources.requests import OUT_OF_DOMAIN, Request
@@ -158,6 +159,18 @@ class Source(ABC):
         A source whose records are counted one by one, each without regard to the others, assumes nothing.
         """
         return ()
+
+    def columns(self) -> Mapping[str, Kind]:
+        """Return the names of the table's columns and what they hold, by its storage types.
+
+        No record is read. `draft` needs it; an engine need not have it.
+
+        Raises
+        ------
+        SourceError
+            If the table cannot be read, or is of a kind that does not tell.
+        """
+        raise SourceError(f"{self!r} does not tell its columns; give the path of a table")
 
     def check_columns(self, request: Request) -> None:
         """Refuse what `count` refuses before its iterator is returned, without reading a record.

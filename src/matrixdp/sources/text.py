@@ -28,7 +28,7 @@ import pyarrow.csv as pacsv
 from matrixdp.errors import SourceError
 from matrixdp.sources.columns import PLACE, numbered, plain
 
-__all__ = ["read_texts"]
+__all__ = ["column_names", "read_texts"]
 
 arrow: Any = pa
 arrow_csv: Any = pacsv
@@ -60,14 +60,24 @@ def read_texts(
     return headers, arrow.RecordBatchReader.from_batches(schema, batches)
 
 
-def _header(file: str, wanted: Sequence[str], quoted_newlines: bool) -> tuple[str, list[str]]:
-    """Return the delimiter and the names of the columns, from the first line alone."""
+def column_names(file: str, quoted_newlines: bool = False) -> list[str]:
+    """Return the names in the first line of a CSV file, by the delimiter that makes the most of it."""
+    return _header(file, None, quoted_newlines)[1]
+
+
+def _header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) -> tuple[str, list[str]]:
+    """Return the delimiter and the names of the columns, from the first line alone.
+
+    The delimiter is the one that gives the most of the wanted names, or of any where none are given.
+    """
     best: tuple[str, list[str]] | None = None
+    most = -1
     for delimiter in ("\t",) if ".tsv" in Path(file.lower()).suffixes[-2:] else _DELIMITERS:
         with _opened(file) as data, _long_fields():
             names = next(_rows(data, delimiter, quoted_newlines), [])
-        if best is None or len(set(names) & set(wanted)) > len(set(best[1]) & set(wanted)):
-            best = delimiter, names
+        found = len(names) if wanted is None else len(set(names) & set(wanted))
+        if found > most:
+            best, most = (delimiter, names), found
     if best is None or not best[1]:
         raise SourceError(f"{file!r} is empty; its first line must name the columns")
     return best

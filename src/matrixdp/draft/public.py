@@ -1,0 +1,188 @@
+"""What a public table or code book says of each column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, final
+
+import duckdb
+
+from matrixdp.domain.rules import NUMERAL, WHITESPACE, Kind
+from matrixdp.sources.database import connect
+from matrixdp.sources.guard import guarded
+from matrixdp.sources.paths import PathSource
+from matrixdp.sources.sql import column_kind, identifier, literal
+
+__all__ = ["MOST_LISTED", "Profile", "code_book", "profiles"]
+
+MOST_LISTED = 1_000
+"""Distinct values are listed up to this many."""
+
+_ATTRIBUTES = ("variable", "attribute", "column", "field", "name")
+_VALUES = ("value", "code", "category")
+_LABELS = ("label", "labels", "meaning", "description", "text")
+_TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE")
+_ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)?"
+
+
+@final
+@dataclass(frozen=True)
+class Profile:
+    """What the records of a public table say of one column.
+
+    Attributes
+    ----------
+    records, missing, distinct : int
+        How many records there are, how many have no value, and how many different values there are.
+    values : tuple of str
+        The different values, the most frequent first; empty where there are more than `MOST_LISTED`.
+    numbers, whole : bool
+        Whether every value is a number, and whether every one is an integer.
+    low, high, central : float and pair of float
+        The least and the largest number, and those that 1 % and 99 % of the values lie below.
+    first, last : datetime or None
+        The first and the last moment, where every value is a date.
+    timed : bool
+        Whether one of these has a time of day.
+    longest : int
+        The length of the longest text.
+    spaced : bool
+        Whether white space stands around a value.
+    """
+
+    records: int
+    missing: int
+    distinct: int
+    values: tuple[str, ...]
+    numbers: bool
+    whole: bool
+    low: float
+    high: float
+    central: tuple[float, float]
+    first: datetime | None
+    last: datetime | None
+    timed: bool
+    longest: int
+    spaced: bool
+
+
+def profiles(source: PathSource, names: Sequence[str]) -> dict[str, Profile]:
+    """Return the profiles of those of some columns that a public table has.
+
+    Parameters
+    ----------
+    source : PathSource
+        The public table.
+    names : sequence of str
+        The columns.
+
+    Raises
+    ------
+    SourceError
+        If the table cannot be read.
+    """
+
+    def read() -> dict[str, Profile]:
+        with connect() as connection:
+            # A file of texts is read once.
+            source.records(connection).create("public")
+            held = connection.table("public")
+            stored = dict(zip(held.columns, map(str, held.types), strict=True))
+            wanted = [name for name in names if name in stored]
+            return {name: _profile(held, name, stored[name]) for name in wanted}
+
+    return guarded(read, "read the public table")
+
+
+def code_book(source: PathSource, names: Sequence[str]) -> dict[str, dict[str, str]] | None:
+    """Return the values of each attribute and their labels, where the public table is a code book.
+
+    That is a table with none of the columns, but with one that names them (`variable`, `attribute`,
+    `column`, `field` or `name`), one of values (`value`, `code` or `category`) and perhaps one of labels
+    (`label`, `meaning`, `description` or `text`). None for other tables.
+    """
+    columns = {name.lower(): name for name in source.columns()}
+    if any(name in columns.values() for name in names):
+        return None
+    found = [
+        next((columns[n] for n in kind if n in columns), None) for kind in (_ATTRIBUTES, _VALUES, _LABELS)
+    ]
+    attribute, value, label = found
+    if attribute is None or value is None:
+        return None
+    asked = [attribute, value, *([label] if label else [])]
+
+    def read() -> list[tuple[Any, ...]]:
+        with connect() as connection:
+            texts = (f"CAST({identifier(name)} AS VARCHAR)" for name in asked)
+            return source.records(connection).project(", ".join(texts)).fetchall()
+
+    book: dict[str, dict[str, str]] = {name: {} for name in names}
+    for row in guarded(read, "read the public table"):
+        if row[0] in book and row[1] not in (None, ""):
+            book[row[0]].setdefault(row[1], (row[2] if label else None) or "")
+    return {name: values for name, values in book.items() if values}
+
+
+def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
+    column, kind = identifier(name), column_kind(stored)
+    text = f"trim(CAST({column} AS VARCHAR), {literal(WHITESPACE)})"
+    number = moment = "NULL"
+    if kind is Kind.TEXT:
+        number = f"CASE WHEN regexp_matches({text}, {literal(NUMERAL)}) THEN TRY_CAST({text} AS DOUBLE) END"
+        moment = (
+            f"CASE WHEN regexp_full_match({text}, {literal(_ISO)}) THEN TRY_CAST({text} AS TIMESTAMP) END"
+        )
+    elif kind in (Kind.INTEGER, Kind.FLOAT):
+        number = f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
+    elif kind is Kind.DATE or stored in _TIMES:
+        moment = f"CAST({column} AS TIMESTAMP)"
+    columns = {"r": f"CAST({column} AS VARCHAR)", "t": f"nullif({text}, '')"}
+    columns |= {"n": f"CAST({number} AS DOUBLE)", "m": f"CAST({moment} AS TIMESTAMP)"}
+    held = table.project(", ".join(f"{made} AS {short}" for short, made in columns.items()))
+    told = held.aggregate(
+        "count(*), count(t), count(DISTINCT t), count(n), count(n) FILTER (n = floor(n)), min(n), max(n), "
+        "quantile_disc(n, 0.01), quantile_disc(n, 0.99), count(m), min(m), max(m), "
+        "coalesce(bool_or(m <> date_trunc('day', m)), false), coalesce(max(length(t)), 0), "
+        "coalesce(bool_or(r <> t), false)"
+    ).fetchall()[0]
+    (
+        records,
+        present,
+        distinct,
+        numbers,
+        whole,
+        low,
+        high,
+        below,
+        above,
+        moments,
+        first,
+        last,
+        timed,
+        longest,
+        spaced,
+    ) = told
+    listed: list[tuple[Any, ...]] = []
+    if distinct <= MOST_LISTED:
+        groups = held.filter("t IS NOT NULL").aggregate("t, count(*) AS c", "t")
+        listed = groups.order("c DESC, t").project("t").fetchall()
+    dated = moments == present > 0
+    return Profile(
+        records=records,
+        missing=records - present,
+        distinct=distinct,
+        values=tuple(value for (value,) in listed),
+        numbers=numbers == present > 0,
+        whole=whole == present > 0,
+        low=0.0 if low is None else low,
+        high=0.0 if high is None else high,
+        central=(0.0, 0.0) if below is None else (below, above),
+        first=first if dated else None,
+        last=last if dated else None,
+        timed=timed,
+        longest=longest,
+        spaced=spaced,
+    )

@@ -1,0 +1,188 @@
+"""Drafts: what they are made of, and that they work at once where a public table says everything."""
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from matrixdp.domain import OutOfDomain
+from matrixdp.domain.rules import Kind
+from matrixdp.draft import draft_specification
+from matrixdp.draft.proposals import propose, propose_listed
+from matrixdp.errors import SourceError, SpecificationError
+from matrixdp.sources import open_source
+
+ROWS = """person_id,age,state,comment,sex
+1,33,NY,came late,1
+2,44,NJ,,2
+"""
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def lines(text: str) -> list[str]:
+    return text.splitlines()
+
+
+def test_a_draft_of_csv_leaves_everything_to_be_filled_in(tmp_path: Path):
+    text = draft_specification(written(tmp_path / "people.csv", ROWS))
+    assert [line for line in lines(text) if line.startswith("  ")] == [
+        "  # person_id is left out: an identifier, by its name",
+        "  age: TODO   # [category, ...], {min, max}, {min, max, bins} or {from, to, by}",
+        "  state: TODO   # [category, ...], {min, max}, {min, max, bins} or {from, to, by}",
+        "  # comment is left out: free text, by its name",
+        "  sex: TODO   # [category, ...], {min, max}, {min, max, bins} or {from, to, by}",
+        "  - marginals: [0, 1]   # the total, and every attribute on its own",
+    ]
+    assert "# unit: {id: person_id, max_records: 3}" in text
+    with pytest.raises(SpecificationError, match=r"domain.age \(line 12\): found TODO \(and at domain.state"):
+        mdp.load_specification(text)
+
+
+def test_no_record_shows_in_a_draft(tmp_path: Path):
+    one = draft_specification(written(tmp_path / "people.csv", ROWS))
+    assert one == draft_specification(written(tmp_path / "people.csv", ROWS.splitlines()[0] + "\n"))
+    hostile = ROWS.splitlines()[0] + '\n"' + "\x00,\n" * 5 + "9" * 100_000
+    assert one == draft_specification(written(tmp_path / "people.csv", hostile))
+
+
+def test_types_of_storage_tell_what_is_to_be_filled_in(tmp_path: Path):
+    columns = {
+        "age": pa.array([1], pa.int32()),
+        "pay": pa.array([1.0]),
+        "day": pa.array([0], pa.date32()),
+        "old": pa.array([True]),
+        "town": pa.array(["x"]),
+        "parts": pa.array([[1]]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    text = draft_specification(tmp_path / "t.parquet")
+    for line in (
+        "  age: {min: TODO, max: TODO}",
+        "  pay: {min: TODO, max: TODO, bins: TODO}",
+        "  day: {from: TODO, to: TODO, by: month}",
+        "  old: [false, true]",
+        "  # parts is left out: a type that no attribute is read from; convert it first, or leave it out",
+    ):
+        assert line in lines(text)
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute("CREATE TABLE one AS SELECT 1 AS age; CREATE TABLE two AS SELECT 2.5 AS pay")
+    text = draft_specification(tmp_path / "t.duckdb", table="two")
+    assert "table: two" in lines(text)
+    assert "  pay: {min: TODO, max: TODO, bins: TODO}" in lines(text)
+
+
+def test_a_public_table_fills_everything_in(tmp_path: Path):
+    source = Path("examples/randhie.parquet")
+    text = draft_specification(source, public_table=source)
+    specification = mdp.load_specification(text)
+    table = pq.read_table(source)
+    assert specification.domain.names == tuple(table.column_names)
+    assert specification.budget == mdp.Budget(epsilon=1.0, delta=1e-6)
+    # Whatever is not missing is in its attribute's domain; what is missing is a value.
+    ((_, counts),) = open_source(source).marginals(specification.domain, [()], OutOfDomain())
+    assert counts == table.num_rows
+    assert "  visits: {min: 0, max: 77}   # public, from randhie.parquet" in lines(text)
+    assert "  coinsurance: [0, 25, 50, 95, 100]   # public, from randhie.parquet" in lines(text)
+
+
+TEXTS = st.one_of(
+    st.sampled_from(
+        ["no", "true", "TODO", "1e3", "0x1F", "null", "~", "007", "1.0", "a: b", "#x", "[", "'", '"', ".5"]
+    ),
+    st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1, max_size=9),
+)
+COLUMNS = st.one_of(
+    st.lists(st.one_of(st.none(), TEXTS), min_size=12, max_size=12),
+    st.lists(st.one_of(st.none(), st.integers(-(10**12), 10**12)), min_size=12, max_size=12),
+    st.lists(st.one_of(st.none(), st.floats(-1e9, 1e9)), min_size=12, max_size=12),
+    st.lists(st.booleans(), min_size=12, max_size=12),
+    st.lists(st.integers(-3, 200), min_size=12, max_size=12),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(columns=st.lists(COLUMNS, min_size=1, max_size=3))
+def test_every_record_of_the_public_table_is_in_the_domain(columns, tmp_path_factory: pytest.TempPathFactory):
+    path = tmp_path_factory.mktemp("public") / "t.parquet"
+    table = pa.table({f"c{place}": column for place, column in enumerate(columns)})
+    pq.write_table(table, path)
+    text = draft_specification(path, public_table=path)
+    if any(not any(value is not None for value in column) for column in columns):
+        return  # nothing is public of a column without a value
+    specification = mdp.load_specification(text)
+    ((_, counts),) = open_source(path).marginals(specification.domain, [()], OutOfDomain())
+    assert counts == 12
+
+
+def test_far_values_are_in_open_bins(tmp_path: Path):
+    pay = [*(1000.0 + place for place in range(200)), 9e6]
+    pq.write_table(pa.table({"pay": pay}), tmp_path / "t.parquet")
+    specification = mdp.load_specification(
+        draft_specification(tmp_path / "t.parquet", public_table=tmp_path / "t.parquet")
+    )
+    assert specification.domain["pay"].label(0).startswith("(-inf, ")
+    assert specification.domain["pay"].label(specification.domain["pay"].size - 1).endswith(", inf)")
+    assert specification.domain["pay"].size < 60
+
+
+def test_a_code_book_gives_values_and_labels(tmp_path: Path):
+    book = "Variable,Value,Label\nsex,1,male\nsex,2,female\nstate,NY,\nstate,NJ,\nother,1,x\nsex,,none\n"
+    data = written(tmp_path / "people.csv", ROWS)
+    text = draft_specification(data, public_table=written(tmp_path / "book.csv", book))
+    assert '  sex: {labels: {"1": male, "2": female}}   # public, from book.csv' in lines(text)
+    assert "  state: [NY, NJ]   # public, from book.csv" in lines(text)
+    assert "  age: TODO" in text
+    without = draft_specification(data, public_table=written(tmp_path / "b.csv", "a,b\n1,2\n"))
+    assert "public, from" not in without
+
+
+def test_identifiers_and_free_text_are_left_out_with_the_reason(tmp_path: Path):
+    rows = "".join(f"{place},x{place},{'word ' * 20}{place % 5},{place % 3}\n" for place in range(60))
+    data = written(tmp_path / "t.csv", "record,code,story,county_id\n" + rows)
+    text = draft_specification(data, public_table=data)
+    assert (
+        "# record is left out: an identifier or free text: nearly every public record has its own value"
+        in text
+    )
+    assert "# code is left out" in text
+    assert "# story is left out: free text: 5 different public values" in text
+    assert "  county_id: {min: 0, max: 2}" in text
+    assert propose("emailAddress", Kind.TEXT).identifies
+    assert propose("Name", Kind.TEXT).spec is None
+    assert propose("village_name", Kind.TEXT).spec is not None
+
+
+def test_nothing_to_ask_about_is_said(tmp_path: Path):
+    text = draft_specification(written(tmp_path / "t.csv", "id,uuid\n1,2\n"))
+    assert "  TODO: TODO   # no column could be made an attribute" in lines(text)
+    with pytest.raises(
+        SourceError, match=r"ArraysSource.* does not tell its columns; give the path of a table"
+    ):
+        draft_specification({"a": [1]})  # type: ignore[arg-type]
+
+
+def test_labels_that_are_not_told_apart_are_not_taken():
+    assert propose_listed({"1": "x", "2": "x"}).spec == [1, 2]
+    assert propose_listed({"01": ""}).spec == ["01"]
+
+
+def test_the_command_prints_what_validate_takes(tmp_path: Path):
+    run = CliRunner().invoke
+    result = run(app, ["draft", "examples/randhie.parquet", "--public-table", "examples/randhie.parquet"])
+    assert result.exit_code == 0
+    file = written(tmp_path / "drafted.yaml", result.stdout.replace("data: ", f"data: {Path.cwd()}/"))
+    assert run(app, ["validate", str(file)]).exit_code == 0
+    refused = run(app, ["draft", str(tmp_path / "none.csv")])
+    assert refused.exit_code == 2
+    assert "there is no file" in refused.output
