@@ -14,8 +14,16 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError
 from matrixdp.statements import read
-from tests.statements.agreement import agreed, executed
+from tests.statements.agreement import agreed, executed, ours
 
+CODES = Domain(
+    {
+        "sex": {"categories": [0, 1], "labels": {0: "female", 1: "male"}},
+        "status": {"categories": ["on", "off"], "null": "cancelled"},
+        "age": {"min": 0, "max": 5, "null": "unknown"},
+        "hours": {"edges": ["-inf", 0, 10, "inf"], "null": "none"},
+    }
+)
 DOMAIN = Domain(
     {
         "sex": ["female", "male"],
@@ -143,3 +151,58 @@ def test_any_statement_counts_what_duckdb_counts(people: duckdb.DuckDBPyConnecti
         assert not counts or 0 in counts
     else:
         agreed(DOMAIN, TABLE, people, text)
+
+
+@pytest.fixture(scope="module")
+def coded() -> Iterator[tuple[pa.Table, duckdb.DuckDBPyConnection]]:
+    draw = random.Random(6)  # noqa: S311 - a table for tests
+    rows = [
+        {
+            "sex": draw.randrange(2),
+            "status": draw.choice(["on", "off", None]),
+            "age": draw.choice([0, 1, 2, 3, 4, 5, None]),
+            "hours": draw.choice([-5.0, 0.0, 3.5, 10.0, 99.0, None]),
+        }
+        for _ in range(300)
+    ]
+    table = pa.Table.from_pylist(rows)
+    with duckdb.connect(":memory:") as connection:
+        connection.register("people", table)
+        yield table, connection
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("SELECT COUNT(*) FROM people WHERE sex = 'female'", "sex = 0"),
+        ("SELECT COUNT(*) FROM people WHERE sex <> 'female' AND age IS NULL", "sex <> 0 AND age IS NULL"),
+        ("SELECT COUNT(*) FROM people WHERE status = 'cancelled'", "status IS NULL"),
+        ("SELECT COUNT(*) FROM people WHERE status <> 'on'", "status <> 'on'"),
+        ("SELECT COUNT(*) FROM people WHERE status <> 'cancelled'", "status IS NOT NULL"),
+        ("SELECT COUNT(*) FROM people WHERE status IN ('cancelled','on')", "status IS NULL OR status = 'on'"),
+        ("SELECT COUNT(*) FROM people WHERE status NOT IN ('on') OR age > 3", "status <> 'on' OR age > 3"),
+        ("SELECT COUNT(*) FROM people WHERE age <> 'unknown' AND NOT age > 2", "age <= 2"),
+        ("SELECT COUNT(*) FROM people WHERE CASE sex WHEN 'male' THEN age > 2 ELSE hours < 0 END",
+         "CASE sex WHEN 1 THEN age > 2 ELSE hours < 0 END"),
+        ("SELECT COUNT(*) FROM people WHERE hours IS NULL OR hours < 10", "hours IS NULL OR hours < 10"),
+        ("SELECT COUNT(*) FROM people WHERE hours = '[0, 10)' OR hours = 'none'",
+         "(hours >= 0 AND hours < 10) OR hours IS NULL"),
+        ("SELECT COUNT(age) FROM people", "age IS NOT NULL"),
+    ],
+)  # fmt: skip
+def test_values_are_asked_for_by_what_they_are_called(
+    coded: tuple[pa.Table, duckdb.DuckDBPyConnection], text: str, plain: str
+) -> None:
+    table, connection = coded
+    [(mine,)] = ours(CODES, table, read(text).query(CODES))
+    assert {(mine,)} == set(executed(connection, f"SELECT COUNT(*) FROM people WHERE {plain}"))  # noqa: S608
+
+
+def test_keys_show_what_values_are_called() -> None:
+    query = read("SELECT sex, status, hours, age + 1 AS next, COUNT(*) FROM people GROUP BY ALL").query(CODES)
+    first = {"sex": "female", "status": "on", "hours": "(-inf, 0)", "next": 1}
+    assert query.keys.slice(0, 1).to_pylist() == [first]
+    assert query.keys.slice(query.keys.num_rows - 1).to_pylist() == [
+        {"sex": "male", "status": "cancelled", "hours": "none", "next": None}
+    ]
+    assert query.keys.num_rows == 2 * 3 * 4 * 7

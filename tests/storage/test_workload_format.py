@@ -11,6 +11,7 @@ from matrixdp.errors import StorageError
 from matrixdp.language import cells, dense, disjunction, kway, product
 from matrixdp.papers import families
 from matrixdp.queries import Workload
+from matrixdp.statements import sql
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 from matrixdp.storage.workload_format import read_workload, write_workload
 
@@ -29,6 +30,7 @@ ENTRIES = {
     "cells": cells([[{"sex": "male", "weights": [0, 1]}, {"dense": 0}]], by={"matrix": ["total", MATRIX]}),
     "a matrix by": dense(np.array([[0.1, 0.7]]), ["dense"], by={"matrix": [MATRIX]}, weights=[3]),
     "named": product(sex={"sets": {"b": ["male"], "a": ["female"]}}, matrix={"ranges": {"low": [0, 1]}}),
+    "statements": sql("SELECT sex, COUNT(*) FROM t WHERE matrix < weights GROUP BY CUBE (sex)", weight=2),
     "related": families.w_related(DOMAIN, 6, 0.5, attributes=["sex", "matrix"], seed=2),
     "marginal": families.w_marginal(DOMAIN, 4, seed=2)[0],
 }
@@ -75,6 +77,7 @@ def test_numbers_are_kept_out_of_the_header(tmp_path: Path) -> None:
         {"product": {"sex": ["total", {"permuted": {"matrix": "secret.npy"}, "order": [1, 0]}]}},
         {"kway": 1, "attributes": ["sex"], "predicates": {"categorical": {"matrix": "secret.npy"}}},
         {"any": {"sex": {"matrix": "secret.npy"}, "dense": "identity"}},
+        {"sql_file": "secret.sql"},
     ],
 )
 def test_a_saved_workload_cannot_name_files(entry: dict[str, object], tmp_path: Path, monkeypatch) -> None:

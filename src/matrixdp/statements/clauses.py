@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from matrixdp.errors import EntryError
 from matrixdp.forms import nearest
-from matrixdp.statements.scalars import unwrapped
+from matrixdp.statements.trees import unwrapped
 from matrixdp.statements.written import Written
 
 __all__ = ["Clauses", "Item", "clauses", "table_names"]
@@ -243,7 +243,7 @@ class _Groups:
         if node.name.lower() not in {name.lower() for name in self.columns}:
             if lowered.count(node.name.lower()) == 1:
                 return self._selected(self.items[lowered.index(node.name.lower())], node)
-            meant = nearest(node.name, (*self.columns, *names))
+            meant = nearest(node.name, dict.fromkeys((*self.columns, *names)))
             expected = "an attribute of the domain, or a column of SELECT"
             raise self.statement.error(node, repr(node.name), expected, meant)
         return node

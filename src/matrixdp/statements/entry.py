@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Unpack, final
 
 from matrixdp.domain import Domain
-from matrixdp.errors import EntryError
+from matrixdp.errors import MatrixDPError
 from matrixdp.forms import Form, FormError, Given, Kept, Schema, as_lists, describe_value, key, record, text
 from matrixdp.language.builders import Options
 from matrixdp.language.entry import Entry, entry_form
@@ -36,8 +38,19 @@ class _SqlEntries(Entry):
 
     def check(self) -> None:
         super().check()
-        if not self.statements:
-            raise EntryError.at(("sql",), "no statement", "at least one")
+        with self._named():
+            self.statements  # noqa: B018 - an error is told before there is a domain
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let errors inside statements tell the key under which these stand."""
+        try:
+            yield
+        except MatrixDPError as error:
+            problem = error.problem
+            if problem is None or problem.path[:1] != ("sql",):
+                raise
+            raise type(error)(replace(problem, path=(self.main_key(), *problem.path[1:]))) from None
 
     def to_spec(self, kept: Kept = as_lists) -> dict[str, object]:
         """Return the entry with its statements, wherever they were read from."""
@@ -47,7 +60,8 @@ class _SqlEntries(Entry):
 
     def groups(self, domain: Domain) -> list[Group]:
         """Return the groups of the statements in their order."""
-        queries = [statement.query(domain) for statement in self.statements]
+        with self._named():
+            queries = [statement.query(domain) for statement in self.statements]
         total = sum(len(query.groups) for query in queries)
         self.check_single(total)
         return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import final
@@ -10,11 +11,12 @@ from typing import final
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
-from matrixdp.statements.columns import column_values, key_values
+from matrixdp.statements.columns import column_values, key_values, labels
 from matrixdp.statements.scalars import Scalar
 from matrixdp.statements.written import Written
 
@@ -58,18 +60,18 @@ class Evaluation:
     domain: Domain
     _conditions: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     _keys: dict[str, Key] = field(default_factory=dict)
-    _constants: dict[str, float | None] = field(default_factory=dict)
+    _constants: dict[tuple[str, str], object] = field(default_factory=dict)
 
-    def constant(self, sql: str) -> float | None:
-        """Return the number that an expression without attributes is; None where it is none."""
-        if sql not in self._constants:
+    def constant(self, sql: str, kind: str) -> object:
+        """Return the value of an expression without attributes, as a type of SQL; None for no such value."""
+        if (sql, kind) not in self._constants:
             try:
                 with _connection() as connection:
-                    [(value,)] = connection.sql(f"SELECT TRY_CAST(({sql}) AS DOUBLE)").fetchall()
+                    [(value,)] = connection.sql(f"SELECT TRY_CAST(({sql}) AS {kind})").fetchall()
             except duckdb.Error:
                 value = None
-            self._constants[sql] = None if value is None or math.isnan(value) else float(value)
-        return self._constants[sql]
+            self._constants[sql, kind] = value
+        return self._constants[sql, kind]
 
     def condition(self, statement: Written, scalar: Scalar) -> NDArray[np.bool_]:
         """Return at which cells of its attributes a condition holds; NULL is no."""
@@ -101,6 +103,16 @@ class Evaluation:
     def _shape(self, scalar: Scalar) -> tuple[int, ...]:
         return tuple(self.domain[name].size for name in scalar.names)
 
+    def _columns(self, name: str, codes: pa.Array, sql: str) -> dict[str, pa.Array]:
+        """Return the columns of an attribute that an expression may name; see `over_columns`."""
+        attribute, place = self.domain[name], self.domain.index(name)
+        columns = {f"c{place}": column_values(attribute).take(codes)}
+        if f"k{place}" in sql:
+            columns[f"k{place}"] = pc.if_else(pc.equal(codes, attribute.null_code or -1), None, codes)
+        if f"l{place}" in sql:
+            columns[f"l{place}"] = labels(attribute).take(codes)
+        return columns
+
     def _column(self, statement: Written, scalar: Scalar, sql: str) -> pa.Array:
         """Return an expression at every cell of its attributes, row-major."""
         shape = self._shape(scalar)
@@ -109,8 +121,8 @@ class Evaluation:
             expected = f"one on at most {MOST_CELLS:,}; use fewer attributes in it, or fewer values"
             raise TooLargeError(statement.error(scalar.node, found, expected).problem or "")
         columns = {"place": pa.array(np.arange(math.prod(shape)))}
-        for name, codes in zip(scalar.names, np.indices(shape), strict=True):
-            columns[f"c{self.domain.index(name)}"] = column_values(self.domain[name]).take(codes.ravel())
+        for name, indices in zip(scalar.names, np.indices(shape), strict=True):
+            columns |= self._columns(name, pa.array(indices.ravel()), scalar.sql)
         # made of what `Scope` lets through alone
         asked = f"SELECT {sql} AS found FROM cells ORDER BY place"  # noqa: S608
         try:
@@ -125,6 +137,12 @@ class Evaluation:
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
+    return _database(os.getpid()).cursor()
+
+
+@lru_cache(maxsize=1)
+def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a child has one of its own
+    """Return an empty database that nothing is ever written to."""
     return duckdb.connect(":memory:", config=_SETTINGS)
 
 

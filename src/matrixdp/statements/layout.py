@@ -102,8 +102,8 @@ class _Part:
             return Ranges(tuple(zip(first.tolist(), last.tolist(), strict=True)))
         return Sets(tuple(tuple(part.tolist()) for part in np.split(codes, ends[:-1])))
 
-    def rows(self) -> CellSets:
-        """Return the queries written out over the cells."""
+    def rows(self, *, alone: bool) -> CellSets:
+        """Return the queries written out over the cells; `alone` if nothing is joined to their texts."""
         inside = np.flatnonzero(self.labels >= 0)
         matrix: Array = np.zeros((self.count, len(self.labels)))
         matrix[self.labels[inside], inside] = 1.0
@@ -113,7 +113,11 @@ class _Part:
         for ranks in self.combinations:
             own = [f"{k.text} = {v[rank]}" for k, v, rank in zip(self.keys, values, ranks, strict=True)]
             parts = [*asked, *own]
-            texts.append(" and ".join(f"({p})" if len(parts) > 1 and " OR " in p else p for p in parts))
+            texts.append(
+                " and ".join(
+                    f"({p})" if " OR " in p and not (alone and len(parts) == 1) else p for p in parts
+                )
+            )
         return CellSets(matrix, tuple(texts))
 
 
@@ -148,7 +152,7 @@ class Layout:
             found = f"{count:,} queries over the {cells:,} cells of {', '.join(names)}"
             expected = f"at most {MAX_EXPLICIT_ENTRIES:,} entries; use fewer attributes, or fewer values"
             raise TooLargeError.at(("sql",), found, expected)
-        content: Rows = part.rows()
+        content: Rows = part.rows(alone=not others)
         if others:
             places = tuple(names.index(name) for name in part.names)
             content = Crossed(content, places, tuple(others.values()), sizes)

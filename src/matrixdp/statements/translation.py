@@ -17,7 +17,9 @@ from matrixdp.statements.clauses import Clauses, Item, clauses, table_names
 from matrixdp.statements.evaluation import Evaluation, evaluation
 from matrixdp.statements.layout import Condition, GroupedBy, Layout, layout
 from matrixdp.statements.query import Block, Column, SqlQuery
-from matrixdp.statements.scalars import Scope, conjuncts, unwrapped
+from matrixdp.statements.scalars import scalar
+from matrixdp.statements.scope import Scope
+from matrixdp.statements.trees import conjuncts, unwrapped
 from matrixdp.statements.written import Written
 
 __all__ = ["translate"]
@@ -81,22 +83,22 @@ class _Translation:
         ]
 
     def _key(self, place: int, node: exp.Expr) -> GroupedBy:
-        scalar = self.scope.scalar(node)
-        if not scalar.names:
+        made = scalar(self.scope, node, key=True)
+        if not made.names:
             expected = "an attribute, or an expression of attributes"
             raise self.statement.error(node, self.statement.excerpt(node), expected)
-        return GroupedBy(place, scalar.names, self.values.key(self.statement, scalar), scalar.text)
+        return GroupedBy(place, made.names, self.values.key(self.statement, made), made.text)
 
     def _conditions(self, node: exp.Expr) -> list[Condition]:
         """Return the conditions that must all hold."""
         found = []
         for part in conjuncts(node):
-            scalar = self.scope.scalar(part)
-            holds = self.values.condition(self.statement, scalar)
+            made = scalar(self.scope, part)
+            holds = self.values.condition(self.statement, made)
             if not holds.any():
                 raise self._nothing(part)
             if not holds.all():
-                found.append(Condition(scalar.names, holds, scalar.text))
+                found.append(Condition(made.names, holds, made.text))
         return found
 
     def _counted(self, node: exp.Expr) -> list[Condition]:
@@ -113,9 +115,9 @@ class _Translation:
             return self._made(node, inner, lambda sql: f"({sql}) IS NOT NULL")
         if isinstance(node, exp.CountIf):
             return self._conditions(inner)
-        scalar = replace(self.scope.scalar(inner), column=None)
-        values = self.values.key(self.statement, replace(scalar, sql=f"CAST(({scalar.sql}) AS DOUBLE)"))
-        if not set(values.values.to_pylist()) <= {0.0, 1.0, None}:
+        made = scalar(self.scope, inner)
+        found = self.values.key(self.statement, replace(made, sql=f"CAST(({made.sql}) AS DOUBLE)"))
+        if not set(found.values.to_pylist()) <= {0.0, 1.0, None}:
             expected = (
                 "a sum of 1 and 0, SUM(CASE WHEN ... THEN 1 ELSE 0 END); a weighted sum is "
                 "`product: {attribute: {matrix: file.npy}}`"
@@ -125,12 +127,12 @@ class _Translation:
 
     def _made(self, node: exp.Expr, inner: exp.Expr, condition: Callable[[str], str]) -> list[Condition]:
         """Return the condition that an argument of an aggregate makes."""
-        scalar = self.scope.scalar(inner)
-        made = replace(scalar, sql=condition(scalar.sql), column=None)
+        plain = scalar(self.scope, inner)
+        made = replace(plain, sql=condition(plain.sql))
         holds = self.values.condition(self.statement, made)
         if not holds.any():
             raise self._nothing(node)
-        return [] if holds.all() else [Condition(scalar.names, holds, node.sql("duckdb", comments=False))]
+        return [] if holds.all() else [Condition(made.names, holds, node.sql("duckdb", comments=False))]
 
     def _layout(
         self, conditions: Sequence[Condition], keys: Sequence[GroupedBy], node: exp.Expr | None

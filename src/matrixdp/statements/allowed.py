@@ -1,0 +1,145 @@
+"""Which scalar expressions are let through, and what is told of the others.
+
+Only what has one value for each cell, on every machine and every day: operators and functions of a list.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from sqlglot import exp
+
+from matrixdp.domain import Attribute, Categorical
+from matrixdp.forms import nearest
+from matrixdp.statements.columns import column_values, labels, named
+from matrixdp.statements.scope import Scope
+from matrixdp.statements.trees import enclosing, unwrapped
+
+__all__ = ["check"]
+
+_PLAIN: tuple[type[exp.Expr], ...] = (
+    *(exp.And, exp.Or, exp.Not, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.Identifier),
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+    *(exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.Escape, exp.StartsWith, exp.RegexpLike),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Abs, exp.Floor, exp.Ceil),
+    *(exp.Round, exp.Sign, exp.Greatest, exp.Least, exp.Coalesce, exp.Nullif, exp.Case, exp.If),
+    *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseCount),
+    *(exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Lower, exp.Upper, exp.Length, exp.Substring),
+    *(exp.Left, exp.Right, exp.Trim, exp.Concat, exp.DPipe, exp.Tuple),
+    *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day, exp.DayOfWeek, exp.DayOfYear),
+)
+"""What means the same in every version, and is a function of its arguments alone."""
+_NAMED = ("bit_count", "date_part", "isodow")
+"""Functions of the same kind that the parser may have no class for."""
+_TIMES: tuple[type[exp.Expr], ...] = (exp.Extract, exp.DateTrunc, exp.TimestampTrunc, exp.Interval)
+_CASTS = (
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "VARCHAR", "TEXT"),
+    *("DATE", "TIMESTAMP"),
+)
+_NO_SUBQUERY = "a list of values; there are no subqueries: `state IN ('NY', 'NJ')`"
+_INSTEAD: tuple[tuple[type[exp.Expr], str], ...] = (
+    (exp.Exists, "a condition on the attributes of the record; there are no subqueries"),
+    (exp.Subquery, _NO_SUBQUERY),
+    (exp.Query, _NO_SUBQUERY),
+    (exp.Window, "no window; ask for the counts and compute from the answers"),
+    (exp.AggFunc, "a condition on the attributes of one record; counts stand in SELECT alone"),
+)
+_KNOWN = (
+    "comparisons, BETWEEN, IN, LIKE, CASE, AND, OR, NOT, arithmetic, and functions such as abs, floor, "
+    "coalesce, lower, substring"
+)
+
+
+def check(scope: Scope, part: exp.Expr) -> None:
+    """Check one node of an expression.
+
+    Raises
+    ------
+    EntryError
+        If it is not allowed, or asks for a value that its attribute does not have.
+    """
+    if isinstance(part, exp.Column):
+        scope.attribute(part)
+        return
+    told = None
+    if isinstance(part, exp.In) and (part.args.get("query") or not part.expressions):
+        told = _NO_SUBQUERY
+    elif isinstance(part, exp.Is):
+        _check_null(scope, part)
+    elif isinstance(part, exp.EQ | exp.In | exp.If):
+        _check_values(scope, part)
+    if told is None and _is_plain(part):
+        return
+    if told is None and isinstance(part, exp.Cast):
+        if part.to.this.name in _CASTS and not part.to.expressions:
+            return
+        told = f"a cast to one of {', '.join(_CASTS)}"
+    told = told or next((text for kind, text in _INSTEAD if isinstance(part, kind)), _KNOWN)
+    raise scope.statement.error(part, scope.statement.excerpt(part), told)
+
+
+def _is_plain(part: exp.Expr) -> bool:
+    parent = part.parent
+    return (
+        isinstance(part, (*_PLAIN, *_TIMES))
+        or (isinstance(part, exp.Anonymous) and part.name.lower() in _NAMED)
+        or (isinstance(part, exp.DataType) and isinstance(parent, exp.Cast))
+        or (isinstance(part, exp.Var) and isinstance(parent, _TIMES))
+    )
+
+
+def _check_null(scope: Scope, part: exp.Is) -> None:
+    """Check that what is asked to be NULL can be: records without a value are out of domain."""
+    column = unwrapped(part.this)
+    if not isinstance(part.expression, exp.Null) or not isinstance(column, exp.Column):
+        return
+    attribute = scope.attribute(column)
+    if isinstance(enclosing(part), exp.Not) or attribute.null_code is not None:
+        return
+    name = attribute.name
+    expected = f"`null: unknown` for {name!r} in the domain; records without a value are out of domain"
+    raise scope.statement.error(part, scope.statement.excerpt(part), expected)
+
+
+def _check_values(scope: Scope, part: exp.Expr) -> None:
+    """Check that an attribute is asked to be what it can be: a slip of the pen is no count of 0."""
+    if isinstance(part, exp.EQ):
+        sides = (part.this, part.expression)
+    elif isinstance(part, exp.In):
+        sides = (part.this, *part.expressions)
+    elif isinstance(part.parent, exp.Case) and part.parent.this is not None:
+        sides = (part.parent.this, part.this)
+    else:
+        return
+    columns = [side for side in map(unwrapped, sides) if isinstance(side, exp.Column)]
+    if len(columns) != 1 or isinstance(enclosing(part), exp.Not):
+        return
+    attribute = scope.attribute(columns[0])
+    kind, values = _values(attribute)
+    for side in map(unwrapped, sides):
+        if not isinstance(side, exp.Literal):
+            continue
+        text = side.is_string and (
+            kind is str or attribute.codebook.labels or attribute.null_code is not None
+        )
+        number = not side.is_string and kind in (int, float)
+        if (text and side.name not in values) or (number and _number(side.name) not in values):
+            close = nearest(side.name, map(str, values)) if isinstance(attribute, Categorical) else ()
+            expected = f"a value of {attribute.name!r}: {attribute.range_label(0, attribute.size - 1)}"
+            raise scope.statement.error(side, side.sql(), expected, close)
+
+
+@lru_cache(maxsize=256)
+def _values(attribute: Attribute) -> tuple[type, frozenset[object]]:
+    """Return the type of an attribute's values, and the values and labels that a literal can be."""
+    values = [value for value in column_values(attribute).to_pylist() if value is not None]
+    called = labels(attribute).to_pylist() if named(attribute) else []
+    return type(values[0]) if values else str, frozenset([*values, *called])
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # what the parser takes for a number and nobody else does is no value
+        return math.nan
