@@ -1,6 +1,8 @@
 """Frames of Spark, whose tasks count their rows: the rules of every engine, and what Spark does otherwise."""
 
+import shutil
 from datetime import date
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
 from matrixdp.sources.source import COMPUTED, INFERRED
 from matrixdp.testing import check_neighbours, check_source
+from tests import test_docs
 
 pytestmark = [
     pytest.mark.slow,
@@ -72,6 +75,19 @@ def test_names_that_differ_in_case(spark):
     domain = Domain({"age": 4, "Age": 4})
     (found,) = counts(frame, domain, [("age", "Age")])
     assert np.transpose(np.nonzero(found)).tolist() == [[2, 0], [3, 1]]
+
+
+def test_the_page_on_clusters_runs(spark, tmp_path, monkeypatch):
+    (tmp_path / "examples").mkdir()
+    shutil.copy(test_docs.BUNDLED, tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    # The page ends with the session that it found.
+    monkeypatch.setattr(SparkSession, "stop", lambda _: None)
+    page = test_docs.ROOT / "docs" / "clusters.md"
+    names: dict[str, Any] = {}
+    for line, code in test_docs.blocks(page):
+        exec(compile("\n" * line + code, str(page), "exec"), names)  # noqa: S102
+    assert {"LocalCluster", "spark", "pl"} <= set(names)
 
 
 def test_columns_are_checked_before_anything_runs(spark):
