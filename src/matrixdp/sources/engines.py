@@ -26,6 +26,7 @@ class _Engine:
 
 
 _ENGINES: dict[str, _Engine] = {}
+_TEXTS = ("path", "remote")
 _SCHEMES = ("postgresql", "sqlite", "https", "s3")
 
 
@@ -69,9 +70,10 @@ def open_source(table: object, *, table_name: str | None = None, quoted_newlines
     ----------
     table : object
         A path to CSV or Parquet files (a glob too) or to a DuckDB database; the address of a database of
-        PostgreSQL (``postgresql://host/database``) or SQLite (``sqlite:///path``); a pandas, Polars or
-        PyArrow table; a Polars, Dask, PySpark or Ibis lazy frame; a DuckDB relation; a mapping of names to
-        arrays; or what an engine that was added by `register_source` takes.
+        PostgreSQL (``postgresql://host/database``) or SQLite (``sqlite:///path``), or of files
+        (``https://``, ``s3://``); a pandas, Polars or PyArrow table; a Polars, Dask, PySpark or Ibis lazy
+        frame; a DuckDB relation; a mapping of names to arrays; or what an engine that was added by
+        `register_source` takes.
     table_name : str, optional
         The table in a database; needed only where there are several.
     quoted_newlines : bool
@@ -99,7 +101,9 @@ def open_source(table: object, *, table_name: str | None = None, quoted_newlines
     for name, engine in reversed(_ENGINES.items()):
         if not guarded(partial(engine.takes, table), "read the table"):
             continue
-        if (table_name is not None and not engine.named) or (quoted_newlines and name != "path"):
+        if (table_name is not None and not engine.named) or (
+            quoted_newlines and name not in ("path", "remote")
+        ):
             break
         opens: Any = engine.opens
         if isinstance(opens, str):
@@ -174,3 +178,4 @@ register_source(
     named=True,
 )
 register_source("sqlite", _is_address("sqlite"), "matrixdp.sources.sqlite:SQLiteSource", named=True)
+register_source("remote", _is_address("https", "http", "s3"), "matrixdp.sources.remote:RemoteSource")

@@ -12,13 +12,13 @@ import duckdb
 from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
-from matrixdp.privacy import Clause, Unit
+from matrixdp.privacy import Unit
 from matrixdp.sources.columns import read_parquet
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, UNORDERED, Marginal, Source
+from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, QUOTES_CLOSED, UNORDERED, Marginal, Source
 from matrixdp.sources.sql import column_kind, identifier, literal
 from matrixdp.sources.text import column_names, read_texts
 
@@ -27,11 +27,6 @@ __all__ = ["PathSource"]
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
 _DATABASE = (".duckdb", ".ddb", ".db")
-_QUOTES_CLOSED = Clause(
-    "quotes-closed",
-    "It is assumed that every record of the CSV files closes the quotes that it opens, as quotes may hold "
-    "line ends there: one that does not takes the records after it into itself, and no promise covers that.",
-)
 
 
 @final
@@ -84,7 +79,7 @@ class PathSource(Source):
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return what the promise assumes of the table."""
         if self._format == "csv":
-            return (_QUOTES_CLOSED,) if self._quoted_newlines else ()
+            return (QUOTES_CLOSED,) if self._quoted_newlines else ()
         return (COMPUTED, INFERRED) if self._computed(domain) else (INFERRED,)
 
     def _computed(self, domain: Domain) -> bool:

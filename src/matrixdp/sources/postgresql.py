@@ -22,7 +22,7 @@ from matrixdp.sources.postgresql_sql import (
     missing_expression,
     value_expressions,
 )
-from matrixdp.sources.requests import Request
+from matrixdp.sources.requests import OUT_OF_DOMAIN, Request
 from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source
 
 __all__ = ["PostgreSQLSource"]
@@ -83,6 +83,8 @@ class PostgreSQLSource(Source):
         The table, with its schema or without; needed only where there are several.
     """
 
+    counts_out_of_domain = True
+
     def __init__(self, address: str, table_name: str | None = None) -> None:
         self._address = address
         self.table_name = table_name
@@ -112,8 +114,14 @@ class PostgreSQLSource(Source):
 
     def _marginals(self, stack: ExitStack, cursor: Any, codes: str, request: Request) -> Iterator[Marginal]:
         with stack:
+            inside = " AND ".join(f"c{i} IS NOT NULL" for i in range(len(request.domain)))
+            if request.out_of_domain.counts:
+                statement = _outside(request, codes, inside)
+                ((*found,),) = guarded(partial(_rows, cursor, statement), _COUNTING, FAILED)
+                places = np.arange(len(found))
+                yield OUT_OF_DOMAIN, request.array(OUT_OF_DOMAIN, places, np.array(found, dtype=np.int64))
             for counting in Counting.of(request):
-                statement = counting.statement(codes)
+                statement = counting.statement(f"SELECT * FROM ({codes}) AS encoded WHERE {inside}")
                 found = guarded(partial(_groups, cursor, statement), _COUNTING, FAILED)
                 yield from counting.marginals(*found)
 
@@ -170,7 +178,7 @@ class PostgreSQLSource(Source):
 
 
 def _codes(request: Request, table: _Table) -> str:
-    """Return the query for the codes of the records in the domain, a column an attribute."""
+    """Return the query for the codes of the records, a column an attribute, NULL where out of domain."""
     request.check_columns(table.types)
     types = {column: table.types[column] for column in request.columns}
     kinds = {column: column_kind(name, column in table.listed) for column, name in types.items()}
@@ -186,11 +194,19 @@ def _codes(request: Request, table: _Table) -> str:
             code = f"CASE WHEN m{i} THEN {rule.null} ELSE {code} END"
         other = request.out_of_domain.code(name)
         codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
-    inside = " AND ".join(f"c{i} IS NOT NULL" for i in range(len(codes)))
     # Without OFFSET the server puts every value into each place of its code, and computes it that often.
     read = f"SELECT {', '.join(values)} FROM {table.name} OFFSET 0"  # noqa: S608
-    encoded = f"SELECT {', '.join(codes)} FROM ({read}) AS source OFFSET 0"  # noqa: S608
-    return f"SELECT * FROM ({encoded}) AS encoded WHERE {inside}"  # noqa: S608
+    return f"SELECT {', '.join(codes)} FROM ({read}) AS source OFFSET 0"  # noqa: S608
+
+
+def _outside(request: Request, codes: str, inside: str) -> str:
+    """Return the query for the counts of records out of domain."""
+    missing = [
+        f"NOT ({inside})" if name is None else f"c{request.domain.index(name)} IS NULL"
+        for name in request.out_of_domain.counts
+    ]
+    columns = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in missing)
+    return f"SELECT {columns} FROM ({codes}) AS encoded"  # noqa: S608
 
 
 def _groups(cursor: Any, statement: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -13,7 +13,17 @@ from matrixdp.errors import SourceError
 from matrixdp.privacy import Clause, Unit
 from matrixdp.sources.requests import OUT_OF_DOMAIN, Request
 
-__all__ = ["COMPUTED", "FAILED", "INFERRED", "OUT_OF_DOMAIN", "UNORDERED", "Marginal", "Source", "native"]
+__all__ = [
+    "COMPUTED",
+    "FAILED",
+    "INFERRED",
+    "OUT_OF_DOMAIN",
+    "QUOTES_CLOSED",
+    "UNORDERED",
+    "Marginal",
+    "Source",
+    "native",
+]
 
 COMPUTED = Clause(
     "computed-rows",
@@ -30,6 +40,13 @@ INFERRED = (
     "read into them, do not depend on any one record, as they may where a program inferred types from values."
 )
 """What is assumed of every table whose columns are not texts by its format."""
+
+QUOTES_CLOSED = Clause(
+    "quotes-closed",
+    "It is assumed that every record of the CSV files closes the quotes that it opens, as quotes may hold "
+    "line ends there: one that does not takes the records after it into itself, and no promise covers that.",
+)
+"""What is assumed of CSV files where quotes may hold line ends."""
 
 UNORDERED = (
     "CSV or Parquet files, a table of a DuckDB or SQLite database, a data frame in memory or arrays: the "

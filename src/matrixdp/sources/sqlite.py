@@ -71,6 +71,7 @@ class SQLiteSource(Source):
     """
 
     bounds_contributions = True
+    counts_out_of_domain = True
 
     def __init__(self, address: str, table_name: str | None = None) -> None:
         self._path = Path(address[len(_PREFIX) :])

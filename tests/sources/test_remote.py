@@ -1,0 +1,115 @@
+"""Files at an address: what fetches them is named where it is missing; what is fetched is read as at a path.
+
+The extension of DuckDB that fetches is not part of it. Here a folder takes the place of the network.
+"""
+
+import tempfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import SourceError
+from matrixdp.privacy import Unit
+from matrixdp.sources import open_source, remote
+from matrixdp.sources.source import INFERRED, QUOTES_CLOSED
+
+DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
+PEOPLE = pa.table({"sex": ["male", "female", "male"], "age": [3, 1, 9]})
+
+
+@pytest.fixture
+def network(tmp_path, monkeypatch):
+    """Addresses below ``https://host/`` are those of files in the folder that is returned."""
+    given = remote.RemoteSource.__init__
+
+    def named(self, address, **options):
+        given(self, address, **options)
+        self._address = address.replace("https://host", str(tmp_path))
+
+    monkeypatch.setattr(remote.RemoteSource, "__init__", named)
+    monkeypatch.setattr(remote, "_load", lambda connection: None)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    return tmp_path
+
+
+def counted(address, unit=None, **options):
+    ((_, counts),) = open_source(address, **options).marginals(DOMAIN, [("sex", "age")], OutOfDomain(), unit)
+    return counts.tolist()
+
+
+@pytest.mark.parametrize("name", ["people.parquet", "people.csv", "people.tsv.gz"])
+def test_files_are_fetched_and_read_as_at_a_path(name, network):
+    if name.endswith("parquet"):
+        pq.write_table(PEOPLE, network / name)
+    else:
+        text = PEOPLE.to_pandas().to_csv(index=False, sep="\t" if "tsv" in name else ",")
+        with (
+            pa.CompressedOutputStream(network / name, "gzip")
+            if name.endswith("gz")
+            else (network / name).open("wb") as file
+        ):
+            file.write(text.encode())
+    open_source(f"https://host/{name}").check(DOMAIN)
+    assert counted(f"https://host/{name}") == [[0, 1, 0, 0], [0, 0, 0, 1]]
+    assert not list((network / "temporary").iterdir())
+
+
+def test_several_files_are_read_in_the_order_of_their_names(network):
+    for place, sex in enumerate(["female", "male", "male"]):
+        pq.write_table(pa.table({"sex": [sex], "age": [place], "who": ["ann"]}), network / f"{place}.parquet")
+    unit = Unit(id="who", records=2)
+    open_source("https://host/*.parquet").check(DOMAIN, unit=unit)
+    assert counted("https://host/*.parquet", unit) == [[1, 0, 0, 0], [0, 1, 0, 0]]
+
+
+def test_texts_that_are_not_utf_8_are_their_own_records_affair(network):
+    texts = pa.array([b"male", b"\xff"]).view(pa.string())
+    pq.write_table(pa.table({"sex": texts, "age": [3, 3]}), network / "people.parquet")
+    assert counted("https://host/people.parquet") == [[0, 0, 0, 0], [0, 0, 0, 1]]
+
+
+def test_columns_are_checked_from_the_metadata(network):
+    pq.write_table(PEOPLE.drop_columns("age"), network / "people.parquet")
+    with pytest.raises(SourceError, match="no column 'age'"):
+        open_source("https://host/people.parquet").check(DOMAIN)
+    with pytest.raises(SourceError, match="no column 'age'"):
+        counted("https://host/people.parquet")
+    assert not list((network / "temporary").iterdir())
+
+
+def test_what_is_assumed():
+    assert open_source("https://host/a.parquet").assumptions(DOMAIN) == (INFERRED,)
+    assert open_source("https://host/a.csv").assumptions(DOMAIN) == ()
+    assert open_source("s3://bucket/a.csv", quoted_newlines=True).assumptions(DOMAIN) == (QUOTES_CLOSED,)
+
+
+def test_the_extension_is_named_and_not_downloaded(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(SourceError, match=r"needs DuckDB's extension httpfs.*INSTALL httpfs"):
+        counted("https://host/people.parquet?key=secret")
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "told"),
+    [
+        (
+            "https://host/people.xlsx?key=secret",
+            {},
+            "found https://host/people.xlsx; expected an",
+        ),
+        ("s3://bucket/a.parquet", {"quoted_newlines": True}, "is not CSV"),
+        ("s3://bucket/a.parquet", {"table_name": "people"}, "the name of a table goes with"),
+        ("gopher://ann:secret@host/a.csv", {}, "found gopher://host/a.csv; expected a path, or an address"),
+    ],
+)
+def test_addresses_that_are_not_read(address, options, told):
+    with pytest.raises(SourceError, match=told) as caught:
+        open_source(address, **options)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_source_shows_no_key():
+    assert repr(open_source("https://host/a.csv?key=secret")) == "RemoteSource('https://host/a.csv')"
