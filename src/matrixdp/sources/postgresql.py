@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
 from matrixdp.sources.blocks import Counting
@@ -68,6 +69,11 @@ class _Table:
     listed: frozenset[str]
     generated: frozenset[str]
 
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What the columns hold."""
+        return {column: column_kind(name, column in self.listed) for column, name in self.types.items()}
+
 
 @final
 class PostgreSQLSource(Source):
@@ -99,6 +105,11 @@ class PostgreSQLSource(Source):
         computed = table.computed or not table.generated.isdisjoint(domain.columns)
         return (COMPUTED, INFERRED) if computed else (INFERRED,)
 
+    def columns(self) -> dict[str, Kind]:
+        """Return the names of the table's columns and what they hold."""
+        with ExitStack() as stack:
+            return self._table(self._cursor(stack)).kinds
+
     def check_columns(self, request: Request) -> None:
         """Refuse a table that lacks columns, or has such as cannot be read."""
         with ExitStack() as stack:
@@ -116,13 +127,13 @@ class PostgreSQLSource(Source):
         with stack:
             inside = " AND ".join(f"c{i} IS NOT NULL" for i in range(len(request.domain)))
             if request.out_of_domain.counts:
-                statement = _outside(request, codes, inside)
-                ((*found,),) = guarded(partial(_rows, cursor, statement), _COUNTING, FAILED)
-                places = np.arange(len(found))
-                yield OUT_OF_DOMAIN, request.array(OUT_OF_DOMAIN, places, np.array(found, dtype=np.int64))
+                asked = partial(_rows, cursor, _outside(request, codes, inside))
+                ((*counts,),) = guarded(asked, _COUNTING, FAILED)
+                places = np.arange(len(counts))
+                yield OUT_OF_DOMAIN, request.array(OUT_OF_DOMAIN, places, np.array(counts, dtype=np.int64))
+            kept = f"SELECT * FROM ({codes}) AS encoded WHERE {inside}"  # noqa: S608
             for counting in Counting.of(request):
-                statement = counting.statement(f"SELECT * FROM ({codes}) AS encoded WHERE {inside}")
-                found = guarded(partial(_groups, cursor, statement), _COUNTING, FAILED)
+                found = guarded(partial(_groups, cursor, counting.statement(kept)), _COUNTING, FAILED)
                 yield from counting.marginals(*found)
 
     def _cursor(self, stack: ExitStack) -> Any:
@@ -180,13 +191,11 @@ class PostgreSQLSource(Source):
 def _codes(request: Request, table: _Table) -> str:
     """Return the query for the codes of the records, a column an attribute, NULL where out of domain."""
     request.check_columns(table.types)
-    types = {column: table.types[column] for column in request.columns}
-    kinds = {column: column_kind(name, column in table.listed) for column, name in types.items()}
-    values, codes = [], []
+    kinds, values, codes = table.kinds, [], []
     for i, (name, rule) in enumerate(request.rules(kinds).items()):
         column = request.domain[name].column
         quoted, kind = identifier(column), kinds[column]
-        found = value_expressions(rule, quoted, types[column], kind)
+        found = value_expressions(rule, quoted, table.types[column], kind)
         values += [f"{value} AS {part}{i}" for part, value in found.items()]
         code = code_expression(rule, {part: f"{part}{i}" for part in found}, kind)
         if rule.null is not None:
