@@ -254,3 +254,16 @@ def test_days_are_days_whatever_the_time_zone(monkeypatch):
         assert counted(domain, "days")["day",].tolist() == [1, 1, 1]
     finally:
         servers.execute("ALTER ROLE tester RESET ALL")
+
+
+def test_the_columns_and_what_they_hold():
+    servers.execute("CREATE TABLE own.kinds (a text, b int, c numeric, d bool, e date, f jsonb)")
+    kinds = opened("own.kinds").columns()
+    assert [kind.value for kind in kinds.values()] == ["text", "integer", "float", "boolean", "date", "other"]
+
+
+def test_records_out_of_domain_are_counted():
+    source = opened()
+    rule = OutOfDomain({"sex": 0}, (None, "age"))
+    found = dict(source.marginals(DOMAIN, [("sex",)], rule))
+    assert {subset: counts.tolist() for subset, counts in found.items()} == {("sex",): [1, 1], ("",): [1, 1]}
