@@ -22,6 +22,10 @@ CODES = Domain(
         "status": {"categories": ["on", "off"], "null": "cancelled"},
         "age": {"min": 0, "max": 5, "null": "unknown"},
         "hours": {"edges": ["-inf", 0, 10, "inf"], "null": "none"},
+        "county": {
+            "categories": ["Kings", "Queens", "Orange"],
+            "levels": {"state": {"NY": ["Kings", "Queens"], "CA": ["Orange"]}},
+        },
     }
 )
 DOMAIN = Domain(
@@ -162,6 +166,7 @@ def coded() -> Iterator[tuple[pa.Table, duckdb.DuckDBPyConnection]]:
             "status": draw.choice(["on", "off", None]),
             "age": draw.choice([0, 1, 2, 3, 4, 5, None]),
             "hours": draw.choice([-5.0, 0.0, 3.5, 10.0, 99.0, None]),
+            "county": draw.choice(["Kings", "Queens", "Orange"]),
         }
         for _ in range(300)
     ]
@@ -188,6 +193,8 @@ def coded() -> Iterator[tuple[pa.Table, duckdb.DuckDBPyConnection]]:
         ("SELECT COUNT(*) FROM people WHERE hours = '[0, 10)' OR hours = 'none'",
          "(hours >= 0 AND hours < 10) OR hours IS NULL"),
         ("SELECT COUNT(age) FROM people", "age IS NOT NULL"),
+        ("SELECT COUNT(*) FROM people WHERE State = 'NY' AND county <> 'Kings'", "county = 'Queens'"),
+        ("SELECT COUNT(*) FROM people WHERE state LIKE 'C%' OR sex = 'male'", "county = 'Orange' OR sex = 1"),
     ],
 )  # fmt: skip
 def test_values_are_asked_for_by_what_they_are_called(
@@ -206,3 +213,14 @@ def test_keys_show_what_values_are_called() -> None:
         {"sex": "male", "status": "cancelled", "hours": "none", "next": None}
     ]
     assert query.keys.num_rows == 2 * 3 * 4 * 7
+
+
+def test_levels_are_columns() -> None:
+    query = read("SELECT state, sex, COUNT(*) FROM people GROUP BY ROLLUP (state, sex)").query(CODES)
+    assert [group.attributes for group in query.groups] == [("sex", "county"), ("county",), ()]
+    assert query.groups[1].rows().tolist() == [[1, 1, 0], [0, 0, 1]]
+    assert query.keys.column("state").to_pylist() == ["NY", "NY", "CA", "CA", "NY", "CA", None]
+    with pytest.raises(EntryError, match=r"found 'NV' \(line 1, .* a value of 'state': NY, CA"):
+        read("SELECT COUNT(*) FROM people WHERE state IN ('NV', 'CA')").query(CODES)
+    with pytest.raises(EntryError, match=r"did you mean 'state'"):
+        read("SELECT COUNT(*) FROM people WHERE stat = 'NY'").query(CODES)

@@ -94,8 +94,8 @@ def _check_null(scope: Scope, part: exp.Is) -> None:
     column = unwrapped(part.this)
     if not isinstance(part.expression, exp.Null) or not isinstance(column, exp.Column):
         return
-    attribute = scope.attribute(column)
-    if isinstance(enclosing(part), exp.Not) or attribute.null_code is not None:
+    attribute, level = scope.named(column)
+    if isinstance(enclosing(part), exp.Not) or (attribute.null_code is not None and level is None):
         return
     name = attribute.name
     expected = f"`null: unknown` for {name!r} in the domain; records without a value are out of domain"
@@ -115,8 +115,8 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
     columns = [side for side in map(unwrapped, sides) if isinstance(side, exp.Column)]
     if len(columns) != 1 or isinstance(enclosing(part), exp.Not):
         return
-    attribute = scope.attribute(columns[0])
-    kind, values = _values(attribute)
+    attribute, level = scope.named(columns[0])
+    kind, values = _values(attribute) if level is None else (str, frozenset(dict(level.groups)))
     for side in map(unwrapped, sides):
         if not isinstance(side, exp.Literal):
             continue
@@ -125,8 +125,14 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
         )
         number = not side.is_string and kind in (int, float)
         if (text and side.name not in values) or (number and _number(side.name) not in values):
-            close = nearest(side.name, map(str, values)) if isinstance(attribute, Categorical) else ()
-            expected = f"a value of {attribute.name!r}: {attribute.range_label(0, attribute.size - 1)}"
+            listed = isinstance(attribute, Categorical) or level is not None
+            close = nearest(side.name, map(str, values)) if listed else ()
+            name, all_values = attribute.name, attribute.range_label(0, attribute.size - 1)
+            if level is not None:
+                name, all_values = level.name, ", ".join(value for value, _ in level.groups)
+            expected = (
+                f"a value of {name!r}: {all_values if len(all_values) < 80 else all_values[:80] + '...'}"
+            )
             raise scope.statement.error(side, side.sql(), expected, close)
 
 

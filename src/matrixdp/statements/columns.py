@@ -9,11 +9,11 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 
-from matrixdp.domain import Attribute, Bins, Categorical, Coded, Integers
+from matrixdp.domain import Attribute, Bins, Categorical, Coded, Integers, Level
 from matrixdp.domain.canonical import canonical_text
 from matrixdp.domain.rules import BOOLEANS, canonical_value
 
-__all__ = ["column_values", "key_values", "labels", "named"]
+__all__ = ["column_values", "key_values", "labels", "level_values", "named"]
 
 
 def column_values(attribute: Attribute) -> pa.Array:
@@ -45,6 +45,15 @@ def column_values(attribute: Attribute) -> pa.Array:
 def labels(attribute: Attribute) -> pa.Array:
     """Return what the values are called."""
     return pa.array([attribute.label(code) for code in range(attribute.size)], pa.utf8())
+
+
+def level_values(level: Level, size: int) -> pa.Array:
+    """Return the value of a level that each value of its attribute is in."""
+    names: list[str | None] = [None] * size
+    for value, codes in level.groups:
+        for code in codes:
+            names[code] = value
+    return pa.array(names, pa.utf8())
 
 
 def key_values(attribute: Attribute) -> pa.Array:

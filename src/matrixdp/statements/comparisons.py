@@ -27,7 +27,7 @@ def over_columns(scope: Scope, node: exp.Expr) -> exp.Expr:
     """Return an expression over the columns that stand for attributes.
 
     That of place i in the domain has its values in the column ``ci``, its codes in ``ki`` and what they are
-    called in ``li``.
+    called in ``li``, and those of its level j in ``vi_j``.
 
     Raises
     ------
@@ -36,11 +36,15 @@ def over_columns(scope: Scope, node: exp.Expr) -> exp.Expr:
     """
     made = node.copy()
     for part in list(made.find_all(exp.Column)):
-        attribute, within = scope.attribute(part), enclosing(part)
+        (attribute, level), within = scope.named(part), enclosing(part)
         old: exp.Expr = part
         new: exp.Expr = _column(scope, "c", attribute)
-        called = _called(scope, attribute, part, within) if named(attribute) else None
-        if called is not None:
+        called = _called(scope, attribute, part, within) if named(attribute) and level is None else None
+        if level is not None:
+            new = exp.column(
+                f"v{scope.domain.index(attribute.name)}_{attribute.codebook.levels.index(level)}"
+            )
+        elif called is not None:
             new = called
         elif isinstance(attribute, Bins) and isinstance(within, exp.Is):
             new = _column(scope, "k", attribute)
@@ -53,8 +57,8 @@ def over_columns(scope: Scope, node: exp.Expr) -> exp.Expr:
     return made
 
 
-def _column(scope: Scope, kind: str, attribute: Attribute) -> exp.Column:
-    return exp.column(f"{kind}{scope.domain.index(attribute.name)}")
+def _column(scope: Scope, kind: str, attribute: Attribute, more: str = "") -> exp.Column:
+    return exp.column(f"{kind}{scope.domain.index(attribute.name)}{more}")
 
 
 def _called(scope: Scope, attribute: Attribute, column: exp.Expr, within: exp.Expr | None) -> exp.Expr | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
-from matrixdp.statements.columns import column_values, key_values, labels
+from matrixdp.statements.columns import column_values, key_values, labels, level_values
 from matrixdp.statements.scalars import Scalar
 from matrixdp.statements.written import Written
 
@@ -111,6 +111,8 @@ class Evaluation:
             columns[f"k{place}"] = pc.if_else(pc.equal(codes, attribute.null_code or -1), None, codes)
         if f"l{place}" in sql:
             columns[f"l{place}"] = labels(attribute).take(codes)
+        for position, level in enumerate(attribute.codebook.levels):
+            columns[f"v{place}_{position}"] = level_values(level, attribute.size).take(codes)
         return columns
 
     def _column(self, statement: Written, scalar: Scalar, sql: str) -> pa.Array:

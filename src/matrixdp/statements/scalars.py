@@ -61,7 +61,7 @@ def scalar(scope: Scope, node: exp.Expr, *, key: bool = False) -> Scalar:
     names = {scope.attribute(part).name for part in node.find_all(exp.Column)}
     text = node.sql(dialect="duckdb", comments=False)
     plain = unwrapped(node)
-    if key and isinstance(plain, exp.Column):
+    if key and isinstance(plain, exp.Column) and scope.named(plain)[1] is None:
         column = scope.attribute(plain).name
         return Scalar(node, f"c{scope.domain.index(column)}", (column,), text, column)
     sql = over_columns(scope, node).sql(dialect="duckdb", comments=False)

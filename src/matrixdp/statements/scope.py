@@ -8,7 +8,7 @@ from typing import final
 
 from sqlglot import exp
 
-from matrixdp.domain import Attribute, Domain
+from matrixdp.domain import Attribute, Domain, Level
 from matrixdp.forms import nearest
 from matrixdp.statements.written import Written
 
@@ -36,8 +36,10 @@ class Scope:
     tables: tuple[str, ...]
     constant: Callable[[str, str], object]
 
-    def attribute(self, column: exp.Expr) -> Attribute:
-        """Return the attribute that a column names; in another case of letters where only one is meant.
+    def named(self, column: exp.Expr) -> tuple[Attribute, Level | None]:
+        """Return the attribute that a column names, and which of its levels if it names one of them.
+
+        A name in another case of letters means what it can mean alone.
 
         Raises
         ------
@@ -49,13 +51,20 @@ class Scope:
         if len(parts) > 2 or (len(parts) == 2 and not _same(parts[0], self.tables)):
             expected = f"a column of {self.tables[-1]!r}, the one table"
             raise self.statement.error(column, repr(".".join(parts)), expected)
-        if name in self.domain:
-            return self.domain[name]
-        alike = _same(name, self.domain.names)
-        if len(alike) == 1:
-            return self.domain[alike[0]]
-        close = nearest(name, self.domain.names)
-        raise self.statement.error(column, repr(name), "an attribute of the domain", close)
+        if name not in self.domain:
+            names = (*self.domain.names, *self.domain.levels)
+            alike = _same(name, names)
+            if len(alike) != 1 and name not in names:
+                expected = "an attribute of the domain"
+                raise self.statement.error(column, repr(name), expected, nearest(name, names))
+            name = name if name in names else alike[0]
+        level = None if name in self.domain else self.domain.levels[name]
+        attribute = self.domain[name] if level is None else level
+        return attribute, None if level is None else level.level(name)
+
+    def attribute(self, column: exp.Expr) -> Attribute:
+        """Return the attribute that a column names, or one of whose levels it names."""
+        return self.named(column)[0]
 
 
 def _same(name: str, names: tuple[str, ...]) -> list[str]:

@@ -29,7 +29,7 @@ def translate(statement: Written, domain: Domain) -> SqlQuery:
     """Return what a statement asks of a domain; see `Statement.query`."""
     try:
         tables = table_names(statement)
-        parts = clauses(statement, domain.names)
+        parts = clauses(statement, (*domain.names, *domain.levels))
         values = evaluation(domain)
         scope = Scope(statement, domain, tables, values.constant)
         return _Translation(statement, scope, values, parts).query()
