@@ -1,8 +1,8 @@
 """Tables, and the one thing that is asked of them: marginals as arrays of integers.
 
 Everything is counted by DuckDB: paths, tables in memory and relations here, lazy frames of Polars and Ibis as
-their rows come, frames of Dask and Spark on every worker; but PostgreSQL counts its own tables. Every engine follows the rules of
-`matrixdp.domain.rules`; another one joins by `register_source`.
+their rows come, frames of Dask and Spark on every worker. PostgreSQL alone counts its own tables. All
+engines follow the rules of `matrixdp.domain.rules`; another one joins by `register_source`.
 """
 
 from matrixdp.sources.engines import engine_names, open_source, register_source
