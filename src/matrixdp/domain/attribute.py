@@ -70,6 +70,18 @@ class Attribute(ABC):
         code = self._named(value)
         return self._code_of(value) if code is None else code
 
+    def find(self, text: str) -> int:
+        """Return the code of the public value that a text stands for, or of what is called by it.
+
+        Raises
+        ------
+        DomainError
+            If the attribute does not list the value.
+        """
+        code = self._named(text)
+        code = self._listed(text) if code is None else code
+        return self.code_of(text) if code is None else code
+
     def code_range(self, low: object, high: object) -> tuple[int, int]:
         """Return the first and the last code, both inclusive, of a public range of values.
 
@@ -95,6 +107,8 @@ class Attribute(ABC):
         common = self.codebook.to_spec()
         if self.codebook.levels:
             common["levels"] = {level.name: level.to_spec(self) for level in self.codebook.levels}
+        if self.codebook.derivation is not None:
+            common |= self.codebook.derivation.to_spec()
         return {**self._mapping(), **common} if common else self._spec()
 
     def label(self, code: int) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from matrixdp.domain.canonical import canonical_text
+from matrixdp.domain.derivation import Derivation
 from matrixdp.domain.levels import Level
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import describe_value, is_unicode
@@ -35,6 +36,8 @@ class Codebook:
         Coarser lists of values.
     sha256 : tuple of (str, str)
         The digests of the files that values were read from, by what was read.
+    derivation : Derivation, optional
+        How the attribute follows from others; then it is read from no column of its own.
 
     Raises
     ------
@@ -53,6 +56,7 @@ class Codebook:
     trim: bool = False
     levels: tuple[Level, ...] = ()
     sha256: tuple[tuple[str, str], ...] = ()
+    derivation: Derivation | None = None
 
     def __post_init__(self) -> None:
         for key, text in (("column", self.column), ("null", self.null)):

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self, final
 
 from matrixdp.domain.attributes import Attribute
+from matrixdp.domain.derived import is_derived
 from matrixdp.domain.parsing import attribute_from_spec
-from matrixdp.errors import DomainError
-from matrixdp.forms import closest
+from matrixdp.errors import DomainError, within
+from matrixdp.forms import closest, unknown_name
 
 __all__ = ["Domain"]
 
@@ -39,10 +40,7 @@ class Domain:
     attributes: tuple[Attribute, ...]
 
     def __init__(self, attributes: Mapping[str, object] | Iterable[Attribute]) -> None:
-        if isinstance(attributes, Mapping):
-            listed = tuple(attribute_from_spec(name, spec) for name, spec in attributes.items())
-        else:
-            listed = tuple(attributes)
+        listed = _described(attributes) if isinstance(attributes, Mapping) else tuple(attributes)
         if not listed:
             raise DomainError("a domain needs at least one attribute")
         seen: set[str] = set()
@@ -53,6 +51,22 @@ class Domain:
                 raise DomainError(f"the domain names the attribute {attribute.name!r} twice")
             seen.add(attribute.name)
         object.__setattr__(self, "attributes", listed)
+        self._check_derived()
+
+    def _check_derived(self) -> None:
+        """Check that derived attributes have parents, and a code for each combination of their values."""
+        read = {a.name: a for a in self.attributes if a.codebook.derivation is None}
+        for attribute in self.attributes:
+            derivation = attribute.codebook.derivation
+            for place, name in enumerate(() if derivation is None else derivation.of):
+                if name not in read:
+                    path = (attribute.name, "of", place)
+                    expected = "an attribute of the domain that is not derived itself"
+                    raise DomainError(unknown_name(path, name, expected, read))
+            if derivation is not None:
+                with within(attribute.name):
+                    parents = [*(read[name] for name in derivation.of), *derivation.columns]
+                    derivation.check(parents, attribute.size)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -67,7 +81,43 @@ class Domain:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns of a table that the attributes are read from, each once."""
-        return tuple(dict.fromkeys(attribute.column for attribute in self.attributes))
+        return tuple(dict.fromkeys(attribute.column for attribute in self.readings))
+
+    @cached_property
+    def readings(self) -> Self:
+        """The attributes that are read from a table, in place of those that are derived from them.
+
+        Those that are not derived, and the columns that are read for derived ones under names of their own.
+        """
+        if all(attribute.codebook.derivation is None for attribute in self.attributes):
+            return self
+        return type(self)([attribute for found in self._read.values() for attribute in found])
+
+    @cached_property
+    def parents(self) -> Mapping[str, tuple[str, ...]]:
+        """The names among the `readings` that each derived attribute is derived from."""
+        derived = {a.name: a.codebook.derivation for a in self.attributes}
+        return {
+            name: (*found.of, *(column.name for column in self._read[name]))
+            for name, found in derived.items()
+            if found is not None
+        }
+
+    @cached_property
+    def _read(self) -> Mapping[str, tuple[Attribute, ...]]:
+        """What is read for each attribute: itself, or the columns of one that is derived."""
+        taken, found = set(self.names), {}
+        for attribute in self.attributes:
+            derivation = attribute.codebook.derivation
+            columns = []
+            for column in () if derivation is None else derivation.columns:
+                name = f"{attribute.name}: {column.name}"
+                while name in taken:
+                    name += "*"
+                taken.add(name)
+                columns.append(replace(column, name=name).read_from(column.column))
+            found[attribute.name] = (attribute,) if derivation is None else tuple(columns)
+        return found
 
     @cached_property
     def levels(self) -> Mapping[str, Attribute]:
@@ -154,3 +204,18 @@ class Domain:
 
     def __repr__(self) -> str:
         return f"Domain({self.to_spec()!r})"
+
+
+def _described(described: Mapping[str, object]) -> tuple[Attribute, ...]:
+    """Return the attributes that are described, those that are derived from others after these."""
+    found: dict[str, Attribute] = {}
+    waiting = []
+    for name, spec in described.items():
+        if is_derived(spec):
+            waiting.append(name)
+        else:
+            found[name] = attribute_from_spec(name, spec)
+    known = {name: attribute for name, attribute in found.items() if attribute.codebook.derivation is None}
+    for name in waiting:
+        found[name] = attribute_from_spec(name, described[name], known)
+    return tuple(found[name] for name in described)

@@ -11,6 +11,7 @@ from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Inte
 from matrixdp.domain.bins import EDGE, edge_of
 from matrixdp.domain.canonical import INTEGER, canonical_text, integer_of, number_of
 from matrixdp.domain.codebook import Codebook
+from matrixdp.domain.derived import derived_attribute, derived_schema, is_derived
 from matrixdp.domain.files import inlined
 from matrixdp.domain.levels import LEVELS
 from matrixdp.domain.rules import TYPES
@@ -182,7 +183,7 @@ _FORMS: Mapping[str, type[AttributeForm]] = {
 """The forms by the keys that tell them, the most telling first."""
 
 
-def attribute_from_spec(name: str, spec: object) -> Attribute:
+def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] | None = None) -> Attribute:
     """Return the attribute that a specification describes.
 
     Parameters
@@ -193,6 +194,8 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
         A list of categories, or ``{categories: [...], type}``; ``{min, max}`` or a Python range for integers,
         ends inclusive; ``{edges: [...]}`` for half-open bins; ``{min, max, bins}`` for equal ones, the last
         one closed; an integer for the number of codes; or an `Attribute` of the same name.
+    known : mapping of str to Attribute, optional
+        The attributes of the domain that this one may be derived from.
 
     Raises
     ------
@@ -213,6 +216,10 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
     if isinstance(spec, Mapping):
         with within(name):
             written = inlined(_with_texts(spec))
+        if is_derived(written):
+            texts = {str(word): value for word, value in written.items()}
+            return derived_attribute(name, texts, known or {}, attribute_from_spec)
+        with within(name):
             form = _form_of(written).read(written)
         return form.named(name).with_levels(form.levels)
     if isinstance(spec, range):
@@ -233,10 +240,12 @@ def attribute_from_spec(name: str, spec: object) -> Attribute:
 def _with_texts(spec: Mapping[object, object]) -> dict[object, object]:
     """Return a mapping with texts in the place of keys that Python has other values for."""
     written = {"null" if name is None else name: value for name, value in spec.items()}
-    labels = written.get("labels")
-    if isinstance(labels, Mapping):
-        with within("labels"):
-            written["labels"] = {canonical_text(value): label for value, label in labels.items()}
+    for named in ("labels", "map"):
+        texts = written.get(named)
+        if isinstance(texts, Mapping):
+            with within(named):
+                items = (("null" if value is None else value, told) for value, told in texts.items())
+                written[named] = {canonical_text(value): told for value, told in items}
     return written
 
 
@@ -249,8 +258,11 @@ def _either(first: int | None, last: int | None) -> str:
 def attribute_schema(definitions: Schema) -> Schema:
     """Return the JSON Schema of what describes an attribute."""
     categories = {"type": "array", "minItems": 1, "items": _CATEGORY.schema(definitions)}
-    forms = [form.schema(definitions) for form in dict.fromkeys(_FORMS.values())]
-    return {"anyOf": [categories, {"type": "integer", "minimum": 1}, *forms]}
+    known = dict.fromkeys(_FORMS.values())
+    forms = [form.schema(definitions) for form in known]
+    values = {name: item for form in known for name, item in definitions[form.__name__]["properties"].items()}
+    derived = derived_schema(definitions, values)
+    return {"anyOf": [categories, {"type": "integer", "minimum": 1}, *forms, derived]}
 
 
 def _form_of(spec: Mapping[object, object]) -> type[AttributeForm]:

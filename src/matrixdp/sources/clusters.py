@@ -26,6 +26,7 @@ class DaskSource(Source):
     """A frame of Dask: every partition is counted where it is, and their counts are added up there."""
 
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(self, frame: Any) -> None:
         self._frame: Any = native(frame)
@@ -60,6 +61,7 @@ class SparkSource(Source):
     """A frame of Spark: every task counts its rows in `mapInArrow`, and Spark adds up their counts."""
 
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(self, frame: Any) -> None:
         self._frame: Any = native(frame)

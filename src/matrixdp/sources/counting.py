@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
+from matrixdp.sources.lookups import attribute_codes
 from matrixdp.sources.persons import bounded, id_columns, id_expressions
 from matrixdp.sources.requests import OUT_OF_DOMAIN, Request, strides
 from matrixdp.sources.source import Marginal
@@ -56,7 +57,8 @@ def encode(
         request.check_columns(names)
     kinds = {name: column_kind(str(type_)) for name, type_ in zip(names, relation.types, strict=False)}
     own = {name: identifier(column) for name, column in zip(names, held, strict=True)}
-    values, codes = [], []
+    values, codes, read = [], [], {}
+    encoders = encoders.readings
     for i, (name, rule) in enumerate(request.rules(kinds, encoders).items()):
         column = encoders[name].column
         values.append(f"{value_expression(rule, own[column], kinds[column])} AS v{i}")
@@ -66,9 +68,11 @@ def encode(
             code = f"CASE WHEN m{i} THEN {rule.null} ELSE {code} END"
         other = request.out_of_domain.code(name)
         codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
-    inside = " AND ".join(f"c{i} IS NOT NULL" for i in range(len(codes)))
+        read[name] = f"c{i}"
+    own_codes = attribute_codes(request.domain, request.out_of_domain, read)
+    inside = " AND ".join(f"{code} IS NOT NULL" for code in own_codes.values())
     used = [
-        f"CAST(c{request.domain.index(name)} AS {_code_type(request.domain[name].size)}) AS c{position}"
+        f"CAST({own_codes[name]} AS {_code_type(request.domain[name].size)}) AS c{position}"
         for position, name in enumerate(request.used)
     ]
     used = used or ["CAST(0 AS UTINYINT) AS c0"]

@@ -35,6 +35,7 @@ class FrameSource(Source):
 
     bounds_contributions = True
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(self, frame: Any) -> None:
         self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
@@ -58,6 +59,7 @@ class ArraysSource(Source):
 
     bounds_contributions = True
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(self, arrays: Mapping[str, Any] | np.ndarray[Any, Any]) -> None:
         if isinstance(arrays, np.ndarray):
@@ -90,6 +92,7 @@ class RelationSource(Source):
     """A DuckDB relation; its own connection encodes it, and nothing is written there."""
 
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(self, relation: Any) -> None:
         self._relation: duckdb.DuckDBPyRelation = native(relation)
@@ -138,14 +141,14 @@ def _encoded(
 ) -> duckdb.DuckDBPyRelation:
     """Return the codes of the columns that a function returns: Arrow arrays, or lists of Python objects."""
     columns, encoders = [], []
-    for attribute in request.domain:
+    for attribute in request.domain.readings:
         values = column(attribute.column)
         objects = isinstance(values, list)
         columns.append(_codes(attribute, values) if objects else plain(values))
         encoders.append(Coded(attribute.name, attribute.size) if objects else attribute.read_from(None))
     # Positions instead of names: DuckDB does not tell upper from lower case.
     names = [f"a{position}" for position in range(len(columns))]
-    read_as = list(request.domain.names)
+    read_as = list(request.domain.readings.names)
     if request.unit.id is not None:
         read_as.append(request.unit.id)
         ids = column(request.unit.id)

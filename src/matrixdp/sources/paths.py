@@ -54,6 +54,7 @@ class PathSource(Source):
 
     bounds_contributions = True
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(
         self, path: str | os.PathLike[str], table_name: str | None = None, *, quoted_newlines: bool = False

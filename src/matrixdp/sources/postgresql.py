@@ -15,6 +15,7 @@ from matrixdp.errors import SourceError
 from matrixdp.forms import shown
 from matrixdp.sources.blocks import Counting
 from matrixdp.sources.guard import guarded
+from matrixdp.sources.lookups import attribute_codes
 from matrixdp.sources.postgresql_sql import (
     code_expression,
     column_kind,
@@ -90,6 +91,7 @@ class PostgreSQLSource(Source):
     """
 
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(self, address: str, table_name: str | None = None) -> None:
         self._address = address
@@ -191,9 +193,9 @@ class PostgreSQLSource(Source):
 def _codes(request: Request, table: _Table) -> str:
     """Return the query for the codes of the records, a column an attribute, NULL where out of domain."""
     request.check_columns(table.types)
-    kinds, values, codes = table.kinds, [], []
+    kinds, values, codes, read = table.kinds, [], [], {}
     for i, (name, rule) in enumerate(request.rules(kinds).items()):
-        column = request.domain[name].column
+        column = request.domain.readings[name].column
         quoted, kind = identifier(column), kinds[column]
         found = value_expressions(rule, quoted, table.types[column], kind)
         values += [f"{value} AS {part}{i}" for part, value in found.items()]
@@ -203,9 +205,15 @@ def _codes(request: Request, table: _Table) -> str:
             code = f"CASE WHEN m{i} THEN {rule.null} ELSE {code} END"
         other = request.out_of_domain.code(name)
         codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
+        read[name] = f"c{i}"
+    own_codes = attribute_codes(request.domain, request.out_of_domain, read).values()
+    listed = ", ".join(f"{code} AS c{i}" for i, code in enumerate(own_codes))
     # Without OFFSET the server puts every value into each place of its code, and computes it that often.
-    read = f"SELECT {', '.join(values)} FROM {table.name} OFFSET 0"  # noqa: S608
-    return f"SELECT {', '.join(codes)} FROM ({read}) AS source OFFSET 0"  # noqa: S608
+    raw = f"SELECT {', '.join(values)} FROM {table.name} OFFSET 0"  # noqa: S608
+    encoded = f"SELECT {', '.join(codes)} FROM ({raw}) AS source OFFSET 0"  # noqa: S608
+    if not request.domain.parents:
+        return encoded
+    return f"SELECT {listed} FROM ({encoded}) AS read OFFSET 0"  # noqa: S608
 
 
 def _outside(request: Request, codes: str, inside: str) -> str:

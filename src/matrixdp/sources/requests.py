@@ -142,14 +142,14 @@ class Request:
                 raise SourceError(f"the table has several columns named {name!r}")
 
     def rules(self, kinds: Mapping[str, Kind], encoders: Domain | None = None) -> dict[str, Rule]:
-        """Return how each attribute's column becomes its codes.
+        """Return how the column of each of the domain's readings becomes codes.
 
         Parameters
         ----------
         kinds : mapping of str to Kind
             What each column holds.
         encoders : Domain, optional
-            The attributes that say how the columns are read, where they are not those of the domain.
+            The attributes that say how the columns are read, where they are not the domain's readings.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class Request:
             name of a type is not told, as it may list values.
         """
         rules: dict[str, Rule] = {}
-        for attribute in encoders or self.domain:
+        for attribute in encoders or self.domain.readings:
             kind = kinds[attribute.column]
             rule = attribute.rule(kind)
             if rule is None:
@@ -166,7 +166,7 @@ class Request:
                 expected = _FROM_TEXTS if text else _FROM_CATEGORIES
                 expected = _FROM_NUMBERS if attribute.numeric else expected
                 holds = _HOLDS.get(kind, "values of another kind")
-                column = self.domain[attribute.name].column
+                column = self.domain.readings[attribute.name].column
                 raise SourceError(f"column {column!r} holds {holds}; {expected}, so convert it first")
             rules[attribute.name] = rule
         return rules

@@ -69,10 +69,14 @@ class Source(ABC):
     counts_out_of_domain : bool
         Whether `count` yields, where `OutOfDomain.counts` asks for it, how many records are out of domain: of
         those that are counted at all, every one either in its cell of each marginal, or in these numbers.
+    derives_attributes : bool
+        Whether `count` has counts of attributes that are derived from others: it reads `Domain.readings`, and
+        looks the codes of the others up by theirs (`matrixdp.sources.lookups`).
     """
 
     bounds_contributions: ClassVar[bool] = False
     counts_out_of_domain: ClassVar[bool] = False
+    derives_attributes: ClassVar[bool] = False
 
     @final
     def marginals(
@@ -167,6 +171,10 @@ class Source(ABC):
                 "a table whose engine does not count what is out of domain",
                 "files, a DuckDB database or relation, a data frame, or arrays",
             )
+        derived = next(iter(domain.parents), None)
+        if derived is not None and not self.derives_attributes:
+            expected = "attributes that the table has, in this engine; convert the table, or name its file"
+            raise SourceError.at(("domain", derived), "an attribute that is derived from others", expected)
         return Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002

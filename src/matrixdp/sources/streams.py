@@ -27,6 +27,7 @@ class PolarsSource(Source):
     """A lazy frame of Polars, run once by its streaming engine: only a few batches of it are in memory."""
 
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(self, frame: Any) -> None:
         self._frame: Any = native(frame)
@@ -64,6 +65,7 @@ class IbisSource(Source):
     """A table of Ibis: its engine hands over the columns that are asked for, in batches."""
 
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(self, table: Any) -> None:
         self._table: Any = native(table)

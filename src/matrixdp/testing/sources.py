@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -87,6 +87,15 @@ TYPES = {
     Kind.BOOLEAN: arrow.bool_(),
     Kind.DATE: arrow.date32(),
 }
+DERIVED = Domain(
+    {
+        "age": 4,
+        "minor": {"of": ["age"], "columns": {"sex": ["f", "m"]}, "sql": "sex = 'f' AND age < 2"},
+        "group": {"map": {"a": "x", "b": "x", 3: "y"}, "column": "letter", "trim": True, "null": "none"},
+        "half": {"of": ["age"], "cases": [{"when": {"age": {"range": [0, 1]}}, "then": 0}], "otherwise": 1},
+    }
+)
+"""Attributes that are derived from others in every way."""
 _SECRET = "Waldemar-4711"  # noqa: S105
 _DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
 
@@ -119,6 +128,7 @@ def check_source(
         ids = (*values, *HOSTILE_IDS) if kind is Kind.TEXT else values
         check_persons(open_table, arrow.array(ids, type=TYPES[kind]))
     _check_counts(open_table)
+    _check_derived(open_table)
     _check_refusals(open_table)
 
 
@@ -200,6 +210,44 @@ def _check_out_of_domain(source: Source) -> None:
             found[OUT_OF_DOMAIN].tolist() == expected and found[()] == inside,
             f"{rule}: found {found}; expected {expected} out of domain, {inside} inside",
         )
+
+
+def _check_derived(open_table: Callable[[Any], Source]) -> None:
+    """Check the codes of derived attributes, whichever parents are out of domain, or their refusal."""
+    records = [
+        (age, sex, letter)
+        for age in ("0", "1", "3", "9", None)
+        for sex in ("f", "m", "x")
+        for letter in ("a", " b", "3.0", "", "c", None)
+    ]
+    names = ("age", "sex", "letter")
+    source = open_table(arrow.table(dict(zip(names, map(list, zip(*records, strict=True)), strict=True))))
+    if not source.derives_attributes:
+        _refused("a derived attribute", SourceError, partial(source.check, DERIVED))
+        return
+    for others in ({}, {"age": 3}, {"minor": 1, "group": 0}, {"age": 1, "minor": 0}):
+        expected = np.zeros(DERIVED.shape, dtype=np.int64)
+        for record in records:
+            codes = [_derived(others, *record)[name] for name in DERIVED.names]
+            if None not in codes:
+                expected[tuple(codes)] += 1
+        ((_, found),) = source.marginals(DERIVED, [DERIVED.names], OutOfDomain(others))
+        require(np.array_equal(found, expected), f"derived attributes where {others} stand for others")
+
+
+def _derived(
+    others: Mapping[str, int], age: str | None, sex: str, letter: str | None
+) -> dict[str, int | None]:
+    """Return the codes of a record of `DERIVED`, from what it says of its attributes."""
+    years = int(age) if age in ("0", "1", "3") else others.get("age")
+    minor = None if years is None or sex == "x" else int(sex == "f" and years < 2)
+    listed = {"a": 0, "b": 0, "3.0": 1, "": 2}
+    return {
+        "age": years,
+        "minor": others.get("minor") if minor is None else minor,
+        "group": listed.get((letter or "").strip(), others.get("group")),
+        "half": None if years is None else int(years > 1),
+    }
 
 
 def _check_refusals(open_table: Callable[[Any], Source]) -> None:

@@ -1,0 +1,229 @@
+"""Attributes that are derived from others, from what a specification says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import final
+
+from matrixdp.domain.attribute import Attribute
+from matrixdp.domain.derivation import Derivation, by_cases, by_map, check_combinations, described
+from matrixdp.domain.encoding import encode_value
+from matrixdp.domain.expressions import by_expression, text_of
+from matrixdp.errors import DomainError, within
+from matrixdp.forms import (
+    ListOf,
+    MappingOf,
+    OrFile,
+    Raw,
+    Record,
+    RecordForm,
+    Schema,
+    describe_value,
+    key,
+    record,
+    scalar,
+    text,
+    unknown_name,
+    whole,
+)
+
+__all__ = ["DerivedForm", "derived_attribute", "derived_schema", "is_derived"]
+
+_ANY = Raw(lambda definitions: {})  # noqa: ARG005 - what describes the values is read with them
+_VALUE = scalar("text, a finite number, true or false")
+_MAP = "a mapping from values to what they count as"
+_RULES = ("sql", "map", "cases", "codes")
+#: What goes with the values of the derived attribute, and not with the column that a map is read from.
+_OWN = ("categories", "labels", "levels", "sha256")
+_OF_COLUMNS = ("column", "trim", "case", "round")
+
+
+@final
+@record
+class CaseForm(Record):
+    """One case: what holds, and the value where it does."""
+
+    error = DomainError
+
+    when: Mapping[str, object] = key(MappingOf(_ANY, "{attribute: values, ...}", least=1))
+    then: str | bool | float = key(_VALUE)
+
+
+@final
+@record
+class DerivedForm(Record):
+    """How an attribute is derived from others; the keys that describe its values stand beside."""
+
+    error = DomainError
+
+    of: tuple[str, ...] = key(
+        ListOf(text("the name of an attribute"), "a list of attributes of the domain", once="each once"),
+        default=(),
+        about="the attributes of the domain that it is derived from",
+    )
+    columns: Mapping[str, object] = key(
+        MappingOf(_ANY, "a mapping of columns to what describes them", named="the name of a column"),
+        default={},
+        about="columns that are read for this attribute alone",
+    )
+    sql: str | None = key(text("an expression of SQL over the parents"), default=None)
+    map: Mapping[str, object] | None = key(
+        OrFile(MappingOf(_VALUE, _MAP, named="a value", least=1), _MAP), default=None
+    )
+    cases: tuple[CaseForm, ...] = key(
+        ListOf(RecordForm(CaseForm), "a list of cases {when: {attribute: values}, then: value}"), default=()
+    )
+    otherwise: str | bool | float | None = key(_VALUE, default=None)
+    codes: tuple[int, ...] | None = key(
+        ListOf(whole("a code", least=0), "a code for each combination of the parents' values"), default=None
+    )
+
+    def check(self) -> None:
+        """Check that one thing says how it is derived."""
+        given = [name for name in _RULES if getattr(self, name) not in (None, ())]
+        if given not in (["sql"], ["map"], ["cases"], ["codes"], ["sql", "codes"]):
+            found = " and ".join(given) or "none of them"
+            raise DomainError.at((), found, f"one of {', '.join(_RULES)}")
+        if self.otherwise is not None and given[0] not in ("map", "cases"):
+            raise DomainError.at(("otherwise",), f"it beside {given[0]}", "it beside `map` or `cases`")
+
+
+def is_derived(spec: object) -> bool:
+    """Return whether a description is that of an attribute that is derived from others."""
+    return isinstance(spec, Mapping) and not {"of", "columns", *_RULES}.isdisjoint(spec)
+
+
+Describe = Callable[[str, object], Attribute]
+"""From a name and what describes it to the attribute."""
+
+
+def derived_attribute(
+    name: str, spec: Mapping[str, object], known: Mapping[str, Attribute], describe: Describe
+) -> Attribute:
+    """Return the derived attribute that a specification describes.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    spec : mapping
+        What is said of it.
+    known : mapping of str to Attribute
+        The attributes of the domain that are read from the table.
+    describe : callable
+        From a name and a description to an attribute.
+
+    Raises
+    ------
+    DomainError
+        If a parent is unknown, or a combination of their values has no value.
+    """
+    keys = DerivedForm.keys()
+    with within(name):
+        form = DerivedForm.read({word: value for word, value in spec.items() if word in keys})
+        rest = {word: value for word, value in spec.items() if word not in keys}
+        parents, columns, rest = _parents(name, form, rest, known, describe)
+        check_combinations(parents)
+        values = _values(form, parents)
+        for kept in rest:
+            if kept in _OF_COLUMNS:
+                expected = "it with a column under `columns`, as a derived attribute has no column of its own"
+                raise DomainError.at((kept,), describe_value(rest[kept]), expected)
+    if values is None:
+        target, codes = describe(name, rest), form.codes or ()
+    else:
+        if rest.keys() <= {"labels", "levels", "sha256", "null"}:
+            listed = dict.fromkeys(text_of(value) for value in values if value is not None)
+            rest = {"categories": list(listed), **rest}
+        target = describe(name, rest)
+        with within(name):
+            codes = tuple(_code(target, parents, place, value) for place, value in enumerate(values))
+    derivation = Derivation(form.of, columns, codes, form.sql)
+    with within(name):
+        derivation.check(parents, target.size)
+    return replace(target, codebook=replace(target.codebook, derivation=derivation))
+
+
+def _parents(
+    name: str,
+    form: DerivedForm,
+    rest: dict[str, object],
+    known: Mapping[str, Attribute],
+    describe: Describe,
+) -> tuple[list[Attribute], tuple[Attribute, ...], dict[str, object]]:
+    """Return all parents, those that are columns, and what is left to say of the values."""
+    parents = []
+    for place, parent in enumerate(form.of):
+        if parent not in known:
+            expected = "an attribute of the domain that is not derived itself"
+            raise DomainError(unknown_name(("of", place), parent, expected, known))
+        parents.append(known[parent])
+    columns = dict(form.columns)
+    if form.map is not None and not parents and not columns:
+        # a map alone is about the attribute's own column, whose values are those that it maps
+        read = {kept: rest.pop(kept) for kept in list(rest) if kept not in _OWN}
+        columns[name] = {"categories": [value for value in form.map if value != read.get("null")], **read}
+    for column in columns:
+        if column in form.of:
+            raise DomainError.at(("columns", column), "an attribute under `of` too", "each parent once")
+    with within("columns"):
+        made = tuple(describe(column, own) for column, own in columns.items())
+    for own in made:
+        if own.codebook.derivation is not None:
+            raise DomainError.at(("columns", own.name), "a derived attribute", "a column of the table")
+    return [*parents, *made], made, rest
+
+
+def _values(form: DerivedForm, parents: Sequence[Attribute]) -> list[object] | None:
+    """Return the value of each combination of the parents' values; None where their codes are given."""
+    if form.codes is not None:
+        return None
+    if form.map is not None:
+        return _mapped(form.map, parents, form.otherwise)
+    if form.cases:
+        return by_cases(parents, [(case.when, case.then) for case in form.cases], form.otherwise)
+    with within("sql"):
+        return by_expression(parents, form.sql or "")
+
+
+def _mapped(written: Mapping[str, object], parents: Sequence[Attribute], otherwise: object) -> list[object]:
+    if len(parents) != 1:
+        found = f"{len(parents)} parents"
+        raise DomainError.at(("map",), found, "one parent beside `map`; `cases` and `sql` take several")
+    [parent] = parents
+    found_codes: dict[int, object] = {}
+    for value, then in written.items():
+        with within("map", value):
+            code = parent.find(value)
+            if code in found_codes:
+                raise DomainError.at((), "the same value a second time", "each value once")
+            found_codes[code] = then
+    null = parent.null_code
+    if null is not None:
+        found_codes.setdefault(null, parent.label(null))
+    with within("map"):
+        return by_map(parents, found_codes, otherwise)
+
+
+def _code(target: Attribute, parents: Sequence[Attribute], place: int, value: object) -> int:
+    """Return the code of the value of a combination of the parents' values."""
+    code = target.null_code if value is None else encode_value(target, value)
+    if code is None:
+        told = "nothing" if value is None else describe_value(value)
+        codes = []
+        for parent in reversed(parents):
+            place, code_of_parent = divmod(place, parent.size)
+            codes.append(code_of_parent)
+        found = f"{told} for {described(parents, codes[::-1])}"
+        raise DomainError.at((), found, f"a value of {target.name!r}")
+    return code
+
+
+def derived_schema(definitions: Schema, values: Schema) -> Schema:
+    """Return the JSON Schema: the keys of the derivation, beside those that describe the values."""
+    reference = DerivedForm.schema(definitions)
+    own = definitions[DerivedForm.__name__]
+    own["properties"] = {**values, **own["properties"]}
+    own["anyOf"] = [{"required": [name]} for name in _RULES]
+    return reference
