@@ -216,7 +216,7 @@ def _check_derived(open_table: Callable[[Any], Source]) -> None:
     """Check the codes of derived attributes, whichever parents are out of domain, or their refusal."""
     records = [
         (age, sex, letter)
-        for age in ("0", "1", "3", "9", None)
+        for age in ("0", "1", "3", "9", "old")
         for sex in ("f", "m", "x")
         for letter in ("a", " b", "3.0", "", "c", None)
     ]
@@ -235,12 +235,10 @@ def _check_derived(open_table: Callable[[Any], Source]) -> None:
         require(np.array_equal(found, expected), f"derived attributes where {others} stand for others")
 
 
-def _derived(
-    others: Mapping[str, int], age: str | None, sex: str, letter: str | None
-) -> dict[str, int | None]:
+def _derived(others: Mapping[str, int], age: str, sex: str, letter: str | None) -> dict[str, int | None]:
     """Return the codes of a record of `DERIVED`, from what it says of its attributes."""
     years = int(age) if age in ("0", "1", "3") else others.get("age")
-    minor = None if years is None or sex == "x" else int(sex == "f" and years < 2)
+    minor = None if years is None or sex == "x" else 1 - int(sex == "f" and years < 2)
     listed = {"a": 0, "b": 0, "3.0": 1, "": 2}
     return {
         "age": years,
