@@ -36,6 +36,8 @@ _MAP = "a mapping from values to what they count as"
 _RULES = ("sql", "map", "cases", "codes")
 #: What goes with the values of the derived attribute, and not with the column that a map is read from.
 _OWN = ("categories", "labels", "levels", "sha256")
+#: What lists the values of the derived attribute, which are those of its rule where none stands there.
+_TELLING = ("categories", "edges", "min", "max", "bins", "size", "from", "to")
 _OF_COLUMNS = ("column", "trim", "case", "round")
 
 
@@ -133,7 +135,10 @@ def derived_attribute(
     if values is None:
         target, codes = describe(name, rest), form.codes or ()
     else:
-        if rest.keys() <= {"labels", "levels", "sha256", "null"}:
+        if rest.keys().isdisjoint(_TELLING):
+            for word in rest:
+                if word not in (*_OWN, "null"):
+                    raise DomainError(DerivedForm.unknown_key(word).within(name))
             listed = dict.fromkeys(text_of(value) for value in values if value is not None)
             rest = {"categories": list(listed), **rest}
         target = describe(name, rest)
