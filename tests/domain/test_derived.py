@@ -80,7 +80,7 @@ def test_what_is_derived(spec: dict[str, Any], labels: tuple[str, ...], codes: t
         ({"columns": {"z": {"map": {"a": "b"}}}, "sql": "1"}, "x.columns.z: found a derived attribute; expe"),
         ({"of": ["age"], "sql": "1", "column": "z"}, "x.column: found 'z'; expected it with a column under"),
         ({"of": ["age", "sex"], "map": {"0": 1}}, "x.map: found 2 parents; expected one parent beside `map`"),
-        ({"of": ["age"], "map": {"0": 1, "7": 1}}, "x.map['7']: found '7'; expected a value of 'age', an integ"),
+        ({"of": ["age"], "map": {"0": 1, "7": 1}}, "x.map['7']: found '7'; expected a value of 'age', an"),
         ({"of": ["age"], "map": {"0": 1, "0.0": 1}}, "x.map['0.0']: found the same value a second time"),
         ({"of": ["age"], "map": {"0": "a"}}, "x.map: found nothing for age 1; expected a value for every co"),
         ({"of": ["age"], "map": "file.csv"}, "x.map: found 'file.csv'; expected a mapping from values to wh"),

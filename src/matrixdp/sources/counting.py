@@ -1,6 +1,6 @@
 """Counting a relation in DuckDB: encode once into a table of small codes, then group by packed positions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
 import duckdb
@@ -78,7 +78,7 @@ def encode(
     used = used or ["CAST(0 AS UTINYINT) AS c0"]
     counted = request.out_of_domain.counts
     if counted or person is not None:
-        used += [f"{inside} AS inside", *_outside(request, inside)]
+        used += [f"{inside} AS inside", *_outside(request, own_codes, inside)]
     if person is not None:
         values += [
             *id_expressions(person, own[person], kinds[person]),
@@ -92,10 +92,10 @@ def encode(
     return encoded.project(", ".join(used))
 
 
-def _outside(request: Request, inside: str) -> list[str]:
+def _outside(request: Request, codes: Mapping[str, str], inside: str) -> list[str]:
     """Return one column for each count of records out of domain: whether a record is in it."""
     return [
-        f"{f'NOT ({inside})' if name is None else f'c{request.domain.index(name)} IS NULL'} AS out{place}"
+        f"{f'NOT ({inside})' if name is None else f'{codes[name]} IS NULL'} AS out{place}"
         for place, name in enumerate(request.out_of_domain.counts)
     ]
 

@@ -233,6 +233,13 @@ def _check_derived(open_table: Callable[[Any], Source]) -> None:
                 expected[tuple(codes)] += 1
         ((_, found),) = source.marginals(DERIVED, [DERIVED.names], OutOfDomain(others))
         require(np.array_equal(found, expected), f"derived attributes where {others} stand for others")
+    if source.counts_out_of_domain:
+        rule = OutOfDomain({"age": 3}, [None, "minor"])
+        outside = [_derived({"age": 3}, *record) for record in records]
+        minors = sum(codes["minor"] is None for codes in outside)
+        counts = [sum(None in codes.values() for codes in outside), minors]
+        found = dict(source.marginals(DERIVED, [()], rule))[OUT_OF_DOMAIN]
+        require(found.tolist() == counts, f"derived attributes out of domain: {found}; expected {counts}")
 
 
 def _derived(others: Mapping[str, int], age: str, sex: str, letter: str | None) -> dict[str, int | None]:
