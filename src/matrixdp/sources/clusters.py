@@ -1,19 +1,19 @@
-"""Tables of many machines: Dask counts its partitions, Spark its tasks, and only counts come back."""
+"""Tables of many machines: Dask and Modin count partitions, Spark its tasks, and only counts come back."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, final
 
 from matrixdp.domain import Domain
 from matrixdp.sources.counting import check
 from matrixdp.sources.guard import guarded
-from matrixdp.sources.memory import read_frame
+from matrixdp.sources.memory import FrameSource, read_frame
 from matrixdp.sources.partitions import COUNTS, INSTALLED, Counter, marginals, merge
 from matrixdp.sources.requests import Request
 from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source, native
 from matrixdp.sources.streams import read_batches
 
-__all__ = ["DaskSource", "SparkSource"]
+__all__ = ["DaskSource", "ModinSource", "SparkSource"]
 
 _COUNTING = "count the table"
 _HINT = f"{INSTALLED}, or {FAILED}"
@@ -54,6 +54,68 @@ class DaskSource(Source):
             groups = (tables[first : first + _TOGETHER] for first in range(0, len(tables), _TOGETHER))
             tables = [delayed(merge, pure=False)(group) for group in groups]
         return tables[0].compute()
+
+
+@final
+class ModinSource(Source):
+    """A frame of Modin: on Dask and on Ray every partition is counted where it is.
+
+    On other engines, and where an id is named, the columns come to this process.
+    """
+
+    bounds_contributions = True
+
+    def __init__(self, frame: Any) -> None:
+        self._frame: Any = native(frame)
+        self._whole = FrameSource(frame)
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the promise assumes of the table."""
+        return (COMPUTED, INFERRED)
+
+    def check_columns(self, request: Request) -> None:
+        """Refuse a frame that lacks columns, or has such as cannot be read."""
+        self._whole.check_columns(request)
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        run = None if request.unit.id is not None else _ON_PARTITIONS.get(_modin_engine())
+        if run is None:
+            return self._whole.count(request)
+        self.check_columns(request)
+        return self._marginals(request, run)
+
+    def _marginals(self, request: Request, run: Callable[[Any, Any], list[Any]]) -> Iterator[Marginal]:
+        def counts() -> Any:
+            from modin.distributed.dataframe.pandas import unwrap_partitions
+
+            parts = unwrap_partitions(self._frame[list(request.columns)], axis=0)
+            return merge(run(Counter(request).frame, parts))
+
+        yield from marginals(request, guarded(counts, _COUNTING, _HINT))
+
+
+def _modin_engine() -> str:
+    from modin.config import Engine
+
+    return str(Engine.get())
+
+
+def _on_dask(counted: Any, parts: Any) -> list[Any]:
+    from dask.distributed import default_client
+
+    client: Any = default_client()  # type: ignore[no-untyped-call]
+    return list(client.gather(client.map(counted, parts, pure=False)))
+
+
+def _on_ray(counted: Any, parts: Any) -> list[Any]:
+    import ray
+
+    remote = ray.remote(lambda frame: counted(frame))
+    return list(ray.get([remote.remote(part) for part in parts]))
+
+
+_ON_PARTITIONS = {"Dask": _on_dask, "Ray": _on_ray}
 
 
 @final

@@ -66,9 +66,9 @@ class Counter:
             yield from self._counts(lambda: read_batches(self.request, first.schema, held)).to_batches()
 
     def _counts(self, reader: Callable[[], Read]) -> Any:
-        if self.version != version("matrixdp"):
-            return _FAILED
         try:
+            if self.version != version("matrixdp"):
+                return _FAILED
             found = [COUNTS.empty_table()]
             for index, (_, keys, records) in enumerate(groups(self.request, reader(), threads=_THREADS)):
                 place = np.full(len(keys), index, dtype=np.int32)
@@ -80,8 +80,12 @@ class Counter:
 
 
 def merge(tables: Sequence[Any]) -> Any:
-    """Add up counts; those of a worker that failed stay as they are."""
-    added = arrow.concat_tables(tables).group_by(["marginal", "key"]).aggregate([("records", "sum")])
+    """Add up counts, of no part too; that a worker failed stays as it is."""
+    added = (
+        arrow.concat_tables([COUNTS.empty_table(), *tables])
+        .group_by(["marginal", "key"])
+        .aggregate([("records", "sum")])
+    )
     return added.rename_columns({"records_sum": "records"}).select(COUNTS.names).cast(COUNTS)
 
 
