@@ -106,8 +106,8 @@ ENGINES: dict[str, dict[str, Callable[..., Source]]] = {
     "postgresql": {"postgresql": servers.from_postgresql},
     "sqlite": {"sqlite": servers.from_sqlite},
 }
-#: Engines that files of their own test: test_streams.py, test_spark.py, test_remote.py, modin_frames.py; others
-#: refuse.
+#: Engines that files of their own test: test_streams.py, test_spark.py, test_remote.py and
+#: modin_frames.py; others refuse.
 ELSEWHERE = ("address", "ibis", "modin", "remote", "spark")
 WAYS = {way: opened for ways in ENGINES.values() for way, opened in ways.items()}
 ENDINGS = {"csv": "t.csv", "parquet": "t.parquet", "database": "t.duckdb", "sqlite": "t.sqlite"}
