@@ -78,8 +78,8 @@ def table_names(statement: Written) -> tuple[str, ...]:
             part = value[0] if isinstance(value, list) else value
             node = part if isinstance(part, exp.Expr) else tree
             clause = name.rstrip("_").upper()
-            found = clause if node is tree else statement.excerpt(node)
-            raise statement.error(node, found, _INSTEAD.get(name, f"no {clause}"))
+            found = "" if node is tree else statement.excerpt(node)
+            raise statement.error(node, found or clause, _INSTEAD.get(name, f"no {clause}"))
     source = tree.args.get("from_") or tree.args.get("from")
     if source is None:
         raise statement.error(tree, "no FROM", "FROM and a name for the table")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import final
@@ -24,6 +25,8 @@ __all__ = ["MOST_CELLS", "Evaluation", "Key", "evaluation"]
 
 MOST_CELLS = 20_000_000
 """An expression of several attributes is evaluated at no more cells of theirs than this."""
+_MOST_KEPT = 100_000
+"""What is evaluated at no more cells than this is kept for the statements that follow."""
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -78,7 +81,10 @@ class Evaluation:
         if scalar.sql not in self._conditions:
             made = f"coalesce(CAST(({scalar.sql}) AS BOOLEAN), false)"
             column = self._column(statement, scalar, made)
-            self._conditions[scalar.sql] = column.to_numpy(zero_copy_only=False).reshape(self._shape(scalar))
+            holds: NDArray[np.bool_] = column.to_numpy(zero_copy_only=False).reshape(self._shape(scalar))
+            if holds.size > _MOST_KEPT:
+                return holds
+            self._conditions[scalar.sql] = holds
         return self._conditions[scalar.sql]
 
     def key(self, statement: Written, scalar: Scalar) -> Key:
@@ -102,6 +108,11 @@ class Evaluation:
 
     def _shape(self, scalar: Scalar) -> tuple[int, ...]:
         return tuple(self.domain[name].size for name in scalar.names)
+
+    def _name(self, column: re.Match[str]) -> str:
+        """Return the attribute that a column of `over_columns` stands for."""
+        place = int(column[1])
+        return self.domain.names[place] if place < len(self.domain) else column[0]
 
     def _columns(self, name: str, codes: pa.Array, sql: str) -> dict[str, pa.Array]:
         """Return the columns of an attribute that an expression may name; see `over_columns`."""
@@ -132,7 +143,7 @@ class Evaluation:
                 connection.register("cells", pa.table(columns))
                 found = connection.sql(asked).to_arrow_table()
         except duckdb.Error as error:
-            told = str(error).partition("\n")[0]
+            told = re.sub(r"\b[ckl]([0-9]+)\b", self._name, str(error).partition("\n")[0].partition(". ")[0])
             expected = f"an expression that has a value everywhere in the domain ({told})"
             raise statement.error(scalar.node, statement.excerpt(scalar.node), expected) from None
         return found.column("found").combine_chunks()

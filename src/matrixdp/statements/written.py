@@ -50,12 +50,17 @@ class Written:
         names : tuple of str
             What may have been meant.
         """
-        starts = [] if node is None else [int(n.meta["start"]) for n in node.walk() if "start" in n.meta]
+        starts: list[int] = []
+        while node is not None and not starts:  # the parser does not tell where every node stands
+            starts = [int(part.meta["start"]) for part in node.walk() if "start" in part.meta]
+            node = node.parent
         return error_at(self.whole, min(starts, default=self.start), found, expected, names)
 
     def excerpt(self, node: exp.Expr) -> str:
         """Return a part of the statement as SQL, cut where it is long."""
-        text = node.sql(dialect="duckdb", comments=False)
+        from sqlglot import ErrorLevel
+
+        text = node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE)
         return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 3]}..."
 
 
