@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from matrixdp.specification import Specification
     from matrixdp.strategy import Strategy
 
-__all__ = ["release"]
+__all__ = ["UNEXPECTED", "release"]
+
+#: The exit status of a release whose total is not the number of records that was expected.
+UNEXPECTED = 3
 
 _MAX_ANSWERS = 50_000_000
 _SHOWN = 8
@@ -68,6 +71,17 @@ _Seed = Annotated[
         help="Draw the noise from a seed, to repeat a demonstration. THE RESULT IS NOT PRIVATE.",
     ),
 ]
+_Expect = Annotated[
+    int | None,
+    typer.Option(
+        "--expect",
+        min=1,
+        metavar="N",
+        show_default=False,
+        help="How many records the table should have, a public figure: the released total is compared "
+        "with it, and the exit status is 3 where they differ by more than noise.",
+    ),
+]
 
 
 @guarded
@@ -89,6 +103,7 @@ def release(
     ledger: LedgerOption = None,
     sign: SignOption = None,
     passphrase_file: PassphraseFile = None,
+    expect: _Expect = None,
     seed_not_private: _Seed = None,
 ) -> None:
     """Measure a table once and write the answer to every query.
@@ -119,7 +134,7 @@ def release(
     staged = staged_folder(out, force=force, keep=True, spends=spends)
     with Reporter(elapsed=False) as reporter, staged as folder:
         chosen = _strategy(written, strategy, mechanism, noise, objective, given, reporter)
-        chosen.check_workload(written.workload)
+        _check_questions(chosen, written, expect)
         budget = budget_spent(written, chosen)
         if written.targets:
             typer.echo(f"The least budget that meets the targets, which is spent: {budget!r}", err=True)
@@ -135,11 +150,22 @@ def release(
             release=out,
             progress=_marking(folder, budget, debited, seed_not_private, reporter.counter("measuring")),
         )
-        result = measured.reconstruct(written.workload, level)
+        result = measured.reconstruct(written.workload, level, expect)
         progress = reporter.counter("writing answers")
         write_release(result, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
     mark_released(result, out)
     _show(result, out, max_answers)
+
+
+def _check_questions(chosen: Strategy, written: Specification, expect: int | None) -> None:
+    """Check that the strategy determines what is asked, and the total if it shall be compared."""
+    from matrixdp.errors import SpecificationError
+    from matrixdp.release import total_of
+
+    chosen.check_workload(written.workload)
+    if expect is not None and total_of(chosen.selection.analysis, written.domain) is None:
+        found = "a workload from which the number of records does not follow"
+        raise SpecificationError.at(("--expect",), found, "`marginals: [0]` in it, too")
 
 
 def _table_of(written: Specification, data: str | None, table: str | None) -> tuple[str, str | None]:
@@ -232,6 +258,8 @@ def _show(result: Release, out: Path, max_answers: int) -> None:
             SafeNote(f"{spent if result.private else 'Seeded noise'}. The release is whole in {out}")
         )
         raise
+    if result.table.agrees is False:
+        raise typer.Exit(UNEXPECTED)
 
 
 def _print(result: Release, out: Path, max_answers: int) -> None:
@@ -262,7 +290,13 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
         "files": ", ".join(sorted(path.name for path in out.iterdir())),
         "more answers": f"matrixdp answer {out} QUERY, free of further budget",
     }
+    if result.table.total is not None:
+        facts["records"] = f"{result.table.total} in the domain (released, with noise)"
+    for name, found in result.out_of_domain_counts.items():
+        facts[f"out of domain{'' if name is None else f', {name}'}"] = f"{found} records (with noise)"
     print_facts(screen, facts.items())
+    for sentence in result.warnings:
+        typer.echo(f"Warning: {sentence}.", err=True)
     if queries > max_answers:
         screen.print(
             f"{queries:,} answers are more than --max-answers {max_answers:,}, so only the measurement was "

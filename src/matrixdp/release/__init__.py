@@ -10,6 +10,7 @@ from matrixdp.release.schema import release_schema
 from matrixdp.release.signatures import check_signature
 from matrixdp.release.signing import sign_release
 from matrixdp.release.staging import staged_folder
+from matrixdp.release.table import TableCheck, total_of
 from matrixdp.release.writing import MAX_ANSWERS, mark_released, save_release, write_release
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Recovered",
     "Release",
     "SigningKey",
+    "TableCheck",
     "check_signature",
     "load_release",
     "make_keys",
@@ -31,5 +33,6 @@ __all__ = [
     "save_release",
     "sign_release",
     "staged_folder",
+    "total_of",
     "write_release",
 ]

@@ -69,6 +69,7 @@ def document(
         "answers": _answers(release, columns, note),
         "groups": _groups(release, errors),
         "strategy": {**release.origin, **measured(measurement)},
+        "table": release.table.as_dict() | {"warnings": list(release.warnings)},
         "files": dict(files),
     }
     counts = measurement.out_of_domain_counts

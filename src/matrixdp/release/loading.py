@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from matrixdp.release.records import TOLERANCE, differences, read_strictly
 from matrixdp.release.release import Release
 from matrixdp.storage.saving import load_measurement
 
-__all__ = ["load_release"]
+__all__ = ["expected_in", "load_release"]
 
 #: What stands in the statement and follows from the measurement without any rounding.
 _STATED = ("private", "neighbours", "unit", "noise", "cost", "budget", "ledger", "out_of_domain",
@@ -67,12 +68,18 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
         raise StorageError(f"{path}: does not belong to {RECORD}: its checksum is another")
     measurement, workload = load_measurement(path)
     try:
-        release = Release(measurement, workload, stated, origin)
+        release = Release(measurement, workload, stated, origin, expected_in(written))
     except SpecificationError as error:
         raise StorageError(f"{record}: damaged: {error}") from None
     for problem in _differences(written, release):
         raise StorageError(f"{record}: damaged or altered: {problem} from {MEASUREMENT}")
-    return release if confidence is None else Release(measurement, workload, confidence, origin)
+    return release if confidence is None else replace(release, confidence=confidence)
+
+
+def expected_in(written: Mapping[str, Any]) -> Any:
+    """Return how many records a record says were expected."""
+    table = written.get("table")
+    return table.get("expect") if isinstance(table, dict) else None
 
 
 def _read(written: Mapping[str, Any], record: Path) -> tuple[object, float, dict[str, Any]]:

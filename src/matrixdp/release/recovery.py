@@ -113,7 +113,7 @@ def adopt(
             shutil.copyfile(folder / MEASUREMENT, staged / MEASUREMENT)
             measurement, workload = load_measurement(staged / MEASUREMENT)
             check(staged / MEASUREMENT, measurement)
-            release = Release(measurement, workload, asked["confidence"], asked["origin"])
+            release = Release(measurement, workload, asked["confidence"], asked["origin"], asked["expect"])
             complete_release(
                 release, staged, csv=asked["csv"], max_answers=asked["max_answers"], progress=progress
             )
@@ -138,11 +138,12 @@ class _Request(TypedDict):
     csv: bool
     max_answers: int
     origin: dict[str, Any]
+    expect: int | None
 
 
 def _request(path: Path) -> _Request:
     """Return what was asked for besides a measurement; what is usual where that was not kept."""
-    usual = _Request(confidence=0.95, csv=False, max_answers=MAX_ANSWERS, origin={})
+    usual = _Request(confidence=0.95, csv=False, max_answers=MAX_ANSWERS, origin={}, expect=None)
     try:
         written = json.loads(path.read_bytes() if path.is_file() else b"")
         asked = _Request(
@@ -150,9 +151,11 @@ def _request(path: Path) -> _Request:
             csv=written["csv"],
             max_answers=written["max_answers"],
             origin=checked_origin(written["origin"]),
+            expect=written.get("expect"),
         )
     except (OSError, ValueError, KeyError, TypeError, RecursionError, SpecificationError):
         return usual
-    kinds = {key: type(value) for key, value in asked.items()}
+    kinds = {key: type(value) for key, value in asked.items() if key != "expect"}
+    expected = asked["expect"] is None or (type(asked["expect"]) is int and asked["expect"] >= 1)
     right = kinds == {"confidence": float, "csv": bool, "max_answers": int, "origin": dict}
-    return asked if right and 0 < asked["confidence"] < 1 else usual
+    return asked if right and expected and 0 < asked["confidence"] < 1 else usual

@@ -17,8 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
-from matrixdp.measure import Measurement, PrivacyStatement, statement
+from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, PrivacyStatement, statement
 from matrixdp.plan import Analysis
+from matrixdp.privacy import delta_warnings
 from matrixdp.queries import Group, Workload
 from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.estimated import Estimated
@@ -27,6 +28,7 @@ from matrixdp.release.origin import checked_origin
 from matrixdp.release.questions import Question, covariance, groups_of
 from matrixdp.release.refusals import advised, spread
 from matrixdp.release.results import Figures, result
+from matrixdp.release.table import TableCheck, check_table
 from matrixdp.statements import read
 
 __all__ = ["MAX_TABLE_ROWS", "Release"]
@@ -56,11 +58,15 @@ class Release:
         Of the intervals, above 0 and below 1.
     origin : mapping
         How the strategy was chosen, for the record: mechanism, reason, objective, certificate.
+    expect : int, optional
+        How many records the table should have in the domain: a public figure, given before. `table` compares
+        the released total with it.
 
     Raises
     ------
     SpecificationError
-        If the confidence is not a number between 0 and 1, or a field of the origin is of another type.
+        If the confidence is not a number between 0 and 1, what is expected is no number of records, or a
+        field of the origin is of another type.
     WorkloadError
         If the workload is over another domain than the measurement.
 
@@ -78,11 +84,14 @@ class Release:
     workload: Workload
     confidence: float = 0.95
     origin: Mapping[str, object] = field(default_factory=dict)
+    expect: int | None = None
 
     def __post_init__(self) -> None:
         given = self.confidence
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
             raise SpecificationError.at(("confidence",), f"{given}", "a number above 0 and below 1")
+        if self.expect is not None and (type(self.expect) is not int or self.expect < 1):
+            raise SpecificationError.at(("expect",), f"{self.expect!r}", "a number of records, at least 1")
         object.__setattr__(self, "origin", checked_origin(self.origin))
         if self.workload.domain != self.measurement.plan.domain:
             raise WorkloadError("workload: found another domain than that of the measurement")
@@ -123,6 +132,30 @@ class Release:
         deviation, multiplier = math.sqrt(counts.scale.variance), self.intervals.alone
         estimates = [Estimated.within(float(value), deviation, multiplier) for value in counts.values]
         return dict(zip(counts.attributes, estimates, strict=True))
+
+    @cached_property
+    def table(self) -> TableCheck:
+        """The number of records, as released, beside what was expected; see its ``warnings``.
+
+        From the release alone, so it is free of further budget.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> strategy = mdp.select(mdp.Workload(mdp.Domain({"sex": ["Female", "Male"]}), mdp.marginals(1)))
+        >>> measured = strategy.measure({"sex": [" Male"] * 1461}, mdp.Budget(rho=0.5))
+        >>> measured.reconstruct(expect=1461).table.agrees
+        False
+        """
+        with threadpool_limits(limits=1, user_api="blas"):
+            return check_table(self.measurement, self.workload.groups, self.confidence, self.expect)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What looks like a mistake: of the table's domain, and of the budget's delta; in sentences."""
+        bound = self.measurement.max_records
+        declared = self.expect or (None if bound == DEFAULT_MAX_RECORDS else bound)
+        return (*self.table.warnings, *delta_warnings(self.measurement.authorization.budget, declared))
 
     @property
     def analysis(self) -> Analysis:

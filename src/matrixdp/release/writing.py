@@ -137,7 +137,7 @@ def write_release(
     if reservation is not None and reservation.run is not None:
         reservation.run.writes_to(folder)
     asked: dict[str, object] = {"confidence": release.confidence, "csv": csv, "max_answers": max_answers}
-    asked |= {"origin": dict(release.origin)}
+    asked |= {"origin": dict(release.origin), "expect": release.expect}
     (folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
     save_measurement(folder / MEASUREMENT, release.measurement, release.workload)
     if reservation is not None:

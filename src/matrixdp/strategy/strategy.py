@@ -102,8 +102,7 @@ class Strategy:
         PrivacyError
             If the strategy's noise cannot honour the budget.
         """
-        mean = self.selection.total_squared_error / self.workload.queries
-        return math.sqrt(mean / self._cost(budget))
+        return math.sqrt(self.selection.total_squared_error / self.workload.queries / self._cost(budget))
 
     def max_stddev(self, budget: Budget) -> float:
         """Return the largest standard error of a query, in records.
@@ -206,9 +205,8 @@ class Strategy:
         PrivacyError
             If the strategy's noise cannot honour the budget.
         """
-        cost = self._cost(budget)
         asked = (left, left_query), (right, right_query)
-        return covariance(self.selection.analysis, self.workload.domain, *asked) / cost
+        return covariance(self.selection.analysis, self.workload.domain, *asked) / self._cost(budget)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the strategy to a file; see `load`.
@@ -348,7 +346,7 @@ class Strategy:
         if not isinstance(rule, OutOfDomain):
             with within("out_of_domain"):
                 rule = OutOfDomain.from_spec(self.workload.domain, rule)
-        # many small products: several threads would spend their time waiting for one another
+        # many small products: threads would wait for one another
         with threadpool_limits(limits=1, user_api="blas"):
             measurement = measure(
                 self.selection.plan,
@@ -367,20 +365,20 @@ class Strategy:
 @final
 @dataclass(frozen=True, eq=False)
 class MeasuredStrategy:
-    """A strategy with its noisy measurement of one table.
+    """A strategy with the noisy answers of one table.
 
     Parameters
     ----------
     strategy : Strategy
-        What was measured.
     measurement : Measurement
-        The noisy answers.
     """
 
     strategy: Strategy
     measurement: Measurement
 
-    def reconstruct(self, workload: Workload | None = None, confidence: float = 0.95) -> Release:
+    def reconstruct(
+        self, workload: Workload | None = None, confidence: float = 0.95, expect: int | None = None
+    ) -> Release:
         """Return the answers to a workload, free of further budget.
 
         Parameters
@@ -389,6 +387,8 @@ class MeasuredStrategy:
             What to answer; what the strategy was selected for where it is left out.
         confidence : float
             Of the intervals, above 0 and below 1.
+        expect : int, optional
+            How many records should be in the domain, a public figure: see `Release.table`.
 
         Raises
         ------
@@ -396,4 +396,4 @@ class MeasuredStrategy:
             If the workload is over another domain.
         """
         asked = self.strategy.workload if workload is None else workload
-        return Release(self.measurement, asked, confidence, self.strategy.origin)
+        return Release(self.measurement, asked, confidence, self.strategy.origin, expect)

@@ -1,0 +1,171 @@
+"""What a release says of the table as a whole: from its own figures, and decided by nothing else."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from matrixdp.cli.release import UNEXPECTED
+from matrixdp.errors import SpecificationError
+from matrixdp.measure import measure
+from matrixdp.release.table import TableCheck, groups_within_noise
+from tests.forging import forge_record
+from tests.release.test_schema import faults
+
+DOMAIN = mdp.Domain({"sex": ["Female", "Male"], "age": 4})
+WORKLOAD = mdp.Workload(DOMAIN, mdp.marginals(1))
+BUDGET = mdp.Budget(rho=0.5)
+GOOD = {"sex": ["Female", "Male", "Male"] * 500, "age": [0, 1, 2] * 500}
+BAD = {"sex": [" Female", "Male", " Male"] * 500, "age": [0, 1, 9] * 500}
+NONE = {"sex": ["female"] * 1500, "age": [0] * 1500}
+
+SPEC = """
+data: {data}
+domain: {{sex: [Female, Male], age: 4}}
+workload: [{{marginals: [{marginals}]}}]
+out_of_domain: {{count: true, age: {{count: true}}}}
+privacy: {{rho: 0.5}}
+"""
+
+
+@pytest.fixture(scope="module")
+def strategy() -> mdp.Strategy:
+    return mdp.select(WORKLOAD, mechanism="identity")
+
+
+def released(strategy, table, **options):
+    return strategy.measure(table, BUDGET, seed_not_private=3).reconstruct(**options)
+
+
+def test_a_table_that_fits_is_no_cause_for_warnings(strategy):
+    release = released(strategy, GOOD, expect=1500)
+    assert (release.warnings, release.table.agrees) == ((), True)
+    assert abs(release.table.total.estimate - 1500) < 5 * release.table.total.stddev
+    (total,) = release.answer(mdp.marginals(0)).to_pylist()
+    found = release.table.total.as_dict()
+    assert found == pytest.approx({name: total[name] for name in found}, rel=1e-12)
+    assert released(strategy, GOOD).table.agrees is None
+
+
+def test_what_is_missing_is_told_from_the_answers_alone(strategy):
+    release = released(strategy, BAD, expect=1500)
+    assert release.table.agrees is False
+    (warning,) = release.warnings
+    assert f"estimated at {release.table.total} records, and 1,500 were expected: about " in warning
+    assert "too few; check the domain" in warning
+    off = float(warning.split("about ")[1].split(" ")[0].replace(",", ""))
+    assert off == pytest.approx(1500 - release.table.total.estimate, abs=1)
+    assert "too many" in released(strategy, GOOD, expect=15).warnings[0]
+
+
+def test_a_release_of_noise_says_so(strategy):
+    release = released(strategy, NONE)
+    (nothing, groups) = release.warnings
+    assert "cannot be told from none: check the domain" in nothing
+    assert groups == "no answer can be told from noise in 2 of the groups: sex; age"
+
+
+def test_groups_are_told_one_by_one():
+    domain = mdp.Domain({"a": 2, "b": 2, "c": 2, "d": 2, "e": 2})
+    rare = [mdp.product({name: {"ranges": [[1, 1]]}}, name=f"rare {name}") for name in "abcde"]
+    strategy = mdp.select(mdp.Workload(domain, *rare), mechanism="workload")
+    table = {name: [0] * 900 for name in "abcde"} | {"e": [1] * 900}
+    release = released(strategy, table)
+    assert release.table.groups_within_noise == ("rare a", "rare b", "rare c", "rare d")
+    assert release.warnings[-1].endswith("in 4 of the groups: rare a; rare b; rare c and 1 more")
+
+
+def test_groups_that_are_too_large_are_not_looked_at(strategy, monkeypatch):
+    measurement = released(strategy, NONE).measurement
+    assert list(groups_within_noise(measurement, WORKLOAD.groups)) == ["sex", "age"]
+    monkeypatch.setattr("matrixdp.release.table._QUERIES", 3)
+    assert list(groups_within_noise(measurement, WORKLOAD.groups)) == ["sex"]
+    monkeypatch.setattr("matrixdp.release.table._QUERIES_OF_ALL", 1)
+    assert list(groups_within_noise(measurement, WORKLOAD.groups)) == []
+
+
+def test_false_alarms_are_as_rare_as_they_are_said_to_be(strategy):
+    """Decided by the noise alone: 300 errors of a normal distribution are within 3.89 standard errors."""
+    far = released(strategy, GOOD).table.far
+    assert far == pytest.approx(3.8906, abs=1e-3)
+    rng = np.random.default_rng(1)
+    for error in rng.normal(size=300):
+        total = mdp.release.estimated.Estimated.within(1500 + 7 * error, 7.0, 1.96)
+        assert TableCheck(total, 1500, far, ()).agrees
+    assert TableCheck(None, 5, far, ()).agrees is None
+    assert "does not follow" in TableCheck(None, 5, far, ()).warnings[0]
+
+
+@pytest.mark.parametrize("expect", [0, -1, True, 1.5, "9"])
+def test_what_is_expected_is_a_number(strategy, expect):
+    with pytest.raises(SpecificationError, match=r"expect: found .*; expected a number of records"):
+        released(strategy, GOOD, expect=expect)
+
+
+def test_a_large_delta_is_among_the_warnings():
+    budget = mdp.Budget(epsilon=1, delta=1e-3)
+    plan = mdp.select(WORKLOAD, mechanism="identity", noise="gaussian").selection.plan
+    from matrixdp.sources import open_source
+
+    measurement = measure(plan, open_source(GOOD), budget, max_records=2000)
+    assert "above 1 / 2,000" in mdp.Release(measurement, WORKLOAD).warnings[0]
+    assert "above 1 / 1,500" in mdp.Release(measurement, WORKLOAD, expect=1500).warnings[-1]
+
+
+def test_the_record_has_it_and_is_verified(strategy, tmp_path):
+    folder = mdp.save_release(released(strategy, BAD, expect=1500), tmp_path / "out")
+    written = json.loads((folder / "release.json").read_text())
+    assert faults(written) == []
+    table = written["table"]
+    assert (table["expect"], table["agrees"], len(table["warnings"])) == (1500, False, 1)
+    again = mdp.load_release(folder, confidence=0.9)
+    assert (again.expect, again.confidence, again.table.agrees) == (1500, 0.9, False)
+    assert mdp.verify_release(folder).failed == ()
+    stddev = table["total"]["stddev"]
+
+    def moved(by):
+        return lambda record: record["table"]["total"].update(estimate=table["total"]["estimate"] + by)
+
+    forge_record(folder, moved(1e-9 * stddev))
+    assert mdp.verify_release(folder).failed == ()
+    forge_record(folder, moved(1e-3 * stddev))
+    assert "table.total.estimate says" in mdp.verify_release(folder).failed[0].words
+    forge_record(folder, moved(0.0))
+    forge_record(folder, lambda record: record["table"].update(agrees=True))
+    assert "table.agrees says true" in mdp.verify_release(folder).failed[0].words
+    forge_record(folder, lambda record: record["table"].update(total=None))
+    assert mdp.verify_release(folder).failed
+    forge_record(folder, lambda record: record.pop("table"))
+    assert mdp.verify_release(folder).failed == ()
+
+
+def test_the_command_compares_and_ends_with_a_status_of_its_own(tmp_path):
+    lines = ["sex,age", *(f"{sex},{age}" for sex, age in zip(BAD["sex"], BAD["age"], strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    (tmp_path / "s.yaml").write_text(SPEC.format(data="t.csv", marginals="0, 1"))
+    (tmp_path / "parts.yaml").write_text(
+        SPEC.format(data="t.csv", marginals="1").replace(
+            "{marginals: [1]}", "{product: {age: {ranges: [[1, 2]]}}}"
+        )
+    )
+
+    def run(spec, *options):
+        return CliRunner().invoke(app, ["release", str(tmp_path / spec), *options])
+
+    refused = run("parts.yaml", "--mechanism", "workload", "--out", str(tmp_path / "out"), "--expect", "9")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--expect: found a workload from which the number of records does not follow" in refused.stderr
+    assert not (tmp_path / "out").exists()
+    for place, (expect, status) in enumerate((("1500", UNEXPECTED), ("500", 0), (None, 0))):
+        out = tmp_path / str(place)
+        options = [] if expect is None else ["--expect", expect]
+        result = run("s.yaml", "--mechanism", "identity", "--out", str(out), *options)
+        assert result.exit_code == status, result.output
+        assert ("Warning: the whole table is estimated at" in result.stderr) == (status != 0)
+        assert "in the domain (released, with noise)" in " ".join(result.stdout.split())
+        assert "out of domain, age" in result.stdout
+        assert "error" not in result.stderr.lower().replace("standard error", "")
+        assert mdp.verify_release(out).failed == ()
