@@ -1,6 +1,7 @@
 """What a release says of the table as a whole: from its own figures, and decided by nothing else."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ DOMAIN = mdp.Domain({"sex": ["Female", "Male"], "age": 4})
 WORKLOAD = mdp.Workload(DOMAIN, mdp.marginals(1))
 BUDGET = mdp.Budget(rho=0.5)
 GOOD = {"sex": ["Female", "Male", "Male"] * 500, "age": [0, 1, 2] * 500}
-BAD = {"sex": [" Female", "Male", " Male"] * 500, "age": [0, 1, 9] * 500}
+BAD: dict[str, Any] = {"sex": [" Female", "Male", " Male"] * 500, "age": [0, 1, 9] * 500}
 NONE = {"sex": ["female"] * 1500, "age": [0] * 1500}
 
 SPEC = """
@@ -129,7 +130,7 @@ def test_the_record_has_it_and_is_verified(strategy, tmp_path):
     def moved(by):
         return lambda record: record["table"]["total"].update(estimate=table["total"]["estimate"] + by)
 
-    forge_record(folder, moved(1e-9 * stddev))
+    forge_record(folder, moved(1e-11 * stddev))
     assert mdp.verify_release(folder).failed == ()
     forge_record(folder, moved(1e-3 * stddev))
     assert "table.total.estimate says" in mdp.verify_release(folder).failed[0].words
@@ -139,7 +140,7 @@ def test_the_record_has_it_and_is_verified(strategy, tmp_path):
     forge_record(folder, lambda record: record["table"].update(total=None))
     assert mdp.verify_release(folder).failed
     forge_record(folder, lambda record: record.pop("table"))
-    assert mdp.verify_release(folder).failed == ()
+    assert "table is missing" in mdp.verify_release(folder).failed[0].words
 
 
 def test_the_command_compares_and_ends_with_a_status_of_its_own(tmp_path):
@@ -148,7 +149,7 @@ def test_the_command_compares_and_ends_with_a_status_of_its_own(tmp_path):
     (tmp_path / "s.yaml").write_text(SPEC.format(data="t.csv", marginals="0, 1"))
     (tmp_path / "parts.yaml").write_text(
         SPEC.format(data="t.csv", marginals="1").replace(
-            "{marginals: [1]}", "{product: {age: {ranges: [[1, 2]]}}}"
+            "marginals: [1]", "product: {age: {ranges: [[1, 2]]}}"
         )
     )
 

@@ -53,6 +53,8 @@ ORIGIN = {("strategy", name) for name in ("mechanism", "reason", "objective", "c
 UNFOUNDED = frozenset(ORIGIN | {("versions",), ("privacy", "versions"), ("files",)})
 #: What is compared to the last digit: it is computed exactly, or rounded to a stated side.
 EXACT = ("privacy", "authorization")
+#: In standard errors, how far the total that is computed again may lie from what is written.
+_NEAR = 1e-10
 _SUBJECTS = ("files", "measurement", "cost", "private", "statement", "answers", "record", "ledger")
 
 
@@ -229,10 +231,7 @@ class _Check:
             )
             yield from settled("answers", count, problems)
         leave = {*UNFOUNDED, *((name,) for name in EXACT)}
-        if "table" not in record:
-            leave |= {("table",)}  # by an earlier version
-        else:
-            _near(record["table"], follows["table"])
+        _near(record.get("table"), follows["table"])
         rest = differences(record, follows, leave=leave)
         yield from settled("record", f"its other figures follow, to a relative {TOLERANCE:g}", rest)
 
@@ -258,13 +257,13 @@ class _Check:
 
 
 def _near(said: object, follows: dict[str, Any]) -> None:
-    """Let the total that follows be the one that is said, where they differ by less than noise can show."""
+    """Let the total that follows be the one that is said, where arithmetic alone tells them apart."""
     total, other = follows["total"], said.get("total") if isinstance(said, dict) else None
     if total is None or not isinstance(other, dict):
         return
-    for name, value in total.items():
+    for name in ("estimate", "lower", "upper"):
         one = other.get(name)
-        if isinstance(one, float) and abs(one - value) <= STANDARD_ERRORS * total["stddev"]:
+        if isinstance(one, float) and abs(one - total[name]) <= _NEAR * total["stddev"]:
             total[name] = one
 
 
