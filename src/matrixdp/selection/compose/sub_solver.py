@@ -21,6 +21,7 @@ from matrixdp.selection.gram.fourier import (
     fourier_strategy,
 )
 from matrixdp.selection.view.pieces import Pieces, Term, numeric_terms
+from matrixdp.selection.view.product_sums import sum_of_products
 from matrixdp.selection.view.product_terms import GivenGram, ProductTerms
 from matrixdp.selection.view.sub_workloads import SubWorkload
 
@@ -162,11 +163,10 @@ class SubSolver:
     def gram(self, terms: Sequence[Term], explicit: Sequence[tuple[float, Array]] = ()) -> Array:
         """Return the sum of Kronecker terms and of Gram matrices of explicit queries as one matrix."""
         total: Array | float = 0.0
-        for term in terms:
-            product = np.full((1, 1), term.coefficient)
-            for slot in term.kept:
-                product = np.kron(product, self.slot_gram(slot))
-            total = total + product
+        if terms:
+            total = sum_of_products(
+                [(term.coefficient, [self.slot_gram(slot) for slot in term.kept]) for term in terms]
+            )
         for weight, rows in explicit:
             total = total + weight * (rows.T @ rows)
         return np.asarray(total)

@@ -129,21 +129,27 @@ class Factor:
 
     def change(self, grams: Sequence[Array]) -> float:
         """Return how ``level`` changes along a Kronecker product: tr(slope (G_1 x G_2 x ...))."""
-        product: Array = np.ones((1, 1))
-        for gram in grams:
-            product = np.asarray(np.kron(product, gram), dtype=np.float64)
-        return float(np.einsum("ij,ij->", self.slope, product))
+        return float(self.axis_slope(0, grams).ravel() @ grams[0].ravel())
 
     def axis_slope(self, axis: int, grams: Sequence[Array]) -> Array:
         """Return the derivative of ``change`` with respect to the Gram matrix of one axis."""
-        sizes = [len(gram) for gram in grams]
-        tensor = self.slope.reshape(*sizes, *sizes)
-        kept = len(sizes)
-        for other in range(len(sizes) - 1, -1, -1):
-            if other != axis:
-                tensor = np.tensordot(tensor, grams[other], axes=((other, other + kept), (0, 1)))
-                kept -= 1
-        return np.asarray(tensor)
+        tensor = self._paired(tuple(len(gram) for gram in grams))
+        for gram in reversed(grams[axis + 1 :]):
+            tensor = tensor.reshape(-1, gram.size) @ gram.ravel()
+        for gram in grams[:axis]:
+            tensor = gram.ravel() @ tensor.reshape(gram.size, -1)
+        return tensor.reshape(len(grams[axis]), -1)
+
+    def _paired(self, sizes: tuple[int, ...]) -> Array:
+        """Return ``slope`` with the two axes of each attribute side by side, flat."""
+        if sizes not in self._flat:
+            axes = [place for axis in range(len(sizes)) for place in (axis, axis + len(sizes))]
+            self._flat[sizes] = self.slope.reshape(*sizes, *sizes).transpose(axes).ravel()
+        return self._flat[sizes]
+
+    @cached_property
+    def _flat(self) -> dict[tuple[int, ...], Array]:
+        return {}
 
 
 def right_inverse(rows: Array) -> Array:

@@ -64,6 +64,8 @@ class Pieces:
     split: Split
     weights: Sequence[Array]
     slots: list[SlotPiece] = field(init=False)
+    #: By type: the representative slots, their traces, and their diagonals over those.
+    _diagonals: dict[int, list[tuple[int, float, Array]]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.slots = []
@@ -89,18 +91,20 @@ class Pieces:
         return number
 
     def _proportional(self, number: int, piece: Array) -> tuple[int, float]:
-        norm = float(np.abs(piece).max())
-        for other, known in enumerate(self.slots):
-            if self.split.slots[other].type != self.split.slots[number].type or known.gram is None:
-                continue
-            if known.representative != other:
-                continue
-            trace = float(np.trace(known.gram))
-            if trace <= 0.0:
-                continue
-            ratio = float(np.trace(piece)) / trace
-            if ratio > 0 and float(np.abs(piece - ratio * known.gram).max()) <= 1e-12 * norm:
-                return other, ratio
+        norm, trace = float(np.abs(piece).max()), float(np.trace(piece))
+        diagonal = np.diagonal(piece)
+        own = self._diagonals.setdefault(self.split.slots[number].type, [])
+        if own and trace > 0.0:
+            # most are told apart by their diagonals
+            away = np.abs(diagonal - trace * np.stack([shape for _, _, shape in own])).max(axis=1)
+            for place in np.flatnonzero(away <= 1e-12 * norm):
+                other, size, _ = own[place]
+                known = self.slots[other].gram
+                ratio = trace / size
+                if known is not None and float(np.abs(piece - ratio * known).max()) <= 1e-12 * norm:
+                    return other, ratio
+        if trace > 0.0:
+            own.append((number, trace, diagonal / trace))
         return number, 1.0
 
     def scale(self, kept: tuple[int, ...]) -> float:

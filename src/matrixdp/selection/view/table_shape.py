@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.queries import Predicates, ProductGroup, Total, Workload
+from matrixdp.selection.view.product_sums import sum_of_products
 from matrixdp.selection.view.product_terms import product_terms
 
 __all__ = ["MAX_TABLE_CELLS", "TableShape", "check_table", "joint_gram", "table_shape"]
@@ -105,9 +106,11 @@ def joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
         spread = np.broadcast_to(rows.reshape(len(rows), *shape), (len(rows), *sizes))
         flat = spread.reshape(len(rows), len(total))
         total += weight * (flat.T @ flat)
-    for own, weight in merged.items():
-        product = np.full((1, 1), weight)
-        for axis, key in zip(axes, own, strict=True):
-            product = np.kron(product, terms.gram(axis, key))
-        total += product
+    if merged:
+        total += sum_of_products(
+            [
+                (weight, [terms.gram(axis, key) for axis, key in zip(axes, own, strict=True)])
+                for own, weight in merged.items()
+            ]
+        )
     return total
