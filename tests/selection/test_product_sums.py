@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -12,10 +13,18 @@ from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.view import product_sums
 from matrixdp.selection.view.product_sums import sum_of_products
 
+Array = NDArray[np.float64]
 RANDOM = np.random.default_rng(3)
 
 
-def _gram(size: int) -> NDArray[np.float64]:
+def _product(factors: Sequence[Array]) -> Array:
+    def two(left: Array, right: Array) -> Array:
+        return np.asarray(np.kron(left, right), dtype=np.float64)
+
+    return reduce(two, factors, np.ones((1, 1)))
+
+
+def _gram(size: int) -> Array:
     rows = RANDOM.normal(size=(size, size))
     return np.asarray(rows.T @ rows)
 
@@ -27,7 +36,7 @@ def test_sums_are_those_of_the_products(
 ) -> None:
     monkeypatch.setattr(product_sums, "_ENTRIES", 100)  # in several steps
     terms = [(float(RANDOM.uniform(1, 2)), [_gram(size) for size in sizes]) for _ in range(count)]
-    plain = sum(weight * reduce(np.kron, factors, np.ones((1, 1))) for weight, factors in terms)
+    plain = np.sum([weight * _product(factors) for weight, factors in terms], axis=0)
     np.testing.assert_allclose(sum_of_products(terms), plain, rtol=1e-12)
 
 
@@ -37,7 +46,7 @@ def test_slopes_along_products(sizes: tuple[int, ...]) -> None:
     cells = int(np.prod(sizes))
     factor = ConvexSolver(1e-9).gram(_gram(cells), sizes)
     grams = [_gram(size) for size in sizes]
-    change = float(np.trace(factor.slope @ reduce(np.kron, grams)))
+    change = float(np.trace(factor.slope @ _product(grams)))
     assert factor.change(grams) == pytest.approx(change, rel=1e-9)
     for axis, gram in enumerate(grams):
         slope = factor.axis_slope(axis, grams)
