@@ -18,7 +18,7 @@ from matrixdp.sources.source import Marginal
 
 __all__ = ["Block", "Counting", "blocks"]
 
-_CELLS = 2**16
+_CELLS = 2**13
 _AT_ONCE = 32
 
 
