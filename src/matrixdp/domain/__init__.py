@@ -3,7 +3,7 @@
 Everything here is public and frozen: a domain is declared, never read off a table.
 """
 
-from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Integers
+from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Dates, Integers
 from matrixdp.domain.canonical import canonical_text
 from matrixdp.domain.codebook import Codebook
 from matrixdp.domain.domain import Domain
@@ -18,6 +18,7 @@ __all__ = [
     "Categorical",
     "Codebook",
     "Coded",
+    "Dates",
     "Domain",
     "Integers",
     "Level",

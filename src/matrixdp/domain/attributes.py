@@ -1,7 +1,7 @@
 """Attributes: a name and a finite, public, ordered list of values.
 
-Four kinds, all frozen and valid from construction: `Categorical`, `Integers`, `Bins` and `Coded`. Values are
-addressed by *codes*, 0 to ``size - 1``, in the listed order.
+Five kinds, all frozen and valid from construction: `Categorical`, `Integers`, `Bins`, `Coded` and `Dates`.
+Values are addressed by *codes*, 0 to ``size - 1``, in the listed order.
 """
 
 from dataclasses import dataclass, field
@@ -11,11 +11,12 @@ from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.bins import Bins
 from matrixdp.domain.canonical import integer_of, whole_number
 from matrixdp.domain.categorical import Categorical
+from matrixdp.domain.dates import Dates
 from matrixdp.domain.rules import NUMBERS, Kind, Whole
 from matrixdp.errors import DomainError
 from matrixdp.forms import describe_value
 
-__all__ = ["Attribute", "Bins", "Categorical", "Coded", "Integers"]
+__all__ = ["Attribute", "Bins", "Categorical", "Coded", "Dates", "Integers"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,9 @@ class Integers(_Whole):
         The name.
     minimum, maximum : int
         The first and the last integer.
+    round : {'floor', 'nearest'}, optional
+        What makes other numbers integers: the next one below, or the nearest one, where x.5 goes up. Without
+        it they are out of domain.
 
     Raises
     ------
@@ -82,6 +86,7 @@ class Integers(_Whole):
     name: str
     minimum: int
     maximum: int
+    round: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_name()
@@ -90,13 +95,17 @@ class Integers(_Whole):
         if maximum < minimum:
             expected = f"a number of at least {minimum}, the min"
             raise DomainError.at((self.name, "max"), str(maximum), expected)
+        if self.round not in (None, "floor", "nearest"):
+            raise DomainError.at((self.name, "round"), describe_value(self.round), "floor or nearest")
         common = self._common(maximum - minimum + 1)
-        self._set(minimum=minimum, maximum=maximum, _whole=Whole(minimum, maximum, **common))
+        whole = Whole(minimum, maximum, self.round, **common)
+        self._set(minimum=minimum, maximum=maximum, _whole=whole)
         self._check_labels()
 
-    def _spec(self) -> dict[str, int]:
-        """Return the two ends."""
-        return {"min": self.minimum, "max": self.maximum}
+    def _spec(self) -> dict[str, object]:
+        """Return the two ends, and how numbers are rounded."""
+        rounded = {} if self.round is None else {"round": self.round}
+        return {"min": self.minimum, "max": self.maximum, **rounded}
 
 
 @final

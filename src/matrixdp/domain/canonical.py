@@ -2,6 +2,8 @@
 
 import math
 import numbers
+import re
+from datetime import date, datetime
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from matrixdp.forms import describe_value, is_unicode
 __all__ = [
     "INTEGER",
     "canonical_text",
+    "day_of",
     "finite_number",
     "integer_of",
     "number_of",
@@ -19,6 +22,7 @@ __all__ = [
 ]
 
 INTEGER = "an integer between -(2^53 - 1) and 2^53 - 1"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 LARGEST_INTEGER = 2**53 - 1
 """Integers up to here are told apart by floating point, so that every engine reads them alike."""
 
@@ -42,6 +46,24 @@ def canonical_text(value: object) -> str:
         if math.isfinite(number):
             return str(int(number)) if number == math.floor(number) else repr(number)
     raise DomainError.at((), describe_value(value), "text, a finite number, true or false")
+
+
+def day_of(value: object) -> date | None:
+    """Return a public value that is a date, given as one or in ISO 8601, else None.
+
+    Examples
+    --------
+    >>> day_of("2020-01-31"), day_of("2020-02-30"), day_of("20200131")
+    (datetime.date(2020, 1, 31), None, None)
+    """
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if not isinstance(value, str) or not _DAY.fullmatch(value):
+        return None
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        return None
 
 
 def number_text(number: float) -> str:

@@ -2,14 +2,15 @@
 
 import re
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import ClassVar, final
 
 from matrixdp.domain.attribute import Attribute
-from matrixdp.domain.canonical import canonical_text
+from matrixdp.domain.canonical import canonical_text, day_of
 from matrixdp.domain.codebook import NO_CODEBOOK
+from matrixdp.domain.folding import fold, foldings
 from matrixdp.domain.rules import (
     BOOLEANS,
+    NUMBERS,
     TYPES,
     WHITESPACE,
     Categories,
@@ -30,7 +31,6 @@ _UNREADABLE = re.compile(
 )
 """What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
 _NUMBER = "a number of at most 40 digits on either side of the point and an exponent within +-199"
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 @final
@@ -47,6 +47,9 @@ class Categorical(Attribute):
     type : {'text', 'integer', 'number', 'boolean', 'date'}, optional
         How categories and data are compared instead: as they are written, as numbers, as booleans (1 and 0
         are two), or as dates.
+    case : {'match', 'ignore'}
+        Whether texts that differ in the case of letters alone are one category: by the simple case folding of
+        Unicode, letter by letter. Only without a type, or with type text.
 
     Raises
     ------
@@ -66,16 +69,21 @@ class Categorical(Attribute):
     name: str
     categories: tuple[str, ...]
     type: str | None = None
+    case: str = field(default="match", kw_only=True)
     _categories: Categories = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self._check_name()
         place: tuple[str, ...] = (self.name,)
+        as_text = self.type in (None, "text")
+        if self.case != "match" and not (self.case == "ignore" and as_text):
+            expected = "match or ignore" if as_text else "no `case`: its type has none"
+            raise DomainError.at((self.name, "case"), describe_value(self.case), expected)
         if self.type is not None and self.type not in TYPES:
             expected = f"{', '.join(TYPES[:-1])} or {TYPES[-1]}"
             raise DomainError.at((self.name, "type"), describe_value(self.type), expected)
-        if self.type is not None or self.codebook != NO_CODEBOOK:
+        if self.type is not None or self.codebook != NO_CODEBOOK or self.case == "ignore":
             place = (self.name, "categories")
         if isinstance(self.categories, str):
             raise DomainError.at(place, describe_value(self.categories), "a list of categories")
@@ -105,14 +113,14 @@ class Categorical(Attribute):
         if self.type == "text":
             if not isinstance(category, str):
                 raise DomainError.at((), describe_value(category), "text, in quotes, as its type is text")
-            return str(category), str(category)
+            return str(category), self._folded(str(category))
         if self.type == "date":
-            day = _day(category)
+            day = day_of(category)
             if day is None:
                 raise DomainError.at((), describe_value(category), "a date, such as 2020-01-31")
-            return day, day
+            return day.isoformat(), day.isoformat()
         text = canonical_text(category)
-        value = canonical_value(text)
+        value = canonical_value(self._folded(text))
         if self.type == "boolean":
             number = BOOLEANS.get(value) if isinstance(value, str) else value
             if number not in (0.0, 1.0):
@@ -126,17 +134,23 @@ class Categorical(Attribute):
             raise DomainError.at((), describe_value(text), f"text, or {_NUMBER}")
         return text, value
 
+    def _folded(self, text: str) -> str:
+        return fold(text) if self.case == "ignore" else text
+
     def _rule_of(self, seen: dict[str | float, str]) -> Categories:
         common = self._common(len(seen))
+        texts = tuple(self._folded(text) for text in seen.values())
+        if self.case == "ignore":
+            common["folded"] = foldings(texts)
         if self.type is None:
-            return Listed(tuple(seen.values()), **common)
+            return Listed(texts, **common)
         if self.type in ("text", "date"):
-            return (Texts if self.type == "text" else Days)(tuple(seen.values()), **common)
+            return (Texts if self.type == "text" else Days)(texts, **common)
         return Numbers(tuple(float(value) for value in seen), **common)
 
     def _rule(self, kind: Kind) -> Categories | None:
         """Return the categories, and how they are compared."""
-        readable = kind in (Kind.TEXT, Kind.NULL) if self.type == "text" else kind is not Kind.OTHER
+        readable = kind in ((Kind.TEXT, Kind.NULL) if self.type == "text" else (*NUMBERS, Kind.DATE))
         return self._categories if readable else None
 
     def _value(self, code: int) -> str:
@@ -165,20 +179,11 @@ class Categorical(Attribute):
 
     def _spec(self) -> list[str] | dict[str, object]:
         """Return the list of categories, in a mapping where they have a type."""
-        return list(self.categories) if self.type is None else self._mapping()
+        return list(self.categories) if self.type is None and self.case == "match" else self._mapping()
 
     def _mapping(self) -> dict[str, object]:
         listed = list(self.categories)
-        return {"categories": listed} | ({} if self.type is None else {"type": self.type})
-
-
-def _day(value: object) -> str | None:
-    """Return the text of a date, given as one or in ISO 8601; None for what is none."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value.isoformat()
-    if not isinstance(value, str) or not _DAY.fullmatch(value):
-        return None
-    try:
-        return date.fromisoformat(value).isoformat()
-    except ValueError:
-        return None
+        spec: dict[str, object] = {"categories": listed}
+        if self.type is not None:
+            spec["type"] = self.type
+        return spec if self.case == "match" else spec | {"case": self.case}

@@ -2,21 +2,26 @@
 
 import math
 import numbers
+import re
 from bisect import bisect_right
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from matrixdp.domain.attributes import Attribute
 from matrixdp.domain.rules import (
+    AS_IT_STANDS,
     BOOLEANS,
+    MOMENT,
     WHITESPACE,
     Days,
     Kind,
     Listed,
+    Moments,
     Numbers,
+    Reading,
     Texts,
     Whole,
     canonical_value,
@@ -24,6 +29,7 @@ from matrixdp.domain.rules import (
 
 __all__ = ["encode_value", "parse_number", "person_id"]
 
+_MOMENT = re.compile(MOMENT)
 _NULLS = ("NAType", "NaTType")
 """The types of the nulls that pandas has besides None and NaN."""
 
@@ -36,7 +42,7 @@ def parse_number(value: object) -> float | None:
     >>> parse_number(" 3.0"), parse_number(True), parse_number("abc"), parse_number(float("nan"))
     (3.0, 1.0, None, None)
     """
-    return _number(_canonical(value)[1])
+    return _number(_canonical(value))
 
 
 def encode_value(attribute: Attribute, value: object) -> int | None:
@@ -64,19 +70,22 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     >>> encode_value(Bins("income", (0.0, 10.0, 25.0)), "25") is None
     True
     """
-    trim = attribute.codebook.trim
-    if attribute.null_code is not None and _is_missing(value, trim):
+    if attribute.null_code is not None and _is_missing(value, attribute.codebook.trim):
         return attribute.null_code
-    kind, canonical = _canonical(value, trim)
+    kind = _kind(value)
     rule = attribute.rule(kind)
-    if rule is None or canonical is None:
+    if rule is None:
+        return None
+    if isinstance(rule, Moments):
+        return _code_of_hours(rule, _hours(value, rule.timed))
+    canonical = _canonical(value, rule)
+    if canonical is None:
         return None
     if isinstance(rule, Listed):
         return rule.codes.get(canonical)
     if isinstance(rule, Texts):
         # The rule is for texts alone; one that is more than a text may do anything when it is asked.
-        text = str.__str__(cast("str", value))
-        return rule.codes.get(text.strip(WHITESPACE) if trim else text)
+        return rule.codes.get(rule.cleaned(str.__str__(cast("str", value))))
     if isinstance(rule, Days):
         return rule.codes.get(canonical.strip(WHITESPACE)) if isinstance(canonical, str) else None
     number = _number(canonical)
@@ -85,8 +94,12 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     if isinstance(rule, Numbers):
         return rule.codes.get(number)
     if isinstance(rule, Whole):
-        inside = rule.first <= number <= rule.last and number == math.floor(number)
-        return int(number) - rule.first if inside else None
+        whole = math.floor(number)
+        if rule.round is None and number != whole:
+            return None
+        # Exact: the distance to the integer below is a double, or rounds to 1.
+        whole += rule.round == "nearest" and number - whole >= 0.5
+        return whole - rule.first if rule.first <= whole <= rule.last else None
     edges = rule.edges
     if rule.closed and number == edges[-1]:
         return len(edges) - 2
@@ -104,7 +117,7 @@ def person_id(value: object) -> str | float | None:
     >>> [person_id(value) for value in ("ab-1", " 01", 1, True, "", None, float("nan"), "M\ufffdller")]
     ['ab-1', 1.0, 1.0, 'true', None, None, None, None]
     """
-    canonical = _canonical(value)[1]
+    canonical = _canonical(value)
     if isinstance(canonical, str):
         # One that is more than a text may be equal to any other.
         text = str.__str__(canonical)
@@ -127,22 +140,81 @@ def _is_missing(value: object, trim: bool) -> bool:
         return False
 
 
-def _canonical(value: object, trim: bool = False) -> tuple[Kind, str | float | None]:
-    """Return what a value is, and its canonical value."""
+def _kind(value: object) -> Kind:
     try:
         if isinstance(value, str):
-            text = str(value)
-            return Kind.TEXT, canonical_value(text.strip(WHITESPACE) if trim else text)
+            return Kind.TEXT
         if isinstance(value, bool | np.bool_):
-            return Kind.BOOLEAN, "true" if value else "false"
+            return Kind.BOOLEAN
         if isinstance(value, numbers.Real | Decimal):
-            number = float(value)
-            return Kind.FLOAT, number if math.isfinite(number) else None
-        if isinstance(value, date) and not isinstance(value, datetime):
-            return Kind.DATE, value.isoformat()
+            return Kind.FLOAT
+        if isinstance(value, datetime | np.datetime64):
+            return Kind.TIMESTAMP
+        if isinstance(value, date):
+            return Kind.DATE
     except Exception:  # noqa: BLE001  whatever an object does when it is asked, it is one record's affair
-        return Kind.OTHER, None
-    return Kind.OTHER, None
+        return Kind.OTHER
+    return Kind.OTHER
+
+
+def _canonical(value: object, reading: Reading = AS_IT_STANDS) -> str | float | None:
+    """Return the canonical value, of a text that is cleaned before as a rule says."""
+    kind = _kind(value)
+    held = cast("Any", value)
+    try:
+        if kind is Kind.TEXT:
+            return canonical_value(reading.cleaned(str(held)))
+        if kind is Kind.BOOLEAN:
+            return "true" if held else "false"
+        if kind is Kind.FLOAT:
+            number = float(held)
+            return number if math.isfinite(number) else None
+        if kind is Kind.DATE:
+            return str(held.isoformat())
+    except Exception:  # noqa: BLE001  as above
+        return None
+    return None
+
+
+def _hours(value: object, timed: bool) -> int | None:
+    """Return the hour of a moment, as `Moments` counts them; None for what is none."""
+    try:
+        if isinstance(value, np.datetime64):
+            value = value.astype("datetime64[us]").item()
+        if isinstance(value, str):
+            return _hours_of_text(str(value).strip(WHITESPACE), timed)
+        if not isinstance(value, date):
+            return None
+        hours = value.toordinal() * 24
+        if not isinstance(value, datetime):
+            return None if timed else hours
+        offset = value.utcoffset() or timedelta()
+        return hours + (timedelta(hours=value.hour, minutes=value.minute) - offset) // timedelta(hours=1)
+    except Exception:  # noqa: BLE001  as above
+        return None
+
+
+def _hours_of_text(text: str, timed: bool) -> int | None:
+    if not _MOMENT.fullmatch(text):
+        return None
+    day = date.fromisoformat(text[:10]).toordinal()
+    if len(text) == 10:
+        return None if timed else day * 24
+    minutes, zone = day * 1440 + int(text[11:13]) * 60 + int(text[14:16]), text[16:]
+    for sign in "+-":
+        if sign in zone:
+            offset = zone[zone.index(sign) + 1 :].replace(":", "")
+            minutes -= int(sign + "1") * (int(offset[:2]) * 60 + int(offset[2:] or 0))
+    return minutes // 60
+
+
+def _code_of_hours(rule: Moments, hours: int | None) -> int | None:
+    if hours is None or not rule.first <= hours <= rule.last:
+        return None
+    if rule.edges is not None:
+        return bisect_right(rule.edges, hours)
+    code = (hours - rule.start) // rule.width
+    return code if rule.cycle is None else code % rule.cycle
 
 
 def _number(canonical: str | float | None) -> float | None:

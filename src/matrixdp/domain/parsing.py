@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import final
 
-from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Integers
+from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Dates, Integers
 from matrixdp.domain.bins import EDGE, edge_of
 from matrixdp.domain.canonical import INTEGER, canonical_text, integer_of, number_of
 from matrixdp.domain.codebook import Codebook
+from matrixdp.domain.dates import UNITS
 from matrixdp.domain.derived import derived_attribute, derived_schema, is_derived
 from matrixdp.domain.files import inlined
 from matrixdp.domain.levels import LEVELS
@@ -53,6 +54,7 @@ def _only(word: str, what: str) -> Accepted[str]:
     return Accepted(expected, lambda written: word if written == word else None, {"const": word})
 
 
+_CASE = OneOf(("match", "ignore"))
 _OF_INTEGERS = _only("integer", "the values from min to max are integers")
 _OF_CODES = _only("integer", "codes are integers")
 _OF_BINS = _only("number", "bins are made of numbers")
@@ -100,9 +102,10 @@ class CategoriesForm(AttributeForm):
         )
     )
     type: str | None = key(OneOf(TYPES), default=None, blank=False)
+    case: str = key(_CASE, default="match")
 
     def named(self, name: str) -> Categorical:
-        return Categorical(name, self.categories, self.type, codebook=self.codebook)  # type: ignore[arg-type]  # checked by Categorical
+        return Categorical(name, self.categories, self.type, case=self.case, codebook=self.codebook)  # type: ignore[arg-type]  # checked by Categorical
 
 
 @final
@@ -140,9 +143,23 @@ class IntegersForm(AttributeForm):
     min: int = key(_INTEGER)
     max: int = key(_INTEGER)
     type: str = key(_OF_INTEGERS, default="integer")
+    round: str | None = key(OneOf(("floor", "nearest")), default=None, blank=False)
 
     def named(self, name: str) -> Integers:
-        return Integers(name, self.min, self.max, codebook=self.codebook)
+        return Integers(name, self.min, self.max, round=self.round, codebook=self.codebook)
+
+
+@final
+@record
+class DatesForm(AttributeForm):
+    """The days from one to another, both included, or what they are parts of."""
+
+    first: str | None = key(_NAME, name="from", default=None)
+    last: str | None = key(_NAME, name="to", default=None)
+    by: str = key(OneOf(UNITS), missing=f"what one value is: {', '.join(UNITS)}")
+
+    def named(self, name: str) -> Dates:
+        return Dates(name, self.first, self.last, self.by, codebook=self.codebook)
 
 
 @final
@@ -166,9 +183,10 @@ class LabelledForm(AttributeForm):
         MappingOf(_NAME, "a mapping of categories to what they are called", named="a category", least=1)
     )
     type: str | None = key(OneOf(TYPES), default=None, blank=False)
+    case: str = key(_CASE, default="match")
 
     def named(self, name: str) -> Categorical:
-        return Categorical(name, tuple(self.labels), self.type, codebook=self.codebook)
+        return Categorical(name, tuple(self.labels), self.type, case=self.case, codebook=self.codebook)
 
 
 _FORMS: Mapping[str, type[AttributeForm]] = {
@@ -177,6 +195,9 @@ _FORMS: Mapping[str, type[AttributeForm]] = {
     "bins": EqualBinsForm,
     "min": IntegersForm,
     "max": IntegersForm,
+    "from": DatesForm,
+    "to": DatesForm,
+    "by": DatesForm,
     "size": CodedForm,
     "labels": LabelledForm,
 }

@@ -35,8 +35,11 @@ from functools import cached_property
 from typing import final
 
 __all__ = [
+    "AS_IT_STANDS",
     "BOOLEANS",
     "DAYS",
+    "MOMENT",
+    "MOMENTS",
     "NUMBERS",
     "NUMERAL",
     "SPELLINGS",
@@ -46,6 +49,7 @@ __all__ = [
     "Days",
     "Kind",
     "Listed",
+    "Moments",
     "Numbers",
     "Reading",
     "Rule",
@@ -67,6 +71,13 @@ DAYS = (date.min, date.max)
 
 TYPES = ("text", "integer", "number", "boolean", "date")
 """The types that categories can be declared to have."""
+
+MOMENT = (
+    r"^(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-[0-9]{2}-[0-9]{2}"
+    r"([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
+    r"(Z|[+-](0[0-9]|1[0-4])(:?[0-5][0-9])?)?)?$"
+)
+"""The texts that are read as moments, as a regular expression that every engine reads alike."""
 
 BOOLEANS = {"true": 1.0, "false": 0.0}
 """The canonical values of booleans, and their numbers."""
@@ -99,12 +110,18 @@ class Kind(Enum):
     INTEGER = "integer"
     FLOAT = "float"
     DATE = "date"
+    TIMESTAMP = "timestamp"
+    NANOSECONDS = "timestamp of nanoseconds"
+    INSTANT = "timestamp with a time zone"
     NULL = "null"
     OTHER = "other"
 
 
 NUMBERS = (Kind.TEXT, Kind.BOOLEAN, Kind.INTEGER, Kind.FLOAT, Kind.NULL)
 """The kinds that numbers are read from."""
+
+MOMENTS = (Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.NANOSECONDS, Kind.INSTANT, Kind.NULL)
+"""The kinds that moments are read from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,10 +135,27 @@ class Reading:
     null : int, optional
         The code of missing values: nulls, NaN and texts that are empty. Without one they are out of domain,
         or whatever the rule says of an empty text.
+
+    folded: tuple of str
+        Letters of texts, and in the same order the letters that take their place, after that.
     """
 
     trim: bool = False
     null: int | None = None
+    folded: tuple[str, str] = ("", "")
+
+    def cleaned(self, text: str) -> str:
+        """Return a text as it is compared."""
+        text = text.strip(WHITESPACE) if self.trim else text
+        return text.translate(self._replaced) if self._replaced else text
+
+    @cached_property
+    def _replaced(self) -> Mapping[int, str]:
+        return str.maketrans(*self.folded)
+
+
+AS_IT_STANDS = Reading()
+"""The reading of values that are not cleaned."""
 
 
 @final
@@ -184,10 +218,19 @@ class Numbers(Reading):
 @final
 @dataclass(frozen=True)
 class Whole(Reading):
-    """Numbers that are integers from `first` to `last`: the code is the distance from the first."""
+    """Numbers that are integers from `first` to `last`: the code is the distance from the first.
+
+    Attributes
+    ----------
+    first, last : int
+        The ends.
+    round : {'floor', 'nearest'}, optional
+        What makes other numbers integers: the next one below, or the nearest one, from x.5 on the one above.
+    """
 
     first: int
     last: int
+    round: str | None = None
 
 
 @final
@@ -207,8 +250,42 @@ class Steps(Reading):
     closed: bool
 
 
+@final
+@dataclass(frozen=True, kw_only=True)
+class Moments(Reading):
+    """Hours from `first` to `last`, each with a code of its own or several with one.
+
+    Hours are counted from that with which the day before 0001-01-01 begins, so that none is negative. A date
+    is its first hour; a moment with a time zone is read in UTC, and one without as it stands.
+
+    Attributes
+    ----------
+    first, last : int
+        The first and the last hour.
+    start, width : int
+        The hour with which the code 0 begins, and how many hours each code has. If there is no `cycle`, the
+        code is the number of widths since the start.
+    cycle : int, optional
+        After how many codes these begin again. With a width of one hour a date without a time has no code.
+    edges : tuple of int, optional
+        The hours with which the codes from 1 on begin, instead.
+    """
+
+    first: int
+    last: int
+    start: int = 0
+    width: int = 1
+    cycle: int | None = None
+    edges: tuple[int, ...] | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Whether the hour matters, so that a date without one has no code."""
+        return self.width == 1 and self.edges is None
+
+
 Categories = Listed | Texts | Days | Numbers
-Rule = Categories | Whole | Steps
+Rule = Categories | Whole | Steps | Moments
 
 
 def never(rule: Rule, kind: Kind) -> bool:
@@ -221,4 +298,6 @@ def never(rule: Rule, kind: Kind) -> bool:
     """
     if isinstance(rule, Days):
         return kind not in (Kind.TEXT, Kind.DATE)
+    if isinstance(rule, Moments):
+        return kind is Kind.NULL
     return kind is Kind.NULL or (isinstance(rule, Numbers) and kind is Kind.DATE)

@@ -16,6 +16,8 @@ parquet: Any = pq
 """PyArrow, whose own types are incomplete."""
 
 _BATCH = 2**16
+_FAR = 10**18
+"""Microseconds, about 30,000 years."""
 PLACE = arrow.field("place", arrow.int64())
 """The column with the place of each record in the table, where it is asked for."""
 
@@ -29,6 +31,8 @@ def plain(array: Any) -> Any:
         array = array.cast(array.type.value_type)
     if arrow.types.is_float16(array.type):
         return array.cast(arrow.float32())
+    if arrow.types.is_timestamp(array.type):
+        return _microseconds(array)
     if not _is_text(array.type):
         return array
     try:
@@ -39,6 +43,25 @@ def plain(array: Any) -> Any:
         texts = [None if text is None else text.decode(errors="replace") for text in held]
         return arrow.array(texts, type=array.type)
     return array
+
+
+def _microseconds(array: Any) -> Any:
+    """Return timestamps in microseconds; DuckDB would refuse the table for one that it has none for.
+
+    What is smaller is left out, and what is beyond all years that have a text stays beyond them.
+    """
+    if isinstance(array, arrow.ChunkedArray):
+        array = array.combine_chunks()
+    unit, kind = array.type.unit, arrow.timestamp("us", array.type.tz)
+    if unit == "us":
+        return array
+    held = array.cast(arrow.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    if unit == "ns":
+        values = held // 1000
+    else:
+        factor = {"s": 10**6, "ms": 10**3}[unit]
+        values = np.clip(held, -_FAR // factor, _FAR // factor) * factor
+    return arrow.array(values, mask=array.is_null().to_numpy(zero_copy_only=False)).cast(kind)
 
 
 def numbered(batches: Iterable[Any], first: int = 0) -> Iterator[Any]:
@@ -55,8 +78,9 @@ def read_parquet(
     """Return the names of all columns of Parquet files, and streams of the wanted ones.
 
     There is one stream for all files in which these are of the same types. There is none where DuckDB reads
-    every value itself: no wanted column holds texts, and no two names differ in case alone. Where records are
-    to be `placed` the streams have one more column, with the place of each record among those of all files.
+    every value itself: no wanted column holds texts or timestamps in other units than microseconds, and no
+    two names differ in case alone. Where records are to be `placed` the streams have one more column, with
+    the place of each record among those of all files.
     """
     names: Counter[str] = Counter()
     alike: dict[tuple[Any, ...], list[str]] = {}
@@ -67,7 +91,7 @@ def read_parquet(
         held = schema.to_arrow_schema()
         names |= Counter(held.names)
         alike.setdefault(tuple(_type(schema, held, name) for name in wanted), []).append(file)
-    plainly = not any(_is_text(getattr(own, "value_type", own)) for types in alike for own in types)
+    plainly = not any(_is_changed(getattr(own, "value_type", own)) for types in alike for own in types)
     if plainly and not placed and len({name.casefold() for name in names}) == len(names):
         return list(names.elements()), []
     return list(names.elements()), [_stream(own, wanted, types, first) for types, own in alike.items()]
@@ -117,3 +141,7 @@ def _as(column: Any, held: Any) -> Any:
 def _is_text(held: Any) -> bool:
     types = arrow.types
     return bool(types.is_string(held) or types.is_large_string(held) or types.is_string_view(held))
+
+
+def _is_changed(held: Any) -> bool:
+    return _is_text(held) or (arrow.types.is_timestamp(held) and held.unit != "us")

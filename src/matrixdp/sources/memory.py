@@ -24,6 +24,8 @@ from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source
 __all__ = ["ArraysSource", "FrameSource", "RelationSource", "read_frame"]
 
 _READING = "read the table"
+_SHORTER = ("ns", "ps", "fs", "as")
+"""The units of NumPy whose moments are no Python objects."""
 
 arrow: Any = pa
 """PyArrow, whose own types are incomplete."""
@@ -118,6 +120,8 @@ def _array(values: Any, *, empty: bool = False) -> Any:
     held = values[:0] if empty else values
     if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
         return arrow.array(np.ravel(held))
+    if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] in _SHORTER:
+        held = held.astype("datetime64[us]")
     return held.tolist()
 
 

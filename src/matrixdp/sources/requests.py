@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain import Attribute, Dates, Domain, OutOfDomain
 from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import DomainError, SourceError, TooLargeError
 from matrixdp.privacy import Unit
@@ -20,6 +20,8 @@ OUT_OF_DOMAIN: tuple[str, ...] = ("",)
 
 _FROM_CATEGORIES = "categories are compared with texts, numbers, booleans or dates"
 _FROM_TEXTS = "categories of type text are compared with texts as they stand"
+_FROM_MOMENTS = "it is read from dates, timestamps, or texts such as 2020-01-31 or 2020-01-31T17:30"
+_FROM_HOURS = "hours are read from timestamps, or texts such as 2020-01-31T17:30"
 _FROM_NUMBERS = "a numeric attribute is read from numbers, booleans or texts of numbers"
 
 _HOLDS = {
@@ -27,6 +29,9 @@ _HOLDS = {
     Kind.BOOLEAN: "booleans",
     Kind.INTEGER: "integers",
     Kind.FLOAT: "numbers",
+    Kind.TIMESTAMP: "timestamps",
+    Kind.NANOSECONDS: "timestamps",
+    Kind.INSTANT: "timestamps",
 }
 
 MOST_CELLS = 2**31
@@ -162,11 +167,18 @@ class Request:
             kind = kinds[attribute.column]
             rule = attribute.rule(kind)
             if rule is None:
-                text = getattr(attribute, "type", None) == "text"
-                expected = _FROM_TEXTS if text else _FROM_CATEGORIES
-                expected = _FROM_NUMBERS if attribute.numeric else expected
+                expected = _expected(attribute)
                 holds = _HOLDS.get(kind, "values of another kind")
                 column = self.domain.readings[attribute.name].column
                 raise SourceError(f"column {column!r} holds {holds}; {expected}, so convert it first")
             rules[attribute.name] = rule
         return rules
+
+
+def _expected(attribute: Attribute) -> str:
+    """Return what an attribute is read from."""
+    if isinstance(attribute, Dates):
+        return _FROM_HOURS if attribute.by == "hour" else _FROM_MOMENTS
+    if attribute.numeric:
+        return _FROM_NUMBERS
+    return _FROM_TEXTS if getattr(attribute, "type", None) == "text" else _FROM_CATEGORIES

@@ -6,11 +6,14 @@ raise an error, whatever the value.
 """
 
 import math
+from collections.abc import Sequence
+from datetime import date
 
 from matrixdp.domain.canonical import canonical_text
 from matrixdp.domain.rules import (
     BOOLEANS,
     DAYS,
+    MOMENT,
     NUMERAL,
     SPELLINGS,
     WHITESPACE,
@@ -18,6 +21,7 @@ from matrixdp.domain.rules import (
     Days,
     Kind,
     Listed,
+    Moments,
     Numbers,
     Rule,
     Texts,
@@ -42,8 +46,14 @@ _KINDS = {
     "VARCHAR": Kind.TEXT,
     "BOOLEAN": Kind.BOOLEAN,
     "DATE": Kind.DATE,
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), Kind.TIMESTAMP),
+    "TIMESTAMP_NS": Kind.NANOSECONDS,
+    "TIMESTAMP WITH TIME ZONE": Kind.INSTANT,
 }
 _EXACT = 2**53
+_FIRST, _LAST = (f"DATE '{day.isoformat()}'" for day in DAYS)
+_EPOCH = date(1970, 1, 1).toordinal()
+_HOUR = 3_600_000_000
 _SPACED_NUMERAL = f"[{WHITESPACE}]*(?:{NUMERAL[1:-1]})[{WHITESPACE}]*"
 
 
@@ -62,7 +72,7 @@ def column_kind(type_name: str) -> Kind:
 
     Examples
     --------
-    >>> column_kind("DECIMAL(10,2)"), column_kind("TIMESTAMP")
+    >>> column_kind("DECIMAL(10,2)"), column_kind("TIME")
     (<Kind.FLOAT: 'float'>, <Kind.OTHER: 'other'>)
     """
     if type_name.endswith(")"):
@@ -74,15 +84,17 @@ def column_kind(type_name: str) -> Kind:
 def value_expression(rule: Rule, column: str, kind: Kind) -> str:
     """Return the expression from a raw value, in a quoted column, to what its code is found from.
 
-    A text or a number, or NULL; for texts that are compared with numbers too, a pair of both.
+    A text or a number, of hours where moments are read, or NULL; for texts that are compared with numbers
+    too, a pair of both.
     """
+    if isinstance(rule, Moments):
+        return "CAST(NULL AS BIGINT)" if never(rule, kind) else _hours(rule, column, kind)
     if never(rule, kind):
         return f"CAST(NULL AS {'VARCHAR' if isinstance(rule, Listed | Texts | Days) else 'DOUBLE'})"
     if kind is Kind.FLOAT:
         return f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
     if kind is Kind.DATE:
-        first, last = (f"DATE '{day.isoformat()}'" for day in DAYS)
-        return f"CASE WHEN {column} BETWEEN {first} AND {last} THEN CAST({column} AS VARCHAR) END"
+        return f"CASE WHEN {column} BETWEEN {_FIRST} AND {_LAST} THEN CAST({column} AS VARCHAR) END"
     text = _text(rule, column)
     if isinstance(rule, Texts | Days):
         return text if isinstance(rule, Texts) else f"trim({text}, {literal(WHITESPACE)})"
@@ -111,7 +123,46 @@ def missing_expression(rule: Rule, column: str, kind: Kind) -> str:
 
 def _text(rule: Rule, column: str) -> str:
     text = f"CAST({column} AS VARCHAR)"
-    return f"trim({text}, {literal(WHITESPACE)})" if rule.trim else text
+    text = f"trim({text}, {literal(WHITESPACE)})" if rule.trim else text
+    others, letters = map(literal, rule.folded)
+    return f"translate({text}, {others}, {letters})" if rule.folded[0] else text
+
+
+def _hours(rule: Moments, column: str, kind: Kind) -> str:
+    """Return the expression from a raw value to the hour of a moment, as `Moments` counts them."""
+    if kind is Kind.DATE:
+        return f"CASE WHEN {column} BETWEEN {_FIRST} AND {_LAST} THEN {_days(column)} * 24 END"
+    if kind is Kind.TEXT:
+        return _hours_of_text(rule, f"trim({_text(rule, column)}, {literal(WHITESPACE)})")
+    if kind is Kind.NANOSECONDS:
+        since = f"CAST(epoch_ns({column}) AS HUGEINT) + {_EPOCH * 24 * _HOUR * 1000}"
+        return f"CASE WHEN isfinite({column}) THEN CAST(({since}) // {_HOUR * 1000} AS BIGINT) END"
+    zone, offset = (" WITH TIME ZONE", "+00") if kind is Kind.INSTANT else ("", "")
+    moment = f"TRY_CAST({column} AS TIMESTAMP{zone})"
+    first, last = (
+        f"CAST('{text}{offset}' AS TIMESTAMP{zone})"
+        for text in ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
+    )
+    since = f"(epoch_us({moment}) + {_EPOCH * 24 * _HOUR}) // {_HOUR}"
+    return f"CASE WHEN {moment} BETWEEN {first} AND {last} THEN {since} END"
+
+
+def _hours_of_text(rule: Moments, text: str) -> str:
+    day = _days(f"TRY_CAST(substr({text}, 1, 10) AS DATE)")
+    alone = "CAST(NULL AS BIGINT)" if rule.timed else f"{day} * 24"
+    hour, minute = (f"TRY_CAST(substr({text}, {place}, 2) AS BIGINT)" for place in (12, 15))
+    zone = f"regexp_extract(substr({text}, 17), '[+-].*')"
+    apart = f"TRY_CAST(substr({zone}, 2, 2) AS BIGINT) * 60"
+    apart += f" + coalesce(TRY_CAST(replace(substr({zone}, 4), ':', '') AS BIGINT), 0)"
+    ahead = f"CASE substr({zone}, 1, 1) WHEN '+' THEN {apart} WHEN '-' THEN -({apart}) ELSE 0 END"
+    timed = f"({day} * 1440 + {hour} * 60 + {minute} - ({ahead})) // 60"
+    matches = f"regexp_full_match({text}, {literal(MOMENT[1:-1])})"
+    return f"CASE WHEN {matches} THEN CASE WHEN length({text}) = 10 THEN {alone} ELSE {timed} END END"
+
+
+def _days(date: str) -> str:
+    """Return the expression for the days since the one before 0001-01-01."""
+    return f"({date} - {_FIRST} + 1)"
 
 
 def code_expression(rule: Rule, value: str, kind: Kind) -> str:
@@ -127,11 +178,17 @@ def code_expression(rule: Rule, value: str, kind: Kind) -> str:
         numeric = kind in (Kind.INTEGER, Kind.FLOAT)
         return _position_of_number(rule, value) if numeric else _position(rule, value)
     if isinstance(rule, Whole):
-        inside = f"{value} >= {rule.first} AND {value} <= {rule.last} AND {value} = floor({value})"
-        return f"CASE WHEN {inside} THEN TRY_CAST({value} AS BIGINT) - ({rule.first}) END"
+        whole = f"floor({value})"
+        exact = f" AND {value} = {whole}" if rule.round is None else ""
+        if rule.round == "nearest":
+            whole = f"({whole} + CASE WHEN {value} - {whole} >= 0.5 THEN 1 ELSE 0 END)"
+        inside = f"{whole} >= {rule.first} AND {whole} <= {rule.last}{exact}"
+        return f"CASE WHEN {inside} THEN TRY_CAST({whole} AS BIGINT) - ({rule.first}) END"
+    if isinstance(rule, Moments):
+        return _code_of_hours(rule, value)
     first, last = _double(rule.edges[0]), _double(rule.edges[-1])
     below = "<=" if rule.closed else "<"
-    tree = _search(rule.edges, value, 0, len(rule.edges) - 1)
+    tree = _search([_double(edge) for edge in rule.edges], value, 0, len(rule.edges) - 1)
     return f"CASE WHEN {value} >= {first} AND {value} {below} {last} THEN {tree} END"
 
 
@@ -156,11 +213,22 @@ def _double(number: float) -> str:
     return f"CAST({literal(repr(float(number)))} AS DOUBLE)"
 
 
-def _search(edges: tuple[float, ...], value: str, first: int, end: int) -> str:
+def _code_of_hours(rule: Moments, hours: str) -> str:
+    if rule.edges is not None:
+        edges = ["", *map(str, rule.edges), ""]
+        code = _search(edges, hours, 0, len(edges) - 1)
+    else:
+        code = f"(({hours} - {rule.start}) // {rule.width})"
+    if rule.cycle is not None:
+        code = f"{code} % {rule.cycle}"
+    return f"CASE WHEN {hours} BETWEEN {rule.first} AND {rule.last} THEN {code} END"
+
+
+def _search(edges: Sequence[str], value: str, first: int, end: int) -> str:
     """Return the binary search for the bin among those from `first` to `end`, as nested cases."""
     if end - first == 1:
         return str(first)
     middle = (first + end) // 2
     below = _search(edges, value, first, middle)
     above = _search(edges, value, middle, end)
-    return f"CASE WHEN {value} < {_double(edges[middle])} THEN {below} ELSE {above} END"
+    return f"CASE WHEN {value} < {edges[middle]} THEN {below} ELSE {above} END"
