@@ -150,7 +150,7 @@ class Reading:
         return text.translate(self._replaced) if self._replaced else text
 
     @cached_property
-    def _replaced(self) -> Mapping[int, str]:
+    def _replaced(self) -> Mapping[int, int]:
         return str.maketrans(*self.folded)
 
 

@@ -26,6 +26,9 @@ NEIGHBOURS_DOMAIN = Domain(
         "whole": {"min": -1, "max": 3},
         "code": 4,
         "bins": {"edges": [-1, 0.5, 4], "closed": True},
+        "any case": {"categories": ["X"], "case": "ignore", "trim": True, "null": "none"},
+        "rounded": {"min": 3, "max": 3, "round": "nearest", "null": "none"},
+        "month": {"from": "2020-01-31", "to": "2020-02-01", "by": "month"},
     }
 )
 """Attributes of every kind, with few enough cells that all of them can be counted together."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta, timezone
 from functools import partial
 from typing import Any
 
@@ -43,16 +43,32 @@ HOSTILE_DOMAIN = Domain(
         },
         "of integers": {"categories": ["03", -1, 0, 10**16], "type": "integer"},
         "of booleans": {"categories": ["no", True], "type": "boolean"},
-        "days": {"categories": ["2020-01-31", "0001-01-01", "9999-12-31"], "type": "date"},
+        "dates": {"categories": ["2020-01-31", "0001-01-01", "9999-12-31"], "type": "date"},
         "whole": {"min": -1, "max": 4},
         "large whole": {"min": 2**53 - 3, "max": 2**53 - 1},
         "code": 3,
         "open bins": {"edges": [-1, 0, 0.5, 3]},
         'closed "bins"': {"min": 0, "max": 4, "bins": 2},
+        "any case": {
+            "categories": ["x", "É", "Ŝs", "yes", "INF", "3E0"], "case": "ignore", "trim": True, "null": "none",
+        },
+        "trimmed": {"categories": ["3", "true", "It's"], "type": "text", "case": "ignore", "trim": True},
+        "floor": {"min": -1, "max": 3, "round": "floor", "null": "none", "column": "floor"},
+        "nearest": {"min": -1, "max": 3, "round": "nearest", "trim": True},
+        "endless bins": {"edges": ["-inf", -1, 0.5, "inf"], "null": "none"},
+        "days": {"from": "2020-01-31", "to": "2020-02-01", "by": "day", "null": "none"},
+        "weeks": {"from": "1969-12-31", "to": "2020-01-31", "by": "week"},
+        "months": {"from": "2019-12-15", "to": "2020-02-01", "by": "month", "trim": True},
+        "quarters": {"from": "1969-10-15", "to": "1970-04-01", "by": "quarter"},
+        "years": {"from": "1960-01-01", "to": "2020-06-01", "by": "year"},
+        "first and last days": {"from": "0001-01-01", "to": "9999-12-31", "by": "weekday", "null": "none"},
+        "hours": {"by": "hour", "null": "none"},
         "odd bins": {"edges": [-1e30, 0.1, 0.2, 0.3, 3.0000000000000004, 1e30]},
     }
 )  # fmt: skip
 """Attributes of every kind, whose values lie where encoders go wrong."""
+
+_EAST, _WEST = timezone(timedelta(hours=1)), timezone(timedelta(hours=-1))
 
 HOSTILE_VALUES: dict[Kind, tuple[object, ...]] = {
     Kind.TEXT: (
@@ -65,6 +81,11 @@ HOSTILE_VALUES: dict[Kind, tuple[object, ...]] = {
         "+-1", "NULL", "null", "None", "1e05", "1e00000005", "0.1", "0.30000000000000004", "6e-07",
         "3.00000000000000044", "9007199254740991", "9007199254740993", "10000000000000000", "1d", "1f",
         "0b1", "½", "²", "x\x00", "2020-01-31", "0.0", "-0.0", "é", "e\u0301", "\ufeff3", "\u200b3",
+        "2020-01-31T00:00", "2020-01-31 23:59:59.999999999", "2020-01-31T23:59Z", "2020-02-01T00:30+01:00",
+        "2020-01-31T23:30-0030", "2020-01-31T23:30-01", "2020-01-31T24:00", "2020-01-31T10:60", "2020-02-30",
+        "2020-01-31T10", "2020-01-31t10:00", "2020-01-31T10:00z", "2020-01-31T10:00+15:00", "0000-01-01",
+        "0001-01-01T00:00+14:00", "9999-12-31T23:59-14:59", "1969-12-31T23:59:59", "2020-01-31T10:00:60",
+        "２０20-01-31", "2020-01-31 (BC)", "IT'S", "é", "É", "ŜS", "ſ", "ŝſ", " X\t", "2.5", "-0.5", "-1.5",
         " 2020-01-31\t", "2020-1-31", "20200131", "0001-01-01", "-4.5",
     ),
     Kind.INTEGER: (
@@ -77,6 +98,16 @@ HOSTILE_VALUES: dict[Kind, tuple[object, ...]] = {
     ),
     Kind.BOOLEAN: (None, True, False),
     Kind.DATE: (None, date(2020, 1, 31), date.min, date.max, date(1969, 12, 31)),
+    Kind.TIMESTAMP: (
+        None, datetime(2020, 1, 31), datetime(2020, 1, 31, 23, 59, 59, 999999), datetime(2020, 2, 1),
+        datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(1970, 1, 1), datetime.min, datetime.max,
+        datetime(1969, 12, 28, 23), datetime(1969, 12, 29),
+    ),
+    Kind.INSTANT: (
+        None, datetime(2020, 1, 31, tzinfo=UTC), datetime(2020, 2, 1, 0, 30, tzinfo=_EAST),
+        datetime(2020, 1, 31, 23, 30, tzinfo=_WEST), datetime.min.replace(tzinfo=UTC),
+        datetime.max.replace(tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    ),
 }  # fmt: skip
 """Values of every kind that encoders read differently unless they follow one rule."""
 
@@ -86,6 +117,8 @@ TYPES = {
     Kind.FLOAT: arrow.float64(),
     Kind.BOOLEAN: arrow.bool_(),
     Kind.DATE: arrow.date32(),
+    Kind.TIMESTAMP: arrow.timestamp("us"),
+    Kind.INSTANT: arrow.timestamp("us", "UTC"),
 }
 DERIVED = Domain(
     {
@@ -126,7 +159,8 @@ def check_source(
     for kind in kinds:
         values = HOSTILE_VALUES[kind]
         ids = (*values, *HOSTILE_IDS) if kind is Kind.TEXT else values
-        check_persons(open_table, arrow.array(ids, type=TYPES[kind]))
+        if kind not in (Kind.TIMESTAMP, Kind.INSTANT):
+            check_persons(open_table, arrow.array(ids, type=TYPES[kind]))
     _check_counts(open_table)
     _check_derived(open_table)
     _check_refusals(open_table)

@@ -1,0 +1,86 @@
+"""Texts whose case is ignored, and numbers that are rounded."""
+
+import math
+import sys
+
+import pytest
+
+from matrixdp.domain import Categorical, Integers, attribute_from_spec, encode_value
+from matrixdp.domain.folding import fold, foldings
+from matrixdp.errors import DomainError
+
+
+def test_folding_is_that_of_letters_one_by_one():
+    every = [chr(code) for code in range(sys.maxunicode + 1)]
+    folded = [fold(letter) for letter in every]
+    assert all(len(text) == 1 for text in folded)
+    assert [fold(text) for text in folded] == folded
+    assert [fold(text) for text in ("ÉCOLE", "e\u0301", "STRASSE", "Straße", "ẞ", "ΣΑΣ")] == [
+        "école", "e\u0301", "strasse", "straße", "ß", "σασ",
+    ]  # fmt: skip
+    others, letters = foldings(["sk"])
+    assert sorted(zip(others, letters, strict=True)) == [("K", "k"), ("S", "s"), ("ſ", "s"), ("\u212a", "k")]
+    assert foldings(["12"]) == ("", "")
+
+
+@pytest.mark.parametrize("kind", [None, "text"])
+def test_case(kind):
+    spec = {"categories": ["École", "New York", "3e0"], "case": "ignore"}
+    spec |= {} if kind is None else {"type": kind}
+    attribute = attribute_from_spec("a", spec)
+    assert attribute.to_spec() == spec
+    assert attribute != attribute_from_spec("a", {**spec, "case": "match"})
+    values = ["ÉCOLE", "école", "NEW YORK", "3E0", "New  York", "ecole", " école", "e\u0301cole", None]
+    assert [encode_value(attribute, value) for value in values] == [0, 0, 1, 2, *[None] * 5]
+    assert attribute.code_of("NEW YORK") == 1
+    assert attribute.label(1) == "New York"
+    exact = attribute_from_spec("a", {**spec, "case": "match"})
+    assert exact.to_spec() == ({**exact._mapping()} if kind else spec["categories"])
+    assert encode_value(exact, "ÉCOLE") is None
+
+
+def test_case_and_booleans():
+    attribute = Categorical("a", ("No", "Maybe"), case="ignore")
+    assert [encode_value(attribute, value) for value in (False, "F", "MAYBE", "no")] == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"categories": ["x", "X"], "case": "ignore"}, r"a.categories\[1\]: found 'X', the same as 'x'"),
+        ({"categories": ["x"], "case": "fold"}, "a.case: found 'fold'; expected match or ignore"),
+        ({"categories": ["1"], "type": "number", "case": "ignore"}, "a.case: .*; expected no `case`: its type"),
+        ({"min": 0, "max": 3, "round": "up"}, "a.round: found 'up'; expected floor or nearest"),
+        ({"size": 3, "round": "floor"}, "a.round: found the unknown key 'round'"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_refusals(spec, message):
+    with pytest.raises(DomainError, match=message):
+        attribute_from_spec("a", spec)
+
+
+def test_refusals_in_python():
+    with pytest.raises(DomainError, match=r"a\.round: found 'ceiling'; expected floor or nearest"):
+        Integers("a", 0, 3, round="ceiling")
+    with pytest.raises(DomainError, match=r"a\.case: found 3; expected match or ignore"):
+        Categorical("a", ("x",), case=3)  # type: ignore[arg-type]  # what a user might write
+
+
+#: A number, the one below, and the nearest one.
+ROUNDED = [
+    (0.5, 0, 1), (-0.5, -1, 0), (1.5, 1, 2), (2.5, 2, 3), (0.49999999999999994, 0, 0), (3.9, 3, 4),
+    (-1, -1, -1), (-1.1, -2, -1), ("2.50", 2, 3), ("-1e-199", -1, 0), (5e-324, 0, 0), (-5e-324, -1, 0),
+    (True, 1, 1), ("1e199", None, None), (1e300, None, None), (math.inf, None, None), (None, None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "floor", "nearest"), ROUNDED, ids=str)
+def test_rounding(value, floor, nearest):
+    for way, number in (("floor", floor), ("nearest", nearest)):
+        spec = {"min": -2, "max": 4, "round": way}
+        attribute = attribute_from_spec("a", spec)
+        assert attribute.to_spec() == spec
+        assert encode_value(attribute, value) == (None if number is None else number + 2)
+    assert encode_value(attribute_from_spec("a", {"min": 0, "max": 3, "round": "floor"}), 3.99) == 3
+    assert encode_value(attribute_from_spec("a", {"min": 0, "max": 3, "round": "nearest"}), 3.5) is None
