@@ -56,7 +56,9 @@ def name(moment, by):
         "month": moment.strftime("%Y-%m").zfill(7),
         "quarter": f"{moment.year:04}-Q{(moment.month + 2) // 3}",
         "year": str(moment.year),
-        "weekday": ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"][weekday - 1],
+        "weekday": ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"][
+            weekday - 1
+        ],
         "hour": str(moment.hour),
     }[by]
 

@@ -143,7 +143,7 @@ class Dates(Attribute):
             text = value.isoformat()
         code = self._places.get(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
         if code is None:
-            expected = f"a {self.by} of {self.name!r}, such as {self.label(0)}"
+            expected = f"a {self.by} of {self.name!r}, such as {self._label(0)}"
             if not isinstance(text, str):
                 raise DomainError.at((), describe_value(value), expected)
             texts = [key for key in self._places if isinstance(key, str)]

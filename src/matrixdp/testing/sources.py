@@ -50,7 +50,7 @@ HOSTILE_DOMAIN = Domain(
         "open bins": {"edges": [-1, 0, 0.5, 3]},
         'closed "bins"': {"min": 0, "max": 4, "bins": 2},
         "any case": {
-            "categories": ["x", "É", "Ŝs", "yes", "INF", "3E0"], "case": "ignore", "trim": True, "null": "none",
+            "categories": ["x", "É", "Ŝs", "yes", "3E0"], "case": "ignore", "trim": True, "null": "none",
         },
         "trimmed": {"categories": ["3", "true", "It's"], "type": "text", "case": "ignore", "trim": True},
         "floor": {"min": -1, "max": 3, "round": "floor", "null": "none", "column": "floor"},
