@@ -116,11 +116,11 @@ def test_hours_need_a_time():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({"from": "2013-01-01", "to": "2013-12-31"}, "d.by: found nothing; expected what one value is: day, w"),
-        ({"from": "2013-01-01", "by": "day"}, r"d.to: found nothing \(null\); expected a date, such as 2013"),
+        ({"from": "2013-01-01", "to": "2013-12-31"}, "d.by: found nothing; expected what one value is: day"),
+        ({"from": "2013-01-01", "by": "day"}, r"d.to: found nothing \(null\); expected a date, such as"),
         ({"from": "2013-02-30", "to": "2013-12-31", "by": "day"}, "d.from: found '2013-02-30'; expected a d"),
-        ({"from": "2013-02-01", "to": "2013-01-31", "by": "day"}, "d.to: found 2013-01-31; expected 2013-02-"),
-        ({"from": "2013-02-01", "to": "2013-01-31", "by": "moth"}, "d.by: found 'moth'.*did you mean 'month'"),
+        ({"from": "2013-02-01", "to": "2013-01-31", "by": "day"}, "d.to: found 2013-01-31; expected 2013-"),
+        ({"from": "2013-02-01", "to": "2013-01-31", "by": "moth"}, "d.by: found 'moth'.*mean 'month'"),
         ({"from": 2013, "to": "2013-01-31", "by": "day"}, "d.from: found 2013; expected text"),
         ({"by": "hour", "labels": {24: "x"}}, "d.labels.*24.*: found '24'; expected a value of 'd'"),
         ({"by": "weekday", "null": "Monday"}, "d.null: found 'Monday', which is another value"),

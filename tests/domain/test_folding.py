@@ -49,7 +49,7 @@ def test_case_and_booleans():
     [
         ({"categories": ["x", "X"], "case": "ignore"}, r"a.categories\[1\]: found 'X', the same as 'x'"),
         ({"categories": ["x"], "case": "fold"}, "a.case: found 'fold'; expected match or ignore"),
-        ({"categories": ["1"], "type": "number", "case": "ignore"}, "a.case: .*; expected no `case`: its type"),
+        ({"categories": ["1"], "type": "number", "case": "ignore"}, "a.case: .*; expected no `case`: its"),
         ({"min": 0, "max": 3, "round": "up"}, "a.round: found 'up'; expected floor or nearest"),
         ({"size": 3, "round": "floor"}, "a.round: found the unknown key 'round'"),
     ],

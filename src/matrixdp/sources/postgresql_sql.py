@@ -15,6 +15,7 @@ from matrixdp.domain.canonical import canonical_text
 from matrixdp.domain.rules import (
     BOOLEANS,
     DAYS,
+    MOMENT,
     NUMERAL,
     SPELLINGS,
     WHITESPACE,
@@ -22,6 +23,7 @@ from matrixdp.domain.rules import (
     Days,
     Kind,
     Listed,
+    Moments,
     Numbers,
     Rule,
     Texts,
@@ -44,6 +46,8 @@ _KINDS = {
     **dict.fromkeys(("text", "varchar", "bpchar", "name"), Kind.TEXT),
     "bool": Kind.BOOLEAN,
     "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamptz": Kind.INSTANT,
 }
 _SPACE = "E'" + "".join(f"\\x{ord(character):02x}" for character in WHITESPACE) + "'"
 #: No numeral has more bytes, nor a boolean.
@@ -89,6 +93,8 @@ def value_expressions(rule: Rule, column: str, type_name: str, kind: Kind) -> Ma
     """
     if never(rule, kind):
         return {"t": "CAST(NULL AS text)"}
+    if isinstance(rule, Moments):
+        return {"n": _hours(rule, column, kind)}
     if kind is Kind.DATE:
         first, last = (f"DATE '{day.isoformat()}'" for day in DAYS)
         day = f"to_char(CAST({column} AS timestamp), 'YYYY-MM-DD')"
@@ -128,9 +134,14 @@ def code_expression(rule: Rule, values: Mapping[str, str], kind: Kind) -> str:
         return "CAST(NULL AS integer)"
     if isinstance(rule, Whole):
         value = values["n"]
-        inside = f"{value} BETWEEN {rule.first} AND {rule.last}"
-        inside += "" if kind is Kind.INTEGER else f" AND {value} = floor({value})"
-        return f"CASE WHEN {inside} THEN CAST({value} AS bigint) - ({rule.first}) END"
+        whole = value if kind is Kind.INTEGER else f"floor({value})"
+        exact = f" AND {value} = {whole}" if rule.round is None else ""
+        if rule.round == "nearest" and kind is not Kind.INTEGER:
+            whole = f"({whole} + CASE WHEN {value} - {whole} >= 0.5 THEN 1 ELSE 0 END)"
+        inside = f"{whole} BETWEEN {rule.first} AND {rule.last}{exact}"
+        return f"CASE WHEN {inside} THEN CAST({whole} AS bigint) - ({rule.first}) END"
+    if isinstance(rule, Moments):
+        return _code_of_hours(rule, values["n"])
     if isinstance(rule, Categories):
         found = []
         if "t" in values:
@@ -148,7 +159,61 @@ def code_expression(rule: Rule, values: Mapping[str, str], kind: Kind) -> str:
 
 def _text(rule: Rule, column: str) -> str:
     text = f'(CAST({column} AS text) COLLATE "C")'
-    return _within(_LONGEST_TEXT, text, f"btrim({text}, {_SPACE})") if rule.trim else text
+    cleaned = f"btrim({text}, {_SPACE})" if rule.trim else text
+    if rule.folded[0]:
+        cleaned = f"translate({cleaned}, {literal(rule.folded[0])}, {literal(rule.folded[1])})"
+    return text if cleaned == text else _within(_LONGEST_TEXT, text, cleaned)
+
+
+def _hours(rule: Moments, column: str, kind: Kind) -> str:
+    """Return the expression from a raw value to the hour of a moment, as `Moments` counts them."""
+    if kind is Kind.TEXT:
+        text = _text(rule, column)
+        return _within(_LONGEST_TEXT, text, _hours_of_text(rule, f"btrim({text}, {_SPACE})"))
+    first, last = (day.isoformat() for day in DAYS)
+    if kind is Kind.DATE:
+        inside = f"{column} BETWEEN DATE '{first}' AND DATE '{last}'"
+        return f"CASE WHEN {inside} THEN {_days(column)} * 24 END"
+    zone, offset = ("timestamptz", "+00") if kind is Kind.INSTANT else ("timestamp", "")
+    moment = f"({column} AT TIME ZONE 'UTC')" if kind is Kind.INSTANT else column
+    ends = f"{zone} '{first} 00:00:00{offset}' AND {zone} '{last} 23:59:59.999999{offset}'"
+    hour = f"CAST(extract(hour FROM {moment}) AS integer)"
+    return f"CASE WHEN {column} BETWEEN {ends} THEN {_days(f'CAST({moment} AS date)')} * 24 + {hour} END"
+
+
+def _hours_of_text(rule: Moments, text: str) -> str:
+    year, month, day, hour, minute = (
+        f"CAST(substr({text}, {place}, {length}) AS integer)"
+        for place, length in ((1, 4), (6, 2), (9, 2), (12, 2), (15, 2))
+    )
+    leap = f"CASE WHEN {year} % 4 = 0 AND ({year} % 100 <> 0 OR {year} % 400 = 0) THEN 29 ELSE 28 END"
+    last = f"CASE {month} WHEN 2 THEN {leap} WHEN 4 THEN 30 WHEN 6 THEN 30 WHEN 9 THEN 30 WHEN 11 THEN 30"
+    dated = f"{month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND {last} ELSE 31 END"
+    days = _days(f"make_date({year}, {month}, {day})")
+    zone = f"substring(substr({text}, 17) FROM '[+-].*')"
+    apart = f"CAST(substr({zone}, 2, 2) AS integer) * 60 + "
+    apart += f"CAST('0' || replace(substr({zone}, 4), ':', '') AS integer)"
+    ahead = f"coalesce(CASE substr({zone}, 1, 1) WHEN '+' THEN {apart} WHEN '-' THEN -({apart}) END, 0)"
+    timed = f"({days} * 1440 + {hour} * 60 + {minute} - {ahead}) / 60"
+    alone = "NULL" if rule.timed else f"{days} * 24"
+    found = f"CASE WHEN {dated} THEN CASE WHEN length({text}) = 10 THEN {alone} ELSE {timed} END END"
+    return f"CASE WHEN {text} ~ {literal(MOMENT)} THEN {found} END"
+
+
+def _days(date: str) -> str:
+    """Return the expression for the days since the one before 0001-01-01."""
+    return f"CAST({date} - DATE '{DAYS[0].isoformat()}' + 1 AS bigint)"
+
+
+def _code_of_hours(rule: Moments, hours: str) -> str:
+    if rule.edges is None:
+        code = f"({hours} - {rule.start}) / {rule.width}"
+    elif rule.edges:
+        code = f"width_bucket({hours}, ARRAY[{', '.join(map(str, rule.edges))}]::bigint[])"
+    else:
+        code = "0"
+    code = code if rule.cycle is None else f"({code}) % {rule.cycle}"
+    return f"CASE WHEN {hours} BETWEEN {rule.first} AND {rule.last} THEN {code} END"
 
 
 def _finite(column: str, type_name: str) -> str:
