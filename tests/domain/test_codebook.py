@@ -202,3 +202,11 @@ def test_a_release_with_nulls_and_labels(tmp_path):
     mdp.save_release(release, tmp_path / "out")
     assert mdp.load_release(tmp_path / "out").domain == domain
     assert mdp.verify_release(tmp_path / "out").holds
+
+
+def test_null_has_no_place_in_comparisons():
+    domain = mdp.Domain({"a": {"size": 3, "null": "none"}, "b": 3, "c": 4})
+    assert [group.attributes for group in mdp.Workload(domain, mdp.pairwise("affine")).groups] == [("b", "c")]
+    entry = mdp.pairwise("abs", attributes=["b", "a"])
+    with pytest.raises(mdp.WorkloadError, match=r"attributes\[1\]: found 'a', which has the value null"):
+        mdp.Workload(domain, entry)

@@ -214,7 +214,9 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
     spec : object
         A list of categories, or ``{categories: [...], type}``; ``{min, max}`` or a Python range for integers,
         ends inclusive; ``{edges: [...]}`` for half-open bins; ``{min, max, bins}`` for equal ones, the last
-        one closed; an integer for the number of codes; or an `Attribute` of the same name.
+        one closed; ``{from, to, by}`` for dates; an integer, or ``{size}``, for the number of codes;
+        ``{labels: {...}}`` for categories by their labels; or an `Attribute` of the same name. Mappings take
+        the keys of `Codebook` too.
     known : mapping of str to Attribute, optional
         The attributes of the domain that this one may be derived from.
 

@@ -71,11 +71,15 @@ class PairwiseEntry(Entry):
     def groups(self, domain: Domain) -> list[Group]:
         chosen = narrowed(domain, self.attributes)
         if self.attributes is None:
-            chosen = tuple(attribute for attribute in chosen if attribute.numeric)
+            chosen = tuple(one for one in chosen if one.numeric and one.null_code is None)
         for position, name in enumerate(self.attributes or ()):
             if not domain[name].numeric:
                 found = f"{name!r}, which lists categories"
-                expected = "a numeric attribute: one given by min and max, edges, bins or a size"
+                expected = "a numeric attribute: one given by min and max, edges, bins, dates or a size"
+                raise EntryError.at(("attributes", position), found, expected)
+            if domain[name].null_code is not None:
+                found = f"{name!r}, which has the value null"
+                expected = "an attribute without `null`, which has no place in an order"
                 raise EntryError.at(("attributes", position), found, expected)
         if len(chosen) < 2:
             path = ("pairwise" if self.attributes is None else "attributes",)
