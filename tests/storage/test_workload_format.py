@@ -56,6 +56,23 @@ def test_entries_come_back_the_same(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(one.query_weights, two.query_weights)
 
 
+def test_expressions_of_an_archive_are_not_evaluated(tmp_path: Path) -> None:
+    domain = Domain({"age": 3, "old": {"of": ["age"], "sql": "age > 1"}})
+    with ArchiveWriter(tmp_path / "w.mdp") as archive:
+        header = write_workload(Workload(domain, product(old="identity")), archive)
+        (_, spec) = header["domain"][1]  # type: ignore[index]
+        spec["sql"] = "age >" + " another expression"
+        forged = json.loads(json.dumps(header))
+        del forged["domain"][1][1]["codes"]
+        archive.close({"format": "workload", "format_version": 1, "workload": header, "forged": forged})
+    with ArchiveReader(tmp_path / "w.mdp", "workload", 1) as archive:
+        again = read_workload(archive.header["workload"], archive).domain["old"].codebook.derivation
+        assert again is not None
+        assert (again.codes, again.sql) == ((0, 0, 1), "age > another expression")
+        with pytest.raises(StorageError, match="its domain has an expression that was not evaluated"):
+            read_workload(archive.header["forged"], archive)
+
+
 def test_numbers_are_kept_out_of_the_header(tmp_path: Path) -> None:
     entries = [
         ENTRIES[name] for name in ("stacks", "permuted", "disjunctions", "cells", "a matrix by", "related")

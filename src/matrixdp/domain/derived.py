@@ -169,14 +169,13 @@ def _parents(
         # a map alone is about the attribute's own column, whose values are those that it maps
         read = {kept: rest.pop(kept) for kept in list(rest) if kept not in _OWN}
         columns[name] = {"categories": [value for value in form.map if value != read.get("null")], **read}
-    for column in columns:
+    for column, own in columns.items():
         if column in form.of:
             raise DomainError.at(("columns", column), "an attribute under `of` too", "each parent once")
+        if is_derived(own) or (isinstance(own, Attribute) and own.codebook.derivation is not None):
+            raise DomainError.at(("columns", column), "a derived attribute", "a column of the table")
     with within("columns"):
         made = tuple(describe(column, own) for column, own in columns.items())
-    for own in made:
-        if own.codebook.derivation is not None:
-            raise DomainError.at(("columns", own.name), "a derived attribute", "a column of the table")
     return [*parents, *made], made, rest
 
 

@@ -72,6 +72,7 @@ class SQLiteSource(Source):
 
     bounds_contributions = True
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(self, address: str, table_name: str | None = None) -> None:
         self._path = Path(address[len(_PREFIX) :])
@@ -109,8 +110,8 @@ class SQLiteSource(Source):
     def _read(
         self, query: str, request: Request, connection: duckdb.DuckDBPyConnection
     ) -> duckdb.DuckDBPyRelation:
-        encoders = Domain([Coded(attribute.name, attribute.size) for attribute in request.domain])
-        names = list(request.domain.names)
+        encoders = Domain([Coded(attribute.name, attribute.size) for attribute in request.domain.readings])
+        names = list(request.domain.readings.names)
         fields = [(f"a{i}", arrow.int64()) for i in range(len(names))]
         if request.unit.id is not None:
             names.append(request.unit.id)
@@ -122,7 +123,8 @@ class SQLiteSource(Source):
 
     def _batches(self, query: str, request: Request, schema: Any) -> Iterator[Any]:
         """Read the table, in one statement, which sees one state of it."""
-        codes = [_Codes(partial(encode_value, attribute), _KNOWN) for attribute in request.domain]
+        readings = request.domain.readings
+        codes = [_Codes(partial(encode_value, attribute), _KNOWN) for attribute in readings]
         if request.unit.id is not None:
             # Never forgotten: one person has one number.
             codes.append(_Codes(_numbered(), None))
@@ -153,7 +155,7 @@ class SQLiteSource(Source):
         name, stored = self._choose(connection)
         columns = self._columns(connection, name)
         request.check_columns(columns)
-        wanted = [attribute.column for attribute in request.domain]
+        wanted = [attribute.column for attribute in request.domain.readings]
         order = ""
         if request.unit.id is not None:
             wanted.append(request.unit.id)

@@ -60,7 +60,12 @@ def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload
         return written
 
     with archive.reading("its workload"):
-        domain = Domain(dict(header["domain"]))
+        described = dict(header["domain"])
+        for spec in described.values():
+            # What was derived was written down; no expression of a stranger's is evaluated.
+            if isinstance(spec, Mapping) and "sql" in spec and "codes" not in spec:
+                raise archive.damaged("its domain has an expression that was not evaluated")
+        domain = Domain(described)
         return Workload(domain, *(read_entry(entry, given) for entry in header["entries"]))
 
 
