@@ -64,6 +64,7 @@ class ModinSource(Source):
     """
 
     bounds_contributions = True
+    derives_attributes = True
 
     def __init__(self, frame: Any) -> None:
         self._frame: Any = native(frame)
