@@ -224,3 +224,48 @@ def test_levels_are_columns() -> None:
         read("SELECT COUNT(*) FROM people WHERE state IN ('NV', 'CA')").query(CODES)
     with pytest.raises(EntryError, match=r"did you mean 'state'"):
         read("SELECT COUNT(*) FROM people WHERE stat = 'NY'").query(CODES)
+
+
+DATES = Domain(
+    {
+        "day": {"from": "2013-01-30", "to": "2013-05-10", "by": "day"},
+        "month": {"from": "2013-01-30", "to": "2013-05-10", "by": "month", "column": "day"},
+        "weekday": {"by": "weekday", "column": "day"},
+        "year": {"from": "2012-01-01", "to": "2014-12-31", "by": "year", "column": "day"},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "first", "last"),
+    [
+        ("day >= '2013-02-01' AND day < DATE '2013-03-01'", 2, 29),
+        ("day BETWEEN '2013-01-30' AND '2013-01-31'", 0, 1),
+        ("month(day) = 2", 2, 29),
+        ("date_trunc('month', day) = DATE '2013-02-01'", 2, 29),
+        ("day + INTERVAL 1 DAY <= '2013-02-01'", 0, 1),
+        ("month = '2013-02'", 1, 1),
+        ("month >= '2013-02' AND month <= '2013-03'", 1, 2),
+        ("month < '2013-03-01' AND month > '2013-01'", 1, 1),
+        ("month <= '2013-02-28'", 0, 1),
+        ("DATE '2013-04-30' < month", 4, 4),
+        ("month BETWEEN '2013-02-01' AND '2013-03'", 1, 2),
+        ("month >= '2013-01-30' AND month < '2014-01-01' AND month < '2013-02'", 0, 0),
+        ("month > '2012-12-31' AND month <= '2013-05-10' AND month IN ('2013-05')", 4, 4),
+        ("weekday IN ('Saturday', 'Sunday')", 5, 6),
+        ("year >= 2013", 1, 2),
+    ],
+)
+def test_dates_are_compared(condition: str, first: int, last: int) -> None:
+    [group] = read(f"SELECT COUNT(*) FROM t WHERE {condition}").query(DATES).groups  # noqa: S608
+    [row] = group.rows()
+    assert [code for code, inside in enumerate(row) if inside] == list(range(first, last + 1))
+
+
+@pytest.mark.parametrize(
+    "condition", ["month < '2013-02-15'", "month > '2013-02-27'", "month < 'x'", "month < 3", "month < day",
+                  "month < TIMESTAMP '2013-02-01 12:00:00'"]
+)  # fmt: skip
+def test_days_within_a_month_do_not_divide_it(condition: str) -> None:
+    with pytest.raises(EntryError, match=r"'month' compared with one of its values, such as '2013-01'"):
+        read(f"SELECT COUNT(*) FROM t WHERE {condition}").query(DATES)  # noqa: S608

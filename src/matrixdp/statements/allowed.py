@@ -72,7 +72,7 @@ def check(scope: Scope, part: exp.Expr) -> None:
     if told is None and _is_plain(part):
         return
     if told is None and isinstance(part, exp.Cast):
-        if part.to.this.name in _CASTS and not part.to.expressions:
+        if part.to.this.name.removesuffix("NTZ") in _CASTS and not part.to.expressions:
             return
         told = f"a cast to one of {', '.join(_CASTS)}"
     told = told or next((text for kind, text in _INSTEAD if isinstance(part, kind)), _KNOWN)

@@ -9,7 +9,7 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 
-from matrixdp.domain import Attribute, Bins, Categorical, Coded, Integers, Level
+from matrixdp.domain import Attribute, Bins, Categorical, Coded, Dates, Integers, Level
 from matrixdp.domain.canonical import canonical_text
 from matrixdp.domain.rules import BOOLEANS, canonical_value
 
@@ -20,7 +20,7 @@ def column_values(attribute: Attribute) -> pa.Array:
     """Return the column that stands for an attribute: its value at each code, null for missing values.
 
     Categories are texts, or numbers, booleans or dates where all of them are, or their type says so. Bins
-    have no values of their own: nulls.
+    have no values of their own: nulls. Days are dates; weeks, months and quarters are texts.
 
     Examples
     --------
@@ -34,6 +34,9 @@ def column_values(attribute: Attribute) -> pa.Array:
         found = pa.nulls(count, pa.float64())
     elif isinstance(attribute, Categorical):
         found = _categories(attribute.type, [str(attribute.value(code)) for code in range(count)])
+    elif isinstance(attribute, Dates) and attribute.by == "day":
+        days = [date.fromisoformat(str(attribute.value(code))) for code in range(count)]
+        found = pa.array(days, pa.date32())
     elif isinstance(attribute, Integers | Coded):
         found = pa.array(np.arange(count) + int(attribute.value(0)))
     else:

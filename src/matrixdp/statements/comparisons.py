@@ -15,11 +15,13 @@ from matrixdp.domain.canonical import number_text
 from matrixdp.errors import EntryError
 from matrixdp.statements.columns import column_values, labels, named
 from matrixdp.statements.scope import Scope
+from matrixdp.statements.spells import is_spell, place_of_day
 from matrixdp.statements.trees import enclosing, unwrapped
 
 __all__ = ["over_columns"]
 
 _COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_ORDERED = (*_COMPARISONS, exp.Between)
 _MIRRORED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
 
 
@@ -48,7 +50,7 @@ def over_columns(scope: Scope, node: exp.Expr) -> exp.Expr:
             new = called
         elif isinstance(attribute, Bins) and isinstance(within, exp.Is):
             new = _column(scope, "k", attribute)
-        elif isinstance(attribute, Bins):
+        elif isinstance(attribute, Bins) or (is_spell(attribute) and isinstance(within, _ORDERED)):
             old = part if within is None else within
             new = _by_code(scope, attribute, part, within)
         if old is made:
@@ -84,7 +86,7 @@ def _called(scope: Scope, attribute: Attribute, column: exp.Expr, within: exp.Ex
     return exp.Nullif(this=found, expression=exp.Literal.string(null))  # NULL is not another value
 
 
-def _by_code(scope: Scope, bins: Bins, column: exp.Column, within: exp.Expr | None) -> exp.Expr:
+def _by_code(scope: Scope, bins: Attribute, column: exp.Column, within: exp.Expr | None) -> exp.Expr:
     """Return what a comparison of bins asks of their codes."""
     name = bins.name
     between = within if isinstance(within, exp.Between) and not within.args.get("symmetric") else None
@@ -98,16 +100,32 @@ def _by_code(scope: Scope, bins: Bins, column: exp.Column, within: exp.Expr | No
         if other.find(exp.Column) is None:
             kind = type(within) if left else _MIRRORED[type(within)]
             return exp.paren(_comparison(scope, bins, kind, other, within))
-    finite = [number_text(edge) for edge in bins.edges if abs(edge) != float("inf")]
-    shown = " AND ".join(f"{name} {sign} {edge}" for sign, edge in zip((">=", "<"), finite, strict=False))
-    expected = f"{name!r}, which has bins, compared with its edges, `{shown}`, or `GROUP BY {name}`"
+    if isinstance(bins, Bins):
+        finite = [number_text(edge) for edge in bins.edges if abs(edge) != float("inf")]
+        shown = " AND ".join(f"{name} {sign} {edge}" for sign, edge in zip((">=", "<"), finite, strict=False))
+        expected = f"{name!r}, which has bins, compared with its edges, `{shown}`, or `GROUP BY {name}`"
+    else:
+        shown = bins.label(0)
+        expected = (
+            f"{name!r} compared with one of its values, such as {shown!r}, or with the first day of one"
+        )
     raise scope.statement.error(column, scope.statement.excerpt(within or column), expected)
 
 
 def _comparison(
-    scope: Scope, bins: Bins, kind: type[exp.Expr], other: exp.Expr, within: exp.Expr
+    scope: Scope, attribute: Attribute, kind: type[exp.Expr], other: exp.Expr, within: exp.Expr
 ) -> exp.Expr:
-    """Return the comparison of bins with a number, by codes; no bin may hold values of both answers."""
+    """Return the comparison of an attribute with a constant, by codes."""
+    if isinstance(attribute, Bins):
+        first = _place(scope, attribute, kind, other, within)
+    else:
+        first = place_of_day(scope, attribute, kind, other, within)
+    sign = exp.LT if issubclass(kind, exp.LT | exp.LTE) else exp.GTE
+    return sign(this=_column(scope, "k", attribute), expression=exp.Literal.number(first))
+
+
+def _place(scope: Scope, bins: Bins, kind: type[exp.Expr], other: exp.Expr, within: exp.Expr) -> int:
+    """Return how many bins are below a number; no bin may hold values of both answers."""
     number = scope.constant(other.sql(dialect="duckdb", comments=False), "DOUBLE")
     if not isinstance(number, float) or number != number:
         raise scope.statement.error(other, scope.statement.excerpt(other), "a number")
@@ -121,8 +139,7 @@ def _comparison(
         exact = exact or number == edges[-1]
     if not exact:
         raise _between_edges(scope, bins, kind, number, within)
-    sign = exp.LT if issubclass(kind, exp.LT | exp.LTE) else exp.GTE
-    return sign(this=_column(scope, "k", bins), expression=exp.Literal.number(min(first, count)))
+    return min(first, count)
 
 
 def _between_edges(
