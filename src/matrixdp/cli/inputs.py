@@ -44,16 +44,16 @@ def budget_spent(written: Specification, strategy: Strategy) -> Budget:
     return meet_targets(strategy, written.targets, written.least, written.workload)
 
 
-def delta_advice(written: Specification) -> tuple[str, ...]:
+def delta_advice(written: Specification, expect: int | None = None) -> tuple[str, ...]:
     """Return what is likely to be a mistake in the delta of the budget, or of the least one, in sentences."""
     budget = written.budget
     if budget is None and written.least is not None:
         budget = written.least.reference()
-    declared = None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records
+    declared = expect or (None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records)
     return () if budget is None else delta_warnings(budget, declared)
 
 
-def warn_of_delta(written: Specification) -> None:
+def warn_of_delta(written: Specification, expect: int | None = None) -> None:
     """Print to standard error what is likely to be a mistake in the delta."""
-    for sentence in delta_advice(written):
+    for sentence in delta_advice(written, expect):
         typer.echo(f"Warning: {sentence}.", err=True)

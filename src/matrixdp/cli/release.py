@@ -129,7 +129,7 @@ def release(
     # a saved strategy has its own noise
     asked = None if strategy is not None else noise
     debited = ledger_to_debit(written, ledger, seed_not_private, asked, mechanism)
-    _check(written, path, table_name, out)
+    _check(written, path, table_name, out, expect)
     spends = "a budget" if written.budget is None else repr(written.budget)
     staged = staged_folder(out, force=force, keep=True, spends=spends)
     with Reporter(elapsed=False) as reporter, staged as folder:
@@ -178,7 +178,7 @@ def _table_of(written: Specification, data: str | None, table: str | None) -> tu
     return str(path), name
 
 
-def _check(written: Specification, path: str, table_name: str | None, out: Path) -> None:
+def _check(written: Specification, path: str, table_name: str | None, out: Path, expect: int | None) -> None:
     """Check before selection that the table has the columns, and that nothing was spent for `out` before."""
     from matrixdp.cli.inputs import warn_of_delta
     from matrixdp.release import refuse_to_spend_again
@@ -187,7 +187,7 @@ def _check(written: Specification, path: str, table_name: str | None, out: Path)
     source = open_source(path, table_name=table_name, quoted_newlines=written.quoted_newlines)
     refuse_to_spend_again(out)
     source.check(written.domain, written.out_of_domain, written.unit)
-    warn_of_delta(written)
+    warn_of_delta(written, expect)
 
 
 def _level(confidence: float | None) -> float:
@@ -295,7 +295,7 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
     for name, found in result.out_of_domain_counts.items():
         facts[f"out of domain{'' if name is None else f', {name}'}"] = f"{found} records (with noise)"
     print_facts(screen, facts.items())
-    for sentence in result.warnings:
+    for sentence in result.table.warnings:
         typer.echo(f"Warning: {sentence}.", err=True)
     if queries > max_answers:
         screen.print(
