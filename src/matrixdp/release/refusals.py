@@ -34,10 +34,10 @@ def advised(analysis: Analysis, workload: Workload, groups: Sequence[Group]) -> 
         yield
     except UnsupportedQueryError as error:
         refused = next((group for group in groups if not _works(analysis, group)), None)
-        if refused is None:
-            raise
-        told = f"{error}. {_nearest(analysis, workload, refused)}{_to_add(workload, refused)}"
-        raise UnsupportedQueryError(told) from None
+        advice = ""
+        if refused is not None:
+            advice = f". {_nearest(analysis, workload, refused)}{_to_add(workload, refused)}"
+        raise UnsupportedQueryError(f"{error}{advice}") from None
 
 
 def spread(analysis: Analysis, workload: Workload, group: Group) -> Group:
