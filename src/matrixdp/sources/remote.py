@@ -51,6 +51,7 @@ class RemoteSource(Source):
 
     bounds_contributions = True
     counts_out_of_domain = True
+    derives_attributes = True
 
     def __init__(self, address: str, *, quoted_newlines: bool = False) -> None:
         self._address = address
