@@ -9,17 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["PLACE", "numbered", "plain", "read_parquet"]
+__all__ = ["LISTED", "PLACE", "is_text", "listed", "numbered", "plain", "read_parquet"]
 
 arrow: Any = pa
 parquet: Any = pq
 """PyArrow, whose own types are incomplete."""
 
-_BATCH = 2**16
+_BATCH = 2**18
 _FAR = 10**18
 """Microseconds, about 30,000 years."""
 PLACE = arrow.field("place", arrow.int64())
 """The column with the place of each record in the table, where it is asked for."""
+
+LISTED = arrow.dictionary(arrow.int32(), arrow.large_string())
+"""The type of columns of texts that `listed` returns."""
 
 
 def plain(array: Any) -> Any:
@@ -33,7 +36,7 @@ def plain(array: Any) -> Any:
         return array.cast(arrow.float32())
     if arrow.types.is_timestamp(array.type):
         return _microseconds(array)
-    if not _is_text(array.type):
+    if not is_text(array.type):
         return array
     try:
         array.validate(full=True)
@@ -64,6 +67,14 @@ def _microseconds(array: Any) -> Any:
     return arrow.array(values, mask=array.is_null().to_numpy(zero_copy_only=False)).cast(kind)
 
 
+def listed(column: Any) -> Any:
+    """Return a column of texts as the list of those that it holds, and the place of each in that list."""
+    if not arrow.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    texts = plain(column.dictionary).cast(arrow.large_string())
+    return arrow.DictionaryArray.from_arrays(column.indices.cast(arrow.int32()), texts)
+
+
 def numbered(batches: Iterable[Any], first: int = 0) -> Iterator[Any]:
     """Yield batches with one more column: the place of each record, where that of the first one is given."""
     for batch in batches:
@@ -75,7 +86,7 @@ def numbered(batches: Iterable[Any], first: int = 0) -> Iterator[Any]:
 def read_parquet(
     files: Sequence[str], wanted: Sequence[str], placed: bool = False
 ) -> tuple[list[str], list[Any]]:
-    """Return the names of all columns of Parquet files, and streams of the wanted ones.
+    """Return the names of all columns of Parquet files, and streams of the wanted ones, their texts `LISTED`.
 
     There is one stream for all files in which these are of the same types. There is none where DuckDB reads
     every value itself: no wanted column holds texts or timestamps in other units than microseconds, and no
@@ -110,9 +121,8 @@ def _type(written: Any, held: Any, name: str) -> Any:
 def _stream(
     files: Sequence[str], wanted: Sequence[str], types: Sequence[Any], first: Mapping[str, int]
 ) -> Any:
-    # Positions instead of names: DuckDB does not tell upper from lower case.
-    fields = [(f"a{i}", plain(arrow.nulls(0, held)).type) for i, held in enumerate(types)]
-    schema = arrow.schema(fields)
+    fields = [LISTED if is_text(held) else plain(arrow.nulls(0, held)).type for held in types]
+    schema = arrow.schema([(f"a{i}", held) for i, held in enumerate(fields)])
     read = {file: _batches(file, wanted, types, schema) for file in files}
     if not first:
         return arrow.RecordBatchReader.from_batches(schema, chain.from_iterable(read.values()))
@@ -121,27 +131,35 @@ def _stream(
 
 
 def _batches(file: str, wanted: Sequence[str], types: Sequence[Any], schema: Any) -> Iterator[Any]:
-    # Read as they are; put together from other parts, dictionaries are checked by PyArrow.
-    listed = [name for name, held in zip(wanted, types, strict=True) if arrow.types.is_dictionary(held)]
-    with parquet.ParquetFile(file, read_dictionary=listed) as held:
+    texts = [name for name, held in zip(wanted, types, strict=True) if is_text(held)]
+    with parquet.ParquetFile(file, read_dictionary=texts) as held:
         present = [name for name in wanted if name in held.schema_arrow.names]
         for batch in held.iter_batches(_BATCH, columns=present):
             columns = [
-                plain(_as(batch.column(name), own)) if name in present else arrow.nulls(batch.num_rows)
+                _as(batch.column(name), own) if name in present else arrow.nulls(batch.num_rows)
                 for name, own in zip(wanted, types, strict=True)
             ]
             yield arrow.record_batch(columns, schema=schema)
 
 
 def _as(column: Any, held: Any) -> Any:
-    """Return the bytes of an enumeration as the texts that they are."""
-    return column.view(held) if held == arrow.string() and column.type == arrow.binary() else column
+    """Return a column of a type; the bytes of an enumeration are the texts that they are."""
+    if not is_text(held):
+        return plain(column)
+    if arrow.types.is_dictionary(column.type) and column.type.value_type == arrow.binary():
+        column = arrow.DictionaryArray.from_arrays(column.indices, column.dictionary.view(arrow.string()))
+    elif column.type == arrow.binary():
+        column = column.view(arrow.string())
+    return listed(column)
 
 
-def _is_text(held: Any) -> bool:
+def is_text(held: Any) -> bool:
+    """Return whether a column of an Arrow type holds texts; a dictionary does where its values are texts."""
     types = arrow.types
+    if types.is_dictionary(held):
+        return is_text(held.value_type)
     return bool(types.is_string(held) or types.is_large_string(held) or types.is_string_view(held))
 
 
 def _is_changed(held: Any) -> bool:
-    return _is_text(held) or (arrow.types.is_timestamp(held) and held.unit != "us")
+    return is_text(held) or (arrow.types.is_timestamp(held) and held.unit != "us")

@@ -1,4 +1,8 @@
-"""Counting a relation in DuckDB: encode once into a table of small codes, then group by packed positions."""
+"""Counting a relation: DuckDB encodes it once, and what it encodes is counted as it comes.
+
+Where the marginals take too much memory together, the codes are kept in a table, and one marginal is counted
+after the other.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -8,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.domain.rules import Kind, Rule
 from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.lookups import attribute_codes
@@ -22,7 +27,7 @@ from matrixdp.sources.sql import (
     value_expression,
 )
 
-__all__ = ["Groups", "Read", "check", "count", "encode", "groups"]
+__all__ = ["Groups", "Read", "check", "count", "encode", "expressions", "groups"]
 
 Read = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
 """Returns the codes of a table, as `encode` makes them, in a database that it is given."""
@@ -32,6 +37,9 @@ Groups = tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64]]
 
 _CODES = "codes"
 _COUNTING = "count the table"
+#: The most cells of all marginals that are counted at once.
+_MOST_AT_ONCE = 2**24
+_BATCH = 2**17
 _CODE_TYPES = ((8, "UTINYINT"), (16, "USMALLINT"), (32, "UINTEGER"), (64, "BIGINT"))
 
 
@@ -41,14 +49,14 @@ def encode(
     encoders: Domain,
     columns: Sequence[str] | None = None,
 ) -> duckdb.DuckDBPyRelation:
-    """Return the codes of the records in the domain as a relation that is not yet computed.
+    """Return the codes of records as a relation that is not yet computed.
 
     It has one column ``c0``, ``c1``, ... an attribute that is in some subset, in the order of the domain.
     The encoders are the attributes that say how each column is read: the domain's own ones, or `Coded` for
     columns that hold codes already. The columns are the table's names of those of the relation, where these
-    differ. Where the request bounds what a person contributes, the last column is the place of each record,
-    whatever it is called, and the records are those that `bounded` takes. Where it counts records that are
-    out of domain, these are there too, and columns say which are `inside` and which in each of the counts.
+    differ. More columns say which records are `inside` the domain, and which in each count of those that are
+    not. Where the request bounds what a person contributes, the last column is the place of each record,
+    whatever it is called, and the records are those that `bounded` takes.
     """
     person = request.unit.id
     held = relation.columns if person is None else relation.columns[:-1]
@@ -61,11 +69,8 @@ def encode(
     encoders = encoders.readings
     for i, (name, rule) in enumerate(request.rules(kinds, encoders).items()):
         column = encoders[name].column
-        values.append(f"{value_expression(rule, own[column], kinds[column])} AS v{i}")
-        code = code_expression(rule, f"v{i}", kinds[column])
-        if rule.null is not None:
-            values.append(f"{missing_expression(rule, own[column], kinds[column])} AS m{i}")
-            code = f"CASE WHEN m{i} THEN {rule.null} ELSE {code} END"
+        parts, code = expressions(rule, own[column], kinds[column], i)
+        values += parts
         other = request.out_of_domain.code(name)
         codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
         read[name] = f"c{i}"
@@ -76,9 +81,8 @@ def encode(
         for position, name in enumerate(request.used)
     ]
     used = used or ["CAST(0 AS UTINYINT) AS c0"]
-    counted = request.out_of_domain.counts
-    if counted or person is not None:
-        used += [f"{inside} AS inside", *_outside(request, own_codes, inside)]
+    # Not a filter: DuckDB would push it down, and compute every code twice.
+    used += [f"{inside} AS inside", *_outside(request, own_codes, inside)]
     if person is not None:
         values += [
             *id_expressions(person, own[person], kinds[person]),
@@ -86,10 +90,7 @@ def encode(
         ]
         codes += [*id_columns(), "place"]
         used += ["id_text", "id_number", "place"]
-    encoded = relation.project(", ".join(values)).project(", ".join(codes))
-    if not counted and person is None:
-        encoded = encoded.filter(inside)
-    return encoded.project(", ".join(used))
+    return relation.project(", ".join(values)).project(", ".join(codes)).project(", ".join(used))
 
 
 def _outside(request: Request, codes: Mapping[str, str], inside: str) -> list[str]:
@@ -98,6 +99,16 @@ def _outside(request: Request, codes: Mapping[str, str], inside: str) -> list[st
         f"{f'NOT ({inside})' if name is None else f'{codes[name]} IS NULL'} AS out{place}"
         for place, name in enumerate(request.out_of_domain.counts)
     ]
+
+
+def expressions(rule: Rule, column: str, kind: Kind, index: int) -> tuple[list[str], str]:
+    """Return the expressions from a quoted column to parts of values, and from these to a code or NULL."""
+    values = [f"{value_expression(rule, column, kind)} AS v{index}"]
+    code = code_expression(rule, f"v{index}", kind)
+    if rule.null is None:
+        return values, code
+    missing = f"{missing_expression(rule, column, kind)} AS m{index}"
+    return [*values, missing], f"CASE WHEN m{index} THEN {rule.null} ELSE {code} END"
 
 
 def count(
@@ -139,24 +150,54 @@ def _checking() -> duckdb.DuckDBPyConnection:
 def _marginals(
     connection: duckdb.DuckDBPyConnection, encoded: duckdb.DuckDBPyRelation, request: Request, hint: str
 ) -> Iterator[Groups]:
+    position = {name: index for index, name in enumerate(request.used)}
     try:
+        if sum(map(request.domain.cells, request.subsets)) <= _MOST_AT_ONCE:
+            yield from guarded(lambda: _at_once(encoded, request, position), _COUNTING, hint)
+            return
         guarded(lambda: encoded.create(_CODES), _COUNTING, hint)
-        counted = request.out_of_domain.counts
-        inside = " WHERE inside" if counted else ""
-        position = {name: index for index, name in enumerate(request.used)}
         for subset in request.subsets:
             steps = zip(subset, strides(request.shape(subset)), strict=True)
             key = " + ".join(f"CAST(c{position[name]} AS BIGINT) * {step}" for name, step in steps)
             # Every name in the statement is made here; none comes from the table or its user.
-            query = f"SELECT {key or '0'} AS key, count(*) AS n FROM {_CODES}{inside} GROUP BY key"  # noqa: S608
+            query = f"SELECT {key or '0'} AS key, count(*) AS n FROM {_CODES} WHERE inside GROUP BY key"  # noqa: S608
             yield subset, *guarded(partial(_groups, connection, query), _COUNTING)
-        if counted:
+        if counted := request.out_of_domain.counts:
             columns = ", ".join(f"count(*) FILTER (out{place})" for place in range(len(counted)))
             query = f"SELECT {columns} FROM {_CODES}"  # noqa: S608
             numbers = guarded(lambda: connection.execute(query).fetchone(), _COUNTING)
             yield OUT_OF_DOMAIN, np.arange(len(counted)), np.array(numbers, dtype=np.int64)
     finally:
         connection.close()
+
+
+def _at_once(encoded: duckdb.DuckDBPyRelation, request: Request, position: Mapping[str, int]) -> list[Groups]:
+    """Count all marginals while the codes pass by."""
+    counted = []
+    for subset in request.subsets:
+        steps = [(position[n], step) for n, step in zip(subset, strides(request.shape(subset)), strict=True)]
+        counted.append((steps, np.zeros(request.domain.cells(subset), dtype=np.int64)))
+    first_outside = encoded.columns.index("inside") + 1
+    outside = np.zeros(len(request.out_of_domain.counts), dtype=np.int64)
+    for batch in encoded.to_arrow_reader(_BATCH):
+        outside += np.array([flags.true_count for flags in batch.columns[first_outside:]], dtype=np.int64)
+        batch = batch.filter(batch.column("inside"))
+        codes = [column.to_numpy().astype(np.int64) for column in batch.columns[: first_outside - 1]]
+        for steps, records in counted:
+            keys = np.zeros(batch.num_rows, dtype=np.int64)
+            for place, step in steps:
+                keys += codes[place] * step
+            if records.size <= _BATCH:
+                records += np.bincount(keys, minlength=records.size)
+            else:
+                np.add.at(records, keys, 1)
+    found = []
+    for subset, (_, records) in zip(request.subsets, counted, strict=True):
+        keys = np.flatnonzero(records)
+        found.append((subset, keys, records[keys]))
+    if request.out_of_domain.counts:
+        found.append((OUT_OF_DOMAIN, np.arange(len(outside)), outside))
+    return found
 
 
 def _groups(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

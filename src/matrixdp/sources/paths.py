@@ -13,6 +13,7 @@ from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Unit
+from matrixdp.sources.coding import encode_batches
 from matrixdp.sources.columns import read_parquet
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.database import connect
@@ -133,16 +134,16 @@ class PathSource(Source):
             names, streams = read_parquet(self._files, request.columns, placed)
             request.check_columns(names)
             if streams:
-                read = map(connection.from_arrow, streams)
-                codes = [encode(records, request, domain, request.columns) for records in read]
+                codes = [encode_batches(request, stream.schema, stream, connection) for stream in streams]
                 return reduce(duckdb.DuckDBPyRelation.union, codes)
             # A bracket in the name of a file that exists is not a pattern any more.
             files = [glob.escape(file) for file in self._files]
-            return encode(connection.read_parquet(files, union_by_name=True), request, domain)
+            stored = connection.read_parquet(files, union_by_name=True)
+            return encode(stored, request, domain, stored.columns)
         headers, records = read_texts(self._files, request.columns, self._quoted_newlines, placed)
         for header in headers:
             request.check_columns(header)
-        return encode(connection.from_arrow(records), request, domain, request.columns)
+        return encode_batches(request, records.schema, records, connection)
 
     def _stored(self, connection: duckdb.DuckDBPyConnection, unit: Unit) -> duckdb.DuckDBPyRelation:
         """Return a table of the database; with an id its last column is the place of each record."""

@@ -52,18 +52,16 @@ def id_columns() -> list[str]:
 
 
 def bounded(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
-    """Return the records in the domain among the first ones of each person; all where no id is named.
+    """Return the first records of each person; all where no id is named.
 
     The relation is what `matrixdp.sources.counting.encode` makes: codes, whether a record is `inside` the
     domain, which counts of records out of domain it is in, the columns of `id_columns`, and the `place` of
-    each record. Where there are such counts, the records out of domain stay.
+    each record.
     """
-    unit, counted = request.unit, bool(request.out_of_domain.counts)
+    unit = request.unit
     if unit.id is None:
         return relation
-    kept = relation.columns[: relation.columns.index("id_text")]
-    codes = ", ".join(kept if counted else kept[: kept.index("inside")])
+    kept = ", ".join(relation.columns[: relation.columns.index("id_text")])
     rank = "row_number() OVER (PARTITION BY id_text, id_number ORDER BY place) AS rank"
     named = relation.filter("id_text IS NOT NULL OR id_number IS NOT NULL")
-    first = named.project(f"{', '.join(kept)}, {rank}").filter(f"rank <= {unit.records}")
-    return (first if counted else first.filter("inside")).project(codes)
+    return named.project(f"{kept}, {rank}").filter(f"rank <= {unit.records}").project(kept)

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from matrixdp.errors import SourceError
-from matrixdp.sources.columns import PLACE, numbered, plain
+from matrixdp.sources.columns import LISTED, PLACE, listed, numbered
 
 __all__ = ["column_names", "read_texts"]
 
@@ -41,14 +41,18 @@ _BLOCK = 2**24
 _LEAST_BLOCK = 2**15
 _MARK = b"\xef\xbb\xbf"
 _TEXT = arrow.large_string()
+_PARSED = arrow.dictionary(arrow.int32(), arrow.string())
 
 
 def read_texts(
     files: Sequence[str], wanted: Sequence[str], quoted_newlines: bool, placed: bool = False
 ) -> tuple[list[list[str]], Any]:
-    """Return the headers of CSV files and their records as a stream, `placed` with the place of each."""
+    """Return the headers of CSV files and their records as a stream, each column `LISTED`.
+
+    Records that are `placed` have the place of each as a last column.
+    """
     found = [_header(file, wanted, quoted_newlines) for file in files]
-    schema = arrow.schema([(f"a{index}", _TEXT) for index in range(len(wanted))])
+    schema = arrow.schema([(f"a{index}", LISTED) for index in range(len(wanted))])
     batches = (
         arrow.record_batch(columns, schema=schema)
         for file, (delimiter, header) in zip(files, found, strict=True)
@@ -126,7 +130,9 @@ class _Layout:
         while some := list(islice(rows, _BATCH)):
             kept = [row for row in some if row]
             yield [
-                arrow.array([row[at] if at < len(row) else None for row in kept], type=_TEXT)
+                listed(
+                    arrow.array([row[at] if at < len(row) else None for row in kept], arrow.large_string())
+                )
                 for at in positions
             ]
 
@@ -142,12 +148,12 @@ class _Layout:
                 arrow_csv.ReadOptions(column_names=names[:-1], block_size=len(block) + 1),
                 arrow_csv.ParseOptions(delimiter=self.delimiter, quote_char=False, double_quote=False),
                 arrow_csv.ConvertOptions(
-                    check_utf8=False, column_types=dict.fromkeys(wanted, _TEXT), include_columns=wanted
+                    check_utf8=False, column_types=dict.fromkeys(wanted, _PARSED), include_columns=wanted
                 ),
             )
         except arrow.ArrowInvalid:
             return None
-        return ([plain(column) for column in batch.columns] for batch in table.to_batches())
+        return ([listed(column) for column in batch.columns] for batch in table.to_batches())
 
 
 def _read(file: str, layout: _Layout, quoted_newlines: bool) -> Iterator[list[Any]]:

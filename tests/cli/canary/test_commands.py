@@ -183,7 +183,7 @@ class Failing:
         def fails(*_: object) -> Any:
             raise ValueError(f"cannot convert {TEXTS['out of domain']}")
 
-        monkeypatch.setattr(counting, "_groups", fails)
+        monkeypatch.setattr(counting, "_at_once", fails)
         return 2
 
     @staticmethod
@@ -191,7 +191,7 @@ class Failing:
         def fails(*_: object) -> Any:
             raise type("PanicException", (BaseException,), {})(TEXTS["out of domain"])
 
-        monkeypatch.setattr(counting, "_groups", fails)
+        monkeypatch.setattr(counting, "_at_once", fails)
         return 2
 
     @staticmethod
