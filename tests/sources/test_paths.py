@@ -243,7 +243,7 @@ def test_several_databases(tmp_path):
 def test_a_table_name_is_for_databases(tmp_path):
     with pytest.raises(SourceError, match="not a DuckDB database"):
         open_source(write(tmp_path / "t.csv", "sex,age\n"), table_name="people")
-    with pytest.raises(SourceError, match="DuckDB database only"):
+    with pytest.raises(SourceError, match="of a database only"):
         open_source(pa.table({"sex": ["male"]}), table_name="people")
 
 
