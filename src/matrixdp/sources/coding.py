@@ -39,7 +39,7 @@ def encode_batches(
     encoders: list[Attribute] = []
     fields = []
     coders: dict[str, Rule] = {}
-    for index, attribute in enumerate(request.domain):
+    for index, attribute in enumerate(request.domain.readings):
         held = types[attribute.column]
         rule = attribute.rule(Kind.TEXT) if is_text(held) else None
         if rule is None:
@@ -49,7 +49,7 @@ def encode_batches(
             coders[attribute.name] = rule
             encoders.append(Coded(attribute.name, attribute.size))
             fields.append((f"a{index}", arrow.int64()))
-    names = list(request.domain.names)
+    names = list(request.domain.readings.names)
     if request.unit.id is not None:
         names.append(request.unit.id)
         fields += [("id", plain(arrow.nulls(0, types[request.unit.id])).type), PLACE]
@@ -66,7 +66,7 @@ def _coded(request: Request, rules: dict[str, Rule], batches: Iterable[Any], sch
         coders = {name: _Coder(rule, connection) for name, rule in rules.items()}
         for batch in batches:
             columns = []
-            for attribute in request.domain:
+            for attribute in request.domain.readings:
                 column = batch.column(place[attribute.column])
                 coder = coders.get(attribute.name)
                 columns.append(plain(column) if coder is None else coder.codes(column))

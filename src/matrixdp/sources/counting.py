@@ -81,7 +81,6 @@ def encode(
         for position, name in enumerate(request.used)
     ]
     used = used or ["CAST(0 AS UTINYINT) AS c0"]
-    # Not a filter: DuckDB would push it down, and compute every code twice.
     used += [f"{inside} AS inside", *_outside(request, own_codes, inside)]
     if person is not None:
         values += [
@@ -90,7 +89,12 @@ def encode(
         ]
         codes += [*id_columns(), "place"]
         used += ["id_text", "id_number", "place"]
-    return relation.project(", ".join(values)).project(", ".join(codes)).project(", ".join(used))
+    encoded = relation.project(", ".join(values)).project(", ".join(codes))
+    # DuckDB pushes a filter down, and computes every code twice. It also keeps DuckDB from moving casts into
+    # its reader of CSV, which then casts the text of the file, where a user's relation or view reads one.
+    if columns is None and person is None and not request.out_of_domain.counts:
+        encoded = encoded.filter(inside)
+    return encoded.project(", ".join(used))
 
 
 def _outside(request: Request, codes: Mapping[str, str], inside: str) -> list[str]:

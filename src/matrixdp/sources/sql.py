@@ -109,7 +109,10 @@ def value_expression(rule: Rule, column: str, kind: Kind) -> str:
             spelled = " ".join(f"WHEN '{name}' THEN '{same}'" for name, same in SPELLINGS.items())
             text = f"CASE lower({text}) {spelled} ELSE {text} END"
         return f"struct_pack(t := {text}, n := CASE {number} END)" if rule.numbers else text
-    return text if isinstance(rule, Listed) and kind is Kind.BOOLEAN else f"TRY_CAST({column} AS DOUBLE)"
+    if isinstance(rule, Listed) and kind is Kind.BOOLEAN:
+        # No cast: DuckDB may move one into its reader of CSV, and give the text of the file.
+        return f"CASE WHEN {column} THEN 'true' WHEN NOT {column} THEN 'false' END"
+    return f"TRY_CAST({column} AS DOUBLE)"
 
 
 def missing_expression(rule: Rule, column: str, kind: Kind) -> str:
