@@ -189,7 +189,7 @@ def test_a_source_can_be_counted_again(kind, tmp_path):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("csv", "arrays")])
 def test_types_that_cannot_be_read_are_named(kind, tmp_path):
     table = pa.table({"sex": pa.array([0], pa.timestamp("us")), "age": [1]})
-    with pytest.raises(SourceError, match=r"column 'sex' holds values of another kind; .*convert it first"):
+    with pytest.raises(SourceError, match=r"column 'sex' holds timestamps; .*convert it first"):
         sources(table, tmp_path)[kind].marginals(DOMAIN, [()], OutOfDomain())
 
 
