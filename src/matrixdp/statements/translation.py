@@ -27,14 +27,10 @@ __all__ = ["translate"]
 
 def translate(statement: Written, domain: Domain) -> SqlQuery:
     """Return what a statement asks of a domain; see `Statement.query`."""
-    try:
-        tables = table_names(statement)
-        parts = clauses(statement, (*domain.names, *domain.levels))
-        values = evaluation(domain)
-        scope = Scope(statement, domain, tables, values.constant)
-        return _Translation(statement, scope, values, parts).query()
-    except RecursionError:
-        raise statement.error(None, "expressions nested too deeply", "a flatter statement") from None
+    tables = table_names(statement)
+    parts = clauses(statement, (*domain.names, *domain.levels))
+    values = evaluation(domain)
+    return _Translation(statement, Scope(statement, domain, tables, values.constant), values, parts).query()
 
 
 @final
