@@ -1,5 +1,8 @@
 """Drafts: what they are made of, and that they work at once where a public table says everything."""
 
+import sqlite3
+from contextlib import closing
+from datetime import date, datetime
 from pathlib import Path
 
 import duckdb
@@ -77,6 +80,9 @@ def test_types_of_storage_tell_what_is_to_be_filled_in(tmp_path: Path):
         assert line in lines(text)
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         connection.execute("CREATE TABLE one AS SELECT 1 AS age; CREATE TABLE two AS SELECT 2.5 AS pay")
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as connection:
+        connection.execute("CREATE TABLE one (age INTEGER)")
+    assert "  age: TODO" in draft_specification(f"sqlite:///{tmp_path}/t.sqlite")
     text = draft_specification(tmp_path / "t.duckdb", table="two")
     assert "table: two" in lines(text)
     assert "  pay: {min: TODO, max: TODO, bins: TODO}" in lines(text)
@@ -108,6 +114,9 @@ COLUMNS = st.one_of(
     st.lists(st.one_of(st.none(), st.floats(-1e9, 1e9)), min_size=12, max_size=12),
     st.lists(st.booleans(), min_size=12, max_size=12),
     st.lists(st.integers(-3, 200), min_size=12, max_size=12),
+    st.lists(st.dates(date(1900, 1, 1), date(2100, 1, 1)), min_size=12, max_size=12),
+    st.lists(st.datetimes(datetime(1990, 1, 1), datetime(2030, 1, 1)), min_size=12, max_size=12),
+    st.lists(st.sampled_from(["NY", " NY", "ny", "Nj", "NJ "]), min_size=12, max_size=12),
 )
 
 

@@ -12,7 +12,7 @@ from typing import final
 
 from matrixdp.domain.canonical import number_text
 from matrixdp.domain.rules import Kind, canonical_value
-from matrixdp.draft.public import Profile
+from matrixdp.draft.public import MOMENTS, Profile
 
 __all__ = ["UNFILLED_VALUE", "Proposal", "Unfilled", "propose", "propose_listed"]
 
@@ -125,7 +125,7 @@ def _unfilled(kind: Kind) -> Proposal:
         return Proposal(ends)
     if kind is Kind.FLOAT:
         return Proposal({**ends, "bins": UNFILLED_VALUE})
-    if kind is Kind.DATE:
+    if kind in MOMENTS:
         return Proposal({"from": UNFILLED_VALUE, "to": UNFILLED_VALUE, "by": "month"})
     if kind is Kind.OTHER:
         return Proposal(None, "a type that no attribute is read from; convert it first, or leave it out")
@@ -182,7 +182,7 @@ def _numbers(profile: Profile) -> Proposal:
         return Proposal(
             {"edges": [-math.inf, *edges, math.inf]}, "far values are in the open bins at the ends"
         )
-    width = _width(max(high - low, 1e-6) / _BINS)
+    width = _width(max(high - low, 1e-6 * max(1.0, abs(low), abs(high))) / _BINS)
     start, end = math.floor(low / width), math.ceil(high / width)
     ends = {"min": plain(round(start * width, 9)), "max": plain(round(max(end, start + 1) * width, 9))}
     return Proposal({**ends, "bins": max(end - start, 1)})

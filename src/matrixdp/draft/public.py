@@ -15,7 +15,10 @@ from matrixdp.sources.guard import guarded
 from matrixdp.sources.paths import PathSource
 from matrixdp.sources.sql import column_kind, identifier, literal
 
-__all__ = ["MOST_LISTED", "Profile", "code_book", "profiles"]
+__all__ = ["MOMENTS", "MOST_LISTED", "Profile", "code_book", "profiles"]
+
+MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.NANOSECONDS, Kind.INSTANT)
+"""The kinds that dates are read from, texts aside."""
 
 MOST_LISTED = 1_000
 """Distinct values are listed up to this many."""
@@ -23,7 +26,6 @@ MOST_LISTED = 1_000
 _ATTRIBUTES = ("variable", "attribute", "column", "field", "name")
 _VALUES = ("value", "code", "category")
 _LABELS = ("label", "labels", "meaning", "description", "text")
-_TIMES = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE")
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)?"
 
 
@@ -137,7 +139,7 @@ def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
         )
     elif kind in (Kind.INTEGER, Kind.FLOAT):
         number = f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
-    elif kind is Kind.DATE or stored in _TIMES:
+    elif kind in MOMENTS:
         moment = f"CAST({column} AS TIMESTAMP)"
     columns = {"r": f"CAST({column} AS VARCHAR)", "t": f"nullif({text}, '')"}
     columns |= {"n": f"CAST({number} AS DOUBLE)", "m": f"CAST({moment} AS TIMESTAMP)"}

@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from matrixdp.domain import Coded, Domain, encode_value, person_id
+from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
 from matrixdp.sources.columns import PLACE
@@ -94,6 +95,12 @@ class SQLiteSource(Source):
             name, stored = self._choose(connection)
             columns = self._columns(connection, name)
         return not stored or any(columns.get(column, False) for column in domain.columns)
+
+    def columns(self) -> dict[str, Kind]:
+        """Return the names of the table's columns; as SQLite's types bind nobody, each may hold any text."""
+        with closing(self._connect()) as connection:
+            name, _ = self._choose(connection)
+            return dict.fromkeys(self._columns(connection, name), Kind.TEXT)
 
     def check_columns(self, request: Request) -> None:
         """Refuse a table that lacks columns, or whose records have no order where that is asked for."""
