@@ -108,9 +108,17 @@ def test_hours_need_a_time():
     values = ["2013-01-01", date(2013, 1, 1), "2013-01-01 07:59", datetime(1, 1, 1, 23), datetime.max]
     assert [encode_value(hour, value) for value in values] == [None, None, 7, 23, 23]
     assert encode_value(Dates("w", by="weekday"), date(1, 1, 1)) == 0
+
     assert (hour.range_label(7, 9), hour.code_of(7), hour.code_of("7")) == ("7-9", 7, 7)
     assert dates("month").range_label(0, 2) == "2012-12..2013-02"
     assert dates("day").code_of(date(2013, 1, 1)) == 2
+
+
+def test_offsets_of_seconds():
+    """Those of local mean times: of 12:00:30 in a zone 28 seconds ahead two seconds are past noon in UTC."""
+    local = datetime(1880, 1, 1, 12, 0, 30, tzinfo=timezone(timedelta(seconds=28)))
+    assert encode_value(Dates("h", by="hour"), local) == 12
+    assert encode_value(Dates("h", by="hour"), local.replace(second=27)) == 11
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,8 @@ SECRET = "hunter2"  # noqa: S105
         f"postgres://ann:{SECRET}/x@localhost:1/people",
         f"postgresql://localhost:1/people?user=ann&password={SECRET}",
         f"mysql://ann:{SECRET}@localhost/people",
+        f"jdbc:postgresql://ann:{SECRET}@localhost/people",
+        f" postgresql://ann:{SECRET}@localhost/people",
     ],
 )
 def test_no_message_tells_a_password(address, monkeypatch):

@@ -3,7 +3,11 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from matrixdp.cli.app import app
+from matrixdp.domain.rules import Kind
+from matrixdp.draft import draft_specification
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import shown
 from matrixdp.specification import load_specification
@@ -38,6 +42,8 @@ def test_addresses_stay_and_paths_are_relative_to_the_file(written, read):
         "postgresql://ann:hunter/2@host/people",
         "postgresql://host/people?password=hunter2",
         "postgresql://host/people?sslpassword=hunter2",
+        " postgresql://ann:hunter2@host/people",
+        "jdbc:postgresql://ann:hunter2@host/people",
     ],
 )
 def test_a_password_in_a_specification_is_refused_and_not_repeated(written):
@@ -45,3 +51,39 @@ def test_a_password_in_a_specification_is_refused_and_not_repeated(written):
         loaded(written)
     assert "hun" not in str(caught.value)
     assert "hun" not in shown(written)
+
+
+MAPPED = "domain: {sex: {map: people.csv}}\nworkload:\n  - marginals: [1]\nprivacy: {rho: 0.5}\n"
+
+
+@pytest.mark.parametrize("data", ["people.csv", "./people.csv", "peo*.csv", "again.csv"])
+def test_a_table_is_no_file_of_public_values(data: str, tmp_path: Path):
+    """Else a release would publish its records, whole."""
+    (tmp_path / "people.csv").write_text("sex,ill\nfemale,no\nmale,yes\n")
+    (tmp_path / "again.csv").hardlink_to(tmp_path / "people.csv")
+    with pytest.raises(
+        SpecificationError, match=r"'people\.csv', which the specification names as a file of"
+    ):
+        load_specification(f"data: {data}\n{MAPPED}", base_path=tmp_path)
+    specification = load_specification(f"data: other.csv\n{MAPPED}", base_path=tmp_path)
+    with pytest.raises(SpecificationError, match="a table whose records are not published"):
+        specification.check_table(tmp_path / data)
+
+
+def test_the_command_checks_the_table_that_it_is_given(tmp_path: Path):
+    (tmp_path / "people.csv").write_text("sex,ill\nfemale,no\nmale,yes\n")
+    (tmp_path / "s.yaml").write_text(MAPPED)
+    given = ["--data", str(tmp_path / "people.csv"), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, ["release", str(tmp_path / "s.yaml"), *given])
+    assert result.exit_code == 2
+    assert "a file of public values, too" in result.stderr
+
+
+def test_a_draft_holds_no_password(monkeypatch: pytest.MonkeyPatch):
+    table = type("Table", (), {"columns": lambda self: {"age": Kind.INTEGER}})()
+    monkeypatch.setattr("matrixdp.draft.draft.open_source", lambda *_, **__: table)
+    for address in ("postgresql://ann:hunter2@host/people", "postgresql://host/people?password=hunter2"):
+        draft = draft_specification(address)
+        assert "hunter2" not in draft
+        assert 'data: "postgresql://host/people"' in draft
+    assert "postgresql://ann@host/people" in draft_specification("postgresql://ann@host/people")

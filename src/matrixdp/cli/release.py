@@ -184,6 +184,7 @@ def _check(written: Specification, path: str, table_name: str | None, out: Path,
     from matrixdp.release import refuse_to_spend_again
     from matrixdp.sources import open_source
 
+    written.check_table(path)
     source = open_source(path, table_name=table_name, quoted_newlines=written.quoted_newlines)
     refuse_to_spend_again(out)
     source.check(written.domain, written.out_of_domain, written.unit)

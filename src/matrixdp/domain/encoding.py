@@ -189,7 +189,8 @@ def _hours(value: object, timed: bool) -> int | None:
         if not isinstance(value, datetime):
             return None if timed else hours
         offset = value.utcoffset() or timedelta()
-        return hours + (timedelta(hours=value.hour, minutes=value.minute) - offset) // timedelta(hours=1)
+        time = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second)
+        return hours + (time - offset) // timedelta(hours=1)
     except Exception:  # noqa: BLE001  as above
         return None
 

@@ -14,6 +14,7 @@ from matrixdp.domain import Domain
 from matrixdp.draft.proposals import Proposal, Unfilled, propose, propose_listed
 from matrixdp.draft.public import code_book, profiles
 from matrixdp.errors import MatrixDPError
+from matrixdp.forms import names_secret, shown
 from matrixdp.sources import open_source
 from matrixdp.sources.paths import PathSource
 from matrixdp.specification.yaml_text import UNFILLED, parse_yaml
@@ -83,7 +84,10 @@ def draft_specification(
                 name: propose(name, kinds[name], of) for name, of in profiles(public, list(kinds)).items()
             }
     proposals = {name: known.get(name) or propose(name, kind) for name, kind in kinds.items()}
-    lines = [*_heading(data, public_table), "", f"data: {_scalar(os.fspath(data))}"]
+    named = os.fspath(data)
+    # others read specifications, which are refused where they hold a password
+    named = shown(named) if names_secret(named) else named
+    lines = [*_heading(named, public_table), "", f"data: {_scalar(named)}"]
     lines += [f"table: {_scalar(table)}"] if table is not None else []
     lines += ["quoted_newlines: true"] if quoted_newlines else []
     lines += ["", "domain:", *_domain(proposals, known, public_table), ""]
@@ -91,7 +95,7 @@ def draft_specification(
     return "\n".join(lines) + "\n"
 
 
-def _heading(data: str | os.PathLike[str], public_table: str | os.PathLike[str] | None) -> list[str]:
+def _heading(data: str, public_table: str | os.PathLike[str] | None) -> list[str]:
     lines = [
         _MODELINE,
         "# (Editors complete and check by that file: matrixdp schema > matrixdp.schema.json)",

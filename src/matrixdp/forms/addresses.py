@@ -4,7 +4,7 @@ import re
 
 __all__ = ["has_scheme", "names_secret", "shown"]
 
-_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.IGNORECASE | re.DOTALL)
+_ADDRESS = re.compile(r"(\s*[a-z][a-z0-9+.:-]*)://(.*)", re.IGNORECASE | re.DOTALL)
 _PLAIN = re.compile(r"(?:[^@/?#]*@)?([^@?#]*)")
 
 
@@ -27,6 +27,8 @@ def shown(address: str) -> str:
     --------
     >>> shown("postgresql://ann:secret@localhost/people?sslpassword=x"), shown("postgresql://ann:s/e@host/d")
     ('postgresql://localhost/people', 'postgresql://...')
+    >>> shown("jdbc:postgresql://ann:secret@localhost/people")
+    'jdbc:postgresql://localhost/people'
     """
     found = _ADDRESS.fullmatch(address)
     if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -62,6 +63,8 @@ class Specification:
         A public bound on the number of records.
     document : dict
         The same as plain values for JSON, with arrays as lists; `load_specification` reads it.
+    files : frozenset of path
+        The files that it names besides; what they hold is public, and part of it.
     """
 
     path: Path | None
@@ -78,6 +81,22 @@ class Specification:
     out_of_domain: OutOfDomain
     max_records: int
     document: Mapping[str, object]
+    files: frozenset[Path]
+
+    def check_table(self, table: str | os.PathLike[str]) -> None:
+        """Check that a table is none of the files whose contents are public.
+
+        Raises
+        ------
+        SpecificationError
+            If it is one: a release would publish its records.
+        """
+        named = os.fspath(table)
+        for found in filter(os.path.isfile, (named, *glob.glob(named, recursive=True))):  # noqa: PTH207
+            for file in self.files:
+                if os.path.samefile(found, file):  # noqa: PTH121
+                    told = f"{file.name!r}, which the specification names as a file of public values, too"
+                    raise SpecificationError.at(("data",), told, "a table whose records are not published")
 
 
 def load_specification(
@@ -214,9 +233,17 @@ def _read(path: Path) -> Document:
     return parse_yaml(text)
 
 
-def files_under(base: Path) -> Given:
-    """Return how paths of NumPy files are read: relative to a folder."""
-    return lambda written: base / written if isinstance(written, str) else written
+def files_under(base: Path, named: set[Path] | None = None) -> Given:
+    """Return how paths of files are read, and added to those that were named: relative to a folder."""
+
+    def under(written: object) -> object:
+        if not isinstance(written, str):
+            return written
+        if named is not None:
+            named.add(base / written)
+        return base / written
+
+    return under
 
 
 def _under(base: Path, written: str) -> Path:
@@ -258,7 +285,8 @@ def _refused(lines: Mapping[Place, int]) -> Iterator[None]:
 
 
 def _specification(value: object, path: Path | None, base: Path, require_privacy: bool) -> Specification:
-    written = WrittenSpecification.read(value, files_under(base))
+    files: set[Path] = set()
+    written = WrittenSpecification.read(value, files_under(base, files))
     with within("out_of_domain"):
         rule = OutOfDomain.from_spec(written.domain, written.out_of_domain)
     workload = Workload(written.domain, *written.workload)
@@ -287,7 +315,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         document["targets"] = targets
     document["out_of_domain"] = rule.to_spec(written.domain)
     document["max_records"] = written.max_records
-    return Specification(
+    specification = Specification(
         path=path,
         data=None if written.data is None else _table_under(base, written.data),
         table=written.table,
@@ -302,4 +330,8 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         out_of_domain=rule,
         max_records=written.max_records,
         document=document,
+        files=frozenset(files),
     )
+    if specification.data is not None:
+        specification.check_table(specification.data)
+    return specification
