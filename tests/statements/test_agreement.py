@@ -193,6 +193,11 @@ def coded() -> Iterator[tuple[pa.Table, duckdb.DuckDBPyConnection]]:
         ("SELECT COUNT(*) FROM people WHERE hours = '[0, 10)' OR hours = 'none'",
          "(hours >= 0 AND hours < 10) OR hours IS NULL"),
         ("SELECT COUNT(age) FROM people", "age IS NOT NULL"),
+        ("SELECT COUNT(hours) FROM people", "hours IS NOT NULL"),
+        ("SELECT COUNT(*) FROM people WHERE sex IS NOT DISTINCT FROM 'female'", "sex = 0"),
+        ("SELECT COUNT(*) FROM people WHERE status IS DISTINCT FROM 'cancelled'", "status IS NOT NULL"),
+        ("SELECT COUNT(*) FROM people WHERE sex = '1' OR age IN ('2', 'unknown')",
+         "sex = 1 OR age = 2 OR age IS NULL"),
         ("SELECT COUNT(*) FROM people WHERE State = 'NY' AND county <> 'Kings'", "county = 'Queens'"),
         ("SELECT COUNT(*) FROM people WHERE state LIKE 'C%' OR sex = 'male'", "county = 'Orange' OR sex = 1"),
     ],
@@ -242,6 +247,7 @@ DATES = Domain(
         ("day >= '2013-02-01' AND day < DATE '2013-03-01'", 2, 29),
         ("day BETWEEN '2013-01-30' AND '2013-01-31'", 0, 1),
         ("month(day) = 2", 2, 29),
+        ("isodow(day) < 3 AND day < '2013-02-07'", 5, 6),
         ("date_trunc('month', day) = DATE '2013-02-01'", 2, 29),
         ("day + INTERVAL 1 DAY <= '2013-02-01'", 0, 1),
         ("month = '2013-02'", 1, 1),
@@ -260,6 +266,15 @@ def test_dates_are_compared(condition: str, first: int, last: int) -> None:
     [group] = read(f"SELECT COUNT(*) FROM t WHERE {condition}").query(DATES).groups  # noqa: S608
     [row] = group.rows()
     assert [code for code, inside in enumerate(row) if inside] == list(range(first, last + 1))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["month <> '2013-02-01'", "NOT month = '2013-02-01'", "month NOT IN ('2013-02-01', '2013-03')"],
+)
+def test_a_month_is_neither_its_first_day_nor_another_one(condition: str) -> None:
+    with pytest.raises(EntryError, match=r"found '2013-02-01' .* a value of 'month': 2013-01..2013-05"):
+        read(f"SELECT COUNT(*) FROM t WHERE {condition}").query(DATES)  # noqa: S608
 
 
 @pytest.mark.parametrize(

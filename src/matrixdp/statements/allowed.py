@@ -14,6 +14,7 @@ from matrixdp.domain import Attribute, Categorical
 from matrixdp.forms import nearest
 from matrixdp.statements.columns import column_values, labels, named
 from matrixdp.statements.scope import Scope
+from matrixdp.statements.spells import is_spell
 from matrixdp.statements.trees import enclosing, unwrapped
 
 __all__ = ["check"]
@@ -27,10 +28,11 @@ _PLAIN: tuple[type[exp.Expr], ...] = (
     *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseCount),
     *(exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Lower, exp.Upper, exp.Length, exp.Substring),
     *(exp.Left, exp.Right, exp.Trim, exp.Concat, exp.DPipe, exp.Tuple),
-    *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day, exp.DayOfWeek, exp.DayOfYear),
+    *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso),
+    exp.DayOfYear,
 )
 """What means the same in every version, and is a function of its arguments alone."""
-_NAMED = ("bit_count", "date_part", "isodow")
+_NAMED = ("bit_count", "date_part")
 """Functions of the same kind that the parser may have no class for."""
 _TIMES: tuple[type[exp.Expr], ...] = (exp.Extract, exp.DateTrunc, exp.TimestampTrunc, exp.Interval)
 _CASTS = (
@@ -67,7 +69,7 @@ def check(scope: Scope, part: exp.Expr) -> None:
         told = _NO_SUBQUERY
     elif isinstance(part, exp.Is):
         _check_null(scope, part)
-    elif isinstance(part, exp.EQ | exp.In | exp.If):
+    elif isinstance(part, exp.EQ | exp.NEQ | exp.In | exp.If):
         _check_values(scope, part)
     if told is None and _is_plain(part):
         return
@@ -104,7 +106,7 @@ def _check_null(scope: Scope, part: exp.Is) -> None:
 
 def _check_values(scope: Scope, part: exp.Expr) -> None:
     """Check that an attribute is asked to be what it can be: a slip of the pen is no count of 0."""
-    if isinstance(part, exp.EQ):
+    if isinstance(part, exp.EQ | exp.NEQ):
         sides = (part.this, part.expression)
     elif isinstance(part, exp.In):
         sides = (part.this, *part.expressions)
@@ -113,10 +115,14 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
     else:
         return
     columns = [side for side in map(unwrapped, sides) if isinstance(side, exp.Column)]
-    if len(columns) != 1 or isinstance(enclosing(part), exp.Not):
+    if len(columns) != 1:
         return
     attribute, level = scope.named(columns[0])
-    kind, values = _values(attribute) if level is None else (str, frozenset(dict(level.groups)))
+    if (isinstance(part, exp.NEQ) or isinstance(enclosing(part), exp.Not)) and not is_spell(attribute):
+        return  # of what it is not, there may be more; the first day of a month is a slip there too
+    kind, values, texts = _values(attribute)
+    if level is not None:
+        kind, texts = str, frozenset(dict(level.groups))
     for side in map(unwrapped, sides):
         if not isinstance(side, exp.Literal):
             continue
@@ -124,9 +130,9 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
             kind is str or attribute.codebook.labels or attribute.null_code is not None
         )
         number = not side.is_string and kind in (int, float)
-        if (text and side.name not in values) or (number and _number(side.name) not in values):
+        if (text and side.name not in texts) or (number and _number(side.name) not in values):
             listed = isinstance(attribute, Categorical) or level is not None
-            close = nearest(side.name, map(str, values)) if listed else ()
+            close = nearest(side.name, texts) if listed else ()
             name, all_values = attribute.name, attribute.range_label(0, attribute.size - 1)
             if level is not None:
                 name, all_values = level.name, ", ".join(value for value, _ in level.groups)
@@ -137,11 +143,12 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
 
 
 @lru_cache(maxsize=256)
-def _values(attribute: Attribute) -> tuple[type, frozenset[object]]:
-    """Return the type of an attribute's values, and the values and labels that a literal can be."""
+def _values(attribute: Attribute) -> tuple[type, frozenset[object], frozenset[str]]:
+    """Return the type of an attribute's values, the values, and the texts of them and their labels."""
     values = [value for value in column_values(attribute).to_pylist() if value is not None]
     called = labels(attribute).to_pylist() if named(attribute) else []
-    return type(values[0]) if values else str, frozenset([*values, *called])
+    kind = type(values[0]) if values else str
+    return kind, frozenset(values), frozenset(map(str, [*values, *called]))
 
 
 def _number(text: str) -> float:

@@ -65,7 +65,7 @@ def _column(scope: Scope, kind: str, attribute: Attribute, more: str = "") -> ex
 
 def _called(scope: Scope, attribute: Attribute, column: exp.Expr, within: exp.Expr | None) -> exp.Expr | None:
     """Return what stands for an attribute that is asked for what its values are called, else None."""
-    if isinstance(within, exp.EQ | exp.NEQ):
+    if isinstance(within, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ):
         sides = [within.this, within.expression]
     elif isinstance(within, exp.In):
         sides = [within.this, *within.expressions]
@@ -147,7 +147,11 @@ def _between_edges(
 ) -> EntryError:
     """Return the error of a number that cuts a bin."""
     name, edges = bins.name, bins.edges
-    if number in edges and not (bins.closed and number == edges[-1]):
+    if bins.closed and number == edges[-1]:
+        shown = f"{name} {'<=' if issubclass(kind, exp.LT) else '>='} "
+        shown += number_text(edges[-1] if issubclass(kind, exp.LT) else edges[-2])
+        expected = f"`{shown}`: the last bin of {name!r} holds its upper edge, too"
+    elif number in edges:
         sign = "<" if issubclass(kind, exp.LTE) else ">="
         expected = f"`{name} {sign} {number_text(number)}`: the bins of {name!r} are [a, b)"
     else:

@@ -108,7 +108,8 @@ class _Translation:
                 raise self.statement.error(node, self.statement.excerpt(node), expected)
             if inner is None or isinstance(inner, exp.Star | exp.Literal):
                 return []
-            return self._made(node, inner, lambda sql: f"({sql}) IS NOT NULL")
+            known = exp.Not(this=exp.Is(this=exp.paren(inner.copy()), expression=exp.Null()))
+            return self._made(node, known, str)
         if isinstance(node, exp.CountIf):
             return self._conditions(inner)
         made = scalar(self.scope, inner)
