@@ -15,6 +15,7 @@ from matrixdp.cli.figures import Row
 __all__ = ["NOT_PRIVATE", "console", "figure", "print_answers", "print_errors", "print_facts", "print_result"]
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
+_LONGEST_KEY = 20
 _FIGURES = ("estimate", "stddev", "lower", "upper")
 
 
@@ -108,7 +109,9 @@ def print_result(screen: Console, answers: pa.Table, confidence: float, limit: i
         head = {"lower": f"{100 * confidence:g} % interval", "stddev": "stddev"}.get(
             kind, printable(field.name)
         )
-        table.add_column(Text(head), justify="right" if kind else "left", overflow="fold", no_wrap=bool(kind))
+        # Where the screen is too narrow, intervals and long keys are broken; the rest is kept on its line.
+        short = kind != "lower" if kind else max(map(len, [head, *texts])) <= _LONGEST_KEY
+        table.add_column(Text(head), justify="right" if kind else "left", overflow="fold", no_wrap=short)
         columns.append([Text(text) for text in texts])
     for row in zip(*columns, strict=True):
         table.add_row(*row)
