@@ -15,7 +15,11 @@ PARTS = [
     b"a", b"b", b"", b"male", b"3", b" ", b"\xc3\xa9", b"\xff", b"\xe2\x82", b"\x00", b"\xef\xbb\xbf", b'"',
     b'"x"', b'"x ""y"""', b"\r", b"NA", b"x" * 300,
 ]  # fmt: skip
-rows = st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=4), max_size=12)
+PLAIN = [b"a", b"", b'"x"', b'"x,y"', b'""', b"\xff"]
+rows = st.one_of(
+    st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=4), max_size=12),
+    st.lists(st.lists(st.sampled_from(PLAIN), min_size=2, max_size=2), max_size=12),
+)
 
 
 def one_by_one(data, quoted_newlines):
@@ -57,7 +61,19 @@ def test_blocks_are_read_as_lines_are(tmp_path_factory, monkeypatch, sizes):
     check()
 
 
-@pytest.mark.parametrize(("odd", "most"), [(b"", 0), (b'"male",4,x\n', 10_000), (b"male\n", 10_000)])
+@pytest.mark.parametrize(
+    ("odd", "most"),
+    [
+        (b"", 0),
+        (b'"male","4"\n"a,b",4\r\n"",\n', 0),
+        (b'"male",4,x\n', 10_000),
+        (b"male\n", 10_000),
+        (b'"a""b",4\n', 10_000),
+        (b'a"b",4"\n', 10_000),
+        (b'"a"b,"4\n",5"\n', 10_000),
+        (b'"a\nb",5\n', 10_000),
+    ],
+)
 def test_what_is_not_plain_slows_its_own_lines_alone(tmp_path, monkeypatch, odd, most):
     slowly, rows = [], text._rows
 
@@ -70,4 +86,5 @@ def test_what_is_not_plain_slows_its_own_lines_alone(tmp_path, monkeypatch, odd,
     monkeypatch.setattr(text, "_header", lambda *_: (",", ["c", "n"]))
     found = read(tmp_path, b"c,n\n" + b"male,3\n" * 50_000 + odd + b"female,5\n" * 50_000)
     assert len(found) == 100_000 + odd.count(b"\n")
+    assert found[50_000:-50_000] == one_by_one(b"c,n\n" + odd, quoted_newlines=False)[: odd.count(b"\n")]
     assert len(slowly) <= most

@@ -6,10 +6,10 @@ record that is too short ends in nulls, fields beyond the header are ignored, an
 Where quotes may hold line ends, one that a record does not close takes what follows into it, as in every
 reader of CSV, so that is read only where the user says so, and the statement of the release tells it.
 
-No reader of CSV keeps to that for all files, but all of them do for lines without quotes and stray carriage
-returns that have as many fields as the header. So a file is read by blocks of lines: PyArrow parses those
-that hold nothing else, and the rest are halved until little is left, which is parsed here line by line. What
-is read is the same either way; only the time tells which way was taken.
+No reader of CSV keeps to that for all files, but all of them do for lines that have as many fields as the
+header, no stray carriage returns, and no quotes but those around whole fields. So a file is read by blocks of
+lines: PyArrow parses those that hold nothing else, and the rest are halved until little is left, which is
+parsed here line by line. What is read is the same either way; only the time tells which way was taken.
 """
 
 import csv
@@ -22,6 +22,7 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import IO, Any, cast, final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
@@ -136,9 +137,28 @@ class _Layout:
                 for at in positions
             ]
 
+    def quotes_whole_fields(self, block: bytes) -> bool:
+        """Return whether all quotes are around whole fields, which hold neither quotes nor line ends."""
+        held = np.frombuffer(block, np.uint8)
+        places = np.flatnonzero(held == ord('"'))
+        if len(places) % 2:
+            return False
+        opened, closed = places[::2], places[1::2]
+        before, after = held[opened[opened > 0] - 1], held[closed[closed < len(held) - 1] + 1]
+        if not np.isin(before, (ord(self.delimiter), ord("\n"))).all():
+            return False
+        # A carriage return stands before a line end here.
+        if not np.isin(after, (ord(self.delimiter), ord("\n"), ord("\r"))).all():
+            return False
+        ends = np.flatnonzero(held == ord("\n"))
+        return bool((np.searchsorted(ends, opened) == np.searchsorted(ends, closed)).all())
+
     def parse(self, block: bytes) -> Iterator[list[Any]] | None:
         """Yield the wanted columns of a block of lines, or return None where its lines are not plain."""
-        if b'"' in block or block.count(b"\r") != block.count(b"\r\n") or block.startswith(_MARK):
+        if block.count(b"\r") != block.count(b"\r\n") or block.startswith(_MARK):
+            return None
+        quoted = b'"' in block
+        if quoted and not self.quotes_whole_fields(block):
             return None
         names = [str(position) for position in range(len(self.header) + 1)]
         wanted = [names[position] for position in self.positions]
@@ -146,7 +166,9 @@ class _Layout:
             table = arrow_csv.read_csv(
                 BytesIO(block),
                 arrow_csv.ReadOptions(column_names=names[:-1], block_size=len(block) + 1),
-                arrow_csv.ParseOptions(delimiter=self.delimiter, quote_char=False, double_quote=False),
+                arrow_csv.ParseOptions(
+                    delimiter=self.delimiter, quote_char='"' if quoted else False, double_quote=False
+                ),
                 arrow_csv.ConvertOptions(
                     check_utf8=False, column_types=dict.fromkeys(wanted, _PARSED), include_columns=wanted
                 ),
@@ -161,8 +183,8 @@ def _read(file: str, layout: _Layout, quoted_newlines: bool) -> Iterator[list[An
     with _opened(file) as data, _long_fields():
         blocks, at_header = _blocks(data), True
         for block in blocks:
-            if quoted_newlines and b'"' in block:
-                # From the first quote on a record may be several lines.
+            if quoted_newlines and b'"' in block and not layout.quotes_whole_fields(block):
+                # From here on a record may be several lines.
                 lines = chain.from_iterable(map(BytesIO, chain((block,), blocks)))
                 rows = _rows(lines, layout.delimiter, quoted_newlines)
                 yield from layout.columns(islice(rows, int(at_header), None))
