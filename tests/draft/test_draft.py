@@ -172,6 +172,19 @@ def test_identifiers_and_free_text_are_left_out_with_the_reason(tmp_path: Path):
     assert propose("village_name", Kind.TEXT).spec is not None
 
 
+def test_codes_with_leading_zeros_stay_apart(tmp_path: Path):
+    rows = "".join(
+        f"0{place % 9 + 1},{z},{w}\n" for place, (z, w) in enumerate([("01234", "01"), ("1234", "1")] * 9)
+    )
+    data = written(tmp_path / "t.csv", "month,zip,ward\n" + rows)
+    text = draft_specification(data, public_table=data)
+    assert "  month: {min: 1, max: 9}   # public, from t.csv" in lines(text)
+    assert '  zip: {categories: ["01234", "1234"], type: text}   # public, from t.csv' in lines(text)
+    assert '  ward: {categories: ["01", "1"], type: text}   # public, from t.csv' in lines(text)
+    assert "TODO" not in text
+    assert mdp.load_specification(text).domain.cells() == 36
+
+
 def test_nothing_to_ask_about_is_said(tmp_path: Path):
     text = draft_specification(written(tmp_path / "t.csv", "id,uuid\n1,2\n"))
     assert "  TODO: TODO   # no column could be made an attribute" in lines(text)

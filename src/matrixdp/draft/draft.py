@@ -87,7 +87,8 @@ def draft_specification(
     named = os.fspath(data)
     # others read specifications, which are refused where they hold a password
     named = shown(named) if names_secret(named) else named
-    lines = [*_heading(named, public_table), "", f"data: {_scalar(named)}"]
+    unfilled = any(UNFILLED in _flow(proposal.spec) for proposal in proposals.values())
+    lines = [*_heading(named, public_table, unfilled), "", f"data: {_scalar(named)}"]
     lines += [f"table: {_scalar(table)}"] if table is not None else []
     lines += ["quoted_newlines: true"] if quoted_newlines else []
     lines += ["", "domain:", *_domain(proposals, known, public_table), ""]
@@ -95,7 +96,7 @@ def draft_specification(
     return "\n".join(lines) + "\n"
 
 
-def _heading(data: str, public_table: str | os.PathLike[str] | None) -> list[str]:
+def _heading(data: str, public_table: str | os.PathLike[str] | None, unfilled: bool) -> list[str]:
     lines = [
         _MODELINE,
         "# (Editors complete and check by that file: matrixdp schema > matrixdp.schema.json)",
@@ -107,6 +108,8 @@ def _heading(data: str, public_table: str | os.PathLike[str] | None) -> list[str
             f"# Values are those of {Path(public_table).name}, which is taken to be public; here they are.",
             "# Records of the table with other values are out of domain: widen what may have changed.",
         ]
+    if not unfilled:
+        return lines
     return [
         *lines,
         f"# {UNFILLED}: fill in from public knowledge, never by a look at the table; `matrixdp validate`",

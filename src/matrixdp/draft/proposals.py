@@ -33,6 +33,7 @@ _IDENTIFIERS = frozenset(
 )
 _TEXTS = frozenset({"comment", "comments", "note", "notes", "remark", "remarks", "message", "messages"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_ZERO = re.compile(r"0[0-9]+$")
 _MOST_CATEGORIES = 500
 _MOST_INTEGERS, _FEW_INTEGERS = 120, 12
 _LONGEST_CATEGORY = 60
@@ -137,7 +138,8 @@ def _of_profile(kind: Kind, profile: Profile) -> Proposal:
         return _dates(profile.first, profile.last)
     if _names_records(profile) and (not profile.numbers or _run(kind, profile)):
         return Proposal(None, "an identifier or free text: nearly every public record has its own value")
-    if profile.numbers:
+    coded = _is_coded(kind, profile)
+    if profile.numbers and not coded:
         return _numbers(profile)
     if kind is Kind.OTHER:
         return _unfilled(kind)
@@ -145,12 +147,13 @@ def _of_profile(kind: Kind, profile: Profile) -> Proposal:
     if profile.distinct > _MOST_CATEGORIES or not values or profile.longest > _LONGEST_CATEGORY:
         return Proposal(None, f"free text: {profile.distinct:,} different public values")
     # The most frequent spelling is kept of each value.
-    read = {canonical_value(value): value for value in reversed(values)}
+    read = {value if coded else canonical_value(value): value for value in reversed(values)}
     spelled = {value.casefold(): value for value in reversed(values) if value in read.values()}
-    cleaned: dict[str, object] = {"trim": True} if profile.spaced else {}
+    cleaned: dict[str, object] = {"type": "text"} if coded else {}
+    cleaned |= {"trim": True} if profile.spaced else {}
     if len(spelled) < len(read):
         cleaned["case"] = "ignore"
-    listed = [_plain_value(value) for value in _sorted(spelled.values())]
+    listed = [value if coded else _plain_value(value) for value in _sorted(spelled.values())]
     return Proposal({"categories": listed, **cleaned} if cleaned else listed)
 
 
@@ -159,6 +162,15 @@ def _names_records(profile: Profile | None) -> bool:
         return False
     present = profile.records - profile.missing
     return present >= _NAMED_RECORDS and profile.distinct >= _NAMED_SHARE * present and not profile.timed
+
+
+def _is_coded(kind: Kind, profile: Profile) -> bool:
+    """Return whether the values are codes such as 01234, which are not the numbers that they look like."""
+    values = profile.values
+    if kind is not Kind.TEXT or profile.distinct > _MOST_CATEGORIES or not any(map(_ZERO.match, values)):
+        return False
+    far = not profile.numbers or profile.high - profile.low >= _MOST_INTEGERS
+    return far or len({canonical_value(value) for value in values}) < len(values)
 
 
 def _run(kind: Kind, profile: Profile) -> bool:
