@@ -269,6 +269,7 @@ def test_statements_that_are_refused(released: Path, arguments: tuple[str, ...],
 def test_a_file_of_sql_that_is_no_text(released: Path, tmp_path: Path):
     (tmp_path / "q.sql").write_bytes(b"SELECT \xff")
     assert "cannot be read as text" in run("answer", released, "--sql", tmp_path / "q.sql").stderr
+    assert "'no.sql', which is no file; expected a SQL" in run("answer", released, "--sql", "no.sql").stderr
 
 
 def test_answer_shows_a_part_of_many(released: Path):

@@ -97,18 +97,26 @@ def test_what_is_derived(spec: dict[str, Any], labels: tuple[str, ...], codes: t
         ({"of": ["age"], "sql": "agee + 1"}, "x.sql: found an expression that fails (Binder Error"),
         ({"of": ["age"], "sql": "1), (2"}, "x.sql: found what is no such expression; expected one expressio"),
         ({"of": ["age"], "sql": "count(*)"}, "x.sql: found "),
+        ({"of": ["age"], "sql": "age < random()"}, "x.sql: found random, which has other values at other t"),
+        ({"of": ["age"], "sql": "year(CURRENT_DATE)"}, "x.sql: found current_date, which has other values"),
         ({"of": ["age"], "sql": "(SELECT 1 FROM 'pyproject.toml')"}, "x.sql: found an expression that fails"),
         ({"of": ["age"], "sql": "CASE WHEN age > 1 THEN 'x' END"}, "x: found nothing for age 0; expected a"),
         ({"of": ["age", "sex"], "sql": "age", "size": 2}, "x: found 2 for age 2 and sex f; expected a value"),
         ({"of": ["age"], "codes": [0, 1], "size": 2}, "x.codes: found 2 codes; expected 4, one for each com"),
         ({"of": ["age"], "codes": [0, 1, 2, 0], "size": 2}, "x.codes: found 2; expected codes from 0 to 1"),
         ({"of": ["age"], "sql": "1", "otherwse": 2}, "x.otherwse"),
+        ({"map": {"f": "a"}, "otherwise": "b"}, "x.otherwise: found 'b', which no value is left for, as the"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_derived(spec: dict[str, Any], told: str) -> None:
     with pytest.raises(DomainError) as caught:
         Domain({**AGE, "y": {"map": {"a": "b"}}, "x": spec})
     assert str(caught.value).startswith(told)
+
+
+def test_a_map_of_the_own_column_describes_its_values_beside_it() -> None:
+    pay = Domain({"pay": {"map": {"low": 1, "high": 3}, "min": 1, "max": 3, "trim": True}})["pay"]
+    assert (pay.size, pay.codebook.derivation.codes) == (3, (0, 2))
 
 
 def test_tables_that_are_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

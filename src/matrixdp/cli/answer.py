@@ -117,6 +117,9 @@ def statement_of(sql: str) -> str:
     from matrixdp.errors import SpecificationError
 
     if not os.path.isfile(sql):  # noqa: PTH113 - no error where the path is none
+        if sql.endswith(".sql") and len(sql.split()) == 1:
+            found, expected = f"{sql!r}, which is no file", "a SQL statement, or a file with one"
+            raise SpecificationError.at(("--sql",), found, expected)
         return sql
     try:
         return Path(sql).read_text(encoding="utf-8-sig")

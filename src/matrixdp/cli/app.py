@@ -42,8 +42,8 @@ Write a specification (domain, workload, privacy) as YAML, or begin with a draft
 
 The ledger may be left out; with it all releases of the data together keep to its total.
 
-Exit status: 0 success; 2 wrong input, with one line that says what is wrong and where; 1 anything else, such
-as a release that does not hold.
+Exit status: 0 success; 2 wrong input, with one line that says what is wrong and where; 3 a release whose
+total is not what --expect says; 1 anything else, such as a release that does not hold.
 """
 
 app = typer.Typer(

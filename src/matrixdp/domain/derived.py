@@ -38,6 +38,7 @@ _RULES = ("sql", "map", "cases", "codes")
 _OWN = ("categories", "labels", "levels", "sha256")
 #: What lists the values of the derived attribute, which are those of its rule where none stands there.
 _TELLING = ("categories", "edges", "min", "max", "bins", "size", "from", "to")
+_BESIDE_MAP = (*_OWN, *_TELLING, "by", "closed")
 _OF_COLUMNS = ("column", "trim", "case", "round")
 
 
@@ -167,7 +168,12 @@ def _parents(
     columns = dict(form.columns)
     if form.map is not None and not parents and not columns:
         # a map alone is about the attribute's own column, whose values are those that it maps
-        read = {kept: rest.pop(kept) for kept in list(rest) if kept not in _OWN}
+        if form.otherwise is not None:
+            label = describe_value(form.otherwise)
+            found = f"{label}, which no value is left for, as the column has those of the map"
+            expected = f"{{other: {label}}} for {name!r} in `out_of_domain`, and {label} under `categories`"
+            raise DomainError.at(("otherwise",), found, expected)
+        read = {kept: rest.pop(kept) for kept in list(rest) if kept not in _BESIDE_MAP}
         columns[name] = {"categories": [value for value in form.map if value != read.get("null")], **read}
     for column, own in columns.items():
         if column in form.of:
@@ -220,7 +226,8 @@ def _code(target: Attribute, parents: Sequence[Attribute], place: int, value: ob
             place, code_of_parent = divmod(place, parent.size)
             codes.append(code_of_parent)
         found = f"{told} for {described(parents, codes[::-1])}"
-        raise DomainError.at((), found, f"a value of {target.name!r}")
+        expected = f"a value of {target.name!r}"
+        raise DomainError.at((), found, f"{expected}, or `null: label`" if value is None else expected)
     return code
 
 

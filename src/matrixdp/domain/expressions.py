@@ -16,6 +16,12 @@ from matrixdp.errors import DomainError
 __all__ = ["by_expression", "public_values"]
 
 _EXPRESSION = "one expression of the parents' names, which has a value for every combination of theirs"
+#: The names in an expression, and the functions whose values do not follow from their arguments alone.
+_NAMES = """
+SELECT unnest(json_extract_string(json_serialize_sql(?::VARCHAR), '$..function_name'))
+UNION ALL SELECT unnest(json_extract_string(json_serialize_sql(?::VARCHAR), '$..column_names[0]'))
+"""
+_UNSTABLE = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability <> 'CONSISTENT'"
 
 
 def public_values(attribute: Valued) -> list[Any]:
@@ -70,6 +76,13 @@ def by_expression(parents: Sequence[Valued], expression: str) -> list[object]:
     settings: Any = {"enable_external_access": False, "autoinstall_known_extensions": False, "threads": 1}
     with duckdb.connect(config=settings) as connection:
         try:
+            names = connection.execute(_NAMES, [f"SELECT ({expression}\n)"] * 2).fetchall()
+            used = {str(name).lower() for (name,) in names} - {parent.lower() for parent in arrays}
+            unstable = {name for (name,) in connection.execute(_UNSTABLE).fetchall()} if used else set()
+            changing = sorted(used & unstable)
+            if changing:
+                expected = f"{_EXPRESSION}, and the same one every time and every day"
+                raise DomainError.at((), f"{changing[0]}, which has other values at other times", expected)
             held = connection.from_arrow(table)
             found = held.project(f'({expression}\n) AS "value", "{place}"').order(f'"{place}"').fetchall()
         except duckdb.Error as error:

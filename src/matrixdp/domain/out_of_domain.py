@@ -108,6 +108,8 @@ class OutOfDomain:
             if name == "count" and isinstance(rule, bool):
                 counts += [None] * rule
                 continue
+            if name not in domain and name == "count":
+                raise DomainError.at((name,), describe_value(rule), "true or false")
             if name not in domain:
                 raise DomainError(unknown_name((name,), name, "an attribute of the domain", domain.names))
             if rule == "drop":

@@ -39,7 +39,7 @@ __all__ = ["attribute_from_spec", "attribute_schema"]
 
 EXPECTED = (
     "a list of categories, {min, max}, {min, max, bins}, {edges: [...]}, {categories: [...], type}, "
-    "{labels: {...}} or a size"
+    "{labels: {...}}, {from, to, by}, {map: {...}}, {of: [...], sql} or a size"
 )
 _INTEGER = Accepted(INTEGER, integer_of, {"type": "integer"})
 _NUMBER = Accepted("a finite number", number_of, {"type": "number"})

@@ -211,6 +211,12 @@ def find_attribute(domain: Domain, name: str) -> Attribute:
                 f"the attribute: {levels[name].name}: {{level: {name}}} asks for the values of the level"
             )
             raise EntryError.at((), found, expected)
+        several = [a.name for a in domain.attributes if name in [level.name for level in a.codebook.levels]]
+        if several:
+            found = f"{name!r}, a level of {' and '.join(several)}"
+            raise EntryError.at(
+                (), found, f"the attribute: {several[0]}: {{level: {name}}} asks for its level"
+            )
         raise EntryError(unknown_name((), name, "an attribute of the domain", domain.names))
     return domain[name]
 
