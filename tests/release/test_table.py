@@ -100,7 +100,7 @@ def test_false_alarms_are_as_rare_as_they_are_said_to_be(strategy):
     assert "does not follow" in TableCheck(None, 5, far, ()).warnings[0]
 
 
-@pytest.mark.parametrize("expect", [0, -1, True, 1.5, "9"])
+@pytest.mark.parametrize("expect", [0, -1, True, 1.5, "9", 10**400, 10**5000], ids=range(7))
 def test_what_is_expected_is_a_number(strategy, expect):
     with pytest.raises(SpecificationError, match=r"expect: found .*; expected a number of records"):
         released(strategy, GOOD, expect=expect)
@@ -159,7 +159,9 @@ def test_the_command_compares_and_ends_with_a_status_of_its_own(tmp_path):
     refused = run("parts.yaml", "--mechanism", "workload", "--out", str(tmp_path / "out"), "--expect", "9")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "--expect: found a workload from which the number of records does not follow" in refused.stderr
-    assert not (tmp_path / "out").exists()
+    # refused while it costs nothing
+    assert run("s.yaml", "--out", str(tmp_path / "out"), "--expect", f"1{'0' * 400}").exit_code == 2
+    assert list(tmp_path.glob("*out*")) == []
     for place, (expect, status) in enumerate((("1500", UNEXPECTED), ("500", 0), (None, 0))):
         out = tmp_path / str(place)
         options = [] if expect is None else ["--expect", expect]

@@ -76,6 +76,7 @@ _Expect = Annotated[
     typer.Option(
         "--expect",
         min=1,
+        max=2**53 - 1,
         metavar="N",
         show_default=False,
         help="How many records the table should have, a public figure: the released total is compared "

@@ -66,6 +66,8 @@ def describe_value(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return repr(value) if len(value) <= 60 else f"{value[:60]!r}..."
+    if isinstance(value, int) and value.bit_length() > 10_000:
+        return "an integer of thousands of digits"  # which Python does not write
     if isinstance(value, Real):
         text = format(value)
         return text if len(text) <= 40 else f"{text[:40]}..."

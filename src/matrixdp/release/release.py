@@ -17,9 +17,11 @@ from threadpoolctl import threadpool_limits
 
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
+from matrixdp.forms import describe_value
 from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, PrivacyStatement, statement
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
+from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.queries import Group, Workload
 from matrixdp.release.columns import AnswerColumns
 from matrixdp.release.estimated import Estimated
@@ -90,8 +92,9 @@ class Release:
         given = self.confidence
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
             raise SpecificationError.at(("confidence",), f"{given}", "a number above 0 and below 1")
-        if self.expect is not None and (type(self.expect) is not int or self.expect < 1):
-            raise SpecificationError.at(("expect",), f"{self.expect!r}", "a number of records, at least 1")
+        if self.expect is not None and not (type(self.expect) is int and 1 <= self.expect <= MOST_RECORDS):
+            expected = "a number of records, from 1 to 2^53 - 1"
+            raise SpecificationError.at(("expect",), describe_value(self.expect), expected)
         object.__setattr__(self, "origin", checked_origin(self.origin))
         if self.workload.domain != self.measurement.plan.domain:
             raise WorkloadError("workload: found another domain than that of the measurement")
