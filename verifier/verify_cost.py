@@ -377,6 +377,7 @@ def checks(folder):
     if scale_outside is not None or told is not None:
         names = [row["attribute"] for row in told["counts"]]
         same = exact(told["cost"]) == outside and exact(told["scale"]["text"]) == scale_outside
+        same &= told["scale"]["numerator"] / Fraction(2) ** told["scale"]["exponent"] == scale_outside
         same &= names == header["out_of_domain_counts"]["attributes"]
         yield same, f"release.json: {len(names)} counts of records out of domain cost {float(outside):.9g}"
     flags = {header["private"], release["private"], said["private"], "warning" not in release}

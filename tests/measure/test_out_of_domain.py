@@ -167,6 +167,13 @@ def test_a_release_says_so_and_is_verified(measured, tmp_path):
         assert [row["attribute"] for row in written["out_of_domain_counts"]["counts"]] == [None, "age", "sex"]
         assert "their number is shown with noise" in release.statement.text
         assert "3 counts of records out of domain" in explain_release(folder)
+    whole = (folder / "release.json").read_text()
+    for number in ("numerator", "exponent"):
+        written = json.loads(whole)
+        written["out_of_domain_counts"]["scale"][number] += 1
+        (folder / "release.json").write_text(json.dumps(written))
+        assert audited(folder).returncode == 1
+    (folder / "release.json").write_text(whole)
     altered = (folder / "release.json").read_text().replace('"attribute": "age"', '"attribute": "sex"')
     (folder / "release.json").write_text(altered)
     assert audited(folder).returncode == 1
