@@ -297,3 +297,16 @@ def test_the_check_finds_an_engine_that_should_refuse(monkeypatch):
     monkeypatch.setattr(Careless, "marginals", lambda *_: iter(()))
     with pytest.raises(AssertionError, match="the id 'person' is not refused by the call"):
         check_persons(Careless, pa.array(["ann", "ben"]))
+
+
+@pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT"])
+def test_collations_of_a_database_make_no_two_persons_one(collation, tmp_path):
+    """Nor do they make two values one: a text is what it is, byte by byte."""
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE TABLE t (person VARCHAR COLLATE {collation}, age INT)")
+        connection.execute("INSERT INTO t VALUES ('ann', 0), ('ANN', 1), ('änn', 2), ('trué', 3)")
+    assert counted(path, 1).tolist() == [1, 1, 1, 1]
+    domain = Domain({"person": {"categories": ["ann", "true"], "null": "none"}})
+    ((_, counts),) = open_source(path).marginals(domain, [("person",)], OutOfDomain())
+    assert counts.tolist() == [1, 0, 0]

@@ -125,7 +125,8 @@ def missing_expression(rule: Rule, column: str, kind: Kind) -> str:
 
 
 def _text(rule: Rule, column: str) -> str:
-    text = f"CAST({column} AS VARCHAR)"
+    # A collation of the column would make texts equal that are not.
+    text = f"(CAST({column} AS VARCHAR) COLLATE C)"
     text = f"trim({text}, {literal(WHITESPACE)})" if rule.trim else text
     others, letters = map(literal, rule.folded)
     return f"translate({text}, {others}, {letters})" if rule.folded[0] else text
