@@ -114,6 +114,11 @@ def test_hours_need_a_time():
     assert dates("day").code_of(date(2013, 1, 1)) == 2
 
 
+def test_the_first_and_the_last_day_can_be_dates():
+    spec = {"from": date(2013, 1, 1), "to": date(2013, 12, 31), "by": "month"}
+    assert attribute_from_spec("d", spec) == dates("month", "2013-01-01", "2013-12-31")
+
+
 def test_offsets_of_seconds():
     """Those of local mean times: of 12:00:30 in a zone 28 seconds ahead two seconds are past noon in UTC."""
     local = datetime(1880, 1, 1, 12, 0, 30, tzinfo=timezone(timedelta(seconds=28)))
@@ -129,7 +134,8 @@ def test_offsets_of_seconds():
         ({"from": "2013-02-30", "to": "2013-12-31", "by": "day"}, "d.from: found '2013-02-30'; expected a d"),
         ({"from": "2013-02-01", "to": "2013-01-31", "by": "day"}, "d.to: found 2013-01-31; expected 2013-"),
         ({"from": "2013-02-01", "to": "2013-01-31", "by": "moth"}, "d.by: found 'moth'.*mean 'month'"),
-        ({"from": 2013, "to": "2013-01-31", "by": "day"}, "d.from: found 2013; expected text"),
+        ({"from": 2013, "to": "2013-01-31", "by": "day"}, "d.from: found 2013; expected a date, such"),
+        ({"from": datetime(2013, 1, 1), "to": "2013-01-31", "by": "day"}, "d.from: .*; expected a date"),
         ({"by": "hour", "labels": {24: "x"}}, "d.labels.*24.*: found '24'; expected a value of 'd'"),
         ({"by": "weekday", "null": "Monday"}, "d.null: found 'Monday', which is another value"),
     ],

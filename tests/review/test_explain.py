@@ -78,13 +78,20 @@ def test_the_numbers_are_those_of_the_release(budget: mdp.Budget, power: int, m:
 
 
 def test_names_stand_as_they_are_and_break_no_table(tmp_path: Path) -> None:
-    domain = mdp.Domain({"a|b": 2, "*x*\x1b[31m": ["<b>", "`y`"]})
+    spec = {"a|b": 2, "*x*\x1b[31m": ["<b>", "`y`"], "c": {"column": "a|b", "size": 2}}
+    domain = mdp.Domain({**spec, "d": {"of": ["a|b"], "columns": {"e": 2}, "sql": "e"}})
     workload = mdp.Workload(domain, mdp.marginals([1, 2]))
-    released(tmp_path / "out", mdp.Budget(rho=1), workload)
+    table_of = {"a|b": [0], "*x*\x1b[31m": ["<b>"], "e": [0]}
+    strategy = mdp.select(workload, mechanism="residual")
+    mdp.save_release(strategy.measure(table_of, mdp.Budget(rho=1)).reconstruct(), tmp_path / "out")
     text = mdp.explain_release(tmp_path / "out")
     assert "\x1b" not in text
     [heads, *listed] = rows(text, "The domain")
-    assert [len(row) for row in listed] == [len(heads)] * 2
+    assert [len(row) for row in listed] == [len(heads)] * 4
+    assert [row[1] for row in listed[2:]] == [
+        r"ordered numbers, of the column a\|b",
+        r"categories, derived from a\|b, e",
+    ]
     assert listed[0][0] == r"a\|b"
     assert listed[1][3] == r"\<b\> .. \`y\`"
     assert cell("x" * 100) == "x" * 77 + "..."

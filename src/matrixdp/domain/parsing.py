@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import date, datetime
 from numbers import Real
 from typing import final
 
@@ -45,6 +47,7 @@ _INTEGER = Accepted(INTEGER, integer_of, {"type": "integer"})
 _NUMBER = Accepted("a finite number", number_of, {"type": "number"})
 _EDGE = Accepted(EDGE, edge_of, {"anyOf": [{"type": "number"}, {"enum": ["-inf", "inf"]}]})
 _NAME = text("text that is not empty")
+_TEXT_OF_DAY = text("a date, such as 2013-01-31")
 _CATEGORY = scalar("text, a finite number, true or false")
 
 
@@ -54,6 +57,13 @@ def _only(word: str, what: str) -> Accepted[str]:
     return Accepted(expected, lambda written: word if written == word else None, {"const": word})
 
 
+def _day(written: object) -> str | None:
+    if isinstance(written, date) and not isinstance(written, datetime):
+        return written.isoformat()
+    return _TEXT_OF_DAY.accept(written)
+
+
+_DAY = replace(_TEXT_OF_DAY, accept=_day)
 _CASE = OneOf(("match", "ignore"))
 _OF_INTEGERS = _only("integer", "the values from min to max are integers")
 _OF_CODES = _only("integer", "codes are integers")
@@ -154,8 +164,8 @@ class IntegersForm(AttributeForm):
 class DatesForm(AttributeForm):
     """The days from one to another, both included, or what they are parts of."""
 
-    first: str | None = key(_NAME, name="from", default=None)
-    last: str | None = key(_NAME, name="to", default=None)
+    first: str | None = key(_DAY, name="from", default=None)
+    last: str | None = key(_DAY, name="to", default=None)
     by: str = key(OneOf(UNITS), missing=f"what one value is: {', '.join(UNITS)}")
 
     def named(self, name: str) -> Dates:
@@ -230,7 +240,7 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
     >>> attribute_from_spec("hours", {"min": 0, "max": 100, "bins": 20}).label(0)
     '[0, 5)'
     >>> attribute_from_spec("age", range(115))
-    Integers(name='age', minimum=0, maximum=114)
+    Integers(name='age', minimum=0, maximum=114, round=None)
     """
     if isinstance(spec, Attribute):
         if spec.name != name:

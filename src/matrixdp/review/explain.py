@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain import Attribute, Domain, OutOfDomain
 from matrixdp.ledger import LedgerEntry
 from matrixdp.measure import PrivacyStatement
 from matrixdp.release.document import brief
@@ -108,6 +108,15 @@ def _promise(release: Release) -> Iterator[str]:
     yield cell(release.statement.text, 10_000)
 
 
+def _origin(attribute: Attribute) -> str:
+    """Return what an attribute is read from, where that is not the column of its name."""
+    derivation = attribute.codebook.derivation
+    if derivation is not None:
+        parents = ", ".join((*derivation.of, *(column.column for column in derivation.columns)))
+        return f", derived from {cell(parents)}"
+    return f", of the column {cell(attribute.column)}" if attribute.column != attribute.name else ""
+
+
 def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[str]:
     cells = domain.cells()
     shown = f"{cells:,}" if cells < 10**12 else f"about {cells:.3g}"
@@ -116,7 +125,7 @@ def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[str]:
     rows = []
     for name in domain.names[:_ATTRIBUTES]:
         attribute, code = domain[name], rule.code(name)
-        kind = "ordered numbers" if attribute.numeric else "categories"
+        kind = ("ordered numbers" if attribute.numeric else "categories") + _origin(attribute)
         values = (
             attribute.label(0)
             if attribute.size == 1

@@ -141,7 +141,7 @@ class Request:
         missing = [name for name in self.columns if name not in listed]
         if missing:
             word = "column" if len(missing) == 1 else "columns"
-            raise SourceError(f"the table has no {word} {', '.join(map(repr, missing))}")
+            raise SourceError(f"the table has no {word} {', '.join(map(repr, missing))}; {_NAMED}")
         for name in self.columns:
             if listed.count(name) > 1:
                 raise SourceError(f"the table has several columns named {name!r}")
@@ -173,6 +173,9 @@ class Request:
                 raise SourceError(f"column {column!r} holds {holds}; {expected}, so convert it first")
             rules[attribute.name] = rule
         return rules
+
+
+_NAMED = "names are compared letter by letter, and `column: name` is for attributes that are called otherwise"
 
 
 def _expected(attribute: Attribute) -> str:

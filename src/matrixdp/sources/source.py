@@ -148,10 +148,10 @@ class Source(ABC):
         Examples
         --------
         >>> from matrixdp.sources import open_source
-        >>> open_source({"sex": ["male"]}).check(Domain({"Sex": ["female", "male"]}))
+        >>> open_source({"sex": ["male"]}).check(Domain({"Sex": ["female", "male"]}))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        matrixdp.errors.SourceError: the table has no column 'Sex'
+        matrixdp.errors.SourceError: the table has no column 'Sex'; names are compared letter by ...
         """
         self.check_columns(self._request(domain, (), out_of_domain or OutOfDomain(), unit))
 
