@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from page_engines import engines_page
 from page_other import random_page, workloads_page
 from page_published import published_page, summary
 from pictures import scaling_page
@@ -21,7 +22,8 @@ _PUBLISHED = {
     "marginals.md": ("Marginals and comparisons of attributes", ("hybrid", "cps-pairs", "pairs", "mix")),
 }
 _TABLES = tuple(name for _, names in _PUBLISHED.values() for name in names)
-_OTHER = ("other-workloads", "sweeps", "scaling")
+_ENGINES = ("engines", "engines-large")
+_OTHER = ("other-workloads", "sweeps", "scaling", *_ENGINES)
 
 
 def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
@@ -36,6 +38,8 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
         _write(out / "random-workloads.md", random_page(done["sweeps"]))
     if "scaling" in done:
         _write(out / "scaling.md", scaling_page(done["scaling"], out))
+    if any(name in done for name in _ENGINES):
+        _write(out / "engines.md", engines_page([done[name] for name in _ENGINES if name in done]))
     _write(out / "index.md", _index(known, done))
 
 
@@ -50,7 +54,7 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "",
         "Made by `python benchmarks/run.py`; [results.json](results.json) has every figure, and for each "
         "part its date, processor and versions. Errors are root mean squared errors over all queries of a "
-        "workload, from the strategies themselves: no data are needed.",
+        "workload, from the strategies themselves: no data are needed. Engines count random records.",
         "",
         "- [One attribute](one-attribute.md): hierarchies, wavelets and optimized strategies, Tables 4 and 5 "
         "of HDMM's journal version",
@@ -61,6 +65,7 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "- [Random workloads](random-workloads.md): every mechanism on WDiscrete, WRange, WRelated and "
         "WMarginal",
         "- [Scaling](scaling.md): seconds of selection as pictures",
+        "- [Engines](engines.md): seconds and memory of counting, beside statements written by hand",
         "",
         *summary([done[name] for name in _TABLES if name in done]),
         *_timed(timed),

@@ -91,6 +91,8 @@ PARTS = [
     Part("other-workloads", "other workloads of the papers, every mechanism", ["other.py", "workloads"]),
     Part("sweeps", "WDiscrete, WRange, WRelated and WMarginal, every mechanism", ["other.py", "sweeps"]),
     Part("scaling", "seconds against n, d and the number of queries", ["scaling.py"]),
+    Part("engines", "one table counted in every engine, a million rows", ["engines.py"]),
+    Part("engines-large", "the same in Parquet, 100 million rows", ["engines.py", "--rows", "100000000"]),
 ]
 
 
