@@ -37,3 +37,8 @@ def test_other_values_are_refused_before_anything_is_counted(monkeypatch, variab
     monkeypatch.setenv(variable, text)
     with pytest.raises(SourceError, match=f"^{variable}: found .*; expected a "):
         open_source({"age": [1]}).marginals(DOMAIN, [("age",)], OutOfDomain())
+
+
+def test_nothing_tells_how_long_it_takes():
+    with connect() as connection:
+        assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)

@@ -48,4 +48,7 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
         config["memory_limit"] = size
     if threads is not None or number:
         config["threads"] = threads or int(number)
-    return duckdb.connect(config=config)
+    connection = duckdb.connect(config=config)
+    # How long it takes is a function of the table.
+    connection.execute("SET enable_progress_bar = false")
+    return connection
