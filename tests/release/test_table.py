@@ -97,6 +97,9 @@ def test_false_alarms_are_as_rare_as_they_are_said_to_be(strategy):
         total = mdp.release.estimated.Estimated.within(1500 + 7 * error, 7.0, 1.96)
         assert TableCheck(total, 1500, far, ()).agrees
     assert TableCheck(None, 5, far, ()).agrees is None
+    advice = "`out_of_domain: {count: true}` measures"
+    assert advice in TableCheck(total, 3_000, far, ()).warnings[0]
+    assert advice not in TableCheck(total, 3_000, far, (), counted=True).warnings[0]
     assert "does not follow" in TableCheck(None, 5, far, ()).warnings[0]
 
 

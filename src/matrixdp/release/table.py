@@ -28,10 +28,8 @@ _CHANCE = 1e-4
 #: Groups of more queries are not looked at, nor any after so many queries of all groups.
 _QUERIES, _QUERIES_OF_ALL = 10_000, 200_000
 _NAMED = 3
-_ADVICE = (
-    "check the domain against the values and the spelling in the table; `out_of_domain: {count: true}` "
-    "measures how many records are dropped, at no further cost"
-)
+_ADVICE = "check the domain against the values and the spelling in the table"
+_TO_COUNT = "; `out_of_domain: {count: true}` measures how many records are dropped, at no further cost"
 
 
 @final
@@ -50,6 +48,8 @@ class TableCheck:
     groups_within_noise : tuple of str
         Groups of which no answer can be told from noise, among those that were looked at: of at most 10,000
         queries, and 200,000 in all.
+    counted : bool
+        Whether records out of domain were counted.
 
     Examples
     --------
@@ -62,6 +62,7 @@ class TableCheck:
     expect: int | None
     far: float
     groups_within_noise: tuple[str, ...]
+    counted: bool = False
 
     @property
     def agrees(self) -> bool | None:
@@ -75,6 +76,10 @@ class TableCheck:
         """What looks wrong, in sentences."""
         return tuple(self._warnings())
 
+    @property
+    def _advice(self) -> str:
+        return _ADVICE if self.counted else _ADVICE + _TO_COUNT
+
     def _warnings(self) -> Iterator[str]:
         total, expect = self.total, self.expect
         if total is not None and expect is not None and not self.agrees:
@@ -82,12 +87,12 @@ class TableCheck:
             which = "too few" if total.estimate < expect else "too many"
             yield (
                 f"the whole table is estimated at {total} records, and {expect:,} were expected: about "
-                f"{str(off).split(' ')[0]} {which}; {_ADVICE}"
+                f"{str(off).split(' ')[0]} {which}; {self._advice}"
             )
         elif total is not None and total.estimate < self.far * total.stddev:
             yield (
                 f"the whole table is estimated at {total} records, which cannot be told from none: "
-                f"{_ADVICE}, and a larger budget or fewer queries make the noise smaller"
+                f"{self._advice}, and a larger budget or fewer queries make the noise smaller"
             )
         elif total is None and expect is not None:
             yield f"{expect:,} records were expected, and how many there are does not follow from the release"
@@ -147,4 +152,5 @@ def check_table(
         multiplier = float(np.ravel(intervals.multipliers(query))[0])
         total = Estimated.within(value, deviation, multiplier)
     far = measurement.plan.noise.largest_quantile(1 - _CHANCE)
-    return TableCheck(total, expect, far, tuple(groups_within_noise(measurement, groups)))
+    quiet = tuple(groups_within_noise(measurement, groups))
+    return TableCheck(total, expect, far, quiet, measurement.out_of_domain_counts is not None)
