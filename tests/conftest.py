@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from typing import Any
 
 import pytest
 import scipy.linalg  # noqa: F401  loads both BLAS libraries: only those that are loaded can be limited
@@ -27,6 +28,6 @@ JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 collect_ignore = ["sources/modin_frames.py", *([] if JAVA else ["sources/test_spark.py"])]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not JAVA:
         terminalreporter.write_line("Frames of Spark were not tested: there is no Java on this machine.")

@@ -1,5 +1,6 @@
 """Lazy frames whose engine hands over rows in batches, Polars and Ibis; DuckDB counts them as they come."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
@@ -20,6 +21,11 @@ arrow: Any = pa
 """PyArrow, whose own types are incomplete."""
 
 _READING = "read the table"
+_RELIABLE = (1, 44, 2)
+"""The oldest Polars that was seen to end a stream with the error that an engine failed with.
+
+1.34 to 1.36 swallow it, so that one record could cut the table short.
+"""
 
 
 @final
@@ -40,10 +46,10 @@ class PolarsSource(Source):
         """Return every marginal of a request, with its counts."""
         import polars as pl
 
-        if not hasattr(self._frame, "collect_batches"):
+        if tuple(map(int, re.findall(r"\d+", pl.__version__)[:3])) < _RELIABLE:
             raise SourceError(
-                f"Polars {pl.__version__} cannot hand a lazy frame over in batches; collect it first, or use "
-                "Polars 1.34 or newer"
+                f"Polars {pl.__version__} does not reliably tell of a lazy frame that fails on a record; "
+                f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer"
             )
         schema = guarded(self._frame.collect_schema, _READING)
         request.check_columns(schema.names())
