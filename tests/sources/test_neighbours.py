@@ -103,7 +103,7 @@ def structured(table, _):
 
 
 #: How many hostile records are added at once; one, which takes minutes, by `make neighbours`.
-TOGETHER = int(os.environ.get("MATRIXDP_TOGETHER", "40"))
+TOGETHER = int(os.environ.get("MATRIXDP_TOGETHER", "100"))
 ALL = tuple(Kind(kind) for kind in HOSTILE_VALUES)
 TEXT = (Kind.TEXT,)
 #: Every reader, and what its columns can hold.

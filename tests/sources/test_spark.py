@@ -1,6 +1,7 @@
 """Frames of Spark, whose tasks count their rows: the rules of every engine, and what Spark does otherwise."""
 
 import shutil
+import sys
 from datetime import date
 from typing import Any
 
@@ -36,6 +37,9 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def spark():
+    # Workers are started by name, and the python of this environment need not be the first of the path.
+    environment = pytest.MonkeyPatch()
+    environment.setenv("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[1]")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
@@ -43,6 +47,7 @@ def spark():
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+    environment.undo()
 
 
 def counts(frame, domain=DOMAIN, subsets=(("sex", "age"),)):
@@ -55,7 +60,7 @@ def test_it_reads_and_refuses_as_every_engine(spark):
 
 
 def test_one_record_changes_one_count(spark):
-    assert check_neighbours(lambda table: open_source(spark.createDataFrame(table)), together=30) > 100
+    assert check_neighbours(lambda table: open_source(spark.createDataFrame(table)), together=100) > 100
 
 
 def test_parts_names_and_types_of_its_own(spark):
