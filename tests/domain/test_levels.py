@@ -137,3 +137,12 @@ def test_levels_are_checked_where_they_are_given_as_objects() -> None:
 def test_levels_that_cannot_be_asked_for(entry: Entry, told: str) -> None:
     with pytest.raises(WorkloadError, match=told):
         Workload(DOMAIN, entry)
+
+
+def test_a_level_that_there_is_not() -> None:
+    county = attribute_from_spec(
+        "county", {"categories": ["a", "b"], "levels": {"state": {"NY": ["a", "b"]}}}
+    )
+    assert county.level("state").name == "state"
+    with pytest.raises(DomainError, match=r"found 'stat'; expected a level of 'county'.*did you mean 'state'"):
+        county.level("stat")
