@@ -12,7 +12,7 @@ from typing import final
 
 from matrixdp.domain.canonical import number_text
 from matrixdp.domain.rules import Kind, canonical_value
-from matrixdp.draft.public import MOMENTS, Profile
+from matrixdp.draft.public import DATED, Profile
 
 __all__ = ["UNFILLED_VALUE", "Proposal", "Unfilled", "propose", "propose_listed"]
 
@@ -126,7 +126,7 @@ def _unfilled(kind: Kind) -> Proposal:
         return Proposal(ends)
     if kind is Kind.FLOAT:
         return Proposal({**ends, "bins": UNFILLED_VALUE})
-    if kind in MOMENTS:
+    if kind in DATED:
         return Proposal({"from": UNFILLED_VALUE, "to": UNFILLED_VALUE, "by": "month"})
     if kind is Kind.OTHER:
         return Proposal(None, "a type that no attribute is read from; convert it first, or leave it out")

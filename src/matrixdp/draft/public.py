@@ -9,15 +9,15 @@ from typing import Any, final
 
 import duckdb
 
-from matrixdp.domain.rules import NUMERAL, WHITESPACE, Kind
+from matrixdp.domain.rules import MOMENTS, NUMERAL, WHITESPACE, Kind
 from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.paths import PathSource
 from matrixdp.sources.sql import column_kind, identifier, literal
 
-__all__ = ["MOMENTS", "MOST_LISTED", "Profile", "code_book", "profiles"]
+__all__ = ["DATED", "MOST_LISTED", "Profile", "code_book", "profiles"]
 
-MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.NANOSECONDS, Kind.INSTANT)
+DATED = tuple(kind for kind in MOMENTS if kind not in (Kind.TEXT, Kind.NULL))
 """The kinds that dates are read from, texts aside."""
 
 MOST_LISTED = 1_000
@@ -139,7 +139,7 @@ def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
         )
     elif kind in (Kind.INTEGER, Kind.FLOAT):
         number = f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
-    elif kind in MOMENTS:
+    elif kind in DATED:
         moment = f"CAST({column} AS TIMESTAMP)"
     columns = {"r": f"CAST({column} AS VARCHAR)", "t": f"nullif({text}, '')"}
     columns |= {"n": f"CAST({number} AS DOUBLE)", "m": f"CAST({moment} AS TIMESTAMP)"}

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, final
 
-from matrixdp.domain import Domain
 from matrixdp.sources.counting import check
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.memory import FrameSource, read_frame
 from matrixdp.sources.partitions import COUNTS, INSTALLED, Counter, marginals, merge
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source, native
+from matrixdp.sources.source import FAILED, ComputedSource, Marginal
 from matrixdp.sources.streams import read_batches
 
 __all__ = ["DaskSource", "ModinSource", "SparkSource"]
@@ -22,23 +21,13 @@ _TOGETHER = 16
 
 
 @final
-class DaskSource(Source):
+class DaskSource(ComputedSource):
     """A frame of Dask: every partition is counted where it is, and their counts are added up there."""
-
-    counts_out_of_domain = True
-    derives_attributes = True
-
-    def __init__(self, frame: Any) -> None:
-        self._frame: Any = native(frame)
-
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
-        """Return what the promise assumes of the table."""
-        return (COMPUTED, INFERRED)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         # A frame without records that has the types of every partition.
-        check(request, read_frame(request, guarded(lambda: self._frame._meta, "read the table")))
+        check(request, read_frame(request, guarded(lambda: self._table._meta, "read the table")))
         return self._marginals(request)
 
     def _marginals(self, request: Request) -> Iterator[Marginal]:
@@ -48,7 +37,7 @@ class DaskSource(Source):
         from dask.delayed import delayed
 
         counted = delayed(Counter(request).frame, pure=False)
-        parts = self._frame[list(request.columns)].to_delayed()
+        parts = self._table[list(request.columns)].to_delayed()
         tables = [counted(part) for part in parts]
         while len(tables) > 1:
             groups = (tables[first : first + _TOGETHER] for first in range(0, len(tables), _TOGETHER))
@@ -57,22 +46,18 @@ class DaskSource(Source):
 
 
 @final
-class ModinSource(Source):
+class ModinSource(ComputedSource):
     """A frame of Modin: on Dask and on Ray every partition is counted where it is.
 
     On other engines, and where an id is named, the columns come to this process.
     """
 
     bounds_contributions = True
-    derives_attributes = True
+    counts_out_of_domain = False
 
     def __init__(self, frame: Any) -> None:
-        self._frame: Any = native(frame)
+        super().__init__(frame)
         self._whole = FrameSource(frame)
-
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
-        """Return what the promise assumes of the table."""
-        return (COMPUTED, INFERRED)
 
     def check_columns(self, request: Request) -> None:
         """Refuse a frame that lacks columns, or has such as cannot be read."""
@@ -90,7 +75,7 @@ class ModinSource(Source):
         def counts() -> Any:
             from modin.distributed.dataframe.pandas import unwrap_partitions
 
-            parts = unwrap_partitions(self._frame[list(request.columns)], axis=0)
+            parts = unwrap_partitions(self._table[list(request.columns)], axis=0)
             return merge(run(Counter(request).frame, parts))
 
         yield from marginals(request, guarded(counts, _COUNTING, _HINT))
@@ -120,27 +105,17 @@ _ON_PARTITIONS = {"Dask": _on_dask, "Ray": _on_ray}
 
 
 @final
-class SparkSource(Source):
+class SparkSource(ComputedSource):
     """A frame of Spark: every task counts its rows in `mapInArrow`, and Spark adds up their counts."""
-
-    counts_out_of_domain = True
-    derives_attributes = True
-
-    def __init__(self, frame: Any) -> None:
-        self._frame: Any = native(frame)
-
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
-        """Return what the promise assumes of the table."""
-        return (COMPUTED, INFERRED)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        names = guarded(lambda: list(self._frame.columns), "read the table")
+        names = guarded(lambda: list(self._table.columns), "read the table")
         request.check_columns(names)
         # Spark does not tell upper from lower case, and reads a point in a name as a field of a column.
         wanted = [f"a{names.index(name)}" for name in request.columns]
         chosen = guarded(
-            lambda: self._frame.toDF(*[f"a{i}" for i in range(len(names))]).select(*wanted), "read the table"
+            lambda: self._table.toDF(*[f"a{i}" for i in range(len(names))]).select(*wanted), "read the table"
         )
         schema = guarded(lambda: chosen.limit(0).toArrow().schema, "read the table")
         check(request, read_batches(request, schema, iter(())))

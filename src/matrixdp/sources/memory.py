@@ -19,7 +19,7 @@ from matrixdp.sources.columns import PLACE, plain
 from matrixdp.sources.counting import Read, check, count, encode
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source, native
+from matrixdp.sources.source import FAILED, INFERRED, ComputedSource, Marginal, Source
 
 __all__ = ["ArraysSource", "FrameSource", "RelationSource", "read_frame"]
 
@@ -90,26 +90,16 @@ class ArraysSource(Source):
 
 
 @final
-class RelationSource(Source):
+class RelationSource(ComputedSource):
     """A DuckDB relation; its own connection encodes it, and nothing is written there."""
-
-    counts_out_of_domain = True
-    derives_attributes = True
-
-    def __init__(self, relation: Any) -> None:
-        self._relation: duckdb.DuckDBPyRelation = native(relation)
-
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
-        """Return what the promise assumes of the table."""
-        return (COMPUTED, INFERRED)
 
     def check_columns(self, request: Request) -> None:
         """Refuse a relation that lacks columns, or has such as cannot be read."""
-        guarded(lambda: encode(self._relation, request, request.domain), _READING)
+        guarded(lambda: encode(self._table, request, request.domain), _READING)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        reader = guarded(lambda: encode(self._relation, request, request.domain).to_arrow_reader(), _READING)
+        reader = guarded(lambda: encode(self._table, request, request.domain).to_arrow_reader(), _READING)
         return count(request, lambda connection: connection.from_arrow(reader), hint=FAILED)
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "OUT_OF_DOMAIN",
     "QUOTES_CLOSED",
     "UNORDERED",
+    "ComputedSource",
     "Marginal",
     "Source",
     "native",
@@ -220,6 +221,26 @@ class Source(ABC):
             whether the table can answer it, and are to be called before the iterator is returned;
             `Request.array` makes the counts of the groups that the table holds.
         """
+
+
+class ComputedSource(Source):
+    """A table that is computed from others, by the engine that it belongs to.
+
+    Parameters
+    ----------
+    table : object
+        The engine's own table, or what narwhals wraps it in.
+    """
+
+    counts_out_of_domain = True
+    derives_attributes = True
+
+    def __init__(self, table: Any) -> None:
+        self._table: Any = native(table)
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the promise assumes of the table."""
+        return (COMPUTED, INFERRED)
 
 
 def native(table: Any) -> Any:

@@ -7,13 +7,12 @@ from typing import Any, final
 import duckdb
 import pyarrow as pa
 
-from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
 from matrixdp.sources.columns import plain
 from matrixdp.sources.counting import Read, count, encode
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import Request
-from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source, native
+from matrixdp.sources.source import FAILED, ComputedSource, Marginal
 
 __all__ = ["IbisSource", "PolarsSource", "read_batches"]
 
@@ -29,18 +28,8 @@ _RELIABLE = (1, 44, 2)
 
 
 @final
-class PolarsSource(Source):
+class PolarsSource(ComputedSource):
     """A lazy frame of Polars, run once by its streaming engine: only a few batches of it are in memory."""
-
-    counts_out_of_domain = True
-    derives_attributes = True
-
-    def __init__(self, frame: Any) -> None:
-        self._frame: Any = native(frame)
-
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
-        """Return what the promise assumes of the table."""
-        return (COMPUTED, INFERRED)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
@@ -51,9 +40,9 @@ class PolarsSource(Source):
                 f"Polars {pl.__version__} does not reliably tell of a lazy frame that fails on a record; "
                 f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer"
             )
-        schema = guarded(self._frame.collect_schema, _READING)
+        schema = guarded(self._table.collect_schema, _READING)
         request.check_columns(schema.names())
-        chosen = self._frame.select(pl.selectors.by_name(*request.columns))
+        chosen = self._table.select(pl.selectors.by_name(*request.columns))
         # Arrow has no such integers; numbers are compared as doubles all the same.
         wide = [name for name in request.columns if str(schema[name]) in ("Int128", "UInt128")]
         chosen = chosen.with_columns(pl.selectors.by_name(*wide).cast(pl.Float64))
@@ -67,18 +56,8 @@ class PolarsSource(Source):
 
 
 @final
-class IbisSource(Source):
+class IbisSource(ComputedSource):
     """A table of Ibis: its engine hands over the columns that are asked for, in batches."""
-
-    counts_out_of_domain = True
-    derives_attributes = True
-
-    def __init__(self, table: Any) -> None:
-        self._table: Any = native(table)
-
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
-        """Return what the promise assumes of the table."""
-        return (COMPUTED, INFERRED)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
