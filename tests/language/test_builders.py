@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from matrixdp.answers.columns import AnswerColumns
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, TooLargeError, WorkloadError
 from matrixdp.language import dense, kway, marginals, pairwise, product
@@ -27,7 +28,6 @@ from matrixdp.queries import (
     Sets,
     Workload,
 )
-from matrixdp.release.columns import AnswerColumns
 from matrixdp.specification import entry_from_spec
 
 DOMAIN = Domain(

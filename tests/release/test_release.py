@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.answers import columns as columns_module
+from matrixdp.answers.columns import AnswerColumns
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
-from matrixdp.release import columns as columns_module
 from matrixdp.release import release as release_module
-from matrixdp.release.columns import AnswerColumns
 
 DOMAIN = mdp.Domain(
     {"sex": ["female", "male"], "age": {"min": 0, "max": 9}, "income": {"edges": [0, 10, 25, 50]}}

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
+from matrixdp.answers import columns as columns_module
 from matrixdp.errors import StorageError, UnsupportedQueryError
-from matrixdp.release import columns as columns_module
 from matrixdp.release import staged_folder, writing
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 19}, "code": 6})

@@ -260,7 +260,7 @@ def _show(result: Release, out: Path, max_answers: int) -> None:
             SafeNote(f"{spent if result.private else 'Seeded noise'}. The release is whole in {out}")
         )
         raise
-    if result.table.agrees is False:
+    if result.size.agrees is False:
         raise typer.Exit(UNEXPECTED)
 
 
@@ -269,8 +269,8 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
     import pyarrow as pa
     from rich.text import Text
 
+    from matrixdp.answers.columns import AnswerColumns
     from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_facts
-    from matrixdp.release.columns import AnswerColumns
 
     screen = console()
     if not result.private:
@@ -292,12 +292,12 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
         "files": ", ".join(sorted(path.name for path in out.iterdir())),
         "more answers": f"matrixdp answer {out} QUERY, free of further budget",
     }
-    if result.table.total is not None:
-        facts["records"] = f"{result.table.total} in the domain (released, with noise)"
+    if result.size.total is not None:
+        facts["records"] = f"{result.size.total} in the domain (released, with noise)"
     for name, found in result.out_of_domain_counts.items():
         facts[f"out of domain{'' if name is None else f', {name}'}"] = f"{found} records (with noise)"
     print_facts(screen, facts.items())
-    for sentence in result.table.warnings:
+    for sentence in result.size.warnings:
         typer.echo(f"Warning: {sentence}.", err=True)
     if queries > max_answers:
         screen.print(

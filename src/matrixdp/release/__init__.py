@@ -9,8 +9,8 @@ from matrixdp.release.release import Release
 from matrixdp.release.schema import release_schema
 from matrixdp.release.signatures import check_signature
 from matrixdp.release.signing import sign_release
+from matrixdp.release.size import SizeCheck, total_of
 from matrixdp.release.staging import staged_folder
-from matrixdp.release.table import TableCheck, total_of
 from matrixdp.release.writing import MAX_ANSWERS, mark_released, save_release, write_release
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "Recovered",
     "Release",
     "SigningKey",
-    "TableCheck",
+    "SizeCheck",
     "check_signature",
     "load_release",
     "make_keys",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from matrixdp.release.columns import AnswerColumns
+from matrixdp.answers.columns import AnswerColumns
 from matrixdp.release.leftovers import MEASUREMENT, RELEASE_FORMAT
 from matrixdp.release.measured import exact_scale, measured
 from matrixdp.release.release import Release
@@ -69,7 +69,7 @@ def document(
         "answers": _answers(release, columns, note),
         "groups": _groups(release, errors),
         "strategy": {**release.origin, **measured(measurement)},
-        "table": release.table.as_dict() | {"warnings": list(release.warnings)},
+        "size": release.size.as_dict() | {"warnings": list(release.warnings)},
         "files": dict(files),
     }
     counts = measurement.out_of_domain_counts

@@ -78,8 +78,8 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
 
 def expected_in(written: Mapping[str, Any]) -> Any:
     """Return how many records a record says were expected."""
-    table = written.get("table")
-    return table.get("expect") if isinstance(table, dict) else None
+    size = written.get("size")
+    return size.get("expect") if isinstance(size, dict) else None
 
 
 def _read(written: Mapping[str, Any], record: Path) -> tuple[object, float, dict[str, Any]]:

@@ -15,6 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from matrixdp.answers.columns import AnswerColumns
+from matrixdp.answers.estimated import Estimated
+from matrixdp.answers.intervals import Intervals
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
 from matrixdp.forms import describe_value
@@ -23,14 +26,11 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.queries import Group, Workload
-from matrixdp.release.columns import AnswerColumns
-from matrixdp.release.estimated import Estimated
-from matrixdp.release.intervals import Intervals
 from matrixdp.release.origin import checked_origin
 from matrixdp.release.questions import Question, covariance, groups_of
 from matrixdp.release.refusals import advised, spread
 from matrixdp.release.results import Figures, result
-from matrixdp.release.table import TableCheck, check_table
+from matrixdp.release.size import SizeCheck, check_size
 from matrixdp.statements import read
 
 __all__ = ["MAX_TABLE_ROWS", "Release"]
@@ -137,7 +137,7 @@ class Release:
         return dict(zip(counts.attributes, estimates, strict=True))
 
     @cached_property
-    def table(self) -> TableCheck:
+    def size(self) -> SizeCheck:
         """The number of records, as released, beside what was expected; see its ``warnings``.
 
         From the release alone, so it is free of further budget.
@@ -147,18 +147,18 @@ class Release:
         >>> import matrixdp as mdp
         >>> strategy = mdp.select(mdp.Workload(mdp.Domain({"sex": ["Female", "Male"]}), mdp.marginals(1)))
         >>> measured = strategy.measure({"sex": [" Male"] * 1461}, mdp.Budget(rho=0.5))
-        >>> measured.reconstruct(expect=1461).table.agrees
+        >>> measured.reconstruct(expect=1461).size.agrees
         False
         """
         with threadpool_limits(limits=1, user_api="blas"):
-            return check_table(self.measurement, self.workload.groups, self.confidence, self.expect)
+            return check_size(self.measurement, self.workload.groups, self.confidence, self.expect)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What looks like a mistake: of the table's domain, and of the budget's delta; in sentences."""
         bound = self.measurement.max_records
         declared = self.expect or (None if bound == DEFAULT_MAX_RECORDS else bound)
-        return (*self.table.warnings, *delta_warnings(self.measurement.authorization.budget, declared))
+        return (*self.size.warnings, *delta_warnings(self.measurement.authorization.budget, declared))
 
     @property
     def analysis(self) -> Analysis:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matrixdp.answers.columns import FIGURES
 from matrixdp.queries import Group
-from matrixdp.release.columns import FIGURES
 from matrixdp.statements import SqlQuery
 from matrixdp.statements.query import Places
 

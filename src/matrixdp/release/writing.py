@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from matrixdp.answers.columns import BATCH_ROWS, AnswerColumns, plain_schema
 from matrixdp.errors import SafeNote
-from matrixdp.release.columns import BATCH_ROWS, AnswerColumns, plain_schema
 from matrixdp.release.document import as_text, document
 from matrixdp.release.files import entry
 from matrixdp.release.keys import SigningKey

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from matrixdp.release.columns import FIGURES, AnswerColumns
+from matrixdp.answers.columns import FIGURES, AnswerColumns
 from matrixdp.release.release import Release
 from matrixdp.release.writing import privacy_mark
 

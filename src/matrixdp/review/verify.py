@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+from matrixdp.answers.columns import AnswerColumns, plain_schema
 from matrixdp.errors import MatrixDPError, StorageError
 from matrixdp.ledger import Ledger
 from matrixdp.ledger.entries import version
 from matrixdp.measure import Measurement, measured_cost
 from matrixdp.queries import Workload
-from matrixdp.release.columns import AnswerColumns, plain_schema
 from matrixdp.release.document import document
 from matrixdp.release.files import entry, plain_content
 from matrixdp.release.keys import PublicKey
@@ -231,7 +231,7 @@ class _Check:
             )
             yield from settled("answers", count, problems)
         leave = {*UNFOUNDED, *((name,) for name in EXACT)}
-        _near(record.get("table"), follows["table"])
+        _near(record.get("size"), follows["size"])
         rest = differences(record, follows, leave=leave)
         yield from settled("record", f"its other figures follow, to a relative {TOLERANCE:g}", rest)
 

@@ -8,11 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 import matrixdp as mdp
+from matrixdp.answers import Estimated
 from matrixdp.cli.app import app
 from matrixdp.cli.release import UNEXPECTED
 from matrixdp.errors import SpecificationError
 from matrixdp.measure import measure
-from matrixdp.release.table import TableCheck, groups_within_noise
+from matrixdp.release.size import SizeCheck, groups_within_noise
 from tests.forging import forge_record
 from tests.release.test_schema import faults
 
@@ -43,22 +44,22 @@ def released(strategy, table, **options):
 
 def test_a_table_that_fits_is_no_cause_for_warnings(strategy):
     release = released(strategy, GOOD, expect=1500)
-    assert (release.warnings, release.table.agrees) == ((), True)
-    assert abs(release.table.total.estimate - 1500) < 5 * release.table.total.stddev
+    assert (release.warnings, release.size.agrees) == ((), True)
+    assert abs(release.size.total.estimate - 1500) < 5 * release.size.total.stddev
     (total,) = release.answer(mdp.marginals(0)).to_pylist()
-    found = release.table.total.as_dict()
+    found = release.size.total.as_dict()
     assert found == pytest.approx({name: total[name] for name in found}, rel=1e-12)
-    assert released(strategy, GOOD).table.agrees is None
+    assert released(strategy, GOOD).size.agrees is None
 
 
 def test_what_is_missing_is_told_from_the_answers_alone(strategy):
     release = released(strategy, BAD, expect=1500)
-    assert release.table.agrees is False
+    assert release.size.agrees is False
     (warning,) = release.warnings
-    assert f"estimated at {release.table.total} records, and 1,500 were expected: about " in warning
+    assert f"estimated at {release.size.total} records, and 1,500 were expected: about " in warning
     assert "too few; check the domain" in warning
     off = float(warning.split("about ")[1].split(" ")[0].replace(",", ""))
-    assert off == pytest.approx(1500 - release.table.total.estimate, abs=1)
+    assert off == pytest.approx(1500 - release.size.total.estimate, abs=1)
     assert "too many" in released(strategy, GOOD, expect=15).warnings[0]
 
 
@@ -75,32 +76,32 @@ def test_groups_are_told_one_by_one():
     strategy = mdp.select(mdp.Workload(domain, *rare), mechanism="workload")
     table = {name: [0] * 900 for name in "abcde"} | {"e": [1] * 900}
     release = released(strategy, table)
-    assert release.table.groups_within_noise == ("rare a", "rare b", "rare c", "rare d")
+    assert release.size.groups_within_noise == ("rare a", "rare b", "rare c", "rare d")
     assert release.warnings[-1].endswith("in 4 of the groups: rare a; rare b; rare c and 1 more")
 
 
 def test_groups_that_are_too_large_are_not_looked_at(strategy, monkeypatch):
     measurement = released(strategy, NONE).measurement
     assert list(groups_within_noise(measurement, WORKLOAD.groups)) == ["sex", "age"]
-    monkeypatch.setattr("matrixdp.release.table._QUERIES", 3)
+    monkeypatch.setattr("matrixdp.release.size._QUERIES", 3)
     assert list(groups_within_noise(measurement, WORKLOAD.groups)) == ["sex"]
-    monkeypatch.setattr("matrixdp.release.table._QUERIES_OF_ALL", 1)
+    monkeypatch.setattr("matrixdp.release.size._QUERIES_OF_ALL", 1)
     assert list(groups_within_noise(measurement, WORKLOAD.groups)) == []
 
 
 def test_false_alarms_are_as_rare_as_they_are_said_to_be(strategy):
     """Decided by the noise alone: 300 errors of a normal distribution are within 3.89 standard errors."""
-    far = released(strategy, GOOD).table.far
+    far = released(strategy, GOOD).size.far
     assert far == pytest.approx(3.8906, abs=1e-3)
     rng = np.random.default_rng(1)
     for error in rng.normal(size=300):
-        total = mdp.release.estimated.Estimated.within(1500 + 7 * error, 7.0, 1.96)
-        assert TableCheck(total, 1500, far, ()).agrees
-    assert TableCheck(None, 5, far, ()).agrees is None
+        total = Estimated.within(1500 + 7 * error, 7.0, 1.96)
+        assert SizeCheck(total, 1500, far, ()).agrees
+    assert SizeCheck(None, 5, far, ()).agrees is None
     advice = "`out_of_domain: {count: true}` measures"
-    assert advice in TableCheck(total, 3_000, far, ()).warnings[0]
-    assert advice not in TableCheck(total, 3_000, far, (), counted=True).warnings[0]
-    assert "does not follow" in TableCheck(None, 5, far, ()).warnings[0]
+    assert advice in SizeCheck(total, 3_000, far, ()).warnings[0]
+    assert advice not in SizeCheck(total, 3_000, far, (), counted=True).warnings[0]
+    assert "does not follow" in SizeCheck(None, 5, far, ()).warnings[0]
 
 
 @pytest.mark.parametrize("expect", [0, -1, True, 1.5, "9", 10**400, 10**5000], ids=range(7))
@@ -123,27 +124,27 @@ def test_the_record_has_it_and_is_verified(strategy, tmp_path):
     folder = mdp.save_release(released(strategy, BAD, expect=1500), tmp_path / "out")
     written = json.loads((folder / "release.json").read_text())
     assert faults(written) == []
-    table = written["table"]
-    assert (table["expect"], table["agrees"], len(table["warnings"])) == (1500, False, 1)
+    size = written["size"]
+    assert (size["expect"], size["agrees"], len(size["warnings"])) == (1500, False, 1)
     again = mdp.load_release(folder, confidence=0.9)
-    assert (again.expect, again.confidence, again.table.agrees) == (1500, 0.9, False)
+    assert (again.expect, again.confidence, again.size.agrees) == (1500, 0.9, False)
     assert mdp.verify_release(folder).failed == ()
-    stddev = table["total"]["stddev"]
+    stddev = size["total"]["stddev"]
 
     def moved(by):
-        return lambda record: record["table"]["total"].update(estimate=table["total"]["estimate"] + by)
+        return lambda record: record["size"]["total"].update(estimate=size["total"]["estimate"] + by)
 
     forge_record(folder, moved(1e-11 * stddev))
     assert mdp.verify_release(folder).failed == ()
     forge_record(folder, moved(1e-3 * stddev))
-    assert "table.total.estimate says" in mdp.verify_release(folder).failed[0].words
+    assert "size.total.estimate says" in mdp.verify_release(folder).failed[0].words
     forge_record(folder, moved(0.0))
-    forge_record(folder, lambda record: record["table"].update(agrees=True))
-    assert "table.agrees says true" in mdp.verify_release(folder).failed[0].words
-    forge_record(folder, lambda record: record["table"].update(total=None))
+    forge_record(folder, lambda record: record["size"].update(agrees=True))
+    assert "size.agrees says true" in mdp.verify_release(folder).failed[0].words
+    forge_record(folder, lambda record: record["size"].update(total=None))
     assert mdp.verify_release(folder).failed
-    forge_record(folder, lambda record: record.pop("table"))
-    assert "table is missing" in mdp.verify_release(folder).failed[0].words
+    forge_record(folder, lambda record: record.pop("size"))
+    assert "size is missing" in mdp.verify_release(folder).failed[0].words
 
 
 def test_the_command_compares_and_ends_with_a_status_of_its_own(tmp_path):

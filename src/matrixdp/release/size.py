@@ -12,16 +12,16 @@ from typing import final
 
 import numpy as np
 
+from matrixdp.answers.estimated import Estimated
+from matrixdp.answers.intervals import Intervals
 from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.language import marginals
 from matrixdp.measure import Measurement
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group
-from matrixdp.release.estimated import Estimated
-from matrixdp.release.intervals import Intervals
 
-__all__ = ["TableCheck", "check_table", "groups_within_noise", "total_of"]
+__all__ = ["SizeCheck", "check_size", "groups_within_noise", "total_of"]
 
 #: What noise alone exceeds with this probability at most is taken for more than noise.
 _CHANCE = 1e-4
@@ -34,7 +34,7 @@ _TO_COUNT = "; `out_of_domain: {count: true}` measures how many records are drop
 
 @final
 @dataclass(frozen=True)
-class TableCheck:
+class SizeCheck:
     """The number of records in the domain, as released, beside what was expected.
 
     Attributes
@@ -53,7 +53,7 @@ class TableCheck:
 
     Examples
     --------
-    >>> check = TableCheck(Estimated.within(175, 10, 1.96), 1461, 4.0, ())
+    >>> check = SizeCheck(Estimated.within(175, 10, 1.96), 1461, 4.0, ())
     >>> check.agrees, check.warnings[0][:77]
     (False, 'the whole table is estimated at 175 +- 20 records, and 1,461 were expected: a')
     """
@@ -138,9 +138,9 @@ def groups_within_noise(measurement: Measurement, groups: Sequence[Group]) -> It
             yield group.name
 
 
-def check_table(
+def check_size(
     measurement: Measurement, groups: Sequence[Group], confidence: float, expect: int | None
-) -> TableCheck:
+) -> SizeCheck:
     """Compare what was released with what was expected; the interval of the total has a confidence."""
     total: Estimated | None = None
     query = total_of(measurement.analysis, measurement.plan.domain)
@@ -153,4 +153,4 @@ def check_table(
         total = Estimated.within(value, deviation, multiplier)
     far = measurement.plan.noise.largest_quantile(1 - _CHANCE)
     quiet = tuple(groups_within_noise(measurement, groups))
-    return TableCheck(total, expect, far, quiet, measurement.out_of_domain_counts is not None)
+    return SizeCheck(total, expect, far, quiet, measurement.out_of_domain_counts is not None)

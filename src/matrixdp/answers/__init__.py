@@ -1,0 +1,15 @@
+"""Answers as tables: their columns, the ends of their intervals, one estimate with its error."""
+
+from matrixdp.answers.columns import BATCH_ROWS, FIGURES, AnswerColumns, plain_schema
+from matrixdp.answers.estimated import Estimated
+from matrixdp.answers.intervals import MAX_EXACT_QUERIES, Intervals
+
+__all__ = [
+    "BATCH_ROWS",
+    "FIGURES",
+    "MAX_EXACT_QUERIES",
+    "AnswerColumns",
+    "Estimated",
+    "Intervals",
+    "plain_schema",
+]

@@ -1,0 +1,3 @@
+"""Models of a release: non-negative, consistent, integer estimates, and records."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Pictures of answers, strategies and comparisons, drawn with matplotlib where it is installed."""
+
+__all__: list[str] = []
