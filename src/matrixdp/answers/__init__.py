@@ -3,6 +3,7 @@
 from matrixdp.answers.columns import BATCH_ROWS, FIGURES, AnswerColumns, plain_schema
 from matrixdp.answers.estimated import Estimated
 from matrixdp.answers.intervals import MAX_EXACT_QUERIES, Intervals
+from matrixdp.answers.titles import find_group, title, titles
 
 __all__ = [
     "BATCH_ROWS",
@@ -11,5 +12,8 @@ __all__ = [
     "AnswerColumns",
     "Estimated",
     "Intervals",
+    "find_group",
     "plain_schema",
+    "title",
+    "titles",
 ]

@@ -1,0 +1,218 @@
+"""Titles of groups of answers: what people call a table, and the table that they mean by it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from matrixdp.errors import Problem, WorkloadError
+from matrixdp.forms import describe_value, nearest, unknown_name
+from matrixdp.queries import (
+    AllRanges,
+    Circular,
+    Group,
+    Identity,
+    Labelled,
+    Matrix,
+    Permuted,
+    Predicates,
+    Prefix,
+    ProductGroup,
+    Stacked,
+    Suffix,
+    Total,
+    Width,
+)
+
+__all__ = ["find_group", "title", "titles"]
+
+#: What predicate sets are called in the names that groups have where the user gave none.
+_SET = r"(permuted )*(identity|total|prefix|suffix|range|circular|ranges|sets|matrix|width \d+|level .+)"
+_AUTOMATIC = re.compile(rf"{_SET}( \+ {_SET})*")
+_KINDS: tuple[tuple[type[Predicates], str], ...] = (
+    (Prefix, "CDF"),
+    (Suffix, "complementary CDF"),
+    (AllRanges, "ranges"),
+    (Circular, "circular ranges"),
+    (Matrix, "combinations"),
+)
+_JOINING = frozenset(("by", "and", "x"))
+
+
+def title(group: Group) -> str:
+    """Return what people call the table of a group's answers.
+
+    The user's name where the entry gave one; else words, with what is cumulated or summed over first.
+
+    Parameters
+    ----------
+    group : Group
+        The query group.
+
+    Examples
+    --------
+    >>> from matrixdp.queries import Ranges
+    >>> title(ProductGroup("sex, age: identity x prefix", ("sex", "age"), (Identity(), Prefix()), (2, 115)))
+    'age CDF by sex'
+    >>> title(ProductGroup("age by decade", ("age",), (Ranges(((0, 9), (10, 19))),), (20,)))
+    'age by decade'
+    >>> title(ProductGroup("total", (), (), ()))
+    'total'
+    """
+    called = _called(group) if isinstance(group, ProductGroup) else None
+    if called is None or not isinstance(group, ProductGroup):
+        return group.name
+    main: dict[str, list[str]] = {}
+    by: list[str] = []
+    asked = zip(called, group.attributes, group.predicates, group.sizes, strict=True)
+    for name, attribute, predicates, size in asked:
+        kind = _kind(predicates, size) if name == attribute else ""  # else the values of a level
+        if kind is None:
+            continue
+        if not kind or kind.startswith("in "):
+            by.append(f"{name} {kind}".strip())
+        else:
+            main.setdefault(kind, []).append(name)
+    first = [f"{_listed(names)} {kind}" for kind, names in main.items()] or by[:1] or ["total"]
+    rest = by if main else by[1:]
+    return _listed(first) + (f" by {_listed(rest)}" if rest else "")
+
+
+def titles(groups: Iterable[Group]) -> tuple[str, ...]:
+    """Return the titles of groups, those that come again with their number behind them.
+
+    Examples
+    --------
+    >>> total = ProductGroup("total", (), (), ())
+    >>> titles([total, total])
+    ('total', 'total (2)')
+    """
+    own = [title(group) for group in groups]
+    taken = set(own)
+    seen: Counter[str] = Counter()
+    found = []
+    for name in own:
+        seen[name] += 1
+        made = name
+        while seen[name] > 1 and (made := f"{name} ({seen[name]})") in taken:
+            seen[name] += 1
+        taken.add(made)
+        found.append(made)
+    return tuple(found)
+
+
+def find_group(groups: Sequence[Group], text: str) -> int:
+    """Return the place of the group that a text means.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+        The groups to choose from.
+    text : str
+        A title, a group's name, or its attributes; words may stand in any order and case, with ``by``,
+        ``and``, ``x`` and commas between them or without. Attributes alone mean the group of their values
+        where there are others with the same attributes.
+
+    Raises
+    ------
+    WorkloadError
+        If no group is meant, or several are; with the titles that are nearest.
+
+    Examples
+    --------
+    >>> cdf = ProductGroup("sex, age: identity x prefix", ("sex", "age"), (Identity(), Prefix()), (2, 115))
+    >>> cells = ProductGroup("sex, age", ("sex", "age"), (Identity(), Identity()), (2, 115))
+    >>> [find_group([cdf, cells], text) for text in ("Age CDF by sex", "age, sex", cdf.name)]
+    [0, 1, 0]
+    """
+    if not isinstance(text, str):
+        raise WorkloadError.at((), describe_value(text), "the title of a table, as text")
+    called = titles(groups)
+    for candidates in (called, [group.name for group in groups]):
+        for same in (_spaced, _words):
+            found = [place for place, name in enumerate(candidates) if same(name) == same(text)]
+            if found:
+                return _only(groups, called, found, text)
+    found = [
+        place for place, group in enumerate(groups) if _words(", ".join(group.attributes)) == _words(text)
+    ]
+    if found:
+        return _only(groups, called, found, text)
+    problem = unknown_name((), text, "the title, the name or the attributes of a table", called)
+    if not problem.suggestions:
+        problem = Problem((), problem.found, problem.expected, _near(text, called))
+    raise WorkloadError(problem)
+
+
+def _only(groups: Sequence[Group], called: Sequence[str], found: list[int], text: str) -> int:
+    """Return the one group that is meant, or the first of equals."""
+    if len({title(groups[place]) for place in found}) > 1:
+        several = tuple(called[place] for place in found[:3])
+        raise WorkloadError.at((), f"{text!r}, which {len(found)} tables are about", "one of them", several)
+    return found[0]
+
+
+def _near(text: str, called: Sequence[str]) -> tuple[str, ...]:
+    """Return titles with words that are close to those of a text."""
+    asked = set(_words(text))
+    known = [(len(asked & set(_words(name))), -place, name) for place, name in enumerate(called)]
+    shared = [name for count, _, name in sorted(known, reverse=True) if count]
+    return tuple(shared[:3]) or nearest(text, called)
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(sorted(set(re.split(r"[\s,]+", text.casefold())) - _JOINING - {""}))
+
+
+def _called(group: ProductGroup) -> list[str] | None:
+    """Return what the attributes are called, also at a level; None where the user named the group."""
+    if not group.attributes:
+        return [] if group.name == "total" else None
+    own = ", ".join(group.attributes)
+    if group.name == own:
+        return list(group.attributes)
+    head, _, kinds = group.name.rpartition(": ")
+    texts = kinds.split(" x ")
+    if head:
+        automatic = len(texts) == len(group.attributes) and all(map(_AUTOMATIC.fullmatch, texts))
+        if not automatic:
+            return None
+        levels = [text.removeprefix("level ") if text.startswith("level ") else None for text in texts]
+        if head == own:
+            return [level or name for name, level in zip(group.attributes, levels, strict=True)]
+    parts = (head or group.name).split(", ")
+    if len(parts) != len(group.attributes):
+        return None
+    pairs = zip(parts, group.attributes, group.predicates, strict=True)
+    known = all(part == name or isinstance(predicates, Labelled) for part, name, predicates in pairs)
+    return parts if known else None
+
+
+def _kind(predicates: Predicates, size: int) -> str | None:
+    """Return what is asked of an attribute in words: nothing for its values, None for its total."""
+    if isinstance(predicates, Total):
+        return None
+    if isinstance(predicates, Identity):
+        return ""
+    if isinstance(predicates, Width):
+        return f"ranges of {predicates.width}"
+    if isinstance(predicates, Permuted):
+        inner = _kind(predicates.predicates, size)
+        return f"permuted {inner}" if inner and not inner.startswith("in ") else inner
+    if isinstance(predicates, Stacked):
+        kinds = [_kind(part, size) for part in predicates.sets]
+        return _listed(["values" if k == "" else "total" if k is None else k for k in kinds])
+    for known, words in _KINDS:
+        if isinstance(predicates, known):
+            return words
+    count = predicates.count(size)
+    return f"in {count} group{'s' * (count > 1)}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(words) if len(words) < 3 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,120 @@
+"""Titles of tables: in the words of the workload, unique, and found however they are written."""
+
+import numpy as np
+import pytest
+
+from matrixdp.answers import find_group, title, titles
+from matrixdp.domain import Domain
+from matrixdp.errors import WorkloadError
+from matrixdp.language import cells, dense, kway, marginals, pairwise, product
+from matrixdp.queries import Workload
+
+DOMAIN = Domain(
+    {
+        "sex": ["female", "male"],
+        "age": range(20),
+        "income": {"min": 0, "max": 4},
+        "county": {"categories": ["a", "b", "c"], "levels": {"state": {"N": ["a", "b"], "S": ["c"]}}},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (marginals(0), "total"),
+        (marginals(0, name="people"), "people"),
+        (marginals([["age"]]), "age"),
+        (marginals([["sex", "age"]]), "sex by age"),
+        (marginals([["sex", "age", "county"]]), "sex by age and county"),
+        (marginals([["sex", "state"]]), "sex by state"),
+        (marginals([["state"]]), "state"),
+        (product(county={"level": "state"}, age="prefix"), "age CDF by state"),
+        (kway(2, {"numeric": "prefix"}, attributes=["sex", "age"]), "age CDF by sex"),
+        (product(age="prefix", income="prefix", sex="identity"), "age and income CDF by sex"),
+        (product(age="prefix", income="range"), "age CDF and income ranges"),
+        (product(age="range", sex="identity"), "age ranges by sex"),
+        (product(age="suffix", sex="total"), "age complementary CDF"),
+        (product(age={"width": 5}), "age ranges of 5"),
+        (product(age="circular", income="total"), "age circular ranges"),
+        (product(age={"permuted": "range", "seed": 1}), "age permuted ranges"),
+        (product(age={"permuted": {"sets": [[1]]}, "seed": 1}), "age in 1 group"),
+        (product(sex=["identity", "total"], age="prefix"), "sex values and total and age CDF"),
+        (product(age={"ranges": [[0, 9], [10, 19]]}, sex={"sets": [["male"]]}), None),
+        (product(age={"matrix": np.eye(20)[:3]}), "age combinations"),
+        (product(sex="total"), "total"),
+        (product(age="prefix", name="age: mine"), "age: mine"),
+        (product(age="prefix", sex="identity", name="sex, age: overview"), "sex, age: overview"),
+        (marginals([["age"]], name="years"), "years"),
+        (marginals(0, name="all"), "all"),
+        (marginals([["sex", "age"]], name="one, two, three"), "one, two, three"),
+        (pairwise("affine", attributes=["age", "income"]), "age, income: affine"),
+        (dense(np.ones((1, 2)), ["sex"], name="weighted"), "weighted"),
+        (cells([[{"sex": "male", "age": [3]}]], name="boxes"), "boxes"),
+    ],
+)
+def test_a_title_is_the_name_or_says_what_is_asked(entry, expected) -> None:
+    [group] = entry.expand(DOMAIN)
+    assert title(group) == (expected or "sex in 1 group by age in 2 groups")
+
+
+def test_an_entry_of_several_groups_calls_them_by_its_name() -> None:
+    groups = Workload(DOMAIN, marginals(1, name="mine")).groups
+    assert [title(group) for group in groups] == [f"mine: {name}" for name in DOMAIN.names]
+
+
+def test_titles_are_unique() -> None:
+    entries = [marginals(0), marginals(0), marginals(0, name="total (2)"), marginals(0)]
+    assert titles(Workload(DOMAIN, *entries).groups) == ("total", "total (3)", "total (2)", "total (4)")
+
+
+GROUPS = Workload(
+    DOMAIN,
+    marginals([["sex", "age"], ["county"]]),
+    product(sex="identity", age="prefix"),
+    product(sex="identity", income="prefix", name="Income by Sex, cumulated"),
+    product(sex="identity", county="identity", age="prefix"),
+    product(sex="identity", county="identity", age="range"),
+    marginals([["county"]]),
+).groups
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sex by age", 0),
+        ("age by sex", 0),
+        ("AGE, sex", 0),
+        ("sex,age", 0),
+        ("age  cdf BY sex", 2),
+        ("sex by age CDF", 2),
+        ("sex, age: identity x prefix", 2),
+        ("income by sex, cumulated", 3),
+        ("cumulated income sex", 3),
+        ("income, sex", 3),
+        ("county", 1),
+        ("county (2)", 6),
+    ],
+)
+def test_a_group_is_found_by_title_name_or_attributes(text, expected) -> None:
+    assert find_group(GROUPS, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "suggested"),
+    [
+        ("age cdf by sxe", "age CDF by sex"),
+        ("cumulated things", "Income by Sex, cumulated"),
+        ("sex, county, age", "age CDF by sex and county"),
+    ],
+)
+def test_what_means_no_table_or_several_is_refused_with_the_nearest(text, suggested) -> None:
+    with pytest.raises(WorkloadError) as caught:
+        find_group(GROUPS, text)
+    assert caught.value.problem is not None
+    assert suggested in caught.value.problem.suggestions
+
+
+def test_what_is_no_text_is_refused() -> None:
+    with pytest.raises(WorkloadError, match="found 3; expected the title of a table, as text"):
+        find_group(GROUPS, 3)  # type: ignore[arg-type]
