@@ -16,11 +16,11 @@ from typing import Any
 from matrixdp.errors import Path as Place
 from matrixdp.errors import SpecificationError, StorageError, format_place
 from matrixdp.release.document import RELEASE_VERSION, as_text, promise
-from matrixdp.release.files import entry
 from matrixdp.release.leftovers import MEASUREMENT, RECORD, RELEASE_FORMAT, refuse_leftover
 from matrixdp.release.measured import measured
-from matrixdp.release.records import TOLERANCE, differences, read_strictly
 from matrixdp.release.release import Release
+from matrixdp.storage.documents import TOLERANCE, differences, read_strictly
+from matrixdp.storage.files import entry
 from matrixdp.storage.saving import load_measurement
 
 __all__ = ["expected_in", "load_release"]

@@ -18,6 +18,8 @@ from threadpoolctl import threadpool_limits
 from matrixdp.answers.columns import AnswerColumns
 from matrixdp.answers.estimated import Estimated
 from matrixdp.answers.intervals import Intervals
+from matrixdp.answers.questions import Question, covariance, groups_of
+from matrixdp.answers.refusals import advised, spread
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
 from matrixdp.forms import describe_value
@@ -27,8 +29,6 @@ from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.queries import Group, Workload
 from matrixdp.release.origin import checked_origin
-from matrixdp.release.questions import Question, covariance, groups_of
-from matrixdp.release.refusals import advised, spread
 from matrixdp.release.results import Figures, result
 from matrixdp.release.size import SizeCheck, check_size
 from matrixdp.statements import read

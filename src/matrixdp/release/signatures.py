@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from matrixdp.errors import SignatureError
-from matrixdp.release.files import check_files, plain_content
+from matrixdp.release.files import check_files
 from matrixdp.release.keys import PublicKey, SigningKey
 from matrixdp.release.leftovers import RECORD, SIGNATURE
 from matrixdp.storage.archive import sync_folder
+from matrixdp.storage.files import plain_content
 
 __all__ = ["SIGNED", "check_signature", "write_signature"]
 

@@ -24,7 +24,6 @@ from threadpoolctl import threadpool_limits
 from matrixdp.answers.columns import BATCH_ROWS, AnswerColumns, plain_schema
 from matrixdp.errors import SafeNote
 from matrixdp.release.document import as_text, document
-from matrixdp.release.files import entry
 from matrixdp.release.keys import SigningKey
 from matrixdp.release.leftovers import (
     ANSWERS,
@@ -38,6 +37,7 @@ from matrixdp.release.leftovers import (
 from matrixdp.release.release import Release
 from matrixdp.release.signatures import write_signature
 from matrixdp.release.staging import staged_folder
+from matrixdp.storage.files import entry
 from matrixdp.storage.saving import save_measurement
 
 __all__ = [

@@ -16,10 +16,10 @@ from matrixdp.measure import PrivacyStatement
 from matrixdp.release.document import brief
 from matrixdp.release.leftovers import RELEASE_FILES
 from matrixdp.release.loading import load_release
-from matrixdp.release.records import read_strictly
 from matrixdp.release.release import Release
 from matrixdp.review.markdown import about, above, cell, items, table
 from matrixdp.review.measured import measured_parts
+from matrixdp.storage.documents import read_strictly
 
 __all__ = ["explain_release"]
 

@@ -17,7 +17,6 @@ from matrixdp.ledger.entries import version
 from matrixdp.measure import Measurement, measured_cost
 from matrixdp.queries import Workload
 from matrixdp.release.document import document
-from matrixdp.release.files import entry, plain_content
 from matrixdp.release.keys import PublicKey
 from matrixdp.release.leftovers import (
     ANSWERS,
@@ -31,7 +30,6 @@ from matrixdp.release.leftovers import (
     refuse_leftover,
 )
 from matrixdp.release.loading import expected_in
-from matrixdp.release.records import TOLERANCE, differences, read_strictly
 from matrixdp.release.release import Release
 from matrixdp.release.writing import too_many
 from matrixdp.review.answers import (
@@ -44,6 +42,8 @@ from matrixdp.review.answers import (
 from matrixdp.review.finding import Finding, Verification, settled
 from matrixdp.review.ledger import check_ledger
 from matrixdp.review.signature import signature_finding
+from matrixdp.storage.documents import TOLERANCE, differences, read_strictly
+from matrixdp.storage.files import entry, plain_content
 from matrixdp.storage.saving import load_measurement
 
 __all__ = ["verify_release"]

@@ -11,6 +11,8 @@ from typing import final
 
 from threadpoolctl import threadpool_limits
 
+from matrixdp.answers.questions import Question, covariance
+from matrixdp.answers.refusals import advised
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, WorkloadError, within
 from matrixdp.ledger import Ledger
@@ -19,8 +21,6 @@ from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.numbers import Number
 from matrixdp.queries import Workload
 from matrixdp.release import Release
-from matrixdp.release.questions import Question, covariance
-from matrixdp.release.refusals import advised
 from matrixdp.selection import Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
 from matrixdp.sources import open_source
