@@ -17,6 +17,7 @@ MOST_OWN_LINES = 60
 #: Each room may import from itself and from rooms of a lower number.
 ORDER = {
     "errors": 0,
+    "display": 1,
     "locks": 1,
     "forms": 2,
     "domain": 3,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self, final
 
+from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain.attributes import Attribute
 from matrixdp.domain.derived import is_derived
 from matrixdp.domain.parsing import attribute_from_spec
@@ -16,8 +17,8 @@ __all__ = ["Domain"]
 
 
 @final
-@dataclass(frozen=True, init=False)
-class Domain:
+@dataclass(frozen=True, init=False, repr=False)
+class Domain(Displayed):
     """The attributes of a table, in order. A *cell* is one combination of their values.
 
     Parameters
@@ -202,8 +203,30 @@ class Domain:
     def __len__(self) -> int:
         return len(self.attributes)
 
-    def __repr__(self) -> str:
-        return f"Domain({self.to_spec()!r})"
+    def _lines(self) -> tuple[str, str]:
+        number = len(self.attributes)
+        first = f"Domain of {counted(number, 'attribute')}, {counted(self.cells(), 'cell')}"
+        return first, listed((f"{shown_text(a.name)} ({a.size:,})" for a in self), number)
+
+    def _preview(self) -> Preview:
+        rows = [(a.name, _kind(a), f"{a.size:,}", _values(a)) for a in self.attributes[:MAX_ROWS]]
+        columns = ("attribute", "kind", "number", "values")
+        return Preview(columns, rows, len(self.attributes), frozenset((2,)))
+
+
+def _kind(attribute: Attribute) -> str:
+    """Return in a word what an attribute is."""
+    if attribute.codebook.derivation is not None:
+        return "derived"
+    return "ordered" if attribute.numeric else "categories"
+
+
+def _values(attribute: Attribute) -> str:
+    """Return the first values of an attribute, and the last one."""
+    if attribute.size <= 5:
+        return ", ".join(attribute.label(code) for code in range(attribute.size))
+    first = [attribute.label(code) for code in range(3)]
+    return f"{', '.join(first)}, ..., {attribute.label(attribute.size - 1)}"
 
 
 def _described(described: Mapping[str, object]) -> tuple[Attribute, ...]:

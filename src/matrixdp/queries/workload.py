@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain import Domain
 from matrixdp.errors import WorkloadError, within
 from matrixdp.queries.groups import Group
@@ -36,8 +37,8 @@ class Entry(Protocol):
         ...
 
 
-@dataclass(frozen=True, init=False, eq=False)
-class Workload:
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Workload(Displayed):
     """Query groups over a domain; a repeated query counts as often as it stands.
 
     Parameters
@@ -103,3 +104,17 @@ class Workload:
 
     def __len__(self) -> int:
         return len(self.groups)
+
+    def _lines(self) -> tuple[str, str]:
+        number = len(self.groups)
+        queries, over = counted(self.queries, "query", "queries"), counted(len(self.domain), "attribute")
+        first = f"Workload of {queries} in {counted(number, 'group')}, over {over}"
+        return first, listed((f"{shown_text(g.name)} ({g.queries:,})" for g in self.groups), number)
+
+    def _preview(self) -> Preview:
+        rows = [
+            (g.name, ", ".join(g.attributes) or "(none)", f"{g.queries:,}", f"{g.weight:g}")
+            for g in self.groups[:MAX_ROWS]
+        ]
+        columns = ("group", "attributes", "queries", "weight")
+        return Preview(columns, rows, len(self.groups), frozenset((2, 3)))

@@ -28,6 +28,7 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.queries import Group, Workload
+from matrixdp.release.glance import Glance
 from matrixdp.release.origin import checked_origin
 from matrixdp.release.results import Figures, result
 from matrixdp.release.size import SizeCheck, check_size
@@ -42,8 +43,8 @@ MAX_TABLE_ROWS = 50_000_000
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Release:
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Glance):
     """Answers with their standard errors, from one measurement.
 
     Everything here is computed from the noisy measurement alone: any number of further queries costs no

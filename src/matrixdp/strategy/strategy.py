@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from matrixdp.answers.questions import Question, covariance
 from matrixdp.answers.refusals import advised
+from matrixdp.display import Displayed, Preview
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, WorkloadError, within
 from matrixdp.ledger import Ledger
@@ -21,22 +22,19 @@ from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.numbers import Number
 from matrixdp.queries import Workload
 from matrixdp.release import Release
+from matrixdp.release.glance import NOT_PRIVATE
 from matrixdp.selection import Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
 from matrixdp.sources import open_source
 from matrixdp.storage.saving import load_strategy, save_strategy
+from matrixdp.strategy.chosen import Chosen
 
 __all__ = ["MeasuredStrategy", "Strategy"]
 
-_FIGURES = {
-    "sum": "weighted total squared error at privacy cost 1, before rounding to integers",
-    "max": "largest weighted variance at privacy cost 1",
-}
-
 
 @final
-@dataclass(frozen=True, eq=False)
-class Strategy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Strategy(Chosen):
     """A strategy: what to measure so that a workload is answered with little error.
 
     It holds no data, and can be saved, inspected, and measured on any number of tables.
@@ -71,23 +69,6 @@ class Strategy:
     def certificate(self) -> Certificate:
         """How good it is proved to be, at privacy cost 1."""
         return self.selection.certificate
-
-    @property
-    def origin(self) -> dict[str, object]:
-        """How it was chosen, as plain values: mechanism, reason, certificate."""
-        certificate = self.certificate
-        return {
-            "mechanism": self.selection.mechanism,
-            "reason": self.selection.reason,
-            "objective": self.selection.objective,
-            "certificate": {
-                "loss": certificate.loss,
-                "lower_bound": certificate.lower_bound,
-                "gap": certificate.gap,
-                "scope": certificate.scope,
-                "figures": _FIGURES[self.selection.objective],
-            },
-        }
 
     def rmse(self, budget: Budget) -> float:
         """Return the root mean square of the standard errors of all queries, in records.
@@ -363,8 +344,8 @@ class Strategy:
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class MeasuredStrategy:
+@dataclass(frozen=True, eq=False, repr=False)
+class MeasuredStrategy(Displayed):
     """A strategy with the noisy answers of one table.
 
     Parameters
@@ -397,3 +378,11 @@ class MeasuredStrategy:
         """
         asked = self.strategy.workload if workload is None else workload
         return Release(self.measurement, asked, confidence, self.strategy.origin, expect)
+
+    def _lines(self) -> tuple[str, str]:
+        budget = self.measurement.authorization.budget
+        spent = f"within {budget!r}" if self.measurement.private else NOT_PRIVATE
+        return f"Measured: {self.strategy._lines()[0]}", spent
+
+    def _preview(self) -> Preview:
+        return self.strategy._preview()
