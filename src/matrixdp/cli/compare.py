@@ -13,7 +13,6 @@ from matrixdp.cli.guard import guarded
 from matrixdp.cli.options import Spec, noise_name
 
 if TYPE_CHECKING:
-    from matrixdp.cli.comparison import Outcome
     from matrixdp.privacy import Budget
 
 __all__ = ["compare"]
@@ -36,8 +35,18 @@ NoisesOption = Annotated[
     ),
 ]
 TimeLimit = Annotated[
-    float, typer.Option("--time-limit", min=1.0, metavar="SECONDS", help="For each mechanism.")
+    float,
+    typer.Option(
+        "--time-limit",
+        min=1.0,
+        metavar="SECONDS",
+        help="For all mechanisms together; the quickest come first.",
+    ),
 ]
+TimeLimitEach = Annotated[
+    float, typer.Option("--time-limit-each", min=1.0, metavar="SECONDS", help="For each mechanism.")
+]
+Why = Annotated[bool, typer.Option("--why", help="Say why mechanisms do not apply, or did not finish.")]
 Picture = Annotated[
     Path | None,
     typer.Option("--picture", metavar="FILE", help="Draw the errors: PNG, SVG or PDF by its ending."),
@@ -63,7 +72,9 @@ def compare(
     spec: Spec,
     mechanisms: Mechanisms = None,
     noise: NoisesOption = "auto",
-    time_limit: TimeLimit = 120.0,
+    time_limit: TimeLimit = 180.0,
+    time_limit_each: TimeLimitEach = 60.0,
+    why: Why = False,
     picture: Picture = None,
     public_table: PublicTable = None,
     simulations: Simulations = 20,
@@ -72,13 +83,13 @@ def compare(
     """Compare the expected error of mechanisms, without the data.
 
     Every mechanism selects its strategy in a process of its own; the errors are at the specification's
-    budget. A mechanism that does not apply says why. The specification's own table is never read; a table
-    that is given as --public-table is, and must be public.
+    budget. Mechanisms that do not apply are named, and --why gives the reasons. The specification's own
+    table is never read; a table that is given as --public-table is, and must be public.
     """
-    from matrixdp.cli.comparison import compare_mechanisms
+    from matrixdp.cli.comparison import Limits, compare_mechanisms
+    from matrixdp.cli.comparison_table import Live, print_comparison
     from matrixdp.cli.figures import unit_in_words
     from matrixdp.cli.inputs import specification_with_budget
-    from matrixdp.cli.progress import Reporter
     from matrixdp.errors import SpecificationError
     from matrixdp.sources import open_source
 
@@ -89,8 +100,9 @@ def compare(
     if public_table is not None:
         open_source(str(public_table))
     kinds = _noises(noise, budget)
-    with Reporter() as reporter:
-        rows = compare_mechanisms(spec, names, kinds, time_limit, reporter.stage, public_table, simulations)
+    limits = Limits(time_limit, time_limit_each)
+    with Live() as live:
+        rows = compare_mechanisms(spec, names, kinds, limits, live.report, public_table, simulations)
     if picture is not None:
         from matrixdp.cli.pictures import draw_comparison
 
@@ -102,12 +114,15 @@ def compare(
             "queries": written.workload.queries,
             "privacy": budget.as_dict(),
             "time_limit": time_limit,
+            "time_limit_each": time_limit_each,
             "public_table": None if public_table is None else str(public_table),
             "mechanisms": [row.as_dict() for row in rows],
         }
         typer.echo(json.dumps(printed))
         return
-    _show(rows, picture)
+    print_comparison(rows, why=why or all(row.rmse is None for row in rows))
+    if picture is not None:
+        typer.echo(f"drawn: {picture}")
     typer.echo(f"unit: {unit_in_words(budget.unit)}")
     if all(row.rmse is None for row in rows):
         raise SpecificationError.at(
@@ -150,38 +165,3 @@ def _check_picture(picture: Path) -> None:
         )
     if not picture.absolute().parent.is_dir():
         raise StorageError(f"{picture}: found no folder to save a file of that name in")
-
-
-def _show(rows: list[Outcome], picture: Path | None) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from matrixdp.cli.tables import console, figure
-
-    screen = console()
-    applies = [row for row in rows if row.rmse is not None]
-    table = Table(header_style="bold")
-    table.add_column("mechanism", no_wrap=True)
-    table.add_column("noise", no_wrap=True)
-    for title in ("RMSE", "largest stddev", "to best", "to bound", "s", "MB"):
-        table.add_column(title, justify="right")
-    for row in applies:
-        table.add_row(
-            Text(row.label.replace(" ", "\n")),
-            row.noise,
-            *[figure(value) for value in (row.rmse, row.max_stddev)],
-            *["-" if v is None else f"{v:.3f}" for v in (row.ratio_to_best, row.ratio_to_lower_bound)],
-            *[figure(value) for value in (row.seconds, row.peak_memory_mb)],
-        )
-    if applies:
-        screen.print(table)
-        screen.print(
-            "to best: ratio of the (weighted) RMSE to the least promised one of either noise. to bound: "
-            "ratio to the lower bound for the same noise."
-        )
-    for row in rows:
-        if row.note:
-            note = row.note.removeprefix(f"{row.mechanism}: ")
-            screen.print(Text(f"{row.mechanism} ({row.noise}): {note}"))
-    if picture is not None:
-        screen.print(Text(f"drawn: {picture}"))
