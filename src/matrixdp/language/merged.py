@@ -29,8 +29,11 @@ from matrixdp.language.products import MergedEntry
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES, Array
 from matrixdp.queries.disjunctions import CellSets, Disjunctions
 from matrixdp.queries.groups import Group
+from matrixdp.queries.intervals import Ranges
+from matrixdp.queries.predicate_set import Predicates
+from matrixdp.queries.predicates import Sets
 
-__all__ = ["CellsEntry", "DisjunctionEntry", "Span"]
+__all__ = ["CONDITIONS", "CellsEntry", "Condition", "DisjunctionEntry", "Span", "condition_set"]
 
 
 @final
@@ -84,9 +87,9 @@ _CONDITION: Form[Condition] = Either(
     ),
     Alone(_VALUE),
 )
-_BOX = MappingOf(_CONDITION, "a mapping of attributes to values, {sex: female}", least=1)
-_BOXES = ListOf(_BOX, "a box, or a list of boxes", least=1, count="at least one box")
-_QUERY: Form[Boxes] = Either(((lambda value: isinstance(value, Mapping), Alone(_BOX, (0,))),), _BOXES)
+CONDITIONS = MappingOf(_CONDITION, "a mapping of attributes to values, {sex: female}", least=1)
+_BOXES = ListOf(CONDITIONS, "a box, or a list of boxes", least=1, count="at least one box")
+_QUERY: Form[Boxes] = Either(((lambda value: isinstance(value, Mapping), Alone(CONDITIONS, (0,))),), _BOXES)
 
 
 @final
@@ -149,12 +152,21 @@ def _inside(attributes: list[Attribute], box: Mapping[str, Condition]) -> tuple[
 
 def _allowed(attribute: Attribute, condition: Condition) -> tuple[Array, str]:
     """Return the values that a condition allows, as entries 0 and 1, and as text."""
-    found = np.zeros(attribute.size)
+    predicates = condition_set(attribute, condition)
+    [text] = predicates.describe(attribute)
+    return predicates.rows(attribute.size)[0], text
+
+
+def condition_set(attribute: Attribute, condition: Condition) -> Predicates:
+    """Return the one predicate that a condition is on an attribute.
+
+    Raises
+    ------
+    DomainError
+        If the attribute does not have a value.
+    """
     if isinstance(condition, Span):
         with within("range"):
-            first, last = attribute.code_range(*condition.ends)
-        found[first : last + 1] = 1.0
-        return found, attribute.range_label(first, last)
+            return Ranges((attribute.code_range(*condition.ends),))
     codes = [attribute.code_of(value) for value in condition]
-    found[codes] = 1.0
-    return found, " | ".join(attribute.label(code) for code in codes)
+    return Sets((tuple(dict.fromkeys(codes)),))
