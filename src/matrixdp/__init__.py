@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         UnsupportedQueryError,
         WorkloadError,
     )
-    from matrixdp.language import cells, dense, disjunction, kway, marginals, pairwise, product
+    from matrixdp.language import ask, cells, dense, disjunction, kway, marginals, pairwise, product
     from matrixdp.ledger import Ledger
     from matrixdp.papers import families
     from matrixdp.privacy import Budget, Unit
@@ -81,6 +81,7 @@ __all__ = [
     "Workload",
     "WorkloadError",
     "__version__",
+    "ask",
     "cells",
     "check_signature",
     "dense",
@@ -137,7 +138,7 @@ _ROOMS = {
     ),
     "review": ("Verification", "explain_release", "verify_release"),
     "specification": ("Specification", "load_specification"),
-    "language": ("cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
+    "language": ("ask", "cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
     "queries": ("Workload",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}

@@ -41,6 +41,10 @@ ENTRIES: tuple[str, ...] = (
     "any: {age: {ranges: [[5, 9]]}, sex: {sets: [[female]]}}",
     "cells: [[{sex: female, age: {range: [0, 4]}}, {sex: male, age: {range: [0, 7]}}], "
     "{sex: male, age: [1, 2]}]\nby: {code: [identity, total]}",
+    "quantile: {age: [0.25, 0.5]}\nby: [sex]\nwhere: {hours: {range: [0, 4]}}",
+    "mean: hours\nby: {code: {ranges: [[0, 1]]}}",
+    "share: {marginals: [[sex, age]]}\nof: [sex]",
+    "combination: [[2, {marginals: 0}], [[1, -1], {marginals: [[sex]]}]]",
 )
 
 _DOMAIN = """domain:

@@ -1,6 +1,7 @@
 """The query language: every form of workload entry and predicate set, read, checked, written and expanded."""
 
 from matrixdp.errors import EntryError
+from matrixdp.language import ask
 from matrixdp.language.builders import cells, dense, disjunction, kway, marginals, pairwise, product
 from matrixdp.language.combinations import KwayEntry, MarginalsEntry
 from matrixdp.language.comparisons import (
@@ -53,6 +54,7 @@ __all__ = [
     "Statistics",
     "SumEntry",
     "TopEntry",
+    "ask",
     "cells",
     "dense",
     "disjunction",

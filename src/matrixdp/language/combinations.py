@@ -179,13 +179,13 @@ class MarginalsEntry(_Combinations):
             axes: list[Axis] = []
             for place, name in enumerate(names if isinstance(names, tuple) else ()):
                 with within("marginals", row, place):
-                    axes.append(named_axis(domain, name, axes))
+                    axes.append(_axis(domain, name, axes))
             found.append(tuple(sorted(axes, key=lambda axis: domain.index(axis.attribute.name))))
         kept = [axes for axes in found if self._fits(axes)]
         return self._some(kept, min(math.prod(a.size for a in axes) for axes in found))
 
 
-def named_axis(domain: Domain, name: str, before: list[Axis]) -> Axis:
+def _axis(domain: Domain, name: str, before: list[Axis]) -> Axis:
     """Return the attribute or the level of a name, of an attribute that does not stand before."""
     level = None if name in domain else domain.levels.get(name)
     axis = Axis(find_attribute(domain, name)) if level is None else Axis(level, name)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar, final
 import numpy as np
 
 from matrixdp.domain import Attribute, Bins, Dates
-from matrixdp.errors import EntryError
+from matrixdp.errors import EntryError, TooLargeError
 from matrixdp.forms import (
     LISTS,
     Accepted,
@@ -31,12 +31,13 @@ from matrixdp.forms import (
     whole,
 )
 from matrixdp.language.entry import entry_form
-from matrixdp.language.statistic import OneAttributeEntry, Statistics, Table
+from matrixdp.language.statistic import Codes, OneAttributeEntry, Statistics, Table
 from matrixdp.queries.arrays import Array
 from matrixdp.queries.labelled import Labelled
-from matrixdp.queries.predicates import Identity, Matrix, Predicates, Prefix
+from matrixdp.queries.predicates import Identity, Matrix, Predicates, Prefix, Ranges, Sets
 
 __all__ = [
+    "MAX_VALUES",
     "QUARTILES",
     "CdfEntry",
     "MeanEntry",
@@ -50,6 +51,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+MAX_VALUES = 4_000
+"""Of the attribute of a quantile or CDF, whose square queries are written out in."""
 QUARTILES = (0.25, 0.5, 0.75)
 """The quantiles that are meant where none are named."""
 
@@ -104,15 +107,37 @@ def check_order(attribute: Attribute) -> None:
     Raises
     ------
     EntryError
-        If it lists categories, or has the value null.
+        If it lists categories, or days of the week.
     """
     if not attribute.numeric:
         found = f"{attribute.name!r}, which lists categories"
         expected = "a numeric attribute: one given by min and max, edges, bins, dates or a size"
         raise EntryError.at((), found, expected)
-    if attribute.null_code is not None:
-        found = f"{attribute.name!r}, which has the value null"
-        raise EntryError.at((), found, "an attribute without `null`, which has no place in an order")
+    if isinstance(attribute, Dates) and attribute.by == "weekday":
+        found = f"{attribute.name!r}, whose values are days of the week"
+        raise EntryError.at((), found, "values with a first and a last one")
+
+
+def _ordered(attribute: Attribute, codes: Codes) -> Codes:
+    """Return the codes that are asked about and have a place in the order, which null has not."""
+    check_order(attribute)
+    kept = tuple(code for code in codes if code != attribute.null_code)
+    if not kept:
+        raise EntryError.at((), "no value but null", "values with an order")
+    return kept
+
+
+def _cumulated(attribute: Attribute, codes: Codes) -> Predicates:
+    """Return the counts of the values up to each."""
+    kept = _ordered(attribute, codes)
+    if len(kept) > MAX_VALUES:
+        found = f"{len(kept)} values"
+        raise TooLargeError.at((), found, f"at most {MAX_VALUES}; ask for a range of them with `where`")
+    if len(kept) == attribute.size:
+        return Prefix()
+    if kept == tuple(range(kept[0], kept[-1] + 1)):
+        return Ranges(tuple((kept[0], code) for code in kept))
+    return Sets(tuple(kept[: place + 1] for place in range(len(kept))))
 
 
 @record
@@ -144,10 +169,7 @@ class _Quantiles(OneAttributeEntry):
             return f"quartiles of {self.attribute}"
         return f"quantiles of {self.attribute} ({', '.join(f'{share:g}' for share in shares)})"
 
-    @property
-    def predicates_text(self) -> str:
-        """What the predicates are called."""
-        return "prefix"
+    predicates_text = "prefix"
 
     def to_spec(self, kept: Kept = as_lists) -> dict[str, object]:
         """Return the entry as it is written under `quantile`."""
@@ -157,12 +179,11 @@ class _Quantiles(OneAttributeEntry):
     def ask(self, statistics: Statistics) -> Table:
         """Return the quantiles."""
         shares = self.asked[self.attribute]
-        return statistics.quantile(self.attribute, shares, by=self.by, where=self.conditions)
+        return statistics.quantile(self.attribute, shares, by=self.by, where=self.where or None)
 
-    def needs(self, attribute: Attribute) -> list[Predicates | None]:
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the counts up to each value."""
-        check_order(attribute)
-        return [Prefix()]
+        return [_cumulated(attribute, codes)]
 
 
 _QUANTILES: Form[Mapping[str, tuple[float, ...]]] = _OfOne(_SHARES, "{age: [0.25, 0.5, 0.75]}", QUARTILES)
@@ -209,22 +230,18 @@ class CdfEntry(OneAttributeEntry):
         """What is asked, in words."""
         return f"CDF of {self.attribute}"
 
-    @property
-    def predicates_text(self) -> str:
-        """What the predicates are called."""
-        return "prefix"
+    predicates_text = "prefix"
 
     def ask(self, statistics: Statistics) -> Table:
         """Return the cumulative counts and shares."""
-        return statistics.cdf(self.attribute, by=self.by, where=self.conditions)
+        return statistics.cdf(self.attribute, by=self.by, where=self.where or None)
 
-    def needs(self, attribute: Attribute) -> list[Predicates | None]:
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the counts up to each value."""
-        check_order(attribute)
-        return [Prefix()]
+        return [_cumulated(attribute, codes)]
 
 
-def middle_values(attribute: Attribute) -> Array:
+def middle_values(attribute: Attribute, codes: Codes) -> Array:
     """Return the number that stands for each value: integers themselves, and the middles of bins.
 
     Raises
@@ -235,20 +252,21 @@ def middle_values(attribute: Attribute) -> Array:
     Examples
     --------
     >>> from matrixdp.domain import Bins, Integers
-    >>> middle_values(Bins("income", (0, 10, 50))), middle_values(Integers("age", 1, 3))
-    (array([ 5., 30.]), array([1., 2., 3.]))
+    >>> middle_values(Bins("income", (0, 10, 50)), (0, 1)), middle_values(Integers("age", 1, 3), (0, 2))
+    (array([ 5., 30.]), array([1., 3.]))
     """
-    check_order(attribute)
-    if isinstance(attribute, Dates):
-        found = f"{attribute.name!r}, which lists dates"
-        raise EntryError.at((), found, "an attribute of numbers: one given by min and max, edges or bins")
+    if isinstance(attribute, Dates) and attribute.by != "hour":
+        found = f"{attribute.name!r}, whose values are dates"
+        raise EntryError.at((), found, "numbers: an attribute given by min and max, edges, bins or a size")
     if not isinstance(attribute, Bins):
-        return np.array([float(attribute.value(code)) for code in range(attribute.size)])
+        return np.array([float(attribute.value(code)) for code in codes])
     edges = np.array(attribute.edges)
-    if not np.isfinite(edges).all():
+    values = (edges[:-1] + edges[1:])[list(codes)] / 2
+    if not np.isfinite(values).all():
         found = f"{attribute.name!r}, of which a bin has no end"
-        raise EntryError.at((), found, "finite edges, as the middles of bins stand for their values")
-    return np.asarray((edges[:-1] + edges[1:]) / 2)
+        expected = "bins with two ends, as their middles stand for their values; `where` can leave others out"
+        raise EntryError.at((), found, expected)
+    return np.asarray(values)
 
 
 @final
@@ -266,18 +284,22 @@ class MeanEntry(OneAttributeEntry):
 
     def ask(self, statistics: Statistics) -> Table:
         """Return the mean."""
-        return statistics.mean(self.attribute, by=self.by, where=self.conditions)
+        return statistics.mean(self.attribute, by=self.by, where=self.where or None)
 
-    def needs(self, attribute: Attribute) -> list[Predicates | None]:
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return how far the values lie from the middle of the domain, summed; and the count.
 
         The error of a mean m is that of sum(x) - m count, and so at most that of sum(x - c) plus |m - c|
         times that of the count: with c in the middle of the domain neither outweighs the other.
         """
-        values = middle_values(attribute)
+        kept = _ordered(attribute, codes)
+        values = middle_values(attribute, kept)
         middle = (values[0] + values[-1]) / 2
+        away = np.zeros((1, attribute.size))
+        away[0, list(kept)] = values - middle
         text = f"sum of {attribute.name} less {middle:g}"
-        return [Labelled(Matrix((values - middle)[None, :]), (text,)), None]
+        counted = None if len(kept) == attribute.size else Labelled(Sets((kept,)), ("records",))
+        return [Labelled(Matrix(away), (text,)), counted]
 
     def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight that makes a sum as large as a count."""
@@ -299,11 +321,14 @@ class SumEntry(OneAttributeEntry):
 
     def ask(self, statistics: Statistics) -> Table:
         """Return the sum."""
-        return statistics.sum(self.attribute, by=self.by, where=self.conditions)
+        return statistics.sum(self.attribute, by=self.by, where=self.where or None)
 
-    def needs(self, attribute: Attribute) -> list[Predicates | None]:
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the sum of the values."""
-        return [Labelled(Matrix(middle_values(attribute)[None, :]), (f"sum of {attribute.name}",))]
+        kept = _ordered(attribute, codes)
+        values = np.zeros((1, attribute.size))
+        values[0, list(kept)] = middle_values(attribute, kept)
+        return [Labelled(Matrix(values), (f"sum of {attribute.name}",))]
 
     def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight that makes a sum as large as a count."""
@@ -336,18 +361,13 @@ class TopEntry(OneAttributeEntry):
         """What is asked, in words."""
         return f"top {self.top[self.attribute]} of {self.attribute}"
 
-    @property
-    def predicates_text(self) -> str:
-        """What the predicates are called."""
-        return "identity"
-
     def ask(self, statistics: Statistics) -> Table:
         """Return the values that most records have."""
-        return statistics.top(self.attribute, self.top[self.attribute], by=self.by, where=self.conditions)
+        return statistics.top(self.attribute, self.top[self.attribute], by=self.by, where=self.where or None)
 
-    def needs(self, attribute: Attribute) -> list[Predicates | None]:
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the counts of all values."""
-        if self.top[attribute.name] >= attribute.size:
-            found, expected = f"{self.top[attribute.name]}", f"less than {attribute.size}, all of its values"
-            raise EntryError.at((), found, expected)
-        return [Identity()]
+        many = self.top[attribute.name]
+        if many >= len(codes):
+            raise EntryError.at((), f"{many}", f"less than {len(codes)}, the number of values")
+        return [Identity() if len(codes) == attribute.size else Sets(tuple((code,) for code in codes))]

@@ -29,11 +29,8 @@ from matrixdp.language.products import MergedEntry
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES, Array
 from matrixdp.queries.disjunctions import CellSets, Disjunctions
 from matrixdp.queries.groups import Group
-from matrixdp.queries.intervals import Ranges
-from matrixdp.queries.predicate_set import Predicates
-from matrixdp.queries.predicates import Sets
 
-__all__ = ["CONDITIONS", "CellsEntry", "Condition", "DisjunctionEntry", "Span", "condition_set"]
+__all__ = ["BOX", "CellsEntry", "Condition", "DisjunctionEntry", "Span", "allowed_values"]
 
 
 @final
@@ -87,9 +84,9 @@ _CONDITION: Form[Condition] = Either(
     ),
     Alone(_VALUE),
 )
-CONDITIONS = MappingOf(_CONDITION, "a mapping of attributes to values, {sex: female}", least=1)
-_BOXES = ListOf(CONDITIONS, "a box, or a list of boxes", least=1, count="at least one box")
-_QUERY: Form[Boxes] = Either(((lambda value: isinstance(value, Mapping), Alone(CONDITIONS, (0,))),), _BOXES)
+BOX = MappingOf(_CONDITION, "a mapping of attributes to values, {sex: female}", least=1)
+_BOXES = ListOf(BOX, "a box, or a list of boxes", least=1, count="at least one box")
+_QUERY: Form[Boxes] = Either(((lambda value: isinstance(value, Mapping), Alone(BOX, (0,))),), _BOXES)
 
 
 @final
@@ -144,29 +141,20 @@ def _inside(attributes: list[Attribute], box: Mapping[str, Condition]) -> tuple[
         own = np.ones(attribute.size)
         if attribute.name in box:
             with within(attribute.name):
-                own, text = _allowed(attribute, box[attribute.name])
+                own, text = allowed_values(attribute, box[attribute.name])
             parts.append(f"{attribute.name} {text}")
         allowed = np.asarray(np.multiply.outer(allowed, own))
     return allowed, " and ".join(parts)
 
 
-def _allowed(attribute: Attribute, condition: Condition) -> tuple[Array, str]:
+def allowed_values(attribute: Attribute, condition: Condition) -> tuple[Array, str]:
     """Return the values that a condition allows, as entries 0 and 1, and as text."""
-    predicates = condition_set(attribute, condition)
-    [text] = predicates.describe(attribute)
-    return predicates.rows(attribute.size)[0], text
-
-
-def condition_set(attribute: Attribute, condition: Condition) -> Predicates:
-    """Return the one predicate that a condition is on an attribute.
-
-    Raises
-    ------
-    DomainError
-        If the attribute does not have a value.
-    """
+    found = np.zeros(attribute.size)
     if isinstance(condition, Span):
         with within("range"):
-            return Ranges((attribute.code_range(*condition.ends),))
+            first, last = attribute.code_range(*condition.ends)
+        found[first : last + 1] = 1.0
+        return found, attribute.range_label(first, last)
     codes = [attribute.code_of(value) for value in condition]
-    return Sets((tuple(dict.fromkeys(codes)),))
+    found[codes] = 1.0
+    return found, " | ".join(attribute.label(code) for code in codes)

@@ -7,41 +7,51 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import EntryError, within
-from matrixdp.forms import key, record
-from matrixdp.language.combinations import IDENTITY, Axis, named_axis
-from matrixdp.language.entry import ENTRIES, NAMES, Entry, find_attribute
-from matrixdp.language.keyed import LevelForm
-from matrixdp.language.merged import CONDITIONS, Condition, Span, condition_set
+from matrixdp.forms import LISTS, Alone, Either, Form, key, record
+from matrixdp.language.entry import (
+    ENTRIES,
+    NAMES,
+    PREDICATES_BY_ATTRIBUTE,
+    AttributeSets,
+    Entry,
+    find_attribute,
+)
+from matrixdp.language.merged import BOX, Condition, Span, allowed_values
+from matrixdp.language.predicates import NamedPredicates, PredicateForm
 from matrixdp.queries.groups import Group, ProductGroup
+from matrixdp.queries.labelled import Labelled
 from matrixdp.queries.predicate_set import Predicates
+from matrixdp.queries.predicates import Sets
 
 __all__ = ["OneAttributeEntry", "StatisticEntry", "Statistics", "Table", "counts_alone", "statistic_keys"]
 
 Table = Any
 """A PyArrow table; PyArrow says nothing of its types."""
-Where = Mapping[str, object]
+By = tuple[str, ...] | Mapping[str, PredicateForm]
+Where = Mapping[str, Condition] | None
+Codes = tuple[int, ...]
 
 
 class Statistics(Protocol):
     """What answers entries of statistics: a release, by its methods of the same names."""
 
-    def quantile(
-        self, attribute: str, q: Sequence[float], *, by: Sequence[str], where: Where | None
-    ) -> Table:
+    def quantile(self, attribute: str, q: Sequence[float], *, by: By, where: Where) -> Table:
         """Return quantiles of a numeric attribute."""
 
-    def cdf(self, attribute: str, *, by: Sequence[str], where: Where | None) -> Table:
+    def cdf(self, attribute: str, *, by: By, where: Where) -> Table:
         """Return cumulative counts and shares of a numeric attribute."""
 
-    def mean(self, attribute: str, *, by: Sequence[str], where: Where | None) -> Table:
+    def mean(self, attribute: str, *, by: By, where: Where) -> Table:
         """Return the mean of a numeric attribute."""
 
-    def sum(self, attribute: str, *, by: Sequence[str], where: Where | None) -> Table:
+    def sum(self, attribute: str, *, by: By, where: Where) -> Table:
         """Return the sum of a numeric attribute."""
 
-    def top(self, attribute: str, k: int, *, by: Sequence[str], where: Where | None) -> Table:
+    def top(self, attribute: str, k: int, *, by: By, where: Where) -> Table:
         """Return the values that most records have."""
 
     def share(self, entry: Any, *, of: Any) -> Table:
@@ -97,13 +107,23 @@ class StatisticEntry(Entry):
         return made
 
 
+_BY: Form[By] = Either(
+    (
+        (lambda value: isinstance(value, Mapping), PREDICATES_BY_ATTRIBUTE),
+        (lambda value: isinstance(value, LISTS), NAMES),
+    ),
+    Alone(NAMES.item),
+)
+_IDENTITY = NamedPredicates("identity")
+
+
 @record
 class OneAttributeEntry(StatisticEntry):
-    """A statistic of one attribute, by others, of the records that others allow."""
+    """A statistic of one attribute, by others, of the records that conditions allow."""
 
-    by: tuple[str, ...] = key(NAMES, default=(), about="the attributes or levels, for each of whose values")
+    by: By = key(_BY, default=(), about="for each of which values: attributes, or predicate sets of them")
     where: Mapping[str, Condition] = key(
-        CONDITIONS, default={}, about="which records: values, lists of values or ranges of attributes"
+        BOX, default={}, about="of which records: values, lists of values or ranges of attributes"
     )
 
     @property
@@ -119,36 +139,54 @@ class OneAttributeEntry(StatisticEntry):
     @property
     def text(self) -> str:
         """What is asked, in words."""
-        by = f" by {', '.join(self.by)}" if self.by else ""
-        where = " and ".join(f"{name} {_words(condition)}" for name, condition in self.where.items())
-        return f"{self.called}{by}{f' where {where}' if where else ''}"
+        return self._words(self.called, [f"{name} {_said(said)}" for name, said in self.where.items()])
 
-    @property
-    def conditions(self) -> Where | None:
-        """What ``where`` says, as it is written; None where it says nothing."""
-        written: Any = CONDITIONS.write(self.where)
-        return written or None
+    def _words(self, asked: str, where: Sequence[str]) -> str:
+        """Return what is asked with the attributes of ``by`` and the conditions."""
+        by = f" by {', '.join(self.by)}" if self.by else ""
+        conditions = f" where {' and '.join(where)}" if where else ""
+        return f"{asked}{by}{conditions}"
 
     def groups(self, domain: Domain) -> list[Group]:
         """Return the groups of counts that the statistic is made of."""
         with within(self.main_key()):
             attribute = find_attribute(domain, self.attribute)
-            with within(self.attribute):
-                needs = self.needs(attribute)
-        beside = self._beside(domain, attribute)
+        codes, conditions, said = self._conditions(domain, attribute)
+        with within(self.main_key(), attribute.name):
+            needs = self.needs(attribute, codes)
+        listed = self.by if isinstance(self.by, Mapping) else dict.fromkeys(self.by, _IDENTITY)
+        strata = AttributeSets.on(domain, listed, "by")
+        for found in strata.attributes:
+            if found.name == attribute.name or found.name in conditions:
+                named = (
+                    "of which the statistic is" if found.name == attribute.name else "an attribute of `where`"
+                )
+                raise EntryError.at(("by",), f"{found.name!r}, {named}", "other attributes")
+        beside = {a.name: own for a, own in zip(strata.attributes, strata.predicates, strict=True)}
         made = []
         for needed in needs:
-            sets = beside if needed is None else beside | {attribute.name: (needed, self.predicates_text)}
-            made.append(_product(domain, sets, 1.0 if needed is None else self.scale(needed, attribute.size)))
+            own = {} if needed is None else {attribute.name: needed}
+            sets = conditions | beside | own
+            name = self._automatic(domain, own, strata)
+            if said or isinstance(needed, Labelled):
+                name = self._words("records" if needed is None else self.counted(needed, attribute), said)
+            names = domain.sort(sets)
+            sizes = tuple(domain[one].size for one in names)
+            weight = 1.0 if needed is None else self.scale(needed, attribute.size)
+            made.append(ProductGroup(name, tuple(names), tuple(sets[one] for one in names), sizes, weight))
         return self.weighted(made)
 
-    @property
-    def predicates_text(self) -> str:
-        """What the predicates on the attribute are called in names of groups."""
-        return self.main_key()
+    #: What the predicates on the attribute are called in names of groups.
+    predicates_text = "identity"
+
+    def counted(self, needed: Predicates, attribute: Attribute) -> str:
+        """Return what is counted of the attribute, in words."""
+        if isinstance(needed, Labelled):
+            return needed.describe(attribute)[0]
+        return f"{attribute.name} CDF" if self.predicates_text == "prefix" else attribute.name
 
     @abstractmethod
-    def needs(self, attribute: Attribute) -> list[Predicates | None]:
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the predicates that are needed on the attribute, one for each group; None is the count.
 
         Raises
@@ -157,49 +195,42 @@ class OneAttributeEntry(StatisticEntry):
             If the attribute has no such statistic.
         """
 
-    def scale(self, needed: Predicates, size: int) -> float:  # noqa: ARG002 - counts are as they are
+    def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight with which a group counts beside the others."""
         return 1.0
 
-    def _beside(self, domain: Domain, attribute: Attribute) -> dict[str, tuple[Predicates, str]]:
-        """Return the predicates on the attributes of ``by`` and ``where``, and what they are called."""
-        sets: dict[str, tuple[Predicates, str]] = {}
-        axes: list[Axis] = []
-        for place, name in enumerate(self.by):
-            with within("by", place):
-                axis = named_axis(domain, name, axes)
-                if axis.attribute.name == attribute.name:
-                    found = f"{name!r}, of which the statistic is"
-                    raise EntryError.at((), found, "other attributes")
-                form = IDENTITY if axis.level is None else LevelForm(level=axis.level)
-                sets[axis.attribute.name] = form.on(axis.attribute), form.text
-            axes.append(axis)
+    def _conditions(
+        self, domain: Domain, attribute: Attribute
+    ) -> tuple[Codes, dict[str, Predicates], list[str]]:
+        """Return which codes of the attribute are asked about, the conditions on others, and all in words."""
+        codes = tuple(range(attribute.size))
+        conditions: dict[str, Predicates] = {}
+        said = []
         for name, condition in self.where.items():
             with within("where", name):
-                if name in sets or name == attribute.name:
-                    found = "an attribute of the statistic itself" if name not in sets else "one of `by`, too"
-                    raise EntryError.at((), found, "other attributes")
-                allowed = condition_set(find_attribute(domain, name), condition)
-                sets[name] = allowed, allowed.describe(domain[name])[0]
-        return sets
+                inside, words = allowed_values(find_attribute(domain, name), condition)
+            allowed = tuple(int(code) for code in np.flatnonzero(inside))
+            said.append(f"{name} {words}")
+            if name == attribute.name:
+                codes = allowed
+            else:
+                conditions[name] = Sets((allowed,))
+        return codes, conditions, said
+
+    def _automatic(self, domain: Domain, own: Mapping[str, Predicates], strata: AttributeSets) -> str:
+        """Return what an entry would call a product that the user gave no name."""
+        texts = dict(zip((a.name for a in strata.attributes), strata.texts, strict=True))
+        texts |= dict.fromkeys(own, self.predicates_text)
+        names = domain.sort(texts)
+        called = ", ".join(names) or "total"
+        plain = set(texts.values()) <= {"identity"}
+        return called if plain else f"{called}: {' x '.join(texts[name] for name in names)}"
 
 
-def _words(condition: Condition) -> str:
+def _said(condition: Condition) -> str:
     if isinstance(condition, Span):
         return f"{condition.ends[0]}..{condition.ends[1]}"
     return " | ".join(map(str, condition))
-
-
-def _product(domain: Domain, sets: Mapping[str, tuple[Predicates, str]], weight: float) -> ProductGroup:
-    names = domain.sort(sets)
-    texts = " x ".join(sets[name][1] for name in names)
-    return ProductGroup(
-        f"{', '.join(names)}: {texts}" if names else "total",
-        tuple(names),
-        tuple(sets[name][0] for name in names),
-        tuple(domain[name].size for name in names),
-        weight,
-    )
 
 
 def statistic_keys() -> tuple[str, ...]:
