@@ -13,6 +13,7 @@ Names are loaded when they are first used, so that ``import matrixdp`` is fast::
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
 
 __version__ = "0.1.0"
+
+# what is logged is shown where the program that uses this asks for it
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "Budget",

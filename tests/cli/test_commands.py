@@ -460,7 +460,7 @@ def test_help_teaches_and_the_version_is_told():
         result = run(*command, "--help")
         assert result.exit_code == 0
         assert len(result.stdout) > 200
-    assert run("--version").stdout.strip() == f"matrixdp {mdp.__version__}"
+    assert run("--version").stdout.splitlines()[0] == f"matrixdp {mdp.__version__}"
     assert run("relase").exit_code == 2
 
 

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from matrixdp import __version__
 from matrixdp.cli.answer import answer
 from matrixdp.cli.compare import compare
 from matrixdp.cli.draft import draft
@@ -58,14 +57,22 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"matrixdp {__version__}")
+        from matrixdp.cli.version import versions
+
+        typer.echo(versions())
         raise typer.Exit
 
 
 @app.callback()
 def program(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Show the versions of this and of what it uses.",
+        ),
     ] = False,
 ) -> None:
     """Take the options of the program itself; the help is `_HELP`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ from matrixdp.sources import Source
 from matrixdp.sources.source import OUT_OF_DOMAIN, Marginal
 
 __all__ = ["DEFAULT_MAX_RECORDS", "Measurement", "maximal_marginals", "measure", "noisy", "random_source"]
+
+#: Is told what follows from the plan and the budget alone, before any record is counted; nothing after.
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +182,10 @@ def measure(
     reservation: Reservation | None = None
     if debited is not None:
         authorization, reservation = debit(authorization, debited, release)
+    _LOG.info("measuring %d parts with %s noise within %r", len(plan.parts), plan.noise, budget)
+    _LOG.info("%s", authorization.note)
+    if not random.private:
+        _LOG.warning("NOT PRIVATE: the noise is seeded")
     with _told_of(reservation):
         values, numbers = _noisy_answers(plan, scales, groups, marginals, max_records, random, progress)
         counts = None if counted is None else _noisy_counts(rules, counted, numbers, max_records, random)

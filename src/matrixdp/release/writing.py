@@ -7,6 +7,7 @@ not by the release.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -58,6 +59,7 @@ Progress = Callable[[int, int], None]
 MAX_ANSWERS = 50_000_000
 
 _UNREPEATED = ("query", "estimate", "lower", "upper")
+_LOG = logging.getLogger(__name__)
 
 
 def save_release(
@@ -183,6 +185,7 @@ def complete_release(
     (folder / RECORD).write_text(as_text(written) + "\n", encoding="utf-8")
     if key is not None:
         write_signature(folder, key)
+    _LOG.info("wrote a release of %d queries in %d groups", workload.queries, len(workload))
     return written
 
 

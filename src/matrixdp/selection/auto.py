@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 
 from threadpoolctl import threadpool_limits
@@ -18,6 +19,8 @@ from matrixdp.selection.targets import targeted
 from matrixdp.selection.view.table_shape import table_shape
 
 __all__ = ["check_mechanism", "select"]
+
+_LOG = logging.getLogger(__name__)
 
 #: What ``auto`` may try.
 _CANDIDATES = ("residual", "dense", "opt-kron", "hdmm")
@@ -115,6 +118,7 @@ def select(
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
     trials = Trials(asked, noise, options, progress or silent)
+    _LOG.info("selecting by %s for %d queries in %d groups", mechanism, workload.queries, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with threadpool_limits(limits=1, user_api="blas"):
         if mechanism == "auto":
@@ -134,6 +138,7 @@ def select(
             )
         elif certificate.lower_bound is None:
             certificate = bounded(certificate, trials.svd_bound())
+    _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
     return Selection(workload, plan, chosen, neighbours, certificate, reason, objective, dict(targets or {}))
 
 
@@ -168,6 +173,7 @@ def _least_error(trials: Trials) -> tuple[Choice, str, str]:
     refusals: dict[str, TooLargeError] = {}
     for name in names:
         trials.progress(f"trying {name}", None)
+        _LOG.info("trying %s", name)
         try:
             found[name] = trials.choose(name)
         except TooLargeError as error:
