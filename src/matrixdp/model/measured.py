@@ -1,0 +1,226 @@
+"""What each measured part says of a table of one or two attributes, in double precision."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.model.derived import cells_of
+from matrixdp.plan import Part
+
+__all__ = ["Axis", "KroneckerEvidence", "PartEvidence", "RowEvidence", "evidence_of"]
+
+Array = NDArray[np.float64]
+
+#: Squared length, relative to 1, of what a vector may have outside the measured span.
+_SPANNED = 1e-6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """B'B of a measured matrix B along one attribute: a I + b 11', or explicit.
+
+    Attributes
+    ----------
+    size : int
+    alike : float
+        a.
+    common : float
+        b.
+    gram : ndarray, shape (size, size), or None
+        B'B, where it is not of this form.
+    """
+
+    size: int
+    alike: float = 1.0
+    common: float = 0.0
+    gram: Array | None = None
+
+    @classmethod
+    def of(cls, matrix: MeasuredMatrix) -> Axis:
+        """Return B'B.
+
+        Examples
+        --------
+        >>> Axis.of(CenteredMatrix(3))
+        Axis(size=3, alike=9.0, common=-3.0, gram=None)
+        """
+        size = matrix.columns
+        if isinstance(matrix, IdentityMatrix):
+            return cls(size)
+        if isinstance(matrix, CenteredMatrix):
+            return cls(size, float(size * size), -float(size))
+        rows = matrix.multiply(np.eye(size))
+        gram = np.asarray(rows.T @ rows)
+        common = float(gram[0, -1]) if size > 1 else 0.0
+        alike = float(gram[0, 0]) - common
+        if np.array_equal(gram, alike * np.eye(size) + common):
+            return cls(size, alike, common)
+        return cls(size, gram=gram)
+
+    def apply(self, table: Array, axis: int) -> Array:
+        """Return B'B times a table along one of its axes."""
+        if self.gram is None:
+            return np.asarray(self.alike * table + self.common * table.sum(axis=axis, keepdims=True))
+        return np.asarray(np.moveaxis(np.tensordot(self.gram, table, axes=(1, axis)), 0, axis))
+
+    def dense(self) -> Array:
+        """Return B'B."""
+        return np.asarray(self.alike * np.eye(self.size) + self.common) if self.gram is None else self.gram
+
+    def total_variance(self) -> float | None:
+        """Return the variance of the estimated sum at unit noise; None if the sum does not follow from B."""
+        if self.gram is None:
+            whole = self.alike + self.size * self.common
+            return self.size / whole if whole > 1e-9 * self.alike else None
+        ones = np.ones(self.size)
+        solution = np.linalg.lstsq(self.gram, ones, rcond=1e-10)[0]
+        outside = float(((self.gram @ solution - ones) ** 2).sum())
+        return float(solution.sum()) if outside <= _SPANNED * self.size else None
+
+
+class PartEvidence(ABC):
+    """The loss of a table against one measured part, half its squared residuals over the variance.
+
+    Attributes
+    ----------
+    free : tuple of str
+        The attributes of the table.
+    """
+
+    free: tuple[str, ...]
+
+    @abstractmethod
+    def gradient(self, table: Array) -> Array:
+        """Return the gradient of the loss of a table."""
+
+    @abstractmethod
+    def most_curved(self) -> float:
+        """Return a bound on the second derivative of the loss along directions of length 1."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class KroneckerEvidence(PartEvidence):
+    """(x - target)' (A x B) (x - target) times half a precision.
+
+    Attributes
+    ----------
+    free : tuple of str
+    axes : tuple of Axis
+    target : ndarray, in the shape of the attributes' sizes
+    precision : float
+    """
+
+    free: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    target: Array
+    precision: float
+
+    def gradient(self, table: Array) -> Array:
+        """See `PartEvidence`."""
+        off = table - self.target
+        for place, axis in enumerate(self.axes):
+            off = axis.apply(off, place)
+        return off * self.precision
+
+    def most_curved(self) -> float:
+        """See `PartEvidence`."""
+        largest = [float(np.linalg.norm(axis.dense(), 2)) for axis in self.axes]
+        return self.precision * math.prod(largest)
+
+    def summed_to(self, name: str) -> KroneckerEvidence | None:
+        """Return what it says of one of its attributes alone; None if that does not follow."""
+        precision, target, axes = self.precision, self.target, []
+        for place, (own, axis) in reversed(list(enumerate(zip(self.free, self.axes, strict=True)))):
+            if own == name:
+                axes.append(axis)
+                continue
+            variance = axis.total_variance()
+            if variance is None:
+                return None
+            precision, target = precision / variance, target.sum(axis=place)
+        return KroneckerEvidence((name,), tuple(axes), target, precision)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowEvidence(PartEvidence):
+    """Half |B x - y|^2 over the variance, for rows of different precision and attributes that follow.
+
+    Attributes
+    ----------
+    free : tuple of str
+    shape : tuple of int
+        Of the table.
+    cells : ndarray or None
+        For each cell of the table the one of the measured marginal, flat.
+    matrices : tuple of ndarray
+        B is their Kronecker product, over the measured marginal.
+    multipliers : ndarray
+        Of the rows, over the standard deviation.
+    answers : ndarray
+        Over the standard deviation.
+    """
+
+    free: tuple[str, ...]
+    shape: tuple[int, ...]
+    cells: NDArray[np.intp] | None
+    matrices: tuple[Array, ...]
+    multipliers: Array
+    answers: Array
+
+    def gradient(self, table: Array) -> Array:
+        """See `PartEvidence`."""
+        flat, columns = table.ravel(), [matrix.shape[1] for matrix in self.matrices]
+        if self.cells is not None:
+            flat = np.asarray(np.bincount(self.cells, flat, math.prod(columns)), dtype=np.float64)
+        off = self.multipliers * _along(self.matrices, flat.reshape(columns)).ravel() - self.answers
+        rows = [len(matrix) for matrix in self.matrices]
+        back = _along([matrix.T for matrix in self.matrices], (self.multipliers * off).reshape(rows)).ravel()
+        return (back if self.cells is None else back[self.cells]).reshape(self.shape)
+
+    def most_curved(self) -> float:
+        """See `PartEvidence`."""
+        repeats = 1 if self.cells is None else int(np.bincount(self.cells).max())
+        largest = math.prod(float(np.linalg.norm(matrix, 2)) ** 2 for matrix in self.matrices)
+        return repeats * largest * float(self.multipliers.max()) ** 2
+
+
+def _along(matrices: list[Array] | tuple[Array, ...], table: Array) -> Array:
+    for matrix in matrices:  # each contracts the first axis and puts its own last
+        table = np.tensordot(table, matrix, axes=(0, 1))
+    return np.asarray(table)
+
+
+def evidence_of(part: Part, variance: float, values: Array, domain: Domain) -> PartEvidence:
+    """Return what a part says, measured with noise of a given variance."""
+    free, cells = cells_of(domain, part.listed)
+    plain = cells is None and part.multipliers is None
+    if plain and all(len(block.attributes) == 1 for block in part.blocks):
+        axes = {block.attributes[0]: Axis.of(block.matrix) for block in part.blocks}
+        own = tuple(axes[name] for name in part.attributes)
+        return KroneckerEvidence(part.attributes, own, part.estimate(values, domain), 1.0 / variance)
+    deviation = math.sqrt(variance)
+    if cells is None:
+        # the blocks list the attributes in an order of their own
+        shape = [domain[name].size for name in part.attributes]
+        places = np.arange(math.prod(shape)).reshape(shape)
+        order = np.transpose(places, [part.attributes.index(name) for name in part.listed]).ravel()
+        free, cells = part.attributes, np.argsort(order)
+    return RowEvidence(
+        free,
+        tuple(domain[name].size for name in free),
+        cells,
+        tuple(np.asarray(block.matrix.multiply(np.eye(block.matrix.columns))) for block in part.blocks),
+        (np.ones(part.rows) if part.multipliers is None else part.multipliers.ravel()) / deviation,
+        values / deviation,
+    )
