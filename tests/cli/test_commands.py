@@ -94,6 +94,16 @@ def test_select_prints_one_json_object_with_all_keys(home: Path):
     assert figures["peak_memory_mb"] > 10
 
 
+def test_select_draws_the_strategy(home: Path):
+    picture = home / "strategy.svg"
+    options = ("--noise", "gaussian", "--mechanism", "identity")
+    assert run("select", home / "people.yaml", *options, "--picture", picture).exit_code == 0
+    assert "by share of the privacy cost" in picture.read_text()
+    for wrong, says in ((home / "strategy.txt", "a file .png"), (home / "no" / "s.png", "no folder")):
+        refused = run("select", home / "people.yaml", *options, "--picture", wrong)
+        assert (refused.exit_code, says in refused.stderr) == (2, True)
+
+
 def test_select_shows_every_group_of_a_small_workload(home: Path):
     result = run("select", home / "people.yaml", "--noise", "gaussian")
     assert result.exit_code == 0

@@ -96,7 +96,9 @@ def compare(
     written, budget = specification_with_budget(spec)
     names = _mechanisms(mechanisms)
     if picture is not None:
-        _check_picture(picture)
+        from matrixdp.cli.pictures import check_picture
+
+        check_picture(picture)
     if public_table is not None:
         open_source(str(public_table))
     kinds = _noises(noise, budget)
@@ -154,14 +156,3 @@ def _noises(noise: str, budget: Budget) -> list[str]:
     if noise in ("auto", "both"):
         return [name for name, other in NOISES.items() if other.honours(budget)]
     return [noise]
-
-
-def _check_picture(picture: Path) -> None:
-    from matrixdp.errors import SpecificationError, StorageError
-
-    if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise SpecificationError.at(
-            ("--picture",), picture.suffix or "no ending", "a file .png, .svg or .pdf"
-        )
-    if not picture.absolute().parent.is_dir():
-        raise StorageError(f"{picture}: found no folder to save a file of that name in")

@@ -6,12 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matrixdp.cli.comparison import Outcome, weighted
-from matrixdp.errors import SpecificationError
+from matrixdp.errors import SpecificationError, StorageError
 
-__all__ = ["draw_comparison"]
+__all__ = ["check_picture", "draw_comparison"]
 
 _COLOURS = {"gaussian": "#3465a4", "laplace": "#ce5c00"}
 _OTHER_COLOUR = "#4e9a06"
+
+
+def check_picture(picture: Path) -> None:
+    """Refuse a file that no picture can be written to, before anything is computed."""
+    if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise SpecificationError.at(
+            ("--picture",), picture.suffix or "no ending", "a file .png, .svg or .pdf"
+        )
+    if not picture.absolute().parent.is_dir():
+        raise StorageError(f"{picture}: found no folder to save a file of that name in")
 
 
 def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:

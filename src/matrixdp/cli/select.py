@@ -49,6 +49,10 @@ def select(
         bool, typer.Option("--ignore-targets", help="Select for the budget, whatever targets there are.")
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="Show every query group, however many.")] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw the strategy: PNG, SVG or PDF by its ending."),
+    ] = None,
 ) -> None:
     """Choose the strategy for a workload, without touching the data.
 
@@ -65,6 +69,10 @@ def select(
     from matrixdp.strategy import select as select_strategy
 
     given = mechanism_options(mechanism, sub_solver, option)
+    if picture is not None:
+        from matrixdp.cli.pictures import check_picture
+
+        check_picture(picture)
     written = (
         inputs.specification_with_budget(spec)[0]
         if ignore_targets
@@ -92,6 +100,8 @@ def select(
     figures["seconds"] = time.perf_counter() - started
     if save is not None:
         strategy.save(save)
+    if picture is not None:
+        strategy.plot(budget).savefig(picture, dpi=150)
     if as_json:
         typer.echo(json.dumps(figures))
     else:

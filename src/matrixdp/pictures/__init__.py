@@ -1,3 +1,7 @@
 """Pictures of answers, strategies and comparisons, drawn with matplotlib where it is installed."""
 
-__all__: list[str] = []
+from matrixdp.pictures.answers import Answered, draw_answers
+from matrixdp.pictures.axes import Axis, axes_of
+from matrixdp.pictures.plotted import MAX_DRAWN, Plotted
+
+__all__ = ["MAX_DRAWN", "Answered", "Axis", "Plotted", "axes_of", "draw_answers"]

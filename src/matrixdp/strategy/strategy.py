@@ -18,6 +18,7 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, WorkloadError, within
 from matrixdp.ledger import Ledger
 from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, authorize, measure
+from matrixdp.pictures.strategies import PlottedStrategy
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.numbers import Number
 from matrixdp.queries import Workload
@@ -34,7 +35,7 @@ __all__ = ["MeasuredStrategy", "Strategy"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Strategy(Chosen):
+class Strategy(Chosen, PlottedStrategy):
     """A strategy: what to measure so that a workload is answered with little error.
 
     It holds no data, and can be saved, inspected, and measured on any number of tables.

@@ -1,0 +1,169 @@
+"""Pictures show the figures that they are given, each in its place."""
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.pictures import MAX_DRAWN, Answered, Axis, axes_of, draw_answers, plotted
+from matrixdp.pictures.answers import form_of
+
+SEX = Axis("sex", ("female", "male"), "categories")
+AGE = Axis("age, at most", tuple(map(str, range(5))), "cumulative")
+
+
+def answered(*axes, seed=1):
+    count = int(np.prod([axis.size for axis in axes]))
+    random = np.random.Generator(np.random.PCG64(seed))
+    estimates = random.integers(-5, 1000, count).astype(float)
+    stddevs = random.uniform(1, 9, count)
+    return Answered(axes, estimates, stddevs, 2 * stddevs)
+
+
+def categories(size):
+    return Axis("code", tuple(map(str, range(size))), "categories")
+
+
+def ranges(size):
+    values = tuple(map(str, range(size)))
+    labels = tuple(f"{a}-{b}" for a in range(size) for b in range(a, size))
+    return Axis("age", labels, "ranges", values)
+
+
+@pytest.mark.parametrize(
+    ("axes", "form"),
+    [
+        ((), "bars"),
+        ((SEX,), "bars"),
+        ((categories(41),), "sorted"),
+        ((Axis("age", tuple(map(str, range(30))), "values"),), "bars"),
+        ((Axis("age", tuple(map(str, range(99))), "values"),), "band"),
+        ((AGE,), "band"),
+        ((AGE, SEX), "band"),
+        ((AGE, AGE), "heat map"),
+        ((categories(7), AGE), "heat map"),
+        ((SEX, SEX, SEX), "heat map"),
+        ((categories(500), SEX), "sorted"),
+        ((SEX, ranges(4)), "triangles"),
+        ((categories(7), ranges(4)), "sorted"),
+        ((ranges(4), ranges(4)), "sorted"),
+    ],
+)
+def test_the_form_follows_from_the_axes(axes, form):
+    assert form_of(axes) == form
+    draw_answers(answered(*axes), "title").canvas.draw()  # whatever it is, it can be drawn
+
+
+def test_bars_have_their_lengths_and_intervals():
+    own = answered(SEX)
+    (axes,) = draw_answers(own).axes
+    assert [bar.get_width() for bar in axes.patches] == own.estimates.tolist()
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["female", "male"]
+    segments = axes.containers[1].lines[2][0].get_segments()
+    for segment, estimate, half in zip(segments, own.estimates, own.halves, strict=True):
+        assert segment[:, 0].tolist() == [estimate - half, estimate + half]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_bands_lie_around_the_lines_of_their_own_category(order):
+    pair = (SEX, AGE)
+    own = answered(*(pair[place] for place in order))
+    figure = draw_answers(own)
+    (axes,) = figure.axes
+    shape = own.shape
+    estimates = own.estimates.reshape(shape).transpose(order)
+    halves = own.halves.reshape(shape).transpose(order)
+    assert np.array_equal([line.get_ydata() for line in axes.lines], estimates)
+    assert [line.get_label() for line in axes.lines] == ["female", "male"]
+    for band, line, half in zip(axes.collections, estimates, halves, strict=True):
+        heights = band.get_paths()[0].vertices[:, 1]
+        assert set(heights.tolist()) == {*(line - half).tolist(), *(line + half).tolist()}
+    assert axes.get_xlabel() == "age, at most"
+    assert figure.legends[0].get_title().get_text() == "sex"
+
+
+def test_a_heat_map_has_rows_columns_and_their_errors():
+    own = answered(categories(7), AGE)
+    maps = [axes for axes in draw_answers(own).axes if axes.images]
+    assert [axes.get_title() for axes in maps] == ["estimate", "standard error"]
+    assert np.array_equal(maps[0].images[0].get_array(), own.estimates.reshape(7, 5))
+    assert np.array_equal(maps[1].images[0].get_array(), own.stddevs.reshape(7, 5))
+    assert maps[0].get_ylabel() == "code"
+    assert maps[0].get_xlabel() == "age, at most"
+    assert [text.get_text() for text in maps[0].get_yticklabels()] == list("0123456")
+
+
+def test_few_cells_are_written_with_their_intervals():
+    own = Answered((SEX, SEX), np.array([1000.0, 2, 3, 4]), np.full(4, 5.0), np.full(4, 9.8))
+    (axes,) = (axes for axes in draw_answers(own).axes if axes.images)
+    assert axes.get_title() == "estimate (standard error 5)"  # the same everywhere: one picture is enough
+    assert [text.get_text() for text in axes.texts] == ["1,000 ±10", "2 ±10", "3 ±10", "4 ±10"]
+
+
+def test_triangles_have_every_range_at_its_ends():
+    own = answered(ranges(4), SEX)
+    maps = [axes for axes in draw_answers(own).axes if axes.images]
+    assert [axes.get_title() for axes in maps] == ["female", "male", "standard error, the largest"]
+    for place, axes in enumerate(maps[:2]):
+        square = axes.images[0].get_array()
+        for query, label in enumerate(own.axes[0].labels):
+            first, last = map(int, label.split("-"))
+            assert square[first, last] == own.estimates[2 * query + place]
+        assert np.ma.getmaskarray(square)[np.tril_indices(4, -1)].all() or np.isnan(square[1, 0])
+
+
+def test_answers_without_an_order_are_drawn_by_size():
+    own = answered(categories(3_000))
+    (axes,) = draw_answers(own).axes
+    heights = axes.lines[0].get_ydata()
+    assert len(heights) == 1_000
+    assert np.array_equal(heights, np.sort(heights)[::-1])
+    assert (heights[0], heights[-1]) == (own.estimates.max(), own.estimates.min())
+    assert axes.get_xlabel() == "3,000 answers, the largest first"
+
+
+@pytest.fixture(scope="module")
+def release():
+    domain = mdp.Domain({"sex": ["female", "$male^", "<b>other</b>"], "age": {"min": 0, "max": 9}})
+    workload = mdp.Workload(
+        domain, mdp.marginals(2), mdp.product(sex="identity", age="prefix"), mdp.product(age="suffix")
+    )
+    table = {"sex": ["female", "$male^"] * 40, "age": list(range(10)) * 8}
+    return mdp.select(workload, mechanism="identity").measure(table, mdp.Budget(rho=0.5)).reconstruct()
+
+
+def test_a_release_draws_a_group_by_what_people_call_it(release):
+    figure = release.plot("Age CDF by Sex")
+    figure.canvas.draw()  # a dollar sign begins no formula
+    own = release.answer(mdp.product(sex="identity", age="prefix"))
+    lines = np.array([line.get_ydata() for line in figure.axes[0].lines])
+    assert np.allclose(lines.ravel(), own["estimate"].to_numpy())
+    half = (own["upper"].to_numpy() - own["lower"].to_numpy()) / 2
+    heights = figure.axes[0].collections[0].get_paths()[0].vertices[:, 1]
+    assert np.isclose(heights.max(), (lines[0] + half[:10]).max())
+    assert figure.get_suptitle() == "age CDF by sex"
+
+
+def test_axes_of_suffixes_and_explicit_queries(release):
+    (suffix,) = mdp.product(age="suffix").expand(release.domain)
+    (axis,) = axes_of(release.domain, suffix)
+    assert (axis.name, axis.kind, axis.size) == ("age, at least", "cumulative", 10)
+    (dense,) = mdp.dense(np.eye(3), ["sex"]).expand(release.domain)
+    (axis,) = axes_of(release.domain, dense)
+    assert (axis.name, axis.kind, axis.size) == ("query", "categories", 3)
+    (one,) = mdp.product(age={"ranges": [[0, 4]]}, sex="identity").expand(release.domain)
+    assert [axis.name for axis in axes_of(release.domain, one)] == ["sex"]
+
+
+def test_a_group_that_is_not_there_and_one_that_is_too_large_are_refused(release, monkeypatch):
+    with pytest.raises(mdp.WorkloadError, match="age CDF by sex"):
+        release.plot("age CDFs by sex")
+    monkeypatch.setattr(plotted, "MAX_DRAWN", 10)
+    with pytest.raises(mdp.TooLargeError, match="30 answers; a picture has at most 10"):
+        release.plot("age CDF by sex")
+    assert MAX_DRAWN == 1_000_000
+
+
+def test_without_matplotlib_it_is_said_what_to_install(release, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    with pytest.raises(mdp.SpecificationError, match=r"pip install 'matrixdp\[pictures\]'"):
+        release.plot("sex, age")
