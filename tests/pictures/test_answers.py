@@ -81,12 +81,18 @@ def test_bands_lie_around_the_lines_of_their_own_category(order):
     estimates = own.estimates.reshape(shape).transpose(order)
     halves = own.halves.reshape(shape).transpose(order)
     assert np.array_equal([line.get_ydata() for line in axes.lines], estimates)
-    assert [line.get_label() for line in axes.lines] == ["female", "male"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["female", "male"]
     for band, line, half in zip(axes.collections, estimates, halves, strict=True):
         heights = band.get_paths()[0].vertices[:, 1]
         assert set(heights.tolist()) == {*(line - half).tolist(), *(line + half).tolist()}
     assert axes.get_xlabel() == "age, at most"
     assert figure.legends[0].get_title().get_text() == "sex"
+
+
+def test_a_legend_has_every_name():
+    odd = Axis("sex", ("_hidden", "$x$", "a\x1b[1mb"), "categories")
+    (legend,) = drawn(answered(odd, AGE)).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["\N{HAIR SPACE}_hidden", r"\$x\$", "a [1mb"]
 
 
 def test_a_heat_map_has_rows_columns_and_their_errors():

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["select"]
 
+_Picture = Annotated[
+    Path | None,
+    typer.Option("--picture", metavar="FILE", help="Draw the strategy: PNG, SVG or PDF by its ending."),
+]
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
 
@@ -49,10 +53,7 @@ def select(
         bool, typer.Option("--ignore-targets", help="Select for the budget, whatever targets there are.")
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="Show every query group, however many.")] = False,
-    picture: Annotated[
-        Path | None,
-        typer.Option("--picture", metavar="FILE", help="Draw the strategy: PNG, SVG or PDF by its ending."),
-    ] = None,
+    picture: _Picture = None,
 ) -> None:
     """Choose the strategy for a workload, without touching the data.
 
@@ -64,15 +65,11 @@ def select(
     from matrixdp.cli import inputs
     from matrixdp.cli.figures import selection_figures
     from matrixdp.cli.progress import Reporter
-    from matrixdp.errors import StorageError
     from matrixdp.specification import load_specification
     from matrixdp.strategy import select as select_strategy
 
     given = mechanism_options(mechanism, sub_solver, option)
-    if picture is not None:
-        from matrixdp.cli.pictures import check_picture
-
-        check_picture(picture)
+    _check_files(save, picture)
     written = (
         inputs.specification_with_budget(spec)[0]
         if ignore_targets
@@ -80,8 +77,6 @@ def select(
     )
     reference = inputs.reference_budget(written)
     inputs.warn_of_delta(written)
-    if save is not None and (save.is_dir() or not save.absolute().parent.is_dir()):
-        raise StorageError(f"{save}: found no folder to save a file of that name in")
     with Reporter() as reporter:
         strategy = select_strategy(
             written.workload,
@@ -106,6 +101,17 @@ def select(
         typer.echo(json.dumps(figures))
     else:
         _show(strategy, budget, figures, every, save)
+
+
+def _check_files(save: Path | None, picture: Path | None) -> None:
+    """Refuse files that cannot be written, before anything is computed."""
+    from matrixdp.cli.pictures import check_picture
+    from matrixdp.errors import StorageError
+
+    if save is not None and (save.is_dir() or not save.absolute().parent.is_dir()):
+        raise StorageError(f"{save}: found no folder to save a file of that name in")
+    if picture is not None:
+        check_picture(picture)
 
 
 def _show(

@@ -152,9 +152,10 @@ def _band(answered: Answered) -> Figure:
     x = np.arange(along.size)
     style = "steps-mid" if along.size <= 120 else "default"
     step: Literal["mid"] | None = "mid" if along.size <= 120 else None
-    for line, half, name, colour in zip(lines, halves, names, SERIES, strict=False):
+    drawn = []
+    for line, half, colour in zip(lines, halves, SERIES, strict=False):
         axes.fill_between(x, line - half, line + half, step=step, color=colour, alpha=0.28, linewidth=0)
-        axes.plot(x, line, color=colour, linewidth=1.3, drawstyle=style, label=shortened(name))
+        drawn += axes.plot(x, line, color=colour, linewidth=1.3, drawstyle=style)
     axes.set_xticks(*label_places(along.labels, 8))
     axes.set_xlabel(shortened(along.name, 50))
     axes.set_ylabel("records")
@@ -163,7 +164,11 @@ def _band(answered: Answered) -> Figure:
     quiet(axes)
     if others:
         title = shortened(", ".join(axis.name for axis in others), 40)
+        # a legend leaves out what begins with an underscore
+        labels = [f"\N{HAIR SPACE}{name}" if name.startswith("_") else name for name in map(shortened, names)]
         legend = figure.legend(
+            drawn,
+            labels,
             loc="outside right upper",
             title=title,
             fontsize=9,
