@@ -1,0 +1,215 @@
+"""What was measured, as a model is fitted to it: every part with its noisy answers, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod, sqrt
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.errors import TooLargeError, UnsupportedQueryError
+from matrixdp.exact import MeasuredMatrix
+from matrixdp.measure import Measurement
+from matrixdp.model.derived import cells_of, free_attributes
+from matrixdp.model.mixture import MAX_CELLS
+from matrixdp.model.terms import GramTerm, RowTerm, Term, gram_axis, rank
+from matrixdp.plan import Block, Part
+from matrixdp.queries.groups import ProductGroup
+from matrixdp.queries.predicates import Identity
+
+__all__ = ["FittedPart", "Parts"]
+
+Array = NDArray[np.float64]
+#: The least total that a model is of.
+_LEAST_TOTAL = 1.0
+#: Tails are looked at so far, in standard deviations, and at so many points.
+_FAR, _POINTS = 40.0, 401
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FittedPart:
+    """One measured part, over the free attributes of its marginal.
+
+    Attributes
+    ----------
+    attributes : tuple of str
+        The marginal that was measured.
+    free : tuple of str
+        The free attributes that it follows from, in the order of the axes.
+    cells : ndarray or None
+        For each of their cells the one of the marginal; None where they are the same.
+    size : int
+        The number of cells over the free attributes.
+    term : Term
+        How far a table is from the noisy answers.
+    """
+
+    attributes: tuple[str, ...]
+    free: tuple[str, ...]
+    cells: NDArray[np.intp] | None
+    size: int
+    term: Term
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The measured parts that a model is fitted to.
+
+    Attributes
+    ----------
+    domain : Domain
+    total : float
+        The number of records: an estimate, at least 1, or what is publicly known.
+    parts : tuple of FittedPart
+        All but what was measured of the total alone.
+    starts : mapping of str to ndarray
+        For each free attribute the shares of its values to start from: its estimates, or equal ones.
+    kurtosis : float
+        The excess of the noise's fourth moment over 3 times its squared variance, over the latter.
+    """
+
+    domain: Domain
+    total: float
+    parts: tuple[FittedPart, ...]
+    starts: Mapping[str, Array]
+    kurtosis: float
+
+    @property
+    def degrees(self) -> int:
+        """Twice the loss of the true table, on average."""
+        return sum(part.term.degrees for part in self.parts)
+
+    @property
+    def spread(self) -> float:
+        """A bound of the standard deviation of the loss of the true table.
+
+        Of a sum of squares z'Pz / 2 with a projection P of rank r: its variance is r/2 + the excess kurtosis
+        times the sum of P_ii^2 / 4, and P_ii <= 1.
+        """
+        return sqrt(self.degrees * (2.0 + self.kurtosis)) / 2.0
+
+    @classmethod
+    def of(cls, measurement: Measurement, total: float | None = None) -> Parts:
+        """Return what a model of a measurement is fitted to.
+
+        Parameters
+        ----------
+        measurement : Measurement
+        total : float, optional
+            The number of records, where it is publicly known; otherwise it is estimated.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If the number of records does not follow from what was measured and is not given.
+        TooLargeError
+            If the marginals have more than `MAX_CELLS` cells.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+        >>> measured = mdp.select(workload).measure({"sex": ["male"] * 90}, mdp.Budget(mu=1))
+        >>> parts = Parts.of(measured.measurement, total=90)
+        >>> parts.total, [part.attributes for part in parts.parts]
+        (90.0, [('sex',)])
+        """
+        plan = measurement.plan
+        found = [(cells_of(plan.domain, _order(part)), part) for part in plan.parts]
+        sizes = [prod(plan.domain[name].size for name in free) for (free, _), _ in found]
+        if sum(sizes) > MAX_CELLS:
+            raise TooLargeError(
+                f"the measured marginals have {sum(sizes)} cells; a model is fitted to at most {MAX_CELLS}"
+            )
+        parts = [
+            FittedPart(part.attributes, free, cells, size, _term(part, scale.variance, values, plan.domain))
+            for ((free, cells), part), size, scale, values in zip(
+                found, sizes, measurement.scales, measurement.values, strict=True
+            )
+            if part.attributes
+        ]
+        counted = _total(measurement) if total is None else float(total)
+        return cls(plan.domain, counted, tuple(parts), _starts(measurement), _kurtosis(measurement))
+
+
+def _order(part: Part) -> tuple[str, ...]:
+    return tuple(name for block in _ordered(part) for name in block.attributes)
+
+
+def _ordered(part: Part) -> list[Block]:
+    """Return the blocks with the largest last, unless their order says which multiplier is whose."""
+    if part.multipliers is not None:
+        return list(part.blocks)
+    return sorted(part.blocks, key=lambda block: block.matrix.columns)
+
+
+def _term(part: Part, variance: float, values: Array, domain: Domain) -> Term:
+    """Return how far a table is from the noisy answers of a part."""
+    blocks = _ordered(part)
+    if part.multipliers is not None:
+        deviation = sqrt(variance)
+        return RowTerm(
+            tuple(_entries(block.matrix) for block in blocks),
+            (part.multipliers.ravel() / deviation).astype(np.float32),
+            (values / deviation).astype(np.float32),
+        )
+    axes = [gram_axis(block.matrix) for block in blocks]
+    solved = part.estimate(values, domain)
+    target = np.transpose(solved, [part.attributes.index(name) for name in _order(part)])
+    return GramTerm(
+        tuple(axis for axis, _ in axes),
+        prod(scale for _, scale in axes) / variance,
+        np.ascontiguousarray(target, dtype=np.float32).ravel(),
+        prod(rank(block.matrix) for block in blocks),
+    )
+
+
+def _entries(matrix: MeasuredMatrix) -> NDArray[np.float32]:
+    return np.asarray(matrix.multiply(np.eye(matrix.columns)), dtype=np.float32)
+
+
+def _marginal(measurement: Measurement, names: tuple[str, ...]) -> Array | None:
+    """Return the unbiased estimate of a marginal; None where it does not follow."""
+    sizes = tuple(measurement.plan.domain[name].size for name in names)
+    group = ProductGroup("start", names, tuple(Identity() for _ in names), sizes)
+    try:
+        return measurement.estimates.answers(group)
+    except UnsupportedQueryError:
+        return None
+
+
+def _total(measurement: Measurement) -> float:
+    estimate = _marginal(measurement, ())
+    if estimate is None:
+        raise UnsupportedQueryError(
+            "the number of records does not follow from what was measured: a model needs it; give it as a "
+            "public total, or measure it (`marginals: 0` in the workload)"
+        )
+    return max(float(estimate[0]), _LEAST_TOTAL)
+
+
+def _starts(measurement: Measurement) -> dict[str, Array]:
+    starts = {}
+    for name in free_attributes(measurement.plan.domain):
+        size = measurement.plan.domain[name].size
+        estimate = _marginal(measurement, (name,))
+        clipped = np.ones(size) if estimate is None else np.maximum(estimate, 0.0)
+        starts[name] = clipped / clipped.sum() if clipped.any() else np.full(size, 1.0 / size)
+    return starts
+
+
+def _kurtosis(measurement: Measurement) -> float:
+    """Return the excess kurtosis of the noise, from its tail probabilities."""
+    noise = measurement.plan.noise
+    deviation = sqrt(noise.variance_factor)
+    points = np.linspace(0.0, _FAR, _POINTS)
+    tails = [float(noise.distribution.upper_tail(Fraction(point * deviation))) for point in points]
+    # E Z^4 is the integral of 4 z^3 P(|Z| > z)
+    return float(np.trapezoid(8.0 * points**3 * tails, points)) - 3.0

@@ -1,0 +1,95 @@
+"""Fits: they find what was measured where there is hardly any noise, and are the same again."""
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.model import Parts, fit
+from matrixdp.model.fit import _batches
+
+RANDOM = np.random.default_rng(5)
+RECORDS = 4_000
+
+
+def table():
+    """Three attributes that depend on one another, and one that follows from another."""
+    kind = RANDOM.random(RECORDS) < 0.4
+    age = np.where(kind, RANDOM.binomial(7, 0.2, RECORDS), RANDOM.binomial(7, 0.8, RECORDS))
+    smokes = RANDOM.random(RECORDS) < np.where(kind, 0.1, 0.6)
+    return {"age": age, "smokes": smokes.astype(int), "region": RANDOM.integers(0, 3, RECORDS) * kind}
+
+
+TABLE = table()
+ADULT = {"of": ["age"], "map": {age: "no" if age < 4 else "yes" for age in range(8)}}
+DOMAIN = mdp.Domain({"age": {"min": 0, "max": 7}, "smokes": 2, "region": 3, "adult": ADULT})
+
+
+@pytest.fixture(scope="module")
+def release():
+    workload = mdp.Workload(
+        DOMAIN,
+        mdp.kway([0, 1, 2], {"categorical": "identity", "numeric": "prefix"}, ["age", "smokes", "region"]),
+        mdp.marginals([["region", "adult"]]),
+    )
+    measured = mdp.select(workload, mechanism="residual").measure(TABLE, mdp.Budget(mu=2), seed_not_private=1)
+    return measured.reconstruct()
+
+
+@pytest.fixture(scope="module")
+def parts(release):
+    return Parts.of(release.measurement)
+
+
+@pytest.fixture(scope="module")
+def fitted(parts):
+    return fit(parts, seed=1, components=12, steps=1_000)
+
+
+def test_it_finds_what_was_measured(release, parts, fitted):
+    assert fitted.loss < parts.degrees / 2 + 3 * parts.spread
+    for group in release.workload.groups:
+        far = 4 * np.sqrt(release.analysis.variances(group))
+        assert (abs(fitted.mixture.answers(group) - release.measurement.estimates.answers(group)) < far).all()
+
+
+def test_tables_that_were_not_measured_agree_with_those_that_were(fitted):
+    model = fitted.mixture
+    whole = model.marginal(["age", "smokes", "region", "adult"])
+    assert (whole >= 0).all()
+    np.testing.assert_allclose(whole.sum(axis=(0, 3)), model.marginal(["smokes", "region"]))
+    assert (whole[:4, :, :, 1] == 0).all()
+    assert (whole[4:, :, :, 0] == 0).all()
+
+
+def test_the_losses_are_those_of_the_mixture(parts, fitted):
+    for part, loss in zip(parts.parts, fitted.losses, strict=True):
+        table = fitted.mixture.marginal(part.attributes)
+        if part.free != part.attributes:
+            table = fitted.mixture.marginal(part.free)
+            table = np.bincount(part.cells, table.ravel(), part.term.cells)
+        assert part.term.loss(table.ravel().astype(np.float32))[0] == pytest.approx(loss, rel=1e-2, abs=1e-2)
+
+
+def test_the_same_seed_gives_the_same_fit(parts):
+    first, again, other = (fit(parts, seed, 3, 20) for seed in (4, 4, 5))
+    assert np.array_equal(first.mixture.weights, again.mixture.weights)
+    assert not np.array_equal(first.mixture.weights, other.mixture.weights)
+
+
+def test_progress_is_told(parts):
+    seen = []
+    fit(parts, 0, 2, 3, lambda *done: seen.append(done))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_large_parts_take_turns_and_weigh_alike(parts, monkeypatch):
+    monkeypatch.setattr("matrixdp.model.fit._CELLS_A_STEP", 20)
+    batches = _batches(parts, np.random.default_rng(0))
+    number = max(1, min(len(parts.parts), round(sum(part.size for part in parts.parts) / 20)))
+    assert number > 2
+    for _ in range(3):
+        weights = {part.attributes: 0.0 for part in parts.parts}
+        for _ in range(number):
+            for part, times in next(batches):
+                weights[part.attributes] += times
+        assert set(weights.values()) == {float(number)}

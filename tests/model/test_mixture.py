@@ -1,0 +1,129 @@
+"""Mixtures: every table is that of one dense table, never negative, and holds no cell that cannot be."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.model import Mixture
+from matrixdp.model.derived import free_attributes
+from matrixdp.testing import dense_queries
+
+DOMAIN = mdp.Domain(
+    {
+        "age": {"min": 0, "max": 5},
+        "adult": {"of": ["age"], "map": {0: "no", 1: "no", 2: "no", 3: "yes", 4: "yes", 5: "yes"}},
+        "sex": ["f", "m"],
+        "kind": {"of": ["sex", "age"], "codes": [0, 0, 1, 1, 1, 1, 2, 2, 2, 0, 0, 0], "categories": [*"xyz"]},
+    }
+)
+PLAIN = mdp.Domain({"a": 3, "b": 4, "c": 2, "d": 3})
+
+
+def mixture(domain, seed=0, components=4, total=50.0):
+    random = np.random.default_rng(seed)
+    free = free_attributes(domain)
+    factors = {name: random.dirichlet(np.ones(domain[name].size), components) for name in free}
+    return Mixture(domain, total, random.dirichlet(np.ones(components)), factors)
+
+
+def dense(own):
+    """The whole table of a mixture, straight from its definition, shape of the domain."""
+    table = np.zeros(own.domain.shape)
+    names = list(own.factors)
+    for k in range(own.components):
+        for codes in np.ndindex(*(own.domain[name].size for name in names)):
+            value = dict(zip(names, codes, strict=True))
+            for name in own.domain.names:
+                if name not in value:
+                    derivation = own.domain[name].codebook.derivation
+                    place = 0
+                    for parent in derivation.of:
+                        place = place * own.domain[parent].size + value[parent]
+                    value[name] = derivation.codes[place]
+            share = np.prod([own.factors[name][k, value[name]] for name in names])
+            table[tuple(value[name] for name in own.domain.names)] += own.total * own.weights[k] * share
+    return table
+
+
+@pytest.mark.parametrize("domain", [DOMAIN, PLAIN], ids=["derived", "plain"])
+def test_tables_are_marginals_of_one_table(domain):
+    own = mixture(domain)
+    table = dense(own)
+    for group in mdp.kway([0, 1, 2, 3, 4]).expand(domain):
+        others = tuple(axis for axis, name in enumerate(domain.names) if name not in group.attributes)
+        np.testing.assert_allclose(own.marginal(group.attributes), table.sum(axis=others), atol=1e-10)
+
+
+@pytest.mark.parametrize("domain", [DOMAIN, PLAIN], ids=["derived", "plain"])
+def test_answers_are_those_of_the_table(domain):
+    own = mixture(domain, seed=1)
+    flat = dense(own).ravel()
+    first, second, third = domain.names[:3]
+    rows = np.random.default_rng(2).normal(size=(3, domain.cells([second, third])))
+    entries = [
+        mdp.kway([0, 1, 2, 3], {"categorical": "identity", "numeric": "range"}),
+        mdp.dense(rows, [second, third]),
+        mdp.product({first: "prefix", third: "total"}),
+    ]
+    for group in (group for entry in entries for group in entry.expand(domain)):
+        np.testing.assert_allclose(own.answers(group), dense_queries(group, domain) @ flat, atol=1e-9)
+
+
+def test_attributes_may_be_named_in_any_order():
+    own = mixture(DOMAIN)
+    assert np.allclose(own.marginal(["kind", "age"]), own.marginal(["age", "kind"]).T)
+    assert np.allclose(own.marginal(["sex", "age"]), own.marginal(["age", "sex"]).T)
+
+
+def test_nothing_is_where_nothing_can_be():
+    table = mixture(DOMAIN).marginal(["age", "adult"])
+    assert (table[:3, 1] == 0).all()
+    assert (table[3:, 0] == 0).all()
+    assert table[3, 1] > 0
+
+
+def test_an_average_has_the_mean_of_every_table():
+    several = [mixture(PLAIN, seed, 2 + seed, 40.0 + seed) for seed in range(3)]
+    average = Mixture.average(several)
+    assert average.components == 9
+    for names in (("a", "b"), ("c",), (), ("a", "b", "c", "d")):
+        mean = np.mean([own.marginal(names) for own in several], axis=0)
+        np.testing.assert_allclose(average.marginal(names), mean)
+
+
+def test_arrays_are_kept_from_changes():
+    with pytest.raises(ValueError, match="read-only"):
+        mixture(PLAIN).weights[0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"total": 0.0}, "found a total of 0.0; expected a number above 0"),
+        ({"total": float("nan")}, "found a total of nan"),
+        ({"factors": {}}, "factors of []; expected those of ['a']"),
+        ({"factors": {"a": np.full((2, 2), 0.5)}}, "the shapes of its factors do not fit"),
+        ({"weights": np.array([0.5, 0.4])}, "shares that are below 0 or do not sum to 1"),
+        ({"weights": np.array([1.5, -0.5])}, "shares that are below 0 or do not sum to 1"),
+        ({"factors": {"a": np.full((2, 3), np.nan)}}, "shares that are below 0 or do not sum to 1"),
+    ],
+)
+def test_what_is_no_mixture_is_refused(change, message):
+    right: dict[str, Any] = {"domain": mdp.Domain({"a": 3}), "total": 1.0, "weights": np.full(2, 0.5)}
+    right["factors"] = {"a": np.full((2, 3), 1 / 3)}
+    Mixture(**right)
+    with pytest.raises(NumericalError, match=re.escape(message)):
+        Mixture(**(right | change))
+
+
+def test_tables_that_are_too_large_are_refused():
+    domain = mdp.Domain({"a": 10_001, "b": 10_001})
+    own = Mixture(domain, 1.0, np.ones(1), {name: np.full((1, 10_001), 1 / 10_001) for name in ("a", "b")})
+    with pytest.raises(
+        TooLargeError, match="the marginal of a, b has 100020001 cells; a model makes at most"
+    ):
+        own.marginal(["a", "b"])
