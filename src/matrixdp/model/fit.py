@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import FittedPart, Parts
 from matrixdp.model.products import khatri_rao, split_at
+from matrixdp.selection.starting_points import Generator, generator
 
 __all__ = ["Fit", "fit"]
 
@@ -139,7 +140,7 @@ class _Objective:
         return np.array([self.add(part, shares) for part in self.parts.parts])
 
 
-def _batches(parts: Parts, random: np.random.Generator) -> Iterator[list[tuple[FittedPart, float]]]:
+def _batches(parts: Parts, random: Generator) -> Iterator[list[tuple[FittedPart, float]]]:
     """Yield forever the parts of each step, with what their gradients are multiplied by.
 
     The smallest parts are in every step; the others are dealt out, each once in as many steps as it takes.
@@ -182,7 +183,7 @@ def fit(
     Minimizes the sum over parts of |B_A x_A - y_A|^2 / (2 v_A), the negative logarithm of the likelihood
     for Gaussian noise, by Adam with rate 0.1 falling to 0 along half a cosine. The largest parts take turns.
     """
-    random = np.random.default_rng(seed)
+    random = generator(seed)
     objective = _Objective(parts)
     weights = _Weights(components, [len(start) for start in parts.starts.values()])
     for view, start in zip(weights.views(weights.flat)[1:], parts.starts.values(), strict=True):

@@ -1,6 +1,6 @@
-"""Repeatable starting points of searches and random workloads: pseudo-random numbers outside the noise.
+"""Repeatable starting points of searches, fits and random workloads: pseudo-random numbers outside the noise.
 
-They decide where a search starts and what is asked, never what is measured of a table; noise comes from
+They decide where a search starts, what is asked and what is made of a release, never what is measured of a table; noise comes from
 `matrixdp.noise` alone.
 """
 
