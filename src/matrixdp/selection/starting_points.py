@@ -1,7 +1,7 @@
 """Repeatable starting points of searches, fits and random workloads: pseudo-random numbers outside the noise.
 
-They decide where a search starts, what is asked and what is made of a release, never what is measured of a table; noise comes from
-`matrixdp.noise` alone.
+They decide where a search starts, what is asked and what is made of a release, never what is measured of a
+table; noise comes from `matrixdp.noise` alone.
 """
 
 from __future__ import annotations
