@@ -230,7 +230,7 @@ def test_answer_needs_no_data(released: Path, tmp_path: Path):
     assert from_file == printed
     assert "0-9" in run("answer", released, query).stdout
     lines = run("answer", released, query, "--csv").stdout.splitlines()
-    assert lines[0] == '"group","sex","age","estimate","stddev","lower","upper"'
+    assert lines[0] == '"group","sex","age","age_from","age_to","estimate","stddev","lower","upper"'
     assert len(lines) == 3
     wide = json.loads(run("answer", released, query, "--json", "--confidence", "0.999").stdout)["answers"]
     assert wide[0]["lower"] < printed["answers"][0]["lower"]

@@ -59,7 +59,8 @@ def test_the_rows_are_the_queries_in_order(release: mdp.Release, workload: mdp.W
     answers = release.answers
     assert answers.num_rows == workload.queries
     assert answers.schema.names == [
-        "group", "sex", "age", "income", "query", "estimate", "stddev", "lower", "upper",
+        "group", "sex", "age", "age_from", "age_to", "income", "income_from", "income_to", "query",
+        "estimate", "stddev", "lower", "upper",
     ]  # fmt: skip
     rows = answers.to_pylist()
     assert {k: rows[0][k] for k in ("group", "sex", "age", "income", "query")} == {
@@ -179,8 +180,10 @@ def test_attributes_may_have_the_names_of_columns():
         {name: [0, 1] for name in names}, mdp.Budget(mu=1)
     ).reconstruct().answers  # fmt: skip
     assert answers.schema.names == [
-        "group", "group_attribute", "estimate_attribute_attribute", "estimate_attribute",
-        "query_attribute", "estimate", "stddev", "lower", "upper",
+        "group", "group_attribute", "group_from", "group_to",
+        "estimate_attribute_attribute", "estimate_from", "estimate_to",
+        "estimate_attribute", "estimate_attribute_from", "estimate_attribute_to",
+        "query_attribute", "query_from", "query_to", "estimate", "stddev", "lower", "upper",
     ]  # fmt: skip
     assert answers.column("estimate_attribute").to_pylist()[5:7] == ["0", "1"]
 

@@ -1,24 +1,28 @@
 """The columns of a table of answers, built from codes: text is made for distinct values alone.
 
 A row is a query: its group, one column for each attribute that the table asks about (null where the query
-does not ask about it, which is a total), the text of explicit queries, the estimate, its standard deviation
-and the ends of its interval.
+does not ask about it, which is a total), for attributes of numbers or days two more with where the values
+begin and end, the text of explicit queries, the estimate, its standard deviation and the ends of its
+interval. Values are categories in the order of the domain.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.domain import Domain
-from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Total
+from matrixdp.domain import Attribute, Domain
+from matrixdp.domain.ends import Ends
+from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total
 
-__all__ = ["BATCH_ROWS", "FIGURES", "AnswerColumns", "plain_schema"]
+__all__ = ["BATCH_ROWS", "BOUND", "FIGURES", "AnswerColumns", "plain_schema"]
 
 Array = NDArray[np.float64]
 
@@ -27,7 +31,11 @@ BATCH_ROWS = 1 << 20
 #: The columns of numbers, in order.
 FIGURES = ("estimate", "stddev", "lower", "upper")
 
-_TEXT = pa.dictionary(pa.int32(), pa.utf8())
+BOUND = b"bound"
+"""The key of a field's metadata that tells the columns of where values begin, ``from``, and end, ``to``."""
+
+_NAME = pa.dictionary(pa.int32(), pa.utf8())
+_VALUE = pa.dictionary(pa.int32(), pa.utf8(), ordered=True)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -42,11 +50,28 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 @final
+@dataclass(eq=False)
+class _Asked:
+    """What is asked of an attribute: the texts in the order of the domain, and what each set has of them."""
+
+    texts: pa.Array
+    codes: dict[Hashable, NDArray[np.int32]]
+    bounds: dict[Hashable, tuple[pa.Array, pa.Array]]
+
+    @cached_property
+    def types(self) -> list[pa.DataType]:
+        """The types of the two columns of bounds, if there are any."""
+        return [bound.type for bound in next(iter(self.bounds.values()), ())]
+
+
+@final
 class AnswerColumns:
     """The columns of the answers to some query groups.
 
-    ``schema`` has them, and ``columns`` those of the attributes that are asked about: where another column
-    has the name of an attribute, its own gets the ending ``_attribute``.
+    ``schema`` has them, ``columns`` those of the attributes that are asked about, and ``bounds`` the two of
+    each attribute of numbers or days that say where values begin and end: where another column has the name
+    of an attribute, its own gets the ending ``_attribute``. Bounds are null for totals and for what is no
+    range; the end belongs to the range but where the domain has half-open bins ``[a, b)``.
 
     Examples
     --------
@@ -55,42 +80,43 @@ class AnswerColumns:
     >>> workload = Workload(Domain({"sex": ["female", "male"], "code": 3}), marginals([0, 1]))
     >>> columns = AnswerColumns(workload.domain, workload.groups)
     >>> columns.schema.names
-    ['group', 'sex', 'code', 'estimate', 'stddev', 'lower', 'upper']
-    >>> batch = next(columns.batches(1, np.array([5.0, 7.0]), np.array([1.0, 1.0]), 2.0))
-    >>> batch.to_pylist()[1]
-    {'group': 'sex', 'sex': 'male', 'code': None, 'estimate': 7.0, 'stddev': 1.0, 'lower': 5.0, 'upper': 9.0}
+    ['group', 'sex', 'code', 'code_from', 'code_to', 'estimate', 'stddev', 'lower', 'upper']
+    >>> batch = next(columns.batches(2, np.array([5.0, 7.0, 8.0]), np.ones(3), 2.0))
+    >>> batch.drop_columns(["stddev", "lower", "upper"]).to_pylist()[1]
+    {'group': 'code', 'sex': None, 'code': '1', 'code_from': 1, 'code_to': 1, 'estimate': 7.0}
     """
 
     def __init__(self, domain: Domain, groups: Sequence[Group]) -> None:
         self._domain = domain
         self._groups = tuple(groups)
-        self._labels: dict[str, dict[str, int]] = {}
-        self._codes: dict[Hashable, NDArray[np.int32]] = {}
+        sets: dict[str, dict[Hashable, Predicates]] = {}
         for group in self._groups:
             for name, predicates in _asked(group):
-                self._register(name, predicates)
-        asked = [name for name in domain.names if name in self._labels]
-        self._texts = {name: pa.array(list(self._labels[name]), pa.utf8()) for name in asked}
-        self._names = pa.array([group.name for group in self._groups], pa.utf8())
+                sets.setdefault(name, {}).setdefault(predicates.text_key(domain[name].size), predicates)
+        self._asked = {name: _read(domain[name], sets[name]) for name in domain.names if name in sets}
+        places: dict[str, int] = {}
+        self._places = [places.setdefault(group.name, len(places)) for group in self._groups]
+        self._names = pa.array(list(places), pa.utf8())
         self._explicit = any(isinstance(group, DenseGroup) for group in self._groups)
-        self.columns = _column_names(asked)
+        self.columns, self.bounds = _column_names(
+            {name: bool(asked.bounds) for name, asked in self._asked.items()}
+        )
         self.schema = pa.schema(
             [
-                ("group", _TEXT),
-                *((self.columns[name], _TEXT) for name in asked),
+                ("group", _NAME),
+                *(field for name in self._asked for field in self._fields(name)),
                 *([("query", pa.utf8())] if self._explicit else []),
                 *((name, pa.float64()) for name in FIGURES),
             ]
         )
 
-    def _register(self, name: str, predicates: Predicates) -> None:
-        attribute = self._domain[name]
-        key = (name, predicates.text_key(attribute.size))
-        if key in self._codes:
-            return
-        labels = self._labels.setdefault(name, {})
-        codes = [labels.setdefault(text, len(labels)) for text in predicates.describe(attribute)]
-        self._codes[key] = np.asarray(codes, dtype=np.int32)
+    def _fields(self, name: str) -> Iterator[pa.Field]:
+        """Yield the columns of an attribute."""
+        yield pa.field(self.columns[name], _VALUE)
+        if name in self.bounds:
+            own = zip(self.bounds[name], self._asked[name].types, (b"from", b"to"), strict=True)
+            for column, kind, bound in own:
+                yield pa.field(column, kind, metadata={BOUND: bound})
 
     def batches(
         self, position: int, estimates: Array, variances: Array, quantile: float | Array
@@ -106,31 +132,79 @@ class AnswerColumns:
             deviation = np.sqrt(variances[start:stop])
             width = (quantile if isinstance(quantile, float) else quantile[start:stop]) * deviation
             count = stop - start
-            codes = self._product_codes(group, start, stop)
-            empty = pa.nulls(count, pa.int32())
-            arrays = [_coded(np.full(count, position, dtype=np.int32), self._names)]
-            for name, labels in self._texts.items():
-                arrays.append(_coded(codes.get(name, empty), labels))
+            indices = self._indices(group, start, stop)
+            arrays = [_coded(np.full(count, self._places[position], dtype=np.int32), self._names)]
+            for name in self._asked:
+                arrays += self._values(name, indices.get(name), count)
             if self._explicit:
                 arrays.append(pa.nulls(count, pa.utf8()) if texts is None else pa.array(texts[start:stop]))
             figures = (estimate, deviation, estimate - width, estimate + width)
             arrays.extend(pa.array(figure, pa.float64()) for figure in figures)
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _product_codes(self, group: Group, start: int, stop: int) -> dict[str, NDArray[np.int32]]:
-        """Return the labels' codes of the queries from start to stop, for each attribute asked about."""
+    def _values(
+        self, name: str, index: tuple[Hashable, NDArray[np.intp]] | None, count: int
+    ) -> list[pa.Array]:
+        """Return the columns of an attribute, given the set that is asked and the place in it of each row."""
+        asked = self._asked[name]
+        if index is None:
+            bounds = [pa.nulls(count, bound) for bound in asked.types]
+            return [_coded(pa.nulls(count, pa.int32()), asked.texts, ordered=True), *bounds]
+        key, rows = index
+        texts = _coded(asked.codes[key][rows], asked.texts, ordered=True)
+        return [texts, *(bound.take(pa.array(rows)) for bound in asked.bounds.get(key, ()))]
+
+    def _indices(self, group: Group, start: int, stop: int) -> dict[str, tuple[Hashable, NDArray[np.intp]]]:
+        """Return the set and the places in it of the queries from start to stop, where asked about."""
         if isinstance(group, DenseGroup):
             return {}
         flat = np.arange(start, stop)
         counts = group.counts
         result = {}
         for axis, (name, predicates) in enumerate(zip(group.attributes, group.predicates, strict=True)):
-            if isinstance(predicates, Total):
-                continue
-            stride = math.prod(counts[axis + 1 :])
-            key = (name, predicates.text_key(group.sizes[axis]))
-            result[name] = self._codes[key][flat // stride % counts[axis]]
+            if not isinstance(predicates, Total):
+                stride = math.prod(counts[axis + 1 :])
+                key = predicates.text_key(group.sizes[axis])
+                result[name] = (key, flat // stride % counts[axis])
         return result
+
+
+def _read(attribute: Attribute, sets: dict[Hashable, Predicates]) -> _Asked:
+    """Return the texts of predicate sets in the order of the attribute's values, and their bounds."""
+    places: dict[str, int] = {}
+    orders: list[tuple[int, int]] = []
+    codes: dict[Hashable, NDArray[np.int32]] = {}
+    bounds: dict[Hashable, tuple[pa.Array, pa.Array]] = {}
+    ends = attribute.ends
+    for key, predicates in sets.items():
+        texts, spans = predicates.describe(attribute), predicates.spans(attribute.size)
+        found = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int32)
+        new = np.flatnonzero(found >= len(orders))
+        # what is not known, and a total beside values, comes last
+        total = (spans.first == 0) & (spans.last == attribute.size - 1) & [text == "all" for text in texts]
+        last = (spans.first < 0) | total
+        first = np.where(last, attribute.size, spans.first)
+        _, once = np.unique(found[new], return_index=True)
+        orders += zip(first[new][once].tolist(), spans.last[new][once].tolist(), strict=True)
+        codes[key] = found
+        if ends is not None:
+            bounds[key] = _bounds(ends, spans)
+    order = np.lexsort(np.array(orders).T[::-1])
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    texts = pa.array(list(places), pa.utf8()).take(pa.array(order))
+    return _Asked(texts, {key: rank[own] for key, own in codes.items()}, bounds)
+
+
+def _bounds(ends: Ends, spans: Spans) -> tuple[pa.Array, pa.Array]:
+    """Return where the ranges of a set begin and end, null for what is no range of numbers or days."""
+    known = spans.whole & (spans.last < len(ends.low))
+    found = []
+    for values, codes in ((ends.low, spans.first), (ends.high, spans.last)):
+        small = values.dtype.kind == "i" and max(abs(int(values[0])), abs(int(values[-1]))) < 2**31
+        own = values[np.where(known, codes, 0)].astype(np.int32 if small else values.dtype)
+        found.append(pa.array(own, mask=~known))
+    return found[0], found[1]
 
 
 def _asked(group: Group) -> Iterator[tuple[str, Predicates]]:
@@ -140,7 +214,8 @@ def _asked(group: Group) -> Iterator[tuple[str, Predicates]]:
                 yield name, predicates
 
 
-def _column_names(asked: Sequence[str]) -> dict[str, str]:
+def _column_names(asked: dict[str, bool]) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+    """Return the column of each attribute, and the two of the bounds of those that have some."""
     taken = {"group", "query", *FIGURES}
     columns: dict[str, str] = {}
     for name in asked:
@@ -149,10 +224,19 @@ def _column_names(asked: Sequence[str]) -> dict[str, str]:
             column += "_attribute"
         taken.add(column)
         columns[name] = column
-    return columns
+    bounds: dict[str, tuple[str, str]] = {}
+    for name in (name for name, bounded in asked.items() if bounded):
+        pair = (f"{name}_from", f"{name}_to")
+        while not taken.isdisjoint(pair):
+            pair = (f"{pair[0]}_value", f"{pair[1]}_value")
+        taken.update(pair)
+        bounds[name] = pair
+    return columns, bounds
 
 
-def _coded(codes: NDArray[np.int32] | pa.Array, labels: pa.Array) -> pa.DictionaryArray:
+def _coded(
+    codes: NDArray[np.int32] | pa.Array, labels: pa.Array, *, ordered: bool = False
+) -> pa.DictionaryArray:
     # The codes are made above, so their range is not checked again.
     indices = codes if isinstance(codes, pa.Array) else pa.array(codes, pa.int32())
-    return pa.DictionaryArray.from_arrays(indices, labels, safe=False)
+    return pa.DictionaryArray.from_arrays(indices, labels, ordered=ordered, safe=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,8 +72,9 @@ def answer(
     result = load_release(folder, confidence=confidence)
     answers = result.answer(entry, base_path=base) if statement is None else result.sql(statement)
     if as_json:
-        printed = {"private": result.private, "confidence": result.confidence, "answers": answers.to_pylist()}
-        typer.echo(json.dumps(printed, ensure_ascii=False, default=str))
+        rows = [{name: _finite(value) for name, value in row.items()} for row in answers.to_pylist()]
+        printed = {"private": result.private, "confidence": result.confidence, "answers": rows}
+        typer.echo(json.dumps(printed, ensure_ascii=False, default=str, allow_nan=False))
         return
     if as_csv:
         _print_csv(answers, result.private)
@@ -86,6 +88,11 @@ def answer(
     shown(screen, answers, result.confidence, answers.num_rows if every else _SHOWN)
     if answers.num_rows > _SHOWN and not every:
         screen.print("--all shows every one; --json and --csv print them.")
+
+
+def _finite(value: object) -> object:
+    """Return a value as JSON has it, in which the open end of a bin is null."""
+    return None if isinstance(value, float) and math.isinf(value) else value
 
 
 def entry_of(query: str) -> tuple[Mapping[str, Any], Path]:

@@ -68,10 +68,12 @@ def print_errors(screen: Console, rows: Sequence[Row]) -> None:
 
 def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of a table of answers, and say how many there are."""
+    from matrixdp.answers import BOUND
     from matrixdp.review.markdown import printable
 
     shown: Any = answers.slice(0, limit)
-    texts = [name for name in answers.schema.names if name not in (*_FIGURES, "group")]
+    bounds = {field.name for field in answers.schema if BOUND in (field.metadata or {})}
+    texts = [name for name in answers.schema.names if name not in {*_FIGURES, "group"} | bounds]
     table = Table(header_style="bold")
     for name in ("group", "records with"):
         table.add_column(name, overflow="fold")

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from matrixdp.domain.codebook import NO_CODEBOOK, Codebook
+from matrixdp.domain.ends import Ends
 from matrixdp.domain.levels import Level
 from matrixdp.domain.rules import Kind, Rule, canonical_value
 from matrixdp.errors import DomainError, within
@@ -45,6 +46,11 @@ class Attribute(ABC):
     def null_code(self) -> int | None:
         """The code of missing values, the last one; None where these are out of domain."""
         return None if self.codebook.null is None else self.size - 1
+
+    @property
+    def ends(self) -> Ends | None:
+        """Where the values begin and end, as numbers or days; None where they are categories."""
+        return None
 
     def read_from(self, column: str | None) -> Self:
         """Return the attribute as it is read from another column; None for that of its own name."""

@@ -5,13 +5,17 @@ Values are addressed by *codes*, 0 to ``size - 1``, in the listed order.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, final
+
+import numpy as np
 
 from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.bins import Bins
 from matrixdp.domain.canonical import integer_of, whole_number
 from matrixdp.domain.categorical import Categorical
 from matrixdp.domain.dates import Dates
+from matrixdp.domain.ends import Ends
 from matrixdp.domain.rules import NUMBERS, Kind, Whole
 from matrixdp.errors import DomainError
 from matrixdp.forms import describe_value
@@ -26,6 +30,11 @@ class _Whole(Attribute):
     numeric: ClassVar[bool] = True
 
     _whole: Whole = field(init=False, repr=False, compare=False)
+
+    @cached_property
+    def ends(self) -> Ends:
+        """The integers themselves."""
+        return Ends.of_integers(np.arange(self._whole.first, self._whole.last + 1, dtype=np.int64))
 
     def _rule(self, kind: Kind) -> Whole | None:
         """Return the first and the last integer."""

@@ -4,12 +4,16 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Self, final
+
+import numpy as np
 
 from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.canonical import finite_number, number_of, number_text, whole_number
 from matrixdp.domain.codebook import NO_CODEBOOK, Codebook
+from matrixdp.domain.ends import Ends
 from matrixdp.domain.rules import NUMBERS, Kind, Steps
 from matrixdp.errors import DomainError, Path
 from matrixdp.forms import describe_value
@@ -85,6 +89,12 @@ class Bins(Attribute):
             raise DomainError.at((name, "closed"), describe_value(self.closed), "true or false")
         self._set(edges=edges, _steps=Steps(edges, self.closed, **self._common(len(edges) - 1)))
         self._check_labels()
+
+    @cached_property
+    def ends(self) -> Ends:
+        """The edges of each bin, of which the upper one does not belong to it."""
+        edges = np.array(self.edges, dtype=np.float64)
+        return Ends(edges[:-1], edges[1:], half_open=True)
 
     def _rule(self, kind: Kind) -> Steps | None:
         """Return the edges."""

@@ -6,8 +6,11 @@ from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar, final
 
+import numpy as np
+
 from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.canonical import day_of
+from matrixdp.domain.ends import Ends
 from matrixdp.domain.rules import DAYS, MOMENTS, Kind, Moments
 from matrixdp.errors import DomainError
 from matrixdp.forms import describe_value, unknown_name
@@ -73,6 +76,21 @@ class Dates(Attribute):
         hours: dict[str, Any] = {"first": first.toordinal() * 24, "last": last.toordinal() * 24 + 23}
         self._set(_moments=Moments(**hours, **self._divided(), **self._common(self._count())))
         self._check_labels()
+
+    @cached_property
+    def ends(self) -> Ends:
+        """The first and the last day of each value; Mondays are 1, hours as they are."""
+        count = self._count()
+        if self.by in _FOREVER:
+            return Ends.of_integers(np.arange(count, dtype=np.int64) + (self.by == "weekday"))
+        first, last = np.datetime64(self.first, "D"), np.datetime64(self.last, "D")
+        if self.by in _MONTHS:
+            starts = np.array([self._start(code) for code in range(count)], dtype="datetime64[D]")
+        else:
+            steps = np.arange(count) * (7 if self.by == "week" else 1)
+            starts = np.datetime64(self._start(0), "D") + steps.astype("timedelta64[D]")
+        stops = np.append(starts[1:] - np.timedelta64(1, "D"), last)
+        return Ends(np.maximum(starts, first), stops)
 
     def _end(self, key: str, written: object, forever: date) -> date:
         if written is None and self.by in _FOREVER:

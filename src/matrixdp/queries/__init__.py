@@ -15,6 +15,7 @@ from matrixdp.queries.groups import (
 )
 from matrixdp.queries.labelled import Labelled
 from matrixdp.queries.permuted import Permuted
+from matrixdp.queries.predicate_set import Spans
 from matrixdp.queries.predicates import (
     AllRanges,
     Circular,
@@ -55,6 +56,7 @@ __all__ = [
     "Ranges",
     "Rows",
     "Sets",
+    "Spans",
     "Stacked",
     "Suffix",
     "Sums",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute
 from matrixdp.errors import WorkloadError
-from matrixdp.queries.predicate_set import Array, Indicators
+from matrixdp.queries.predicate_set import Array, Indicators, Spans
 
 __all__ = ["AllRanges", "Circular", "Ranges", "Width"]
 
@@ -54,6 +54,9 @@ class _Intervals(Indicators):
 
     def quadratic(self, form: Array) -> Array:
         return _range_forms(form, *self.bounds(len(form)))
+
+    def spans(self, size: int) -> Spans:
+        return Spans.of_intervals(*self.bounds(size))
 
     def describe(self, attribute: Attribute) -> list[str]:
         first, last = self.bounds(attribute.size)
@@ -200,6 +203,12 @@ class Circular(Indicators):
         counts = np.maximum(lengths - gaps, 0) + np.where(gaps > 0, np.maximum(lengths - (size - gaps), 0), 0)
         codes = np.arange(size)
         return np.asarray(counts.sum(axis=0)[np.abs(np.subtract.outer(codes, codes))], dtype=float)
+
+    def spans(self, size: int) -> Spans:
+        first, last = self._bounds(size)
+        around = last >= size
+        full = last - first + 1 == size
+        return Spans(np.where(around, 0, first), np.where(around, size - 1, last), ~around | full)
 
     def describe(self, attribute: Attribute) -> list[str]:
         size = attribute.size

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from matrixdp.domain import Attribute
 from matrixdp.errors import WorkloadError
-from matrixdp.queries.predicate_set import Array, Predicates
+from matrixdp.queries.predicate_set import Array, Predicates, Spans
 
 __all__ = ["Labelled"]
 
@@ -64,6 +64,9 @@ class Labelled(Predicates):
 
     def squares(self, size: int) -> Array:
         return self.predicates.squares(size)
+
+    def spans(self, size: int) -> Spans:
+        return self.predicates.spans(size)
 
     def symmetric(self, size: int) -> tuple[float, float] | None:
         return self.predicates.symmetric(size)

@@ -3,19 +3,72 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute
 
-__all__ = ["Array", "Indicators", "Predicates"]
+__all__ = ["Array", "Indicators", "Predicates", "Spans"]
 
 Array = NDArray[np.float64]
 
 #: Entries of the columns that `Predicates.squares` forms at a time.
 _BLOCK = 1 << 22
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """The first and the last value that each query of a set asks about.
+
+    Attributes
+    ----------
+    first, last : ndarray of int, shape (count,)
+        Codes, both inclusive; -1 where the query asks about nothing, or it is not known.
+    whole : ndarray of bool, shape (count,)
+        Whether the query counts each value from the first to the last once, and no other.
+
+    Examples
+    --------
+    >>> spans = Spans.of_rows(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
+    >>> spans.first.tolist(), spans.last.tolist(), spans.whole.tolist()
+    ([1, 0, -1], [2, 2, -1], [True, False, False])
+    """
+
+    first: NDArray[np.intp]
+    last: NDArray[np.intp]
+    whole: NDArray[np.bool_]
+
+    @classmethod
+    def of_intervals(cls, first: NDArray[np.intp], last: NDArray[np.intp]) -> Self:
+        """Return the spans of intervals."""
+        return cls(first, last, np.ones(len(first), dtype=bool))
+
+    @classmethod
+    def of_rows(cls, rows: Array) -> Self:
+        """Return the spans of the rows of a matrix."""
+        asked = rows != 0
+        some = asked.any(axis=1)
+        first = np.where(some, asked.argmax(axis=1), -1)
+        last = np.where(some, rows.shape[1] - 1 - asked[:, ::-1].argmax(axis=1), -1)
+        once = ((rows == 1) == asked).all(axis=1)
+        return cls(first, last, some & once & (asked.sum(axis=1) == last - first + 1))
+
+    @classmethod
+    def unknown(cls, count: int) -> Self:
+        """Return those of queries of which no more is known."""
+        nowhere = np.full(count, -1, dtype=np.intp)
+        return cls(nowhere, nowhere, np.zeros(count, dtype=bool))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Spans]) -> Self:
+        """Return the spans of several sets, one after the other."""
+        first, last, whole = zip(*((part.first, part.last, part.whole) for part in parts), strict=True)
+        return cls(np.concatenate(first), np.concatenate(last), np.concatenate(whole))
 
 
 class Predicates(ABC):
@@ -159,6 +212,20 @@ class Predicates(ABC):
             The number of values of the attribute.
         """
         return (float(self.gram(1)[0, 0]), 0.0) if size == 1 else None
+
+    def spans(self, size: int) -> Spans:
+        """Return the first and the last value that each query asks about.
+
+        What a table of answers has beside the text of a query, and is ordered by. Sets that would be too
+        large as dense matrices say that they do not know, unless they have a form of their own.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+        """
+        count = self.count(size)
+        return Spans.of_rows(self.rows(size)) if count * size <= _BLOCK else Spans.unknown(count)
 
     def check(self, size: int) -> None:  # noqa: B027 - most sets fit every size
         """Check that the set fits an attribute.

@@ -18,7 +18,7 @@ from matrixdp.domain import Attribute
 from matrixdp.errors import WorkloadError
 from matrixdp.queries.arrays import content_key, real_array
 from matrixdp.queries.intervals import AllRanges, Circular, Ranges, Width
-from matrixdp.queries.predicate_set import Array, Indicators, Predicates
+from matrixdp.queries.predicate_set import Array, Indicators, Predicates, Spans
 
 __all__ = [
     "AllRanges",
@@ -60,6 +60,9 @@ class Identity(Indicators):
 
     def quadratic(self, form: Array) -> Array:
         return np.asarray(np.diagonal(form)).copy()
+
+    def spans(self, size: int) -> Spans:
+        return Spans.of_intervals(np.arange(size), np.arange(size))
 
     def symmetric(self, size: int) -> tuple[float, float] | None:
         return (1.0, 0.0)
@@ -122,6 +125,9 @@ class Prefix(Indicators):
     def quadratic(self, form: Array) -> Array:
         return np.diagonal(form.cumsum(axis=0).cumsum(axis=1)).copy()
 
+    def spans(self, size: int) -> Spans:
+        return Spans.of_intervals(np.zeros(size, dtype=np.intp), np.arange(size))
+
 
 @dataclass(frozen=True)
 class Suffix(Indicators):
@@ -150,6 +156,9 @@ class Suffix(Indicators):
 
     def quadratic(self, form: Array) -> Array:
         return np.diagonal(form[::-1, ::-1].cumsum(axis=0).cumsum(axis=1))[::-1].copy()
+
+    def spans(self, size: int) -> Spans:
+        return Spans.of_intervals(np.arange(size), np.full(size, size - 1))
 
 
 @dataclass(frozen=True)
@@ -193,6 +202,12 @@ class Sets(Indicators):
 
     def describe(self, attribute: Attribute) -> list[str]:
         return [" | ".join(attribute.label(code) for code in codes) or "none" for codes in self.sets]
+
+    def spans(self, size: int) -> Spans:
+        first = np.array([min(codes, default=-1) for codes in self.sets], dtype=np.intp)
+        last = np.array([max(codes, default=-1) for codes in self.sets], dtype=np.intp)
+        counts = np.array([len(codes) for codes in self.sets])
+        return Spans(first, last, (counts > 0) & (last - first + 1 == counts))
 
     def check(self, size: int) -> None:
         for codes in self.sets:

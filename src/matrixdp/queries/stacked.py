@@ -11,7 +11,7 @@ import numpy as np
 
 from matrixdp.domain import Attribute
 from matrixdp.errors import WorkloadError
-from matrixdp.queries.predicate_set import Array, Predicates
+from matrixdp.queries.predicate_set import Array, Predicates, Spans
 
 __all__ = ["Stacked"]
 
@@ -70,6 +70,9 @@ class Stacked(Predicates):
 
     def squares(self, size: int) -> Array:
         return np.concatenate([predicates.squares(size) for predicates in self.sets])
+
+    def spans(self, size: int) -> Spans:
+        return Spans.joined(predicates.spans(size) for predicates in self.sets)
 
     def symmetric(self, size: int) -> tuple[float, float] | None:
         known = [predicates.symmetric(size) for predicates in self.sets]

@@ -23,7 +23,7 @@ GroupErrors = Sequence[tuple[float, float]]
 
 _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "narwhals", "python-flint")
 #: Of ``release.json``.
-RELEASE_VERSION = 2
+RELEASE_VERSION = 3
 _ARRAYS = ("dense", "matrix", "weights")
 _WIDTH = 120
 _ROUNDING = (
@@ -131,8 +131,18 @@ def _answers(release: Release, columns: AnswerColumns | None, note: str | None) 
         "rows": release.workload.queries,
         "columns": columns.schema.names,
         "attributes": columns.columns,
+        "bounds": {
+            name: {"from": low, "to": high, "half_open": _half_open(release, name)}
+            for name, (low, high) in columns.bounds.items()
+        },
         "totals": "an attribute's column is null where the query counts every value of the attribute",
     }
+
+
+def _half_open(release: Release, name: str) -> bool:
+    """Return whether the upper bounds of an attribute do not belong to its values."""
+    ends = release.domain[name].ends
+    return ends is not None and ends.half_open
 
 
 def _groups(release: Release, errors: GroupErrors) -> list[dict[str, object]]:

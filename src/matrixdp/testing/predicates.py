@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Categorical, Integers
-from matrixdp.queries import Predicates
+from matrixdp.queries import Predicates, Spans
 from matrixdp.testing.agreement import probes, require, require_close
 
 __all__ = ["check_predicates"]
@@ -83,6 +83,8 @@ def check_predicates(predicates: Predicates, size: int) -> None:
         require_close(gram, known[0] * np.eye(size) + known[1], "symmetric: not gram")
     if count * size <= _DENSE_ENTRIES:
         _check_dense(predicates, size)
+    spans = predicates.spans(size)
+    require(len(spans.first) == len(spans.last) == len(spans.whole) == count, "spans: not one for each query")
     for attribute in (Integers("code", 0, size - 1), Categorical("code", tuple(map(str, range(size))))):
         texts = predicates.describe(attribute)
         require(len(texts) == count, f"describe: {len(texts)} texts; count says {count}")
@@ -95,6 +97,10 @@ def _check_dense(predicates: Predicates, size: int) -> None:
     require_close(predicates.rows(size), rows, "rows: not what apply gives")
     require_close(predicates.gram(size), rows.T @ rows, "gram: not that of the rows")
     require_close(predicates.squares(size), (rows**2).sum(axis=1), "squares: not those of the rows")
+    spans, dense = predicates.spans(size), Spans.of_rows(rows)
+    for name, own, expected in (("first", spans.first, dense.first), ("last", spans.last, dense.last)):
+        require(bool((own == expected).all()), f"spans: {name} is not that of the rows")
+    require(bool((spans.whole == dense.whole).all()), "spans: whole is not that of the rows")
     form = _fixed(probes(size, size))
     found = predicates.quadratic(form)
     require_close(found, ((rows @ form) * rows).sum(axis=1), "quadratic: not that of the rows")
