@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, UnsupportedQueryError
+from matrixdp.errors import (
+    NumericalError,
+    PrivacyError,
+    TooLargeError,
+    UnsupportedQueryError,
+    WorkloadError,
+)
 from matrixdp.exact import CenteredMatrix, IdentityMatrix
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Block, Direct, Part, Split, pieces, pooled
+from matrixdp.plan import Analysis, Block, Direct, Part, Split, pieces, pooled
+from matrixdp.plan import analysis as analysis_module
 from matrixdp.selection import select
 
 DOMAIN = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"]})
@@ -121,6 +128,25 @@ def test_figures_of_too_many_queries_or_cells_are_refused(monkeypatch):
     with pytest.raises(TooLargeError, match="covariance: a table of a, b has too many cells"):
         analysis.covariance(total, 0, ab, 0)
     assert analysis.covariance(total, 0, total, 0) > 0
+    monkeypatch.undo()
+    monkeypatch.setattr(pieces, "MAX_COVARIANCES", 399)
+    with pytest.raises(TooLargeError, match="a table of a, b has too many cells times 20 queries"):
+        analysis.covariances(ab, total)
+    monkeypatch.undo()
+    monkeypatch.setattr(analysis_module, "MAX_COVARIANCE_ENTRIES", 399)
+    with pytest.raises(TooLargeError, match="a matrix of 20 by 20; the limit is 399"):
+        analysis.covariances(ab, ab)
+    assert analysis.covariances(ab, ab, paired=True).shape == (20,)
+    with pytest.raises(WorkloadError, match="found 20 and 1 queries; expected as many"):
+        analysis.covariances(ab, total, paired=True)
+
+
+def test_covariances_of_any_analysis_are_those_of_its_pairs():
+    analysis = select(WORKLOAD, mechanism="residual", noise=GAUSSIAN).plan.analysis
+    [a, total] = [*mdp.marginals([["a"]]).expand(DOMAIN), *mdp.marginals(0).expand(DOMAIN)]
+    for left, right, paired in ((a, a, False), (a, total, False), (a, a, True)):
+        default = Analysis.covariances(analysis, left, right, paired=paired)
+        np.testing.assert_allclose(analysis.covariances(left, right, paired=paired), default, atol=1e-12)
 
 
 def test_pooled_plans_of_too_many_residuals_are_refused(monkeypatch):

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.queries.groups import Group
 
-__all__ = ["Analysis", "Estimates", "GroupError"]
+__all__ = ["MAX_COVARIANCE_ENTRIES", "Analysis", "Estimates", "GroupError"]
 
 Array = NDArray[np.float64]
+
+#: Entries of a matrix of covariances.
+MAX_COVARIANCE_ENTRIES = 25_000_000
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,40 @@ class Analysis(ABC):
     @abstractmethod
     def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
         """Return the covariance of query i of one group and query j of another."""
+
+    def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
+        """Return the covariances of all queries of one group with those of another.
+
+        Shape (queries of left, queries of right); with ``paired``, for groups of as many queries, only those
+        of each query with that in the same place, shape (queries,).
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If a query is not determined by what the plan measures.
+        TooLargeError
+            If that would be too many numbers.
+        WorkloadError
+            If groups of different numbers of queries are to be paired.
+        """
+        self._check_pairs(left, right, paired)
+        if paired:
+            return np.array([self.covariance(left, i, right, i) for i in range(left.queries)])
+        places = range(right.queries)
+        return np.array([[self.covariance(left, i, right, j) for j in places] for i in range(left.queries)])
+
+    def _check_pairs(self, left: Group, right: Group, paired: bool) -> None:
+        """Check that covariances exist, and are not too many."""
+        if paired and left.queries != right.queries:
+            found = f"{left.queries} and {right.queries} queries"
+            raise WorkloadError.at(("covariance",), found, "as many of one group as of the other")
+        if not paired and left.queries * right.queries > MAX_COVARIANCE_ENTRIES:
+            raise TooLargeError(
+                f"covariance: a matrix of {left.queries} by {right.queries}; the limit is "
+                f"{MAX_COVARIANCE_ENTRIES} entries"
+            )
+        self.check_support(left)
+        self.check_support(right)
 
     @abstractmethod
     def noise_terms(self, group: Group, most: int) -> Array | None:

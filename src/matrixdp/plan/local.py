@@ -100,6 +100,15 @@ class _AverageAnalysis(Analysis):
                 total += float(own[i]) * float(other[j]) * table.covariance(left, i, right, j)
         return total
 
+    def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
+        self._check_pairs(left, right, paired)
+        total = np.zeros(left.queries if paired else (left.queries, right.queries))
+        for table, own, other in zip(self.tables, self.shares(left), self.shares(right), strict=True):
+            if own is not None and other is not None:
+                shares = own * other if paired else np.outer(own, other)
+                total += shares * table.covariances(left, right, paired=paired)
+        return total
+
     def noise_terms(self, group: Group, most: int) -> Array | None:
         terms: list[Array] = []
         for table, share in zip(self.tables, self.shares(group), strict=True):

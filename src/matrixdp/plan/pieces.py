@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 SUPPORT_TOLERANCE = 1e-9
 #: Queries per group up to which per-query variances are formed in one piece; cells of one query.
 MAX_VARIANCES = 400_000_000
+#: Queries times cells of a table, up to which the covariances of many queries are formed.
+MAX_COVARIANCES = 20_000_000
 
 
 class PieceAnalysis(Analysis):
@@ -187,14 +189,13 @@ class PieceAnalysis(Analysis):
             total += values
         return total.ravel()
 
-    def _inner(self, place: int, left: Array, right: Array) -> Array:
-        """Return the covariances of pieces, row by row: shape (queries, cells) twice in, (queries,) out."""
+    def _factors(self, place: int, left: Array, right: Array) -> tuple[Array, Array]:
+        """Return rows for pieces, shape (queries, any) each, whose inner products are their covariances."""
         part = self.parts[place]
-        sizes = self.axes.sizes(part.attributes)
-        out = right.reshape(len(right), *sizes)
         if part.multipliers is not None:
-            product = self._measured_rows(part, left) * self._measured_rows(part, right)
-            return np.asarray(self.noise[place] * product.reshape(len(left), -1).sum(axis=1))
+            first, second = self._measured_rows(part, left), self._measured_rows(part, right)
+            return self.noise[place] * first.reshape(len(left), -1), second.reshape(len(right), -1)
+        out = right.reshape(len(right), *self.axes.sizes(part.attributes))
         for block in part.blocks:
             axes = [part.attributes.index(name) + 1 for name in block.attributes]
             moved = np.moveaxis(out, axes, range(len(axes)))
@@ -205,7 +206,11 @@ class PieceAnalysis(Analysis):
             else:
                 flat = structure[0] * flat + structure[1] * flat.sum(axis=0, keepdims=True)
             out = np.moveaxis(flat.reshape(moved.shape), range(len(axes)), axes)
-        return np.asarray(self.noise[place] * np.einsum("ij,ij->i", left, out.reshape(len(left), -1)))
+        return self.noise[place] * left, out.reshape(len(right), -1)
+
+    def _inner(self, place: int, left: Array, right: Array) -> Array:
+        """Return the covariances of pieces, row by row: shape (queries, cells) twice in, (queries,) out."""
+        return np.asarray(np.einsum("ij,ij->i", *self._factors(place, left, right)))
 
     def _measured_rows(self, part: Part, pieces: Array) -> Array:
         """Return the coefficients of the measured rows in pieces, shape (queries, *rows of the blocks)."""
@@ -227,19 +232,34 @@ class PieceAnalysis(Analysis):
         return tensor.reshape(len(rows), -1)
 
     def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
-        first, second = self._query_pieces(left, i), self._query_pieces(right, j)
+        first = self._supported_pieces(left, one_query(left, i))
+        second = self._supported_pieces(right, one_query(right, j))
         return math.fsum(
             float(self._inner(place, first[place], second[place])[0]) for place in first.keys() & second
         )
 
-    def _query_pieces(self, group: Group, index: int) -> dict[int, Array]:
-        """Return the piece of one query on each part that it needs, shape (1, cells)."""
+    def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
+        self._check_pairs(left, right, paired)
+        first, second = self._supported_pieces(left), self._supported_pieces(right)
+        found = np.zeros(left.queries if paired else (left.queries, right.queries))
+        for place in sorted(first.keys() & second):
+            if paired:
+                found += self._inner(place, first[place], second[place])
+            else:
+                own, other = self._factors(place, first[place], second[place])
+                found += own @ other.T
+        return found
+
+    def _supported_pieces(self, group: Group, rows: Array | None = None) -> dict[int, Array]:
+        """Return the pieces of some or all queries on each part that they need, shape (queries, cells)."""
         asked = self.asked(group)
-        if self.domain.cells(asked) > MAX_VARIANCES:
-            raise TooLargeError(f"covariance: a table of {', '.join(asked)} has too many cells")
-        row = self._asked_rows(group, one_query(group, index))
+        cells, queries = self.domain.cells(asked), group.queries if rows is None else len(rows)
+        if cells * queries > (MAX_VARIANCES if queries == 1 else MAX_COVARIANCES):
+            times = "" if queries == 1 else f" times {queries} queries"
+            raise TooLargeError(f"covariance: a table of {', '.join(asked)} has too many cells{times}")
+        tensor = self._asked_rows(group, group.rows() if rows is None else rows)
         pieces = {place: kept for kept, place in self.pieces(asked) if place is not None}
-        return {place: self.axes.piece_rows(asked, kept, row) for place, kept in pieces.items()}
+        return {place: self.axes.piece_rows(asked, kept, tensor) for place, kept in pieces.items()}
 
     def noise_terms(self, group: Group, most: int) -> Array | None:
         asked = self.asked(group)
