@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 
+import numpy as np
+
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.plan import Analysis
-from matrixdp.queries import Group, ProductGroup, Total, Workload
+from matrixdp.queries import DenseGroup, Group, MatrixRows, ProductGroup, Total, Workload
 
 __all__ = ["advised", "spread"]
 
 #: Attributes of a query up to which what is left of it without some is looked for; and how many are named.
 _MOST_ATTRIBUTES = 10
 _MOST_NAMED = 3
+#: Entries of explicit queries that are written out over more attributes.
+_MOST_ENTRIES = 20_000_000
 
 
 @contextmanager
@@ -46,17 +51,28 @@ def spread(analysis: Analysis, workload: Workload, group: Group) -> Group:
     A plan may hold an attribute whole: then what does not ask about it is the sum over the marginals that
     have it, as over sex in sex by code.
     """
-    if not isinstance(group, ProductGroup) or group.query_weights is not None or _works(analysis, group):
+    if group.query_weights is not None or _works(analysis, group):
         return group
     known, domain = set(group.attributes), workload.domain
     wider = {other.attributes for other in workload if known < set(other.attributes)}
     for names in sorted(wider, key=lambda names: (domain.cells(names), names)):
-        predicates = tuple(group.sets.get(name, Total()) for name in names)
         sizes = tuple(domain[name].size for name in names)
-        same = ProductGroup(group.name, names, predicates, sizes, group.weight)
-        if _works(analysis, same):
+        same = _wider(group, names, sizes)
+        if same is not None and _works(analysis, same):
             return same
     return group
+
+
+def _wider(group: Group, names: tuple[str, ...], sizes: tuple[int, ...]) -> Group | None:
+    """Return a group that asks the same over more attributes; None where that cannot be written out."""
+    if isinstance(group, ProductGroup):
+        predicates = tuple(group.sets.get(name, Total()) for name in names)
+        return ProductGroup(group.name, names, predicates, sizes, group.weight)
+    if group.queries * math.prod(sizes) > _MOST_ENTRIES:
+        return None
+    shape = [size if name in group.attributes else 1 for name, size in zip(names, sizes, strict=True)]
+    rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *sizes))
+    return DenseGroup(group.name, names, MatrixRows(rows.reshape(group.queries, -1)), sizes, group.weight)
 
 
 def _works(analysis: Analysis, group: Group) -> bool:

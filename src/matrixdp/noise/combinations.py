@@ -16,7 +16,7 @@ import scipy.optimize
 from numpy.typing import NDArray
 from scipy.special import erfc
 
-__all__ = ["combination_quantiles", "largest_quantile"]
+__all__ = ["combination_quantiles", "largest_quantile", "largest_tail"]
 
 Array = NDArray[np.float64]
 
@@ -45,24 +45,36 @@ def largest_quantile(confidence: float) -> float:
     >>> 2.118 < largest_quantile(0.95) < 2.25  # one Laplace variable: 2.118; normal: 1.960
     True
     """
-
-    def bound(x: float) -> float:
-        edge = x * x / 3.0
-        inside = scipy.integrate.quad(
-            lambda v: float(erfc(x / math.sqrt(2.0 * v))) * math.exp(-v), 0.0, edge, epsabs=1e-13, limit=200
-        )[0]
-        at = float(erfc(x / math.sqrt(2.0 * edge)))
-        slope = x * math.exp(-x * x / (2.0 * edge)) / math.sqrt(2.0 * math.pi) / edge**1.5
-        return float(float(inside) + math.exp(-edge) * (at + slope))
-
     target = 1.0 - confidence
     high = 1.0
-    while bound(high) > target:
+    while _bound(high) > target:
         high *= 2.0
-    if bound(1e-3) <= target:
+    if _bound(1e-3) <= target:
         return 1e-3
-    found = scipy.optimize.brentq(lambda x: bound(x) - target, 1e-3, high, xtol=1e-12)
+    found = scipy.optimize.brentq(lambda x: _bound(x) - target, 1e-3, high, xtol=1e-12)
     return float(found) * (1.0 + 1e-9)
+
+
+def largest_tail(multiplier: float) -> float:
+    """Return a bound on P(|X| > multiplier) for every combination X of variance 1; the inverse.
+
+    Examples
+    --------
+    >>> round(largest_tail(largest_quantile(0.95)), 9)
+    0.05
+    """
+    return 1.0 if multiplier <= 1e-3 else min(_bound(multiplier), 1.0)
+
+
+def _bound(x: float) -> float:
+    """Return E h(E), the bound of `largest_quantile`."""
+    edge = x * x / 3.0
+    inside = scipy.integrate.quad(
+        lambda v: float(erfc(x / math.sqrt(2.0 * v))) * math.exp(-v), 0.0, edge, epsabs=1e-13, limit=200
+    )[0]
+    at = float(erfc(x / math.sqrt(2.0 * edge)))
+    slope = x * math.exp(-x * x / (2.0 * edge)) / math.sqrt(2.0 * math.pi) / edge**1.5
+    return float(float(inside) + math.exp(-edge) * (at + slope))
 
 
 def combination_quantiles(shares: Array, confidence: float) -> Array:

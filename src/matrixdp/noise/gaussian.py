@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import final
 
-from scipy.special import ndtri, ndtri_exp
+from scipy.special import erfc, ndtri, ndtri_exp
 
 from matrixdp.noise.drawing import Distribution
 from matrixdp.noise.gaussian_filter import EPSILON, approximate, upper_tail
@@ -65,6 +66,10 @@ class Gaussian(Noise):
     def largest_quantile(self, confidence: float) -> float:
         """Return the normal quantile."""
         return float(-ndtri((1.0 - confidence) / 2.0))
+
+    def largest_tail(self, multiplier: float) -> float:
+        """Return the normal tail."""
+        return float(erfc(max(multiplier, 0.0) / math.sqrt(2.0)))
 
 
 GAUSSIAN = Gaussian()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import final
 
-from matrixdp.noise.combinations import Array, combination_quantiles, largest_quantile
+from matrixdp.noise.combinations import Array, combination_quantiles, largest_quantile, largest_tail
 from matrixdp.noise.drawing import Distribution
 from matrixdp.noise.laplace_filter import EPSILON, approximate, upper_tail
 from matrixdp.noise.noise import Guarantee, Measure, Noise
@@ -79,6 +79,10 @@ class Laplace(PureNoise):
     def largest_quantile(self, confidence: float) -> float:
         """Return a multiplier that is enough for every combination."""
         return largest_quantile(confidence)
+
+    def largest_tail(self, multiplier: float) -> float:
+        """Return the bound whose inverse `largest_quantile` is."""
+        return largest_tail(multiplier)
 
     def combination_quantiles(self, shares: Array, confidence: float) -> Array:
         """Return the quantiles of the combinations' own distributions."""

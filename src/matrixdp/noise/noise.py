@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import PrivacyError
 from matrixdp.noise.drawing import Distribution, draw
 from matrixdp.noise.source import RandomSource
+from matrixdp.noise.tails import tail_of
 from matrixdp.privacy import Budget
 
 __all__ = ["Cost", "Guarantee", "Measure", "Measured", "Noise"]
@@ -138,6 +139,19 @@ class Noise(ABC):
     @abstractmethod
     def largest_quantile(self, confidence: float) -> float:
         """Return q with P(|X| <= q) >= confidence for every linear combination X of variance 1."""
+
+    def largest_tail(self, multiplier: float) -> float:
+        """Return a bound on P(|X| > multiplier) for every linear combination X of variance 1.
+
+        The inverse of `largest_quantile`, to within a relative 1e-9 of what is left of 1; 0 beyond 1e-15.
+
+        Examples
+        --------
+        >>> from matrixdp.noise import GAUSSIAN, LAPLACE
+        >>> round(GAUSSIAN.largest_tail(1.959963984540054), 9), LAPLACE.largest_tail(2.0) > 0.05
+        (0.05, True)
+        """
+        return tail_of(self.largest_quantile, multiplier)
 
     def combination_quantiles(self, shares: Array, confidence: float) -> Array | None:  # noqa: ARG002
         """Return the quantile of |X| for each combination, or None where only the largest one is known.

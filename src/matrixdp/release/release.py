@@ -34,6 +34,7 @@ from matrixdp.release.origin import checked_origin
 from matrixdp.release.results import Figures, result
 from matrixdp.release.size import SizeCheck, check_size
 from matrixdp.statements import read
+from matrixdp.statistics import DerivedStatistics, Inference, check_confidence
 
 __all__ = ["MAX_TABLE_ROWS", "Release"]
 
@@ -45,7 +46,7 @@ MAX_TABLE_ROWS = 50_000_000
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Glance, Plotted):
+class Release(Glance, Plotted, DerivedStatistics):
     """Answers with their standard errors, from one measurement.
 
     Everything here is computed from the noisy measurement alone: any number of further queries costs no
@@ -91,13 +92,14 @@ class Release(Glance, Plotted):
     expect: int | None = None
 
     def __post_init__(self) -> None:
-        given = self.confidence
-        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
-            raise SpecificationError.at(("confidence",), f"{given}", "a number above 0 and below 1")
+        check_confidence(self.confidence)
         if self.expect is not None and not (type(self.expect) is int and 1 <= self.expect <= MOST_RECORDS):
             expected = "a number of records, from 1 to 2^53 - 1"
             raise SpecificationError.at(("expect",), describe_value(self.expect), expected)
         object.__setattr__(self, "origin", checked_origin(self.origin))
+        if not isinstance(self.workload, Workload):
+            expected = "a Workload; `answer` takes single entries"
+            raise WorkloadError.at(("workload",), describe_value(self.workload), expected)
         if self.workload.domain != self.measurement.plan.domain:
             raise WorkloadError("workload: found another domain than that of the measurement")
 
@@ -171,6 +173,11 @@ class Release(Glance, Plotted):
     def intervals(self) -> Intervals:
         """How many standard deviations the ends of intervals lie from the estimates."""
         return Intervals(self.analysis, self.measurement.plan.noise, self.confidence)
+
+    def inference(self, confidence: float | None = None) -> Inference:
+        """Return what statistics are derived from; the confidence is that of the release if left out."""
+        level = self.confidence if confidence is None else check_confidence(confidence)
+        return Inference(self.measurement, self.workload, level)
 
     @cached_property
     def answers(self) -> pa.Table:

@@ -1,3 +1,9 @@
 """Statistics that are derived from a release, with right errors: quantiles, means, shares, differences."""
 
-__all__: list[str] = []
+from matrixdp.statistics.combinations import Terms
+from matrixdp.statistics.derived import DerivedStatistics
+from matrixdp.statistics.inference import Inference, check_confidence
+from matrixdp.statistics.strata import By, Where
+from matrixdp.statistics.tables import METADATA
+
+__all__ = ["METADATA", "By", "DerivedStatistics", "Inference", "Terms", "Where", "check_confidence"]
