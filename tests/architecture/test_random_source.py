@@ -8,6 +8,8 @@ ALLOWED = PACKAGE / "noise" / "source.py"
 #: Where searches for strategies and fits of models start, and random workloads come from; a test below holds
 #: it to them.
 SEARCHES = PACKAGE / "selection" / "starting_points.py"
+#: Where public covariances are simulated, by one seed for all.
+BANDS = PACKAGE / "statistics" / "simulation.py"
 MODULES = {"random", "secrets", "numpy.random", "uuid"}
 ATTRIBUTES = {("os", "urandom"), ("os", "getrandom"), ("np", "random"), ("numpy", "random")}
 
@@ -36,7 +38,7 @@ def test_only_the_random_source_draws_randomness():
     offenders = {
         str(path.relative_to(PACKAGE)): found
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path not in (ALLOWED, SEARCHES) and (found := _mentions(path))
+        if path not in (ALLOWED, SEARCHES, BANDS) and (found := _mentions(path))
     }
     assert offenders == {}
 
@@ -52,6 +54,12 @@ def test_searches_alone_use_their_starting_points():
     assert "matrixdp.noise" not in SEARCHES.read_text(encoding="utf-8").split('"""')[2]
     others = [p for p in PACKAGE.rglob("*.py") if "generator" in _imported(p, "matrixdp.mechanisms")]
     assert {str(p.relative_to(PACKAGE)) for p in others} == {"papers/low_rank.py", "papers/families.py"}
+
+
+def test_bands_alone_simulate():
+    users = [p for p in PACKAGE.rglob("*.py") if "statistics.simulation" in p.read_text(encoding="utf-8")]
+    assert users == [PACKAGE / "statistics" / "inference.py"]
+    assert "matrixdp" not in BANDS.read_text(encoding="utf-8")
 
 
 def _imported(path: Path, module: str) -> set[str]:

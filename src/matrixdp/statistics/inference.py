@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from matrixdp.measure import Measurement
 from matrixdp.noise import Noise
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
+from matrixdp.statistics.simulation import largest_of_normals
 
 __all__ = ["Inference", "check_confidence"]
 
@@ -133,13 +133,8 @@ class Inference:
         correlation = _correlation(covariance)
         key = np.round(correlation, 9).tobytes()
         if key not in known:
-            known[key] = _largest_quantile(correlation, self.confidence)
+            known[key] = largest_of_normals(correlation, self.confidence)
         return min(bound, known[key])
-
-
-_DRAWS, _BLOCK, _SEED = 20_000, 2_000, 20_260_101
-#: Of the normal distribution at 0.999.
-_SURE = 3.0903
 
 
 def _correlation(covariance: Array) -> Array:
@@ -148,19 +143,3 @@ def _correlation(covariance: Array) -> Array:
     kept = deviations > deviations.max(initial=0.0) * 1e-12
     found = covariance[np.ix_(kept, kept)] / np.outer(deviations[kept], deviations[kept])
     return np.asarray((found + found.T) / 2.0)
-
-
-def _largest_quantile(correlation: Array, confidence: float) -> float:
-    """Return the quantile of the largest of correlated standard normal variables, rounded up."""
-    rank = math.ceil(_DRAWS * confidence + _SURE * math.sqrt(_DRAWS * confidence * (1 - confidence)))
-    if rank > _DRAWS or not len(correlation):
-        return math.inf
-    values, vectors = np.linalg.eigh(correlation)
-    used = values > values[-1] * 1e-12
-    factor = vectors[:, used] * np.sqrt(values[used])
-    random = np.random.default_rng(_SEED)  # public: it draws no noise that anything is protected by
-    largest = []
-    for _ in range(0, _DRAWS, _BLOCK):
-        normal = random.standard_normal((_BLOCK, factor.shape[1]))
-        largest.append(np.abs(normal @ factor.T).max(axis=1))
-    return float(np.sort(np.concatenate(largest))[rank - 1])

@@ -1,0 +1,41 @@
+"""The largest of correlated normal variables, by draws of a fixed public seed: nothing is protected by them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["largest_of_normals"]
+
+Array = NDArray[np.float64]
+
+_DRAWS, _BLOCK, _SEED = 20_000, 2_000, 20_260_101
+#: Of the normal distribution at 0.999.
+_SURE = 3.0903
+
+
+def largest_of_normals(correlation: Array, confidence: float) -> float:
+    """Return the quantile of the largest of correlated standard normal variables in absolute value.
+
+    The order statistic of the draws that is not below the quantile with a probability of 0.999 over the
+    seed; infinite where there are too few draws for the confidence.
+
+    Examples
+    --------
+    >>> 1.96 < largest_of_normals(np.ones((3, 3)), 0.95) < 2.03  # three times the same variable
+    True
+    """
+    rank = math.ceil(_DRAWS * confidence + _SURE * math.sqrt(_DRAWS * confidence * (1 - confidence)))
+    if rank > _DRAWS or not len(correlation):
+        return math.inf
+    values, vectors = np.linalg.eigh(correlation)
+    used = values > values[-1] * 1e-12
+    factor = vectors[:, used] * np.sqrt(values[used])
+    random = np.random.default_rng(_SEED)
+    largest = []
+    for _ in range(0, _DRAWS, _BLOCK):
+        normal = random.standard_normal((_BLOCK, factor.shape[1]))
+        largest.append(np.abs(normal @ factor.T).max(axis=1))
+    return float(np.sort(np.concatenate(largest))[rank - 1])
