@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import final
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.errors import EntryError
+from matrixdp.errors import EntryError, UnsupportedQueryError
 from matrixdp.statistics.fieller import Ratios, ratios
 from matrixdp.statistics.inference import Inference
 from matrixdp.statistics.scale import ordered
@@ -22,26 +25,50 @@ _BINNING = (
 )
 
 
-def _numbers(
-    inference: Inference, statistic: str, attribute: object, by: By, where: Where
-) -> tuple[Strata, Array, Array]:
-    """Return strata with the ends of the attribute's values, which are finite numbers."""
-    strata, scale = ordered(inference.domain, statistic, attribute, by, where)
-    name = strata.attribute.name
-    if scale.dates:
-        expected = "an attribute of numbers; `quantile` takes dates"
-        raise EntryError.at((statistic,), f"{name!r}, whose values are dates", expected)
-    lows, highs = scale.lows[strata.codes], scale.highs[strata.codes]
-    if not (np.isfinite(lows).all() and np.isfinite(highs).all()):
-        expected = "bins with two ends; leave the open one out with `where`, or ask for a `quantile`"
-        raise EntryError.at((statistic,), f"{name!r}, which has a bin without an end", expected)
-    return strata, lows, highs
+@final
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """The numbers that the values of an attribute stand for: middles, and between which ends they lie."""
+
+    strata: Strata
+    lows: Array
+    middles: Array
+    highs: Array
+
+    @classmethod
+    def of(cls, inference: Inference, statistic: str, attribute: object, by: By, where: Where) -> _Numbers:
+        """Return the numbers; bins of different widths are all as wide as the widest where no more is known.
+
+        The sum of the middles and the number of records may have been measured, and nothing else.
+        """
+        strata, scale = ordered(inference.domain, statistic, attribute, by, where)
+        name = strata.attribute.name
+        if scale.dates:
+            expected = "an attribute of numbers; `quantile` takes dates"
+            raise EntryError.at((statistic,), f"{name!r}, whose values are dates", expected)
+        lows, highs = scale.lows[strata.codes], scale.highs[strata.codes]
+        if not (np.isfinite(lows).all() and np.isfinite(highs).all()):
+            expected = "bins with two ends; leave the open one out with `where`, or ask for a `quantile`"
+            raise EntryError.at((statistic,), f"{name!r}, which has a bin without an end", expected)
+        exact = cls(strata, lows, (lows + highs) / 2.0, highs)
+        group = inference.spread(strata.group(lows[None, :]))
+        try:
+            inference.analysis.check_support(group)
+        except UnsupportedQueryError:
+            return cls(strata, exact.middles - exact.half, exact.middles, exact.middles + exact.half)
+        return exact
+
+    @property
+    def half(self) -> float:
+        """Half of the widest value."""
+        return float((self.highs - self.lows).max()) / 2.0
 
 
 def sum_of(inference: Inference, attribute: object, by: By, where: Where) -> pa.Table:
     """Return sums of an attribute; see `matrixdp.Release.sum`."""
-    strata, lows, highs = _numbers(inference, "sum", attribute, by, where)
-    ends = [strata.group(rows[None, :]) for rows in (lows, (lows + highs) / 2.0, highs)]
+    numbers = _Numbers.of(inference, "sum", attribute, by, where)
+    strata = numbers.strata
+    ends = [strata.group(rows[None, :]) for rows in (numbers.lows, numbers.middles, numbers.highs)]
     with inference.computing(ends):
         used = [inference.spread(group) for group in ends]
         below, middle, above = (inference.estimates(group) for group in used)
@@ -60,12 +87,12 @@ def sum_of(inference: Inference, attribute: object, by: By, where: Where) -> pa.
 
 def mean(inference: Inference, attribute: object, by: By, where: Where) -> pa.Table:
     """Return means of an attribute; see `matrixdp.Release.mean`."""
-    strata, lows, highs = _numbers(inference, "mean", attribute, by, where)
+    numbers = _Numbers.of(inference, "mean", attribute, by, where)
+    strata, count = numbers.strata, len(numbers.lows)
     # from a number in the middle, so that numerators are small and nothing cancels
-    center = float((lows[0] + highs[-1]) / 2.0)
-    ones = np.ones(len(lows))
-    rows = np.array([lows - center, (lows + highs) / 2.0 - center, highs - center, ones])
-    group, whole = strata.group(rows), strata.group(np.array([ones] * 4))
+    center = float(numbers.middles[0] + numbers.middles[-1]) / 2.0
+    rows = np.array([numbers.lows, numbers.middles, numbers.highs, np.ones(count) + center]) - center
+    group, whole = strata.group(rows), strata.group(np.ones((4, count)))
     with inference.computing([group]):
         used, total = inference.spread(group), inference.spread(whole)
         estimates = strata.arrange(inference.estimates(used), group).T
@@ -76,16 +103,11 @@ def mean(inference: Inference, attribute: object, by: By, where: Where) -> pa.Ta
         ratios(own, estimates[3], (variance, variances[3]), covariance, inference.multiplier)
         for own, variance, covariance in zip(estimates[:3], variances[:3], covariances[:3], strict=True)
     )
-    made = Ratios(
-        middle.estimates + center,
-        middle.deviations,
-        below.lower + center,
-        above.upper + center,
-        middle.warnings,
-    )
-    figures = made.columns()
+    # a number of records below 0 is as good as none
+    some = estimates[3] > 0
+    ends = (np.where(some, own + center, np.nan) for own in (below.lower, above.upper))
+    figures = Ratios(middle.estimates + center, middle.deviations, *ends, middle.warnings).columns()
     warning = figures.pop("warning")
-    half = float((highs - lows).max()) / 2.0
-    figures |= {"binning": pa.array(np.full(strata.count, half)), "warning": warning}
-    intervals = f"Fieller's, pointwise{_BINNING}the estimate may be off without noise"
+    figures |= {"binning": pa.array(np.full(strata.count, numbers.half)), "warning": warning}
+    intervals = f"Fieller's, pointwise{_BINNING}the estimate may be off"
     return statistic_table(strata.labels(), figures, strata.said(inference, intervals))

@@ -11,7 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Bins, Dates, Domain
-from matrixdp.errors import EntryError, within
+from matrixdp.errors import within
+from matrixdp.language.distributions import check_order
 from matrixdp.statistics.strata import By, Strata, Where
 
 __all__ = ["Scale", "ordered"]
@@ -56,16 +57,11 @@ class Scale:
             If the values have no order: categories, and days of the week.
         """
         count = attribute.size - (attribute.null_code is not None)
-        if not attribute.numeric:
-            expected = "a numeric attribute: one given by min and max, edges, bins, dates or a size"
-            raise EntryError.at((), f"{attribute.name!r}, which lists categories", expected)
+        check_order(attribute)
         if isinstance(attribute, Bins):
             edges = np.array(attribute.edges)
             return cls(edges[:-1], edges[1:])
         if isinstance(attribute, Dates) and attribute.by != "hour":
-            if attribute.by == "weekday":
-                found = f"{attribute.name!r}, whose values are days of the week"
-                raise EntryError.at((), found, "values with a first and a last one")
             days = [attribute.days(code) for code in range(count)]
             lows, highs = np.array([[day.toordinal() - _EPOCH for day in own] for own in days], float).T
             return cls(lows, highs, dates=True)

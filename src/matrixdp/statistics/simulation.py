@@ -1,4 +1,4 @@
-"""The largest of correlated normal variables, by draws of a fixed public seed: nothing is protected by them."""
+"""The largest of correlated normal variables, by draws of one public seed; nothing is protected by them."""
 
 from __future__ import annotations
 

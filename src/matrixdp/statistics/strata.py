@@ -15,6 +15,7 @@ from matrixdp.answers.columns import FIGURES, AnswerColumns
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import EntryError, MatrixDPError, TooLargeError, within
 from matrixdp.forms import Form, as_given, describe_value
+from matrixdp.language.distributions import MAX_VALUES
 from matrixdp.language.entry import NAMES, PREDICATES_BY_ATTRIBUTE, AttributeSets, find_attribute
 from matrixdp.language.merged import BOX, allowed_values
 from matrixdp.queries import Identity, Matrix, Predicates, ProductGroup, Sets, Total
@@ -29,8 +30,6 @@ Where = Mapping[str, Any] | None
 """A mapping of attributes to a value, a list of values, or ``{"range": [first, last]}``."""
 
 T = TypeVar("T")
-#: Values of the attribute, whose square queries are written out in.
-MAX_VALUES = 4_000
 
 
 def read_argument(form: Form[T], value: object, *path: str) -> T:
