@@ -91,7 +91,8 @@ def mean(inference: Inference, attribute: object, by: By, where: Where) -> pa.Ta
     strata, count = numbers.strata, len(numbers.lows)
     # from a number in the middle, so that numerators are small and nothing cancels
     center = float(numbers.middles[0] + numbers.middles[-1]) / 2.0
-    rows = np.array([numbers.lows, numbers.middles, numbers.highs, np.ones(count) + center]) - center
+    rows = np.vstack([numbers.lows, numbers.middles, numbers.highs]) - center
+    rows = np.vstack([rows, np.ones(count)])
     group, whole = strata.group(rows), strata.group(np.ones((4, count)))
     with inference.computing([group]):
         used, total = inference.spread(group), inference.spread(whole)
@@ -105,8 +106,9 @@ def mean(inference: Inference, attribute: object, by: By, where: Where) -> pa.Ta
     )
     # a number of records below 0 is as good as none
     some = estimates[3] > 0
-    ends = (np.where(some, own + center, np.nan) for own in (below.lower, above.upper))
-    figures = Ratios(middle.estimates + center, middle.deviations, *ends, middle.warnings).columns()
+    lower, upper = (np.where(some, own + center, np.nan) for own in (below.lower, above.upper))
+    values = middle.estimates + center
+    figures = Ratios(values, middle.deviations, lower, upper, middle.warnings).columns()
     warning = figures.pop("warning")
     figures |= {"binning": pa.array(np.full(strata.count, numbers.half)), "warning": warning}
     intervals = f"Fieller's, pointwise{_BINNING}the estimate may be off"
