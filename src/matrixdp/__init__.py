@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from matrixdp.language import ask, cells, dense, disjunction, kway, marginals, pairwise, product
     from matrixdp.ledger import Ledger
+    from matrixdp.model import Model
     from matrixdp.papers import families
     from matrixdp.privacy import Budget, Unit
     from matrixdp.queries import Workload
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
         save_release,
         sign_release,
     )
-    from matrixdp.review import Verification, explain_release, verify_release
+    from matrixdp.review import Verification, explain_release, verify_model, verify_release
     from matrixdp.specification import Specification, load_specification
     from matrixdp.statements import sql
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
@@ -66,6 +67,7 @@ __all__ = [
     "Ledger",
     "MatrixDPError",
     "MeasuredStrategy",
+    "Model",
     "NumericalError",
     "OutOfDomain",
     "PrivacyError",
@@ -105,6 +107,7 @@ __all__ = [
     "select",
     "sign_release",
     "sql",
+    "verify_model",
     "verify_release",
 ]
 
@@ -126,6 +129,7 @@ _ROOMS = {
         "WorkloadError",
     ),
     "ledger": ("Ledger",),
+    "model": ("Model",),
     "papers": ("families",),
     "privacy": ("Budget", "Unit"),
     "release": (
@@ -140,7 +144,7 @@ _ROOMS = {
         "save_release",
         "sign_release",
     ),
-    "review": ("Verification", "explain_release", "verify_release"),
+    "review": ("Verification", "explain_release", "verify_model", "verify_release"),
     "specification": ("Specification", "load_specification"),
     "language": ("ask", "cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
     "queries": ("Workload",),

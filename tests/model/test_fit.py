@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.model import Parts, fit
-from matrixdp.model.fit import _batches
+from matrixdp.model.fit import _batches, fit
+from matrixdp.model.parts import Parts
 
 RANDOM = np.random.default_rng(5)
 RECORDS = 4_000

@@ -7,8 +7,7 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.measure import measure
-from matrixdp.model import Parts
-from matrixdp.model.parts import _term
+from matrixdp.model.parts import Parts, _term
 from matrixdp.model.terms import rank
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Block, Direct, Part

@@ -25,6 +25,7 @@ from matrixdp.measure.calibration import (
 )
 from matrixdp.measure.gate import Authorization, authorize, debit
 from matrixdp.measure.out_of_domain import OutOfDomainCounts, count_scale
+from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import RandomSource, SeededSource, SystemSource
 from matrixdp.plan import Analysis, Estimates, Plan
 from matrixdp.privacy import Budget
@@ -83,6 +84,19 @@ class Measurement:
     def estimates(self) -> Estimates:
         """What follows from the noisy answers."""
         return self.analysis.estimates(self.values)
+
+    @cached_property
+    def statement(self) -> PrivacyStatement:
+        """What is promised of the noisy answers, and so of everything that follows from them."""
+        authorization = self.authorization
+        return statement(
+            authorization.cost,
+            authorization.budget,
+            private=self.private,
+            assumptions=self.assumptions,
+            ledger=authorization.ledger,
+            counted=self.out_of_domain_counts is not None,
+        )
 
 
 def maximal_marginals(marginals: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[tuple[str, ...]]]:

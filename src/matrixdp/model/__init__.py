@@ -1,7 +1,7 @@
 """Models of a release: non-negative, consistent, integer estimates, and records."""
 
-from matrixdp.model.fit import Fit, fit
+from matrixdp.model.local import LocalTables
 from matrixdp.model.mixture import Mixture
-from matrixdp.model.parts import Parts
+from matrixdp.model.model import Model
 
-__all__ = ["Fit", "Mixture", "Parts", "fit"]
+__all__ = ["LocalTables", "Mixture", "Model"]

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 MAX_CELLS = 100_000_000
 #: How far from 1 weights and factors may sum.
 _SUM = 1e-4
+#: What the sums of shares may be off after they were divided by them.
+_ROUNDED = 1e-12
 
 
 @final
@@ -92,7 +94,9 @@ class Mixture:
         for shares in (weights, *factors.values()):
             if not (shares >= 0).all() or not (abs(shares.sum(axis=-1) - 1) < _SUM).all():
                 raise NumericalError("mixture: shares that are below 0 or do not sum to 1")
-            shares /= shares.sum(axis=-1, keepdims=True)
+            sums = shares.sum(axis=-1, keepdims=True)
+            if not (abs(sums - 1) < _ROUNDED).all():  # what was read back stays as it was, to the last digit
+                shares /= sums
             shares.setflags(write=False)
 
     @property

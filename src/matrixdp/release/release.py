@@ -23,7 +23,7 @@ from matrixdp.answers.refusals import advised, spread
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
 from matrixdp.forms import describe_value
-from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, PrivacyStatement, statement
+from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, PrivacyStatement
 from matrixdp.pictures import Plotted
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
@@ -113,18 +113,10 @@ class Release(Glance, Plotted, DerivedStatistics):
         """False if the noise was seeded: then nothing is protected."""
         return self.measurement.private
 
-    @cached_property
+    @property
     def statement(self) -> PrivacyStatement:
         """What the release promises."""
-        authorization = self.measurement.authorization
-        return statement(
-            authorization.cost,
-            authorization.budget,
-            private=self.private,
-            assumptions=self.measurement.assumptions,
-            ledger=authorization.ledger,
-            counted=self.measurement.out_of_domain_counts is not None,
-        )
+        return self.measurement.statement
 
     @cached_property
     def out_of_domain_counts(self) -> Mapping[str | None, Estimated]:

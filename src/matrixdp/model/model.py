@@ -1,0 +1,389 @@
+"""A model of a release, as users hold it: answers beside the unbiased ones, integer tables, and records."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from matrixdp.answers.columns import FIGURES, AnswerColumns
+from matrixdp.answers.intervals import Intervals
+from matrixdp.answers.questions import Question, groups_of
+from matrixdp.answers.refusals import spread
+from matrixdp.domain import Domain
+from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
+from matrixdp.measure import Measurement, PrivacyStatement
+from matrixdp.model.archive import Tables
+from matrixdp.model.counting import counted_table
+from matrixdp.model.folder import check_record, read_model, save_model
+from matrixdp.model.mixture import Mixture
+from matrixdp.model.records import MAX_ROWS, StratifiedRecords
+from matrixdp.model.values import RecordColumns
+from matrixdp.model.words import BIASED, SYNTHETIC, Progress
+from matrixdp.model.writing import write_records
+from matrixdp.plan import Analysis
+from matrixdp.queries import Group, Workload
+from matrixdp.storage.files import entry
+from matrixdp.storage.saving import save_measurement
+
+__all__ = ["MAX_TABLE_ROWS", "Model"]
+
+Array = NDArray[np.float64]
+
+#: A table in memory has at most this many rows.
+MAX_TABLE_ROWS = 50_000_000
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Non-negative, consistent answers and records that follow from a release, at no privacy cost.
+
+    Its answers are biased: the unbiased estimates, with their standard deviations and intervals, stay beside
+    them and stay the only promise. `Release.model` makes one.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        What was measured.
+    workload : Workload
+        What `answers` answers.
+    tables : Mixture or LocalTables
+        What the model answers from.
+    made : mapping
+        How it was made, for the record: ``method``, ``seed``, what it was fitted with, ``accepted`` and
+        ``tests``; plain values for JSON.
+    confidence : float
+        Of the unbiased answers' intervals.
+    digest : str, optional
+        The SHA-256 of the measurement's file, where it was read from one.
+
+    Raises
+    ------
+    WorkloadError
+        If the workload or the tables are over another domain than the measurement.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.model.mixture import Mixture
+    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    >>> measured = mdp.select(workload).measure({"sex": ["male"] * 90}, mdp.Budget(mu=1), seed_not_private=1)
+    >>> tables = Mixture(workload.domain, 90.0, np.ones(1), {"sex": np.array([[0.0, 1.0]])})
+    >>> model = Model(measured.measurement, workload, tables, {"method": "mixture", "seed": 0})
+    >>> model.answers.column("modelled").to_pylist()
+    [0.0, 90.0]
+    >>> model.records(2).to_pylist()
+    [{'sex': 'male'}, {'sex': 'male'}]
+    """
+
+    measurement: Measurement
+    workload: Workload
+    tables: Tables
+    made: Mapping[str, Any] = field(default_factory=dict)
+    confidence: float = 0.95
+    digest: str | None = None
+
+    def __post_init__(self) -> None:
+        domains = [self.workload.domain, self.tables.domain]
+        if any(domain != self.measurement.plan.domain for domain in domains):
+            raise WorkloadError("model: found another domain than that of the measurement")
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+        return self.workload.domain
+
+    @property
+    def private(self) -> bool:
+        """False if the noise was seeded: then nothing is protected."""
+        return self.measurement.private
+
+    @property
+    def statement(self) -> PrivacyStatement:
+        """What the release promises; a model of it promises the same, as it follows from it alone."""
+        return self.measurement.statement
+
+    @property
+    def method(self) -> str:
+        """How it was made: ``mixture`` or ``local``."""
+        return "mixture" if isinstance(self.tables, Mixture) else "local"
+
+    @property
+    def seed(self) -> int:
+        """The seed that it was made with, and that records are drawn with unless another is given."""
+        seed = self.made.get("seed", 0)
+        return seed if type(seed) is int else 0
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it passed the tests of its fit; one that did not is made on request alone."""
+        return self.made.get("accepted") is True
+
+    @property
+    def tests(self) -> Mapping[str, Any]:
+        """The tests of its fit, as they are in its record."""
+        found = self.made.get("tests")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def total(self) -> float:
+        """The number of records, estimated or publicly known."""
+        return self.tables.total
+
+    @property
+    def size(self) -> int:
+        """The number of records, rounded: how many `records` draws if it is not told."""
+        return round(self.total)
+
+    @cached_property
+    def measurement_digest(self) -> str:
+        """The SHA-256 of the measurement's file, by which a model says what it is a model of."""
+        if self.digest is not None:
+            return self.digest
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "measurement.mdp"
+            save_measurement(path, self.measurement, self.workload)
+            return str(entry(path)["sha256"])
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """How many standard deviations the ends of the unbiased answers' intervals lie from them."""
+        return Intervals(self.analysis, self.measurement.plan.noise, self.confidence)
+
+    @property
+    def analysis(self) -> Analysis:
+        """Variances of the unbiased answers, and which queries the measurement determines."""
+        return self.measurement.analysis
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of `answers`."""
+        return _with(AnswerColumns(self.domain, self.workload.groups).schema)
+
+    @cached_property
+    def answers(self) -> pa.Table:
+        """The workload's answers: the columns of `Release.answers` in the same order, and two more.
+
+        ``modelled`` is the model's answer, which is biased. ``extrapolated`` says that the measurement does
+        not determine the query; then ``estimate``, ``stddev``, ``lower`` and ``upper`` are null.
+
+        Raises
+        ------
+        TooLargeError
+            If there are more than `MAX_TABLE_ROWS` queries.
+        UnsupportedQueryError
+            If the model's method does not answer a query.
+        """
+        return self._table(self.workload.groups)
+
+    def answer(self, question: Question, *, base_path: str | os.PathLike[str] = ".") -> pa.Table:
+        """Return the model's answers to new queries, whether they were measured or not.
+
+        Parameters
+        ----------
+        question : Entry or mapping
+            What ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` return, or an entry in the
+            form of a specification.
+        base_path : path
+            What the paths of NumPy files in a mapping are relative to.
+
+        Returns
+        -------
+        pyarrow.Table
+            In the form of `answers`.
+
+        Raises
+        ------
+        WorkloadError
+            If the entry does not fit the domain.
+        UnsupportedQueryError
+            If the model's method does not answer a query.
+        TooLargeError
+            If there are more than `MAX_TABLE_ROWS` queries.
+        """
+        return self._table(groups_of(question, self.domain, base_path))
+
+    def batches(self, groups: Sequence[Group]) -> Iterator[pa.RecordBatch]:
+        """Yield the answers to query groups, one group in memory at a time."""
+        wider = [spread(self.analysis, self.workload, group) for group in groups]
+        columns = AnswerColumns(self.domain, wider)
+        for position, (group, wide) in enumerate(zip(groups, wider, strict=True)):
+            modelled, known = self.tables.answers(group), self._determines(wide)
+            if known:
+                variances = self.analysis.variances(wide)
+                estimates, width = self.measurement.estimates.answers(wide), self.intervals.multipliers(wide)
+            else:
+                estimates = variances = np.zeros(group.queries)
+                width = 0.0
+            done = 0
+            for batch in columns.batches(position, estimates, variances, width):
+                rows = batch.num_rows
+                own = batch.columns[: -len(FIGURES)]
+                figures = (
+                    batch.columns[-len(FIGURES) :] if known else [pa.nulls(rows, pa.float64())] * len(FIGURES)
+                )
+                beside = [pa.array(modelled[done : done + rows]), pa.array(np.full(rows, not known))]
+                done += rows
+                yield pa.RecordBatch.from_arrays([*own, *figures, *beside], schema=_with(columns.schema))
+
+    def counted(self, question: Question, rows: int | None = None, *, seed: int | None = None) -> pa.Table:
+        """Return the answers to queries as they are counted on the model's records: integers, and consistent.
+
+        Parameters
+        ----------
+        question : Entry or mapping
+            As in `answer`.
+        rows, seed : int, optional
+            The records that are counted, as in `records`; only a part of them is in memory at a time.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``group``, the attributes, and ``count``: an integer where every query of the table counts.
+
+        Raises
+        ------
+        WorkloadError
+            If the entry does not fit the domain.
+        UnsupportedQueryError
+            If the model's method has no records.
+        TooLargeError
+            If a table has too many cells, or there are more than `MAX_TABLE_ROWS` queries.
+        """
+        groups = groups_of(question, self.domain)
+        _check_rows(groups)
+        return counted_table(self.domain, groups, self.stratified(rows, seed))
+
+    def records(
+        self,
+        rows: int | None = None,
+        *,
+        seed: int | None = None,
+        values: str = "labels",
+        levels: bool = False,
+    ) -> pa.Table:
+        """Return synthetic records: a table whose counts are the model's, rounded, in a random order.
+
+        Parameters
+        ----------
+        rows : int, optional
+            How many; the number of records that was released, rounded, where it is left out.
+        seed : int, optional
+            The same seed, the same records; the model's own where it is left out.
+        values : {'labels', 'data'}
+            Whether values are what answers call them, or what a table of the domain has: see
+            `RecordColumns`.
+        levels : bool
+            Whether there is a column for each level of an attribute too.
+
+        Raises
+        ------
+        SpecificationError
+            If there is no such number of records, seed or form of values.
+        UnsupportedQueryError
+            If the model's method has no records.
+        TooLargeError
+            If there are more than `MAX_TABLE_ROWS`: `save_records` writes them.
+        """
+        drawn = self.stratified(rows, seed)
+        if drawn.rows > MAX_TABLE_ROWS:
+            raise TooLargeError(
+                f"{drawn.rows} records; a table in memory has at most {MAX_TABLE_ROWS}. Write them with "
+                "`save_records`"
+            )
+        columns = RecordColumns(self.domain, values, levels=levels)
+        batches = [columns.batch(codes) for codes in drawn.chunks()]
+        return pa.Table.from_batches(batches, schema=columns.schema).replace_schema_metadata(
+            {b"matrixdp": SYNTHETIC.encode()}
+        )
+
+    def stratified(self, rows: int | None = None, seed: int | None = None) -> StratifiedRecords:
+        """Return the records as codes, to be made in chunks; see `records`."""
+        if not isinstance(self.tables, Mixture):
+            raise UnsupportedQueryError(
+                f"a model by method {self.method!r} has tables of pairs and no records: make the model with "
+                "method='mixture'"
+            )
+        if rows is None and self.size > MAX_ROWS:
+            found = f"none beside a total of {self.size:,}"
+            raise SpecificationError.at(("rows",), found, f"a number of records, from 0 to {MAX_ROWS:,}")
+        return StratifiedRecords(
+            self.tables, self.size if rows is None else rows, self.seed if seed is None else seed
+        )
+
+    def save_records(
+        self,
+        path: str | os.PathLike[str],
+        rows: int | None = None,
+        *,
+        seed: int | None = None,
+        values: str = "labels",
+        levels: bool = False,
+        force: bool = False,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write synthetic records to a file, and what they are beside it; see `write_records`."""
+        columns = RecordColumns(self.domain, values, levels=levels)
+        return write_records(self, Path(path), self.stratified(rows, seed), columns, values, force, progress)
+
+    def save(
+        self, folder: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
+    ) -> Path:
+        """Write the model as a folder that appears whole or not at all; see `save_model`."""
+        return save_model(self, folder, force=force, progress=progress)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Return the model that a folder holds, after checking every file of it.
+
+        Its parts are checked, its measurement's cost is recomputed, and what its record says must be what
+        follows from them. The modelled answers are not computed again; `verify_model` does that.
+
+        Raises
+        ------
+        StorageError
+            If the folder holds no model, or one that was damaged or altered, or is of another version.
+        """
+        fields, written = read_model(Path(folder))
+        model = cls(**fields)
+        check_record(model, Path(folder), written)
+        return model
+
+    def _determines(self, group: Group) -> bool:
+        try:
+            self.analysis.check_support(group)
+        except UnsupportedQueryError:
+            return False
+        return True
+
+    def _table(self, groups: Sequence[Group]) -> pa.Table:
+        _check_rows(groups)
+        # many small products: several threads would spend their time waiting for one another
+        with threadpool_limits(limits=1, user_api="blas"):
+            wider = [spread(self.analysis, self.workload, group) for group in groups]
+            schema = _with(AnswerColumns(self.domain, wider).schema)
+            table = pa.Table.from_batches(self.batches(groups), schema=schema)
+        return table.replace_schema_metadata({b"matrixdp": BIASED.encode()})
+
+
+def _check_rows(groups: Sequence[Group]) -> None:
+    rows = sum(group.queries for group in groups)
+    if rows > MAX_TABLE_ROWS:
+        raise TooLargeError(
+            f"{rows} answers; a table in memory has at most {MAX_TABLE_ROWS}: ask for a part of them"
+        )
+
+
+def _with(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of answers with those of a model."""
+    return pa.schema([*schema, ("modelled", pa.float64()), ("extrapolated", pa.bool_())])

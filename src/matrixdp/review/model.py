@@ -1,0 +1,82 @@
+"""Whether what the folder of a model says is true: recomputed from the measurement and the model's arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from matrixdp.answers.columns import plain_schema
+from matrixdp.errors import MatrixDPError, StorageError
+from matrixdp.model import Model
+from matrixdp.model.folder import ANSWERS, MODEL_FILES, answers_schema
+from matrixdp.review.answers import STANDARD_ERRORS, ParquetAnswers
+from matrixdp.review.finding import Finding, Verification, settled
+
+__all__ = ["verify_model"]
+
+
+def verify_model(
+    folder: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
+) -> Verification:
+    """Check all that can be checked of the folder of a model, without the data.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder.
+    progress : callable, optional
+        Is called with the number of answers computed again and of all.
+
+    Returns
+    -------
+    Verification
+        A finding for each subject. ``model``: its files have the digests that are listed, the measurement is
+        whole and costs what it says, the arrays are shares or tables that agree, and the record says what
+        follows. ``answers``: both the unbiased and the modelled ones are those that follow, to a millionth of
+        the unbiased standard errors. ``fit`` is not checked: that the model was made as it says.
+
+    Raises
+    ------
+    StorageError
+        If there is no such folder.
+    """
+    path = Path(folder)
+    if not os.path.isdir(path):  # noqa: PTH112 - no error where the path is none
+        raise StorageError(f"{path}: no such folder; expected that of a model")
+    try:
+        model = Model.load(path)
+    except MatrixDPError as error:
+        why = "what is above failed"
+        failed = [Finding("model", "failed", str(error)), Finding("answers", "not checked", why)]
+        return Verification(str(path), (*failed, _beyond()))
+    of = f"a model by method {model.method} of the measurement {model.measurement_digest[:16]}"
+    words = f"whole, {of}; {', '.join(MODEL_FILES)}: as listed"
+    found = [Finding("model", "ok", words)]
+    if not model.accepted:
+        found.append(Finding("model", "ok", "it says that its own tests reject it"))
+    schema = answers_schema(model)
+    answers = ParquetAnswers(path / ANSWERS, plain_schema(schema))
+    answers.check_schema(schema, model.private)
+    done = 0
+    with threadpool_limits(limits=1, user_api="blas"):
+        for batch in model.batches(model.workload.groups):
+            answers.follow(batch)
+            done += batch.num_rows
+            if progress is not None:
+                progress(done, model.workload.queries)
+    answers.end()
+    count = f"{model.workload.queries} answers follow, to {STANDARD_ERRORS:g} of their standard errors"
+    found += settled("answers", count, answers.problems)
+    return Verification(str(path), (*found, _beyond()))
+
+
+def _beyond() -> Finding:
+    return Finding(
+        "fit",
+        "not checked",
+        "that the model was fitted as it says, and that the measurement is that of a release which holds: "
+        "verify the release itself, whose measurement has the same digest",
+    )

@@ -1,0 +1,236 @@
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import StorageError
+from matrixdp.model.archive import MODEL_FORMAT, write_tables
+from matrixdp.model.folder import MODEL_FILES
+from matrixdp.model.local import LocalTables
+from matrixdp.model.model import Model
+from matrixdp.storage.archive import ArchiveWriter
+from matrixdp.storage.files import entry
+
+
+@pytest.fixture(scope="module")
+def saved(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return model.save(tmp_path_factory.mktemp("models") / "model")
+
+
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "model"))
+
+
+def listed_anew(folder: Path) -> None:
+    """Let the record list the files as they are, so that the next check is reached."""
+    record = json.loads((folder / "model.json").read_text())
+    record["files"] = {name: entry(folder / name) for name in MODEL_FILES[1:]}
+    (folder / "model.json").write_text(json.dumps(record))
+
+
+def test_a_model_is_read_back(saved: Path, model: Model, release: Any, tmp_path: Path):
+    assert sorted(path.name for path in saved.iterdir()) == sorted(MODEL_FILES)
+    again = Model.load(saved)
+    assert again.answers.equals(model.answers)
+    assert again.records().equals(model.records())
+    assert (again.made, again.confidence) == (dict(model.made), 0.9)
+    assert again.answer(mdp.marginals([["age", "region"]])).equals(
+        model.answer(mdp.marginals([["age", "region"]]))
+    )
+    written = pq.read_table(saved / "answers_consistent.parquet")
+    assert written.replace_schema_metadata(None).equals(
+        model.answers.replace_schema_metadata(None).cast(written.schema.remove_metadata())
+    )
+    assert b"BIASED" in written.schema.metadata[b"biased"]
+    # the rows are those of the release's own file, in the same order, and so is the measurement
+    folder = mdp.save_release(release, tmp_path / "released")
+    own = pq.read_table(folder / "answers.parquet")
+    assert own.equals(written.select(own.column_names).cast(own.schema))
+    record = json.loads((saved / "model.json").read_text())
+    digest = json.loads((folder / "release.json").read_text())["files"]["measurement.mdp"]["sha256"]
+    assert (
+        record["privacy"]["measurement"]["sha256"] == record["files"]["measurement.mdp"]["sha256"] == digest
+    )
+    assert model.measurement_digest == again.measurement_digest == digest
+
+
+def test_the_record_says_that_it_is_biased_and_what_is_promised(saved: Path, release: Any):
+    record = json.loads((saved / "model.json").read_text())
+    assert record["biased"].startswith("BIASED")
+    assert record["privacy"]["text"] == release.statement.text
+    assert record["warning"].startswith("NOT PRIVATE")
+    assert (record["method"], record["accepted"], record["made"]["seed"]) == ("mixture", True, 4)
+
+
+def test_tables_of_pairs_are_read_back(release: Any, tmp_path: Path):
+    shares = {"sex": 2, "age": 12, "region": 3}
+    tables: dict[tuple[str, ...], Any] = {(name,): np.full(n, 12 / n) for name, n in shares.items()}
+    tables["sex", "region"] = np.full((2, 3), 2.0)
+    local = Model(release.measurement, release.workload, LocalTables(release.domain, 12.0, tables))
+    again = Model.load(local.save(tmp_path / "local"))
+    assert again.method == "local"
+    assert again.answers.equals(local.answers)
+
+
+@pytest.mark.parametrize("name", MODEL_FILES)
+def test_every_changed_missing_or_linked_file_is_found(name: str, folder: Path, tmp_path: Path):
+    whole = (folder / name).read_bytes()
+    shutil.copy(folder / name, tmp_path / "elsewhere")
+    (folder / name).unlink()
+    with pytest.raises(StorageError, match=r"no such file|found no model\.json"):
+        Model.load(folder)
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="is a link"):
+        Model.load(folder)
+    (folder / name).unlink()
+    for changed in (whole[:-20], b"", whole[:-30] + b"x" + whole[-29:]):
+        (folder / name).write_bytes(changed)
+        with pytest.raises(StorageError):
+            Model.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: record.update(format="else"), "holds something else"),
+        (lambda record: record.update(format_version=2), "found format version 2; expected 1"),
+        (lambda record: record.update(files={}), "does not list the files"),
+        (lambda record: record.update(confidence="0.9"), "confidence"),
+        (lambda record: record.update(biased="unbiased"), "biased says 'unbiased'|biased says \"unbiased\""),
+        (lambda record: record.update(accepted=False), "accepted says false"),
+        (lambda record: record.update(private=True), "private says true"),
+        (lambda record: record["made"].update(seed=5), "made.seed says 5; 4 follows"),
+        (lambda record: record["privacy"]["guarantees"][0].update(definition="none"), "definition says"),
+        (lambda record: record.pop("total"), "total is missing"),
+        (lambda record: record.update(more=1), "more is no part of it"),
+    ],
+)
+def test_a_record_that_says_something_else_is_refused(
+    change: Callable[[dict[str, Any]], object], message: str, folder: Path
+):
+    record = json.loads((folder / "model.json").read_text())
+    change(record)
+    (folder / "model.json").write_text(json.dumps(record))
+    with pytest.raises(StorageError, match=message):
+        Model.load(folder)
+
+
+def each(write: Callable[[Any], str], tables: Any, times: int = 1) -> dict[str, str]:
+    return {name: write(times * own) for name, own in tables.factors.items()}
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda w, s: {
+            "total": True,
+            "weights": w(s.weights),
+            "factors": {n: w(f) for n, f in s.factors.items()},
+        },
+        lambda w, s: {
+            "total": -1.0,
+            "weights": w(s.weights),
+            "factors": {n: w(f) for n, f in s.factors.items()},
+        },
+        lambda w, s: {
+            "total": 1.0,
+            "weights": w(2 * s.weights),
+            "factors": {n: w(f) for n, f in s.factors.items()},
+        },
+        lambda w, s: {"total": 1.0, "weights": w(s.weights), "factors": {"sex": w(s.factors["sex"])}},
+        lambda w, s: {
+            "total": 1.0,
+            "weights": w(s.weights),
+            "factors": {n: w(-f) for n, f in s.factors.items()},
+        },
+        lambda w, s: {"total": 1.0, "weights": w(np.ones(3, np.int64)), "factors": {}},
+        lambda w, s: {"total": 1.0, "weights": "arrays/9.npy", "factors": {}},
+        lambda w, s: {"total": 1.0, "tables": [[["sex"], w(np.ones(2))]]},
+        lambda w, s: {"total": 1.0, "tables": [[[7], w(np.ones(2))]]},
+        lambda w, s: ["no mapping"],
+    ],
+)
+def test_arrays_that_are_no_tables_are_refused(forge: Callable[..., Any], folder: Path, model: Model):
+    (folder / "model.mdp").unlink()
+    with ArchiveWriter(folder / "model.mdp") as archive:
+        header = forge(archive.add, model.tables)
+        form = {"format": MODEL_FORMAT, "format_version": 1, "made": dict(model.made), "model": header}
+        archive.close(form)
+    listed_anew(folder)
+    with pytest.raises(StorageError, match=r"model\.mdp: damaged or altered"):
+        Model.load(folder)
+
+
+def test_how_it_was_made_is_plain_values(folder: Path, model: Model):
+    (folder / "model.mdp").unlink()
+    with ArchiveWriter(folder / "model.mdp") as archive:
+        archive.close({"format": MODEL_FORMAT, "format_version": 1, "made": [], "model": {}})
+    listed_anew(folder)
+    with pytest.raises(StorageError, match="does not say how it was made"):
+        Model.load(folder)
+
+
+def test_another_models_arrays_are_refused_where_the_record_differs(folder: Path, model: Model):
+    (folder / "model.mdp").unlink()
+    write_tables(folder / "model.mdp", model.tables, {**model.made, "accepted": False})
+    listed_anew(folder)
+    with pytest.raises(StorageError, match="accepted says true; false follows"):
+        Model.load(folder)
+
+
+def test_only_models_are_replaced_and_only_on_request(folder: Path, model: Model, tmp_path: Path):
+    with pytest.raises(StorageError, match="found an earlier model"):
+        model.save(folder)
+    before = (folder / "model.json").stat().st_ino
+    seen: list[tuple[int, int]] = []
+    model.save(folder, force=True, progress=lambda done, total: seen.append((done, total)))
+    assert (folder / "model.json").stat().st_ino != before
+    assert seen[-1] == (model.workload.queries, model.workload.queries)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(StorageError, match="found a folder with other files"):
+        model.save(folder, force=True)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="found a file; expected a folder"):
+        model.save(tmp_path / "file", force=True)
+    with pytest.raises(StorageError, match="cannot be written"):
+        model.save(tmp_path / "file" / "inner")
+    (tmp_path / "empty").mkdir()
+    assert Model.load(model.save(tmp_path / "empty")).size == 400
+
+
+def test_a_folder_appears_whole_or_not_at_all(folder: Path, model: Model, monkeypatch: pytest.MonkeyPatch):
+    def fails(*_: object, **__: object) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("matrixdp.model.folder._write_answers", fails)
+    for target in (folder, folder.with_name("new")):
+        with pytest.raises(KeyboardInterrupt):
+            model.save(target, force=True)
+    monkeypatch.undo()
+    real = Path.replace
+
+    def refused(self: Path, target: Path) -> Path:
+        if "partial-model" in self.name:
+            raise OSError(28, "No space left on device")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(OSError, match="No space"):
+        model.save(folder, force=True)
+    monkeypatch.undo()
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+    assert Model.load(folder).size == 400
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path):
+    for path in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(StorageError, match=r"found no model\.json; expected the folder of a model"):
+            Model.load(path)

@@ -1,0 +1,131 @@
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import (
+    SpecificationError,
+    TooLargeError,
+    UnsupportedQueryError,
+    WorkloadError,
+)
+from matrixdp.model import model as held
+from matrixdp.model.local import LocalTables
+from matrixdp.model.mixture import Mixture
+from matrixdp.model.model import Model
+
+FIGURES = ["estimate", "stddev", "lower", "upper"]
+
+
+def test_unbiased_answers_stay_beside_the_modelled_ones_row_by_row(release: Any, model: Model):
+    answers = model.answers
+    assert answers.column_names == [*release.answers.column_names, "modelled", "extrapolated"]
+    beside = answers.drop_columns(["modelled", "extrapolated"])
+    assert beside.replace_schema_metadata(None).equals(release.answers.replace_schema_metadata(None))
+    expected = np.concatenate([model.tables.answers(group) for group in release.workload])
+    assert answers.column("modelled").to_pylist() == expected.tolist()
+    assert not any(answers.column("extrapolated").to_pylist())
+    assert model.schema.names == answers.column_names
+    assert b"BIASED" in answers.schema.metadata[b"matrixdp"]
+
+
+def test_modelled_answers_are_not_negative_and_agree(model: Model):
+    answers = model.answer({"marginals": [0, 1, 2, 3]})
+    modelled = answers.column("modelled").to_numpy()
+    assert (modelled >= 0).all()
+    total = modelled[0]
+    for group in set(answers.column("group").to_pylist()):
+        rows = answers.filter(pc.equal(answers.column("group"), group))
+        assert rows.column("modelled").to_numpy().sum() == pytest.approx(total)
+
+
+def test_what_was_not_measured_is_marked_and_has_no_figures(release: Any, model: Model):
+    with pytest.raises(UnsupportedQueryError):
+        release.answer(mdp.marginals([["age", "region"]]))
+    asked = model.answer(mdp.marginals([["sex", "age"], ["age", "region"]])).to_pylist()
+    assert [row["extrapolated"] for row in asked] == [False] * 24 + [True] * 36
+    assert all(row[name] is None for row in asked[24:] for name in FIGURES)
+    assert all(row[name] is not None for row in asked[:24] for name in FIGURES)
+    assert [row["modelled"] for row in asked[24:]] == model.tables.marginal(
+        ["age", "region"]
+    ).ravel().tolist()
+
+
+def test_a_query_that_is_determined_as_a_sum_over_more_is_no_extrapolation(release: Any):
+    workload = mdp.Workload(release.domain, mdp.marginals([["sex", "age"]]))
+    strategy = mdp.select(workload, mechanism="opt-0")
+    table = {"sex": ["male"] * 9, "age": [3] * 9, "region": ["a"] * 9}
+    measured = strategy.measure(table, mdp.Budget(rho=0.5), seed_not_private=1)
+    tables = Mixture(release.domain, 9.0, np.ones(1), {name: np.full((1, n), 1 / n) for name, n in
+                                                       [("sex", 2), ("age", 12), ("region", 3)]})  # fmt: skip
+    rows = Model(measured.measurement, workload, tables).answer(mdp.marginals([["sex"]])).to_pylist()
+    expected = measured.reconstruct().answer(mdp.marginals([["sex"]])).to_pylist()
+    assert [row["estimate"] for row in rows] == [row["estimate"] for row in expected]
+    assert [row["extrapolated"] for row in rows] == [False, False]
+
+
+def test_records_are_the_released_number_and_follow_the_model(model: Model):
+    records = model.records()
+    assert records.num_rows == model.size == 400
+    assert records.column_names == list(model.domain.names)
+    assert b"SYNTHETIC" in records.schema.metadata[b"matrixdp"]
+    rows = records.to_pylist()
+    assert all((row["age"] >= 8) == (row["adult"] == "true") for row in rows)
+    counts = [sum(row["region"] == value for row in rows) for value in ("a", "b", "c")]
+    assert counts == pytest.approx(model.tables.marginal(["region"]), abs=3 + 1)
+    assert model.records().equals(records)
+    assert not model.records(seed=5).equals(records)
+    assert model.records(7, values="data").column_names == ["sex", "age", "region"]
+    assert "region side" in model.records(7, levels=True).column_names
+
+
+def test_counted_answers_are_those_of_the_records(model: Model):
+    counted = model.counted({"marginals": [[], ["region", "adult"]]}).to_pylist()
+    rows = model.records().to_pylist()
+    assert counted[0]["count"] == 400
+    for row in counted[1:]:
+        expected = sum(r["region"] == row["region"] and r["adult"] == row["adult"] for r in rows)
+        assert row["count"] == expected
+    assert model.counted({"marginals": 0}, 50, seed=3).column("count").to_pylist() == [50]
+
+
+def test_a_model_says_what_it_is(model: Model, release: Any):
+    assert (model.method, model.seed, model.accepted, model.tests["limit"]) == ("mixture", 4, True, 2.0)
+    assert model.statement.text == release.statement.text
+    assert not model.private
+    bare = Model(model.measurement, model.workload, model.tables)
+    assert (bare.seed, bare.accepted, bare.tests) == (0, False, {})
+
+
+def test_tables_of_pairs_have_no_records(release: Any):
+    sizes = {"sex": 2, "age": 12, "region": 3}
+    tables = LocalTables(release.domain, 12.0, {(name,): np.full(n, 12 / n) for name, n in sizes.items()})
+    local = Model(release.measurement, release.workload, tables, {"method": "local"})
+    assert local.method == "local"
+    assert min(local.answers.column("modelled").to_pylist()) >= 0
+    with pytest.raises(UnsupportedQueryError, match="no records: make the model with method='mixture'"):
+        local.records()
+
+
+def test_what_does_not_fit_is_refused(model: Model, release: Any, monkeypatch: pytest.MonkeyPatch):
+    other = Mixture(mdp.Domain({"x": 1}), 1.0, np.ones(1), {"x": np.ones((1, 1))})
+    with pytest.raises(WorkloadError, match="another domain"):
+        Model(model.measurement, model.workload, other)
+    vast = Model(
+        model.measurement,
+        model.workload,
+        Mixture(release.domain, 1e12, model.tables.weights, model.tables.factors),  # type: ignore[union-attr]
+    )
+    with pytest.raises(SpecificationError, match="rows: found none beside a total of 1,000,000,000,000"):
+        vast.records()
+    assert vast.records(3).num_rows == 3
+    monkeypatch.setattr(held, "MAX_TABLE_ROWS", 5)
+    for refused in (
+        model.records,
+        lambda: model.answer({"marginals": 1}),
+        lambda: model.counted({"marginals": 1}),
+    ):
+        with pytest.raises(TooLargeError, match="at most 5"):
+            refused()

@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import matrixdp as mdp
+from matrixdp.domain import Domain
+from matrixdp.errors import SpecificationError, TooLargeError
+from matrixdp.language import marginals, product
+from matrixdp.model import counting
+from matrixdp.model.counting import counted, counted_table
+from matrixdp.model.mixture import Mixture
+from matrixdp.model.records import MAX_ROWS, StratifiedRecords, systematic
+
+DOMAIN = Domain(
+    {
+        "sex": ["female", "male"],
+        "age": range(7),
+        "code": 5,
+        "adult": {
+            "of": ["age"],
+            "map": {**dict.fromkeys(range(3), "no"), **dict.fromkeys(range(3, 7), "yes")},
+        },
+        "pair": {"of": ["sex", "code"], "codes": [0, 1, 1, 0, 1, 1, 1, 0, 0, 1], "size": 2},
+    }
+)
+
+
+def a_mixture(components: int = 4, total: float = 1000.0, seed: int = 3) -> Mixture:
+    random = np.random.default_rng(seed)
+    sizes = {"sex": 2, "age": 7, "code": 5}
+    factors = {name: random.dirichlet(np.full(size, 0.4), components) for name, size in sizes.items()}
+    return Mixture(DOMAIN, total, random.dirichlet(np.ones(components)), factors)
+
+
+def joined(records: StratifiedRecords, most: int = 1 << 18) -> dict[str, np.ndarray]:
+    chunks = list(records.chunks(most))
+    assert all(0 < len(chunk["sex"]) <= most for chunk in chunks)
+    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in DOMAIN.names}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_shares_are_rounded_up_or_down_and_sum_to_their_totals(data: st.DataObject):
+    weights = data.draw(st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(lambda own: sum(own) > 1e-3))
+    totals = np.array(data.draw(st.lists(st.integers(0, 10**6), min_size=1, max_size=3)))
+    offsets = np.array([data.draw(st.floats(0, 1, exclude_max=True)) for _ in totals])
+    shares = np.tile(np.array(weights) / sum(weights), (len(totals), 1))
+    found = systematic(shares, totals, offsets)
+    assert (found.sum(axis=1) == totals).all()
+    exact = shares * totals[:, None]
+    assert (abs(found - exact) < 1 + 1e-6 * np.maximum(exact, 1)).all()
+    assert (found >= 0).all()
+    assert (found[:, np.array(weights) == 0] == 0).all()
+
+
+def test_rounding_is_unbiased_in_its_offset():
+    offsets = (np.arange(1000) + 0.5) / 1000
+    shares = np.tile([0.15, 0.25, 0.05, 0.55], (1000, 1))
+    found = systematic(shares, np.full(1000, 7), offsets)
+    assert found.mean(axis=0) == pytest.approx(7 * shares[0], abs=2e-3)
+
+
+@pytest.mark.parametrize("most", [1 << 18, 37])
+def test_every_component_and_value_has_its_share_however_records_are_chunked(most: int):
+    mixture = a_mixture()
+    records = StratifiedRecords(mixture, 1234, 5)
+    assert (abs(records.sizes - 1234 * mixture.weights) < 1).all()
+    codes = joined(records, most)
+    for name, own in records.values.items():
+        assert (abs(own - records.sizes[:, None] * mixture.factors[name]) < 1).all()
+        assert (np.bincount(codes[name], minlength=DOMAIN[name].size) == own.sum(axis=0)).all()
+    # in each table the records are within the rounding of one component after the other
+    table = np.histogram2d(codes["age"], codes["sex"], bins=[np.arange(8), np.arange(3)])[0]
+    model = 1.234 * mixture.marginal(["age", "sex"])
+    # seeded; a count within a component is hypergeometric: 6 standard deviations of at most sqrt(n)/2
+    assert (abs(table - model) < mixture.components + 3 * np.sqrt(model + 1) + 1).all()
+
+
+def test_derived_attributes_follow_in_every_record():
+    codes = joined(StratifiedRecords(a_mixture(), 500, 0))
+    assert (codes["adult"] == (codes["age"] >= 3)).all()
+    table = np.array([0, 1, 1, 0, 1, 1, 1, 0, 0, 1]).reshape(2, 5)
+    assert (codes["pair"] == table[codes["sex"], codes["code"]]).all()
+
+
+def test_no_record_is_where_the_mixture_has_none():
+    factors = {"sex": np.eye(2), "age": np.tile([0.5, 0.5, 0, 0, 0, 0, 0], (2, 1)), "code": np.eye(5)[[1, 4]]}
+    codes = joined(StratifiedRecords(Mixture(DOMAIN, 10.0, np.array([0.3, 0.7]), factors), 999, 1), 100)
+    assert set(zip(codes["sex"].tolist(), codes["code"].tolist(), strict=True)) == {(0, 1), (1, 4)}
+    assert codes["age"].max() == 1
+
+
+def test_the_same_seed_gives_the_same_records_and_another_one_others():
+    first, again, other = (joined(StratifiedRecords(a_mixture(), 300, seed)) for seed in (7, 7, 8))
+    assert all((first[name] == again[name]).all() for name in DOMAIN.names)
+    assert any((first[name] != other[name]).any() for name in DOMAIN.names)
+
+
+def test_records_are_in_a_random_order():
+    # of 2 components: what comes first says nothing of what comes later
+    factors = {"sex": np.eye(2), "age": np.full((2, 7), 1 / 7), "code": np.full((2, 5), 0.2)}
+    mixture = Mixture(DOMAIN, 10.0, np.array([0.5, 0.5]), factors)
+    for most in (1 << 18, 100):
+        sexes = joined(StratifiedRecords(mixture, 4000, 2), most)["sex"]
+        halves = sexes[:2000].mean(), sexes[2000:].mean()
+        # hypergeometric: standard deviation 0.0079; seeded, and 5 of them
+        assert abs(halves[0] - 0.5) < 0.04
+        assert abs(np.corrcoef(sexes[:-1], sexes[1:])[0, 1]) < 0.08
+
+
+def test_stratified_records_are_nearer_to_the_mixture_than_independent_ones():
+    mixture, random = a_mixture(total=2000.0), np.random.default_rng(11)
+    model = mixture.marginal(["age", "sex"])
+    codes = joined(StratifiedRecords(mixture, 2000, 4))
+    stratified = np.histogram2d(codes["age"], codes["sex"], bins=[np.arange(8), np.arange(3)])[0]
+    independent = random.multinomial(2000, model.ravel() / 2000, size=20).reshape(-1, *model.shape)
+    assert ((stratified - model) ** 2).sum() < ((independent - model) ** 2).sum(axis=(1, 2)).mean() / 2
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_few_records_are_records_too(rows: int):
+    codes = [len(chunk["age"]) for chunk in StratifiedRecords(a_mixture(components=40), rows, 0).chunks()]
+    assert sum(codes) == rows
+
+
+def test_tables_that_are_counted_are_integer_and_agree():
+    records = StratifiedRecords(a_mixture(), 700, 9)
+    groups = marginals([0, 1, 2]).expand(DOMAIN)
+    codes = joined(records)
+    found = dict(zip([group.attributes for group in groups], counted(groups, records), strict=True))
+    assert found[()].tolist() == [700]
+    for names in [("sex", "age"), ("age", "adult"), ("code", "pair")]:
+        sizes = [DOMAIN[name].size for name in names]
+        flat = np.ravel_multi_index([codes[name].astype(int) for name in names], sizes)
+        assert (found[names] == np.bincount(flat, minlength=np.prod(sizes))).all()
+        assert (found[names].reshape(sizes).sum(axis=1) == found[names[:1]]).all()
+    prefixes = counted(product(age="prefix").expand(DOMAIN), records)[0]
+    assert (prefixes == np.cumsum(np.bincount(codes["age"], minlength=7))).all()
+    gaps = counted(mdp.pairwise("abs", ["age", "code"]).expand(DOMAIN), records)[0]
+    assert gaps[0] == (codes["age"] == codes["code"]).sum()
+
+
+def test_a_counted_table_has_the_columns_of_answers():
+    records = StratifiedRecords(a_mixture(), 50, 9)
+    table = counted_table(DOMAIN, marginals([1]).expand(DOMAIN), records)
+    assert table.column_names[0] == "group"
+    assert table.column_names[-1] == "count"
+    assert str(table.schema.field("count").type) == "int64"
+    assert sum(table.column("count").to_pylist()) == 5 * 50
+    halves = mdp.dense(np.full((1, 2), 0.5), attributes=["sex"]).expand(DOMAIN)
+    assert counted_table(DOMAIN, halves, StratifiedRecords(a_mixture(), 51, 9)).column(
+        "count"
+    ).to_pylist() == [25.5]
+
+
+def test_what_is_no_number_of_records_or_no_seed_is_refused(monkeypatch: pytest.MonkeyPatch):
+    for rows in (-1, 1.0, True, MAX_ROWS + 1, "auto"):
+        with pytest.raises(SpecificationError, match="rows: found"):
+            StratifiedRecords(a_mixture(), rows, 0)  # type: ignore[arg-type]
+    for seed in (-1, 0.5, 2**63, None):
+        with pytest.raises(SpecificationError, match="seed: found"):
+            StratifiedRecords(a_mixture(), 1, seed)  # type: ignore[arg-type]
+    monkeypatch.setattr(counting, "MAX_CELLS", 9)
+    with pytest.raises(TooLargeError, match="tables of 14 cells"):
+        counted(marginals([["sex", "age"]]).expand(DOMAIN), StratifiedRecords(a_mixture(), 1, 0))

@@ -1,0 +1,136 @@
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import matrixdp as mdp
+from matrixdp.domain.encoding import encode_value
+from matrixdp.errors import SpecificationError
+from matrixdp.model.values import RecordColumns
+
+DOMAIN = mdp.Domain(
+    {
+        "sex": {"categories": ["f", "m"], "labels": {"f": "female"}, "null": "unknown", "column": "SEX"},
+        "age": {"min": -2, "max": 3, "null": "unknown"},
+        "code": 3,
+        "flag": {"categories": [True, False], "type": "boolean"},
+        "grade": {"categories": ["1.50", "2"], "type": "number"},
+        "pay": {"edges": ["-inf", 0, 10, 25.5, "inf"]},
+        "any": {"edges": ["-inf", "inf"]},
+        "narrow": {"edges": [0, 1, 2], "closed": True},
+        "hours": {"min": 0, "max": 1, "bins": 3},
+        "day": {"from": "2020-02-28", "to": "2020-03-01", "by": "day", "null": "none"},
+        "week": {"from": "2020-01-01", "to": "2020-01-20", "by": "week"},
+        "month": {"from": "2020-01-15", "to": "2020-03-02", "by": "month"},
+        "quarter": {"from": "2020-01-15", "to": "2020-07-02", "by": "quarter"},
+        "year": {"from": "2019-06-01", "to": "2021-01-01", "by": "year"},
+        "weekday": {"by": "weekday"},
+        "hour": {"by": "hour"},
+        "county": {
+            "categories": ["Kings", "Queens", "Orange"],
+            "levels": {"state": {"NY": ["Kings", "Queens"], "CA": ["Orange"]}},
+        },
+        "old": {"of": ["age"], "sql": "age >= 2", "null": "unknown"},
+    }
+)
+
+
+def every_code(domain: mdp.Domain) -> dict[str, np.ndarray]:
+    """Records in which every value of every attribute occurs."""
+    rows = max(domain.shape)
+    return {attribute.name: np.arange(rows) % attribute.size for attribute in domain}
+
+
+def test_labels_are_what_answers_call_values():
+    batch = RecordColumns(DOMAIN, levels=True).batch(every_code(DOMAIN))
+    columns = {name: batch.column(name).to_pylist()[:4] for name in batch.schema.names}
+    assert columns == {
+        "sex": ["female", "m", "unknown", "female"],
+        "age": [-2, -1, 0, 1],
+        "code": [0, 1, 2, 0],
+        "flag": ["true", "false", "true", "false"],
+        "grade": ["1.50", "2", "1.50", "2"],
+        "pay": ["(-inf, 0)", "[0, 10)", "[10, 25.5)", "[25.5, inf)"],
+        "any": ["(-inf, inf)"] * 4,
+        "narrow": ["[0, 1)", "[1, 2]"] * 2,
+        "hours": [DOMAIN["hours"].label(code) for code in (0, 1, 2, 0)],
+        "day": [date(2020, 2, 28), date(2020, 2, 29), date(2020, 3, 1), None],
+        "week": ["2020-W01", "2020-W02", "2020-W03", "2020-W04"],
+        "month": ["2020-01", "2020-02", "2020-03", "2020-01"],
+        "quarter": ["2020-Q1", "2020-Q2", "2020-Q3", "2020-Q1"],
+        "year": [2019, 2020, 2021, 2019],
+        "weekday": ["Monday", "Tuesday", "Wednesday", "Thursday"],
+        "hour": [0, 1, 2, 3],
+        "county": ["Kings", "Queens", "Orange", "Kings"],
+        "county state": ["NY", "NY", "CA", "NY"],
+        "old": [DOMAIN["old"].label(code % DOMAIN["old"].size) for code in range(4)],
+    }
+    assert batch.column("age").to_pylist()[6] is None
+    assert pa.types.is_dictionary(batch.schema.field("pay").type)
+    assert batch.schema.field("pay").type.ordered
+
+
+def test_a_level_has_a_column_of_its_own_name():
+    spec = {"categories": ["a", "b"], "levels": {"of it": {"x": ["a", "b"]}}}
+    domain = mdp.Domain({"at": spec, "at of it": 2})
+    columns = RecordColumns(domain, levels=True).batch(every_code(domain))
+    assert columns.schema.names == ["at", "at of it*", "at of it"]
+    assert columns.column("at of it*").to_pylist() == ["x", "x"]
+
+
+def test_data_are_read_as_the_values_that_they_stand_for():
+    """Of every kind of attribute every value: one by one, and through a source of tables."""
+    codes = every_code(DOMAIN)
+    batch = RecordColumns(DOMAIN, "data").batch(codes)
+    assert batch.schema.names == [DOMAIN[name].column for name in DOMAIN.names if name != "old"]
+    for name in DOMAIN.names[:-1]:
+        read = [encode_value(DOMAIN[name], value) for value in batch.column(DOMAIN[name].column).to_pylist()]
+        assert read == codes[name].tolist(), name
+    table = pl.from_arrow(pa.Table.from_batches([batch]))
+    workload = mdp.Workload(DOMAIN, mdp.marginals(1))
+    measured = mdp.select(workload, mechanism="residual").measure(
+        table, mdp.Budget(mu=1000), seed_not_private=0
+    )
+    found = measured.reconstruct().answers.to_pylist()
+    rows = max(DOMAIN.shape)
+    expected = [np.bincount(own, minlength=DOMAIN[name].size) for name, own in codes.items() if name != "old"]
+    assert (
+        np.rint([row["estimate"] for row in found if row["group"] != "old"]).tolist()
+        == np.concatenate(expected).tolist()
+    )
+    assert sum(round(row["estimate"]) for row in found if row["group"] == "old") == rows
+
+
+def test_bins_without_ends_are_written_as_a_value_in_them():
+    values = RecordColumns(DOMAIN, "data").batch(every_code(DOMAIN))
+    assert values.column("pay").to_pylist()[:4] == [-1.0, 5.0, 17.75, 25.5]
+    assert set(values.column("any").to_pylist()) == {0}
+    close = mdp.Domain({"x": {"edges": [0.0, 0.5], "closed": False}, "y": {"edges": ["-inf", -1e300, "inf"]}})
+    assert RecordColumns(close, "data").batch(every_code(close)).to_pylist()[0] == {
+        "x": 0.25,
+        "y": np.nextafter(-1e300, -np.inf),
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"x": 2, "y": {"min": 0, "max": 3, "column": "x"}}, "'x', which 'x' is read from too"),
+        ({"x": {"columns": {"raw": 4}, "codes": [0, 0, 1, 1], "size": 2}}, "derived from columns of its own"),
+        ({"x": {"from": "2020-01-06", "to": "2020-01-07", "by": "weekday"}}, "'Wednesday', which no value"),
+    ],
+)
+def test_what_cannot_be_written_as_data_is_refused_by_name(spec: dict[str, object], message: str):
+    with pytest.raises(SpecificationError, match="values") as refused:
+        RecordColumns(mdp.Domain(spec), "data")
+    assert message in str(refused.value)
+    RecordColumns(mdp.Domain(spec))
+
+
+def test_wrong_forms_of_values_are_refused():
+    with pytest.raises(SpecificationError, match="values: found 'codes'; expected labels or data"):
+        RecordColumns(DOMAIN, "codes")
+    with pytest.raises(SpecificationError, match="levels: found levels with `data`"):
+        RecordColumns(DOMAIN, "data", levels=True)
