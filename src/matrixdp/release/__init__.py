@@ -1,9 +1,9 @@
 """Releases: answers with their standard errors, new queries, and the files that hold them."""
 
+from matrixdp.release.folders import load_release
 from matrixdp.release.keys import PublicKey, SigningKey, make_keys, read_passphrase
 from matrixdp.release.ledger_recovery import Recovered, recover_ledger
 from matrixdp.release.leftovers import mark_spent, refuse_to_spend_again
-from matrixdp.release.loading import load_release
 from matrixdp.release.recovery import recover_release
 from matrixdp.release.release import Release
 from matrixdp.release.schema import release_schema

@@ -14,7 +14,7 @@ import numpy as np
 from matrixdp.answers.columns import AnswerColumns
 from matrixdp.release.leftovers import MEASUREMENT, RELEASE_FORMAT
 from matrixdp.release.measured import exact_scale, measured
-from matrixdp.release.release import Release
+from matrixdp.release.written import Written
 
 __all__ = ["RELEASE_VERSION", "GroupErrors", "as_text", "brief", "document", "promise"]
 
@@ -33,7 +33,7 @@ _ROUNDING = (
 
 
 def document(
-    release: Release,
+    release: Written,
     errors: GroupErrors,
     files: Mapping[str, Mapping[str, object]],
     columns: AnswerColumns | None,
@@ -85,7 +85,7 @@ def document(
     return written
 
 
-def promise(release: Release) -> dict[str, object]:
+def promise(release: Written) -> dict[str, object]:
     """Return the privacy statement with the mechanism that it is about: what follows from the measurement."""
     measurement = release.measurement
     return {
@@ -124,7 +124,7 @@ def as_text(value: object, indent: str = "") -> str:
     return "\n".join([opening, ",\n".join(lines), f"{indent}{closing}"])
 
 
-def _answers(release: Release, columns: AnswerColumns | None, note: str | None) -> dict[str, object]:
+def _answers(release: Written, columns: AnswerColumns | None, note: str | None) -> dict[str, object]:
     if columns is None:
         return {"rows": 0, "note": note}
     return {
@@ -139,13 +139,13 @@ def _answers(release: Release, columns: AnswerColumns | None, note: str | None) 
     }
 
 
-def _half_open(release: Release, name: str) -> bool:
+def _half_open(release: Written, name: str) -> bool:
     """Return whether the upper bounds of an attribute do not belong to its values."""
     ends = release.domain[name].ends
     return ends is not None and ends.half_open
 
 
-def _groups(release: Release, errors: GroupErrors) -> list[dict[str, object]]:
+def _groups(release: Written, errors: GroupErrors) -> list[dict[str, object]]:
     rows = []
     first = 0
     for group, (total, largest) in zip(release.workload, errors, strict=True):

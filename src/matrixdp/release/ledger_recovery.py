@@ -12,6 +12,7 @@ from matrixdp.ledger import Entry, Ledger
 from matrixdp.ledger.running import clear_ended, running_path
 from matrixdp.locks import Lock
 from matrixdp.measure import Measurement
+from matrixdp.release.folders import load_release
 from matrixdp.release.leftovers import (
     MEASUREMENT,
     RUNNING,
@@ -22,7 +23,6 @@ from matrixdp.release.leftovers import (
     target_of,
     unfinished,
 )
-from matrixdp.release.loading import load_release
 from matrixdp.release.recovery import adopt, digest
 from matrixdp.release.writing import Progress
 from matrixdp.storage.saving import load_measurement

@@ -7,23 +7,24 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from matrixdp.errors import Path as Place
 from matrixdp.errors import SpecificationError, StorageError, format_place
 from matrixdp.release.document import RELEASE_VERSION, as_text, promise
 from matrixdp.release.leftovers import MEASUREMENT, RECORD, RELEASE_FORMAT, refuse_leftover
 from matrixdp.release.measured import measured
-from matrixdp.release.release import Release
+from matrixdp.release.written import Written
 from matrixdp.storage.documents import TOLERANCE, differences, read_strictly
 from matrixdp.storage.files import entry
 from matrixdp.storage.saving import load_measurement
 
-__all__ = ["expected_in", "load_release"]
+__all__ = ["expected_in", "read_release"]
+
+R = TypeVar("R", bound=Written)
 
 #: What stands in the statement and follows from the measurement without any rounding.
 _STATED = ("private", "neighbours", "unit", "noise", "cost", "budget", "ledger", "out_of_domain",
@@ -31,30 +32,11 @@ _STATED = ("private", "neighbours", "unit", "noise", "cost", "budget", "ledger",
 _EXACT = re.compile(r"\d{1,3000}(/[1-9]\d{0,2999})?")
 
 
-def load_release(out: str | os.PathLike[str], *, confidence: float | None = None) -> Release:
-    """Return the release that a folder holds, ready for new queries; the data are not needed.
+def read_release(out: str | os.PathLike[str], make: Callable[..., R]) -> R:
+    """Return the release that a folder holds; see `matrixdp.release.load_release`.
 
-    The measurement is read if its digest is the one that the record lists. Whatever of the record follows
-    from the measurement (the statement, the exact scales, the cost) must be what follows from it. The digests
-    of the answers are not checked, as they are not read; `check_signature` and ``matrixdp verify`` do.
-
-    Parameters
-    ----------
-    out : str or path
-        The folder.
-    confidence : float, optional
-        Of the intervals; what the release was written with where it is left out.
-
-    Returns
-    -------
-    Release
-        With the workload that it was made for.
-
-    Raises
-    ------
-    StorageError
-        If the folder does not hold a release, or one that never took its place, or its files were damaged
-        or altered, or its record is of another version.
+    ``make`` is called with the measurement, the workload, the confidence, how the strategy was chosen, and
+    the expected number of records.
     """
     folder = Path(out)
     refuse_leftover(folder)
@@ -68,12 +50,12 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
         raise StorageError(f"{path}: does not belong to {RECORD}: its checksum is another")
     measurement, workload = load_measurement(path)
     try:
-        release = Release(measurement, workload, stated, origin, expected_in(written))
+        release = make(measurement, workload, stated, origin, expected_in(written))
     except SpecificationError as error:
         raise StorageError(f"{record}: damaged: {error}") from None
     for problem in _differences(written, release):
         raise StorageError(f"{record}: damaged or altered: {problem} from {MEASUREMENT}")
-    return release if confidence is None else replace(release, confidence=confidence)
+    return release
 
 
 def expected_in(written: Mapping[str, Any]) -> Any:
@@ -105,7 +87,7 @@ def _read(written: Mapping[str, Any], record: Path) -> tuple[object, float, dict
         raise StorageError(f"{record}: damaged: not the record of a release") from None
 
 
-def _differences(written: Mapping[str, Any], release: Release) -> Iterator[str]:
+def _differences(written: Mapping[str, Any], release: Written) -> Iterator[str]:
     """Yield where a record says something else than the measurement."""
     measurement = release.measurement
     authorization = measurement.authorization.as_dict()

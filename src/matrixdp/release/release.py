@@ -20,6 +20,7 @@ from matrixdp.answers.estimated import Estimated
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, covariance, groups_of
 from matrixdp.answers.refusals import advised, spread
+from matrixdp.answers.tables import Tabulated
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
 from matrixdp.forms import describe_value
@@ -30,6 +31,7 @@ from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.queries import Group, Workload
 from matrixdp.release.glance import Glance
+from matrixdp.release.kept import Kept
 from matrixdp.release.origin import checked_origin
 from matrixdp.release.results import Figures, result
 from matrixdp.release.size import SizeCheck, check_size
@@ -46,7 +48,7 @@ MAX_TABLE_ROWS = 50_000_000
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Glance, Plotted, DerivedStatistics):
+class Release(Glance, Plotted, DerivedStatistics, Tabulated, Kept):
     """Answers with their standard errors, from one measurement.
 
     Everything here is computed from the noisy measurement alone: any number of further queries costs no

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from matrixdp.errors import SignatureError
 from matrixdp.release.files import check_files
+from matrixdp.release.folders import load_release
 from matrixdp.release.keys import SigningKey
 from matrixdp.release.leftovers import RECORD, SIGNATURE
-from matrixdp.release.loading import load_release
 from matrixdp.release.signatures import write_signature
 from matrixdp.storage.files import plain_content
 

@@ -35,9 +35,9 @@ from matrixdp.release.leftovers import (
     REQUEST,
     mark_spent,
 )
-from matrixdp.release.release import Release
 from matrixdp.release.signatures import write_signature
 from matrixdp.release.staging import staged_folder
+from matrixdp.release.written import Written
 from matrixdp.storage.files import entry
 from matrixdp.storage.saving import save_measurement
 
@@ -63,7 +63,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def save_release(
-    release: Release,
+    release: Written,
     out: str | os.PathLike[str],
     *,
     csv: bool = False,
@@ -123,7 +123,7 @@ def save_release(
 
 
 def write_release(
-    release: Release,
+    release: Written,
     folder: Path,
     *,
     csv: bool = False,
@@ -147,7 +147,7 @@ def write_release(
     return complete_release(release, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
 
 
-def mark_released(release: Release, out: Path) -> None:
+def mark_released(release: Written, out: Path) -> None:
     """Let the ledger that a release was debited to, if any, say that it is in its place."""
     reservation = release.measurement.reservation
     if reservation is None:
@@ -160,7 +160,7 @@ def mark_released(release: Release, out: Path) -> None:
 
 
 def complete_release(
-    release: Release,
+    release: Written,
     folder: Path,
     *,
     csv: bool,
@@ -198,7 +198,7 @@ def too_many(queries: int, limit: int) -> str:
 
 
 def _write_answers(
-    release: Release, columns: AnswerColumns, folder: Path, csv: bool, progress: Progress | None
+    release: Written, columns: AnswerColumns, folder: Path, csv: bool, progress: Progress | None
 ) -> list[tuple[float, float]]:
     """Write the answers and return each group's sum of variances and largest variance."""
     errors: list[tuple[float, float]] = []

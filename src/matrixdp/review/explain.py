@@ -14,8 +14,8 @@ from matrixdp.domain import Attribute, Domain, OutOfDomain
 from matrixdp.ledger import LedgerEntry
 from matrixdp.measure import PrivacyStatement
 from matrixdp.release.document import brief
+from matrixdp.release.folders import load_release
 from matrixdp.release.leftovers import RELEASE_FILES
-from matrixdp.release.loading import load_release
 from matrixdp.release.release import Release
 from matrixdp.review.markdown import about, above, cell, items, table
 from matrixdp.review.measured import measured_parts

@@ -1,0 +1,94 @@
+"""One clean table of a group: found by its title, as it stands or wide, and the same figures."""
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.answers import tables as tables_module
+from matrixdp.errors import TooLargeError, WorkloadError
+
+DOMAIN = mdp.Domain(
+    {"sex": ["female", "male"], "age": {"min": 0, "max": 3}, "size": ["estimate", "male", "male_lower"]}
+)
+
+
+@pytest.fixture(scope="module")
+def release() -> mdp.Release:
+    workload = mdp.Workload(
+        DOMAIN,
+        mdp.marginals([0, 1, 2]),
+        mdp.product(sex="identity", age="prefix"),
+        mdp.dense(np.eye(2), ["sex"], name="d"),
+        mdp.product(sex="identity", age={"sets": [[0, 2]]}, size="total"),
+    )
+    table = {"sex": ["female", "male"], "age": [0, 3], "size": ["male", "male"]}
+    return mdp.select(workload, mechanism="residual").measure(table, mdp.Budget(mu=1)).reconstruct()
+
+
+def test_a_table_has_the_rows_of_its_group_and_its_own_columns(release: mdp.Release) -> None:
+    table = release.table("AGE cdf by sex")
+    figures = ["estimate", "stddev", "lower", "upper"]
+    assert table.column_names == ["sex", "age", "age_from", "age_to", *figures]
+    rows = [row for row in release.answers.to_pylist() if row["group"] == "sex, age: identity x prefix"]
+    assert table.to_pylist() == [{name: row[name] for name in table.column_names} for row in rows]
+    assert release.table("total").column_names == figures
+    assert release.table("d").column_names == ["query", *figures]
+
+
+def test_values_of_an_attribute_become_columns(release: mdp.Release) -> None:
+    long, wide = release.table("age CDF by sex"), release.table("age CDF by sex", pivot="sex")
+    assert wide.column("age").to_pylist() == ["0", "0-1", "0-2", "0-3"]
+    assert wide.column("age_to").to_pylist() == [0, 1, 2, 3]
+    for place, sex in enumerate(("female", "male")):
+        for name, column in (("estimate", sex), ("stddev", f"{sex}_stddev"), ("upper", f"{sex}_upper")):
+            assert wide.column(column).to_pylist() == long.column(name).to_pylist()[4 * place : 4 * place + 4]
+    other = release.table("age CDF by sex", pivot="age")
+    assert other.column("sex").to_pylist() == ["female", "male"]
+    assert other.column("0-2").to_pylist() == [
+        long.column("estimate")[2].as_py(),
+        long.column("estimate")[6].as_py(),
+    ]
+
+
+def test_columns_of_values_have_names_of_their_own(release: mdp.Release) -> None:
+    wide = release.table("size", pivot="size")
+    assert wide.num_rows == 1
+    # the value male_lower is not the lower end of the value male
+    assert wide.column_names[::4] == ["estimate", "male", "male_lower (2)"]
+    assert wide.column("male_lower (2)").to_pylist() == [release.table("size").column("estimate")[2].as_py()]
+
+
+@pytest.mark.parametrize(
+    ("text", "pivot", "says"),
+    [
+        ("d", "sex", "pivot: found 'sex' for 'd', whose queries are written out; expected a table with"),
+        ("sex", "aeg", "expected an attribute of the table 'sex'"),
+        ("sex by age in 1 group", "size", "there are 'sex', 'age'"),
+        ("sex", 1, "pivot: found 1; expected the name of an attribute"),
+        ("sexes", None, "did you mean 'sex'"),
+    ],
+)
+def test_what_is_no_table_or_attribute_is_refused(release: mdp.Release, text, pivot, says: str) -> None:
+    with pytest.raises(WorkloadError) as caught:
+        release.table(text, pivot=pivot)
+    assert says in str(caught.value)
+
+
+def test_too_many_columns_are_refused(release: mdp.Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables_module, "_MOST_PIVOTED", 3)
+    assert release.table("size", pivot="size").num_columns == 12
+    with pytest.raises(TooLargeError, match="'age' with 4 values in 'age'; expected at most 3"):
+        release.table("age", pivot="age")
+
+
+def test_a_release_that_was_saved_reconstructs(release: mdp.Release, tmp_path) -> None:
+    again = mdp.Release.load(release.save(tmp_path / "out"), confidence=0.5)
+    assert again.confidence == 0.5
+    assert again.table("sex").column("estimate").equals(release.table("sex").column("estimate"))
+    other = again.reconstruct(mdp.Workload(DOMAIN, mdp.product(age="range")), confidence=0.9, expect=7)
+    assert (other.confidence, other.expect, other.answers.num_rows) == (0.9, 7, 10)
+    assert other.size.expect == 7
+    assert other.reconstruct().expect == 7
+    assert mdp.load_release(other.save(tmp_path / "other")).answers.equals(other.answers)
+    with pytest.raises(WorkloadError, match="another domain"):
+        again.reconstruct(mdp.Workload(mdp.Domain({"x": 2}), mdp.marginals(1)))
