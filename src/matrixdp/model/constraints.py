@@ -57,7 +57,11 @@ class PublishedRows:
         ones = np.ones(self.rows.shape[1])
         combination = np.linalg.lstsq(self.rows.T, ones, rcond=None)[0]
         spanned = float(abs(combination @ self.rows - 1.0).max()) < 1e-9
-        return float(combination @ self.counts) if spanned else None
+        if not spanned:
+            return None
+        found = float(combination @ self.counts)
+        near = float(round(found))  # without the rounding errors of the combination
+        return near if abs(found - near) <= _AGREE * max(near, 1.0) else found
 
 
 @final
@@ -230,7 +234,7 @@ def _boxes(domain: Domain, written: Mapping[str, Condition]) -> list[Box]:
                 own[name] = chosen
             else:
                 several.append(_derived_boxes(domain, name, of, chosen))
-    found = []
+    found: list[Box] = []
     for parts in product([own], *several):
         box: dict[str, Mask] = {}
         for part in parts:

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import FittedPart, Parts
 from matrixdp.model.products import khatri_rao, split_at
+from matrixdp.model.published import with_published
 from matrixdp.selection.starting_points import Generator, generator
 
 __all__ = ["Fit", "fit"]
@@ -189,6 +190,10 @@ def fit(
     for view, start in zip(weights.views(weights.flat)[1:], parts.starts.values(), strict=True):
         least = _LEAST_SHARE / len(start)
         view[:] = np.log((start + least) / (1.0 + _LEAST_SHARE)) + random.standard_normal(view.shape)
+    if parts.constraints.boxes:
+        masks = parts.constraints.masks(parts.starts, components, random)
+        for view, name in zip(weights.views(weights.flat)[1:], parts.starts, strict=True):
+            view[~masks[name]] = -np.inf  # a share of 0, which has no gradient
     mean = np.zeros_like(weights.flat)
     square = np.zeros_like(weights.flat)
     batches = _batches(parts, random)
@@ -211,4 +216,4 @@ def fit(
         losses = objective.losses(shares)
     factors = {name: own.astype(np.float64) for name, own in zip(parts.starts, shares[1], strict=True)}
     mixture = Mixture(parts.domain, parts.total, shares[0].astype(np.float64), factors)
-    return Fit(mixture, losses, seed, components, steps)
+    return Fit(with_published(mixture, parts.constraints.tables), losses, seed, components, steps)

@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
 from matrixdp.measure import Measurement
+from matrixdp.model.constraints import Constraints, PublishedRows
 from matrixdp.model.derived import cells_of, free_attributes
+from matrixdp.model.linked import linked_tables
 from matrixdp.model.measured import Axis, KroneckerEvidence, PartEvidence, evidence_of
+from matrixdp.model.published import factors_for
 from matrixdp.model.transport import Directions, balanced, centered_basis, nearest, rounded
 from matrixdp.queries import Group
 from matrixdp.queries.groups import DenseGroup, ProductGroup
@@ -31,6 +34,8 @@ _LEAST_TOTAL = 1.0
 _SWEEPS = 20
 #: How far, relative to the total, the sums of tables may be from one another.
 _AGREE = 1e-6
+#: What is added of a table that has the right sums, so that no sum is out of reach.
+_LEAST_SHARE = 1e-6
 
 
 @final
@@ -159,14 +164,20 @@ class LocalTables:
         return np.asarray(tensor.ravel())
 
 
-def check_local(measurement: Measurement) -> None:
-    """Check that nothing was measured of more than two attributes together.
+def check_local(measurement: Measurement, constraints: Constraints | None = None) -> None:
+    """Check that nothing was measured of more than two attributes together, nor published of two.
 
     Raises
     ------
     UnsupportedQueryError
         If something was; it names the attributes.
     """
+    for table in () if constraints is None else constraints.tables:
+        if len(table.free) > 1:
+            raise UnsupportedQueryError(
+                f"method 'local' keeps published tables of one attribute, and {', '.join(table.free)} were "
+                "published together: use method='mixture'"
+            )
     domain = measurement.plan.domain
     for part in measurement.plan.parts:
         free, _ = cells_of(domain, part.attributes)
@@ -177,7 +188,7 @@ def check_local(measurement: Measurement) -> None:
             )
 
 
-def fit_local(measurement: Measurement) -> LocalTables:
+def fit_local(measurement: Measurement, constraints: Constraints | None = None) -> LocalTables:
     """Fit tables of one and two attributes to a measurement; it sees no data and costs no budget.
 
     First the table of each attribute, from all that says something of it alone; then the table of each pair
@@ -187,6 +198,8 @@ def fit_local(measurement: Measurement) -> LocalTables:
     Parameters
     ----------
     measurement : Measurement
+    constraints : Constraints, optional
+        What is publicly known, which the tables keep.
 
     Returns
     -------
@@ -195,8 +208,12 @@ def fit_local(measurement: Measurement) -> LocalTables:
     Raises
     ------
     UnsupportedQueryError
-        If more than two attributes were measured together, or the number of records does not follow from
-        what was measured.
+        If more than two attributes were measured or published together, or the number of records does not
+        follow from what was.
+    SpecificationError
+        If what is publicly known contradicts itself.
+    TooLargeError
+        If impossible combinations link attributes whose table has more than `MAX_LINKED` cells.
 
     Examples
     --------
@@ -207,23 +224,29 @@ def fit_local(measurement: Measurement) -> LocalTables:
     >>> tables.marginal(["sex", "smokes"]).min() >= 0
     np.True_
     """
-    check_local(measurement)
     domain = measurement.plan.domain
+    known = Constraints(domain) if constraints is None else constraints
+    check_local(measurement, known)
     found: dict[tuple[str, ...], list[PartEvidence]] = {}
     for part, scale, values in zip(
         measurement.plan.parts, measurement.scales, measurement.values, strict=True
     ):
         evidence = evidence_of(part, scale.variance, values, domain)
         found.setdefault(evidence.free, []).append(evidence)
-    total = _total(measurement)
+    total = _total(measurement) if known.total is None else known.total
     tables: dict[tuple[str, ...], Array] = {}
     for name in free_attributes(domain):
-        tables[(name,)] = _single(name, domain[name].size, total, found)
+        published = [table for table in known.tables if table.free == (name,)]
+        tables[(name,)] = _single(name, domain[name].size, total, found, published)
+    linked = linked_tables({names[0]: own for names, own in tables.items()}, known)
+    tables |= {names: own for names, own in linked.items() if len(names) == 1}
     bases: dict[tuple[str, int], tuple[Array, Array]] = {}
     for names in combinations(free_attributes(domain), 2):
+        rows, columns = (tables[(name,)] for name in names)
         if names in found:
-            rows, columns = (tables[(name,)] for name in names)
-            tables[names] = _pair(names, rows, columns, found[names], bases)
+            tables[names] = _pair(names, rows, columns, found[names], bases, linked.get(names))
+        elif names in linked:
+            tables[names] = balanced(linked[names], rows, columns)
     return LocalTables(domain, total, tables)
 
 
@@ -233,10 +256,17 @@ def _total(measurement: Measurement) -> float:
 
 
 def _single(
-    name: str, size: int, total: float, found: Mapping[tuple[str, ...], Sequence[PartEvidence]]
+    name: str,
+    size: int,
+    total: float,
+    found: Mapping[tuple[str, ...], Sequence[PartEvidence]],
+    published: Sequence[PublishedRows],
 ) -> Array:
     """Return the table of one attribute, from what was measured of it and of pairs that it is in."""
-    start = np.full(size, total / size)
+    rows = np.vstack([np.ones(size), *(table.rows for table in published)])
+    counts = np.concatenate([[total], *(table.counts for table in published)])
+    even = np.full(size, total / size)
+    start = even * factors_for(even, rows, counts) if published else even
     seen: list[PartEvidence] = list(found.get((name,), ()))
     for names, own in found.items():
         if len(names) == 2 and name in names:
@@ -244,21 +274,25 @@ def _single(
             seen += [one for one in summed if one is not None]
     if not seen or size == 1:
         return start
-    held = nearest(start, lambda table: sum_gradients(seen, table), _single_directions(size, seen))
-    return np.asarray(held * (total / held.sum()))
+    directions = _single_directions(size, seen, rows[1:])
+    held = nearest(start, lambda table: sum_gradients(seen, table), directions)
+    if not published:
+        return np.asarray(held * (total / held.sum()))
+    near = held + _LEAST_SHARE * start  # so that no count is out of reach
+    return np.asarray(near * factors_for(near, rows, counts))
 
 
-def _single_directions(size: int, seen: Sequence[PartEvidence]) -> Directions:
+def _single_directions(size: int, seen: Sequence[PartEvidence], sums: Array) -> Directions:
     alike = [
         one.precision * one.axes[0].alike
         for one in seen
         if isinstance(one, KroneckerEvidence) and one.axes[0].gram is None
     ]
-    if len(alike) == len(seen):
+    if len(alike) == len(seen) and not len(sums):
         return Directions(None, math.fsum(alike))
     none = sum_gradients(seen, np.zeros(size))
     curved = np.stack([sum_gradients(seen, unit) - none for unit in np.eye(size)], axis=1)
-    basis = centered_basis(size)
+    basis = centered_basis(size, sums)
     curvature, turned = np.linalg.eigh(basis.T @ curved @ basis)
     return Directions((basis @ turned,), np.maximum(curvature, 0.0))
 
@@ -277,11 +311,15 @@ def _pair(
     columns: Array,
     seen: Sequence[PartEvidence],
     bases: dict[tuple[str, int], tuple[Array, Array]],
+    linked: Array | None,
 ) -> Array:
-    """Return the table of two attributes with given sums."""
-    start = np.multiply.outer(rows, columns) / rows.sum()
+    """Return the table of two attributes with given sums, and zeros where one that is given has them."""
+    start = np.multiply.outer(rows, columns) / rows.sum() if linked is None else linked
     directions = _pair_directions(names, seen, bases)
-    held = nearest(start, lambda table: sum_gradients(seen, table), directions)
+    allowed = None if linked is None else linked > 0
+    held = nearest(start, lambda table: sum_gradients(seen, table), directions, allowed)
+    if linked is not None:
+        return balanced(held + _LEAST_SHARE * linked, rows, columns)
     return rounded(balanced(held, rows, columns, _SWEEPS), rows, columns)
 
 

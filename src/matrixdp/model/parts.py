@@ -15,6 +15,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.measure import Measurement
+from matrixdp.model.constraints import Constraints
 from matrixdp.model.derived import cells_of, free_attributes
 from matrixdp.model.mixture import MAX_CELLS
 from matrixdp.model.terms import GramTerm, RowTerm, Term, gram_axis, rank
@@ -73,6 +74,8 @@ class Parts:
         For each free attribute the shares of its values to start from: its estimates, or equal ones.
     kurtosis : float
         The excess of the noise's fourth moment over 3 times its squared variance, over the latter.
+    constraints : Constraints
+        What is publicly known, which the model keeps exactly.
     """
 
     domain: Domain
@@ -80,6 +83,7 @@ class Parts:
     parts: tuple[FittedPart, ...]
     starts: Mapping[str, Array]
     kurtosis: float
+    constraints: Constraints
 
     @property
     def degrees(self) -> int:
@@ -96,7 +100,12 @@ class Parts:
         return sqrt(self.degrees * (2.0 + self.kurtosis)) / 2.0
 
     @classmethod
-    def of(cls, measurement: Measurement, total: float | None = None) -> Parts:
+    def of(
+        cls,
+        measurement: Measurement,
+        total: float | None = None,
+        constraints: Constraints | None = None,
+    ) -> Parts:
         """Return what a model of a measurement is fitted to.
 
         Parameters
@@ -104,6 +113,8 @@ class Parts:
         measurement : Measurement
         total : float, optional
             The number of records, where it is publicly known; otherwise it is estimated.
+        constraints : Constraints, optional
+            What else is publicly known; a number of records that follows from it comes first.
 
         Raises
         ------
@@ -135,8 +146,10 @@ class Parts:
             )
             if part.attributes
         ]
-        counted = _total(measurement) if total is None else float(total)
-        return cls(plan.domain, counted, tuple(parts), _starts(measurement), _kurtosis(measurement))
+        known = Constraints(plan.domain) if constraints is None else constraints
+        given = total if known.total is None else known.total
+        counted = _total(measurement) if given is None else float(given)
+        return cls(plan.domain, counted, tuple(parts), _starts(measurement), _kurtosis(measurement), known)
 
 
 def _order(part: Part) -> tuple[str, ...]:

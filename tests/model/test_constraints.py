@@ -1,0 +1,256 @@
+"""What is publicly known stays as it is in every table of a model, and in every component of a mixture."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError
+from matrixdp.model import constraints, linked, published
+from matrixdp.model.constraints import Constraints
+from matrixdp.model.fit import fit
+from matrixdp.model.linked import linked_tables
+from matrixdp.model.local import fit_local
+from matrixdp.model.mixture import Mixture
+from matrixdp.model.parts import Parts
+from matrixdp.model.published import factors_for, with_published
+
+DOMAIN = mdp.Domain(
+    {
+        "age": {"min": 0, "max": 7},
+        "married": ["no", "yes"],
+        "works": ["no", "yes"],
+        "region": ["north", "south", "west"],
+        "child": {"of": ["age"], "map": {code: "yes" if code < 2 else "no" for code in range(8)}},
+        "household": {
+            "of": ["married", "works"],
+            "cases": [{"when": {"married": "yes", "works": "no"}, "then": "supported"}],
+            "otherwise": "other",
+        },
+    }
+)
+FREE = ["age", "married", "works", "region"]
+RULES: list[Any] = [{"child": "yes", "married": "yes"}, {"age": {"range": [0, 1]}, "works": "yes"}]
+NUMBER = 900
+
+
+def people():
+    random = np.random.default_rng(4)
+    age = random.integers(0, 8, NUMBER)
+    adult = age >= 2
+    married, works = adult & (random.random(NUMBER) < 0.5), adult & (random.random(NUMBER) < 0.7)
+    region = random.choice(3, NUMBER, p=[0.6, 0.3, 0.1])
+    return {
+        "age": age,
+        "married": np.array(["no", "yes"])[married.astype(int)],
+        "works": np.array(["no", "yes"])[works.astype(int)],
+        "region": np.array(["north", "south", "west"])[region],
+    }
+
+
+PEOPLE = people()
+REGIONS = [int((PEOPLE["region"] == value).sum()) for value in ("north", "south", "west")]
+TOTALS: list[Any] = [
+    {"product": {"region": "identity"}, "counts": REGIONS},
+    {"marginals": 0, "counts": NUMBER},
+]
+BOTH = [
+    [int(((PEOPLE["region"] == r) & (PEOPLE["works"] == w)).sum()) for r in ("north", "south", "west")]
+    for w in ("no", "yes")
+]
+
+
+@pytest.fixture(scope="module")
+def measurement():
+    asked = mdp.Workload(DOMAIN, mdp.marginals([0, 1, 2], attributes=FREE))
+    strategy = mdp.select(asked, mechanism="residual")
+    return strategy.measure(PEOPLE, mdp.Budget(mu=0.2), seed_not_private=5).measurement
+
+
+@pytest.fixture(scope="module")
+def known():
+    return Constraints.of(DOMAIN, TOTALS, RULES)
+
+
+def mixed(measurement, known):
+    return fit(Parts.of(measurement, constraints=known), seed=1, components=30, steps=150).mixture
+
+
+@pytest.fixture(scope="module", params=["local", "mixture"])
+def tables(request, measurement, known):
+    return fit_local(measurement, known) if request.param == "local" else mixed(measurement, known)
+
+
+def test_published_counts_are_kept_exactly(tables):
+    np.testing.assert_allclose(tables.marginal(["region"]), REGIONS, atol=1e-4)
+    assert tables.total == NUMBER
+    np.testing.assert_allclose(tables.marginal(["region", "age"]).sum(axis=1), REGIONS, atol=1e-4)
+
+
+def test_nobody_is_in_an_impossible_combination(tables):
+    assert (tables.marginal(["age", "married"])[:2, 1] == 0).all()
+    assert (tables.marginal(["age", "works"])[:2, 1] == 0).all()
+    assert tables.marginal(["child", "married"])[DOMAIN["child"].code_of("yes"), 1] == 0
+    # what is possible is not lost
+    assert tables.marginal(["age", "married"])[2:].min() > 0
+    assert tables.marginal(["age"])[:2].sum() > 0.1 * NUMBER
+
+
+def test_rules_make_the_tables_better(measurement, known):
+    truth = np.zeros((8, 2))
+    np.add.at(truth, (PEOPLE["age"], (PEOPLE["married"] == "yes").astype(int)), 1)
+
+    def error(tables):
+        return float(((tables.marginal(["age", "married"]) - truth) ** 2).sum())
+
+    unbiased = float(((measurement.estimates.marginal(("age", "married")) - truth) ** 2).sum())
+    assert error(fit_local(measurement, known)) < 0.8 * unbiased
+
+
+def test_a_mixture_keeps_published_tables_of_two_attributes(measurement):
+    known = Constraints.of(
+        DOMAIN, [{"product": {"works": "identity", "region": "identity"}, "counts": BOTH}], RULES
+    )
+    assert known.total == NUMBER
+    made = mixed(measurement, known)
+    np.testing.assert_allclose(made.marginal(["works", "region"]), BOTH, atol=1e-3)
+    assert (made.marginal(["age", "works"])[:2, 1] == 0).all()
+    assert made.total == NUMBER
+    with pytest.raises(UnsupportedQueryError, match=r"works, region were published together.*'mixture'"):
+        fit_local(measurement, known)
+
+
+def test_an_impossible_pair_of_which_nothing_was_measured_stays_empty():
+    asked = mdp.Workload(DOMAIN, mdp.marginals([0, 1], attributes=FREE))
+    held = mdp.select(asked, mechanism="residual").measure(PEOPLE, mdp.Budget(mu=1), seed_not_private=2)
+    made = fit_local(held.measurement, Constraints.of(DOMAIN, None, RULES))
+    assert (made.marginal(["age", "married"])[:2, 1] == 0).all()
+    np.testing.assert_allclose(
+        made.marginal(["age", "married"]).sum(axis=1), made.marginal(["age"]), rtol=1e-6
+    )
+
+
+def test_sums_that_need_an_impossible_combination_give_way():
+    """The estimates may say that everybody is a child and that somebody is married."""
+    singles = {
+        "age": np.array([50.0, 50, 0, 0, 0, 0, 0, 0]),
+        "married": np.array([40.0, 60]),
+        "works": np.array([50.0, 50]),
+        "region": np.array([100.0, 0, 0]),
+    }
+    known = Constraints.of(DOMAIN, None, RULES)
+    assert known.linked() == [("age", "married", "works")]
+    found = linked_tables(singles, known)
+    assert (found[("age", "married")][:2, 1] == 0).all()
+    for pair in (("age", "married"), ("age", "works")):
+        np.testing.assert_allclose(found[pair].sum(axis=1), found[("age",)], rtol=1e-9)
+        np.testing.assert_allclose(found[pair].sum(axis=0), found[(pair[1],)], rtol=1e-9)
+    married = {"product": {"married": "identity"}, "counts": [40, 60]}
+    kept = linked_tables(singles, Constraints.of(DOMAIN, [married], RULES))
+    np.testing.assert_allclose(kept[("married",)], [40, 60], rtol=1e-9)
+    ages = {"product": {"age": "identity"}, "counts": [50, 50, 0, 0, 0, 0, 0, 0]}
+    with pytest.raises(SpecificationError, match="totals: found counts of age"):
+        linked_tables(singles, Constraints.of(DOMAIN, [ages, married], RULES))
+
+
+def test_totals_are_written_in_several_ways():
+    short = Constraints.of(DOMAIN, 900)
+    pairs = Constraints.of(DOMAIN, [(mdp.product(region="identity"), np.array(REGIONS))])
+    assert short.total == pairs.total == 900
+    ranges = Constraints.of(DOMAIN, [(mdp.product(age={"ranges": [[0, 1]]}), 150)])
+    assert ranges.total is None
+    prefix = Constraints.of(DOMAIN, [(mdp.product(region="prefix"), [500, 800, 900])])
+    assert prefix.total == 900
+    assert not Constraints.of(DOMAIN)
+    assert short
+
+
+def test_rules_of_derived_attributes_are_those_of_their_parents():
+    known = Constraints.of(DOMAIN, None, [{"household": "supported", "age": [0, 1], "child": "yes"}])
+    expected = np.zeros((8, 2, 2), dtype=bool)
+    expected[:2, 1, 0] = True
+    np.testing.assert_array_equal(~known.allowed(("age", "married", "works")), expected)
+    assert known.allowed(("age", "married")).all()
+    nothing = Constraints.of(DOMAIN, None, [{"child": "yes", "age": [5]}])
+    assert nothing.boxes == ()
+
+
+WRONG: dict[str, tuple[Any, Any, str]] = {
+    "no list": ("many", None, r"totals: found 'many'; expected a number of records"),
+    "a list of a text": (["many"], None, r"totals\[0\]: found 'many'; expected a number of records"),
+    "no counts": ([{"marginals": 0}], None, r"totals\[0\]\.counts: found nothing"),
+    "negative": ([{"marginals": 0, "counts": -1}], None, r"totals\[0\]\.counts: found -1; expected a count"),
+    "too few": (
+        [{"product": {"region": "identity"}, "counts": [1, 2]}],
+        None,
+        r"totals\[0\]\.counts: found 2 counts",
+    ),
+    "several": ([{"marginals": 1, "counts": [1]}], None, r"totals\[0\]: found an entry of 6 query groups"),
+    "disagree": ([*TOTALS[:1], {"marginals": 0, "counts": 5}], None, r"totals: found 5 and 900 records"),
+    "nobody": (0, None, "totals: found 0 records; expected a number above 0"),
+    "unknown": (None, [{"sex": "f"}], r"impossible\[0\]\.sex: found 'sex'"),
+    "no value": (None, [{"age": 99}], r"impossible\[0\]\.age: "),
+    "no box": (None, "all", "impossible: found 'all'; expected a list of combinations"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_named(case):
+    totals, impossible, message = WRONG[case]
+    with pytest.raises(SpecificationError, match=message):
+        Constraints.of(DOMAIN, totals, impossible)
+
+
+def test_too_much_is_refused(monkeypatch, measurement):
+    monkeypatch.setattr(constraints, "MAX_BOXES", 0)
+    with pytest.raises(TooLargeError, match=r"impossible\[0\]: found 1 combinations; expected at most 0"):
+        Constraints.of(DOMAIN, None, [{"age": [0]}])
+    with pytest.raises(TooLargeError, match="1 combinations of age; expected at most 0"):
+        Constraints.of(DOMAIN, None, [{"child": ["yes"]}])
+    monkeypatch.undo()
+    monkeypatch.setattr(linked, "MAX_LINKED", 5)
+    with pytest.raises(TooLargeError, match="link age, married, works, whose table has 32 cells"):
+        fit_local(measurement, Constraints.of(DOMAIN, None, RULES))
+    monkeypatch.setattr(published, "MAX_COMPONENTS", 1)
+    pair = Constraints.of(DOMAIN, [{"product": {"works": "identity", "region": "identity"}, "counts": BOTH}])
+    even = Mixture(
+        DOMAIN,
+        NUMBER,
+        np.ones(1),
+        {name: np.full((1, DOMAIN[name].size), 1 / DOMAIN[name].size) for name in FREE},
+    )
+    with pytest.raises(
+        TooLargeError, match="totals: published tables of several attributes need 2 components"
+    ):
+        with_published(even, pair.tables)
+
+
+def test_if_everything_is_impossible_that_is_said(measurement):
+    known = Constraints.of(DOMAIN, None, [{"married": ["no", "yes"]}])
+    with pytest.raises(SpecificationError, match="impossible: found no possible combination"):
+        fit_local(measurement, known)
+    starts = Parts.of(measurement).starts
+    constraints_draws = 5
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(constraints, "_DRAWS", constraints_draws)
+        with pytest.raises(SpecificationError, match="impossible: found no possible combination"):
+            known.masks(starts, 3, np.random.default_rng(1))
+
+
+def test_counts_that_no_table_has_are_refused():
+    rows = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    with pytest.raises(
+        SpecificationError, match=r"totals: found counts that no table has: the nearest has 6 where 3"
+    ):
+        factors_for(np.ones(3), rows, np.array([9.0, 3.0]))
+    # a count of 0 empties its cells
+    np.testing.assert_allclose(factors_for(np.ones(3), rows, np.array([0.0, 3.0])), [0, 0, 3])
+    domain = mdp.Domain({"a": 2, "b": 2})
+    diagonal = {name: np.eye(2) for name in ("a", "b")}
+    made = Mixture(domain, 10.0, np.array([0.5, 0.5]), diagonal)  # a and b are equal
+    tables = Constraints.of(
+        domain, [(mdp.product(a="identity"), [9, 1]), (mdp.product(b="identity"), [1, 9])]
+    ).tables
+    with pytest.raises(SpecificationError, match="totals: found counts that no table has"):
+        with_published(made, tables)
