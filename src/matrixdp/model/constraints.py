@@ -19,6 +19,7 @@ from matrixdp.language.entry import find_attribute
 from matrixdp.language.merged import Condition, allowed_values
 from matrixdp.language.public import IMPOSSIBLE, PUBLISHED, Published
 from matrixdp.model.derived import cells_of, sources
+from matrixdp.selection.starting_points import Generator
 
 __all__ = ["MAX_BOXES", "Box", "Constraints", "PublishedRows"]
 
@@ -169,9 +170,7 @@ class Constraints:
                 cells &= ~inside
         return cells
 
-    def masks(
-        self, starts: Mapping[str, Array], components: int, random: np.random.Generator
-    ) -> dict[str, Mask]:
+    def masks(self, starts: Mapping[str, Array], components: int, random: Generator) -> dict[str, Mask]:
         """Return for each component of a mixture which values it may have, shape (components, size).
 
         A product has no record in an impossible combination if it leaves out the values of one of the
@@ -182,7 +181,7 @@ class Constraints:
         starts : mapping of str to ndarray
             For each attribute that does not follow from others the shares of its values, about.
         components : int
-        random : numpy.random.Generator
+        random : Generator
 
         Raises
         ------
@@ -200,7 +199,7 @@ class Constraints:
                 masks[name][component, box[name]] = False
         return masks
 
-    def _possible_cell(self, starts: Mapping[str, Array], random: np.random.Generator) -> dict[str, int]:
+    def _possible_cell(self, starts: Mapping[str, Array], random: Generator) -> dict[str, int]:
         for attempt in range(_DRAWS):
             even = 0.5 if attempt > _DRAWS // 2 else 0.1
             cell = {
