@@ -9,6 +9,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import EntryError, SpecificationError
+from matrixdp.language import read_entry as ask
 from matrixdp.statistics import METADATA, curves, strata
 from matrixdp.statistics.fieller import UNBOUNDED
 from matrixdp.statistics.quantiles import invert
@@ -87,7 +88,7 @@ def test_dates_and_open_bins():
     assert mean["warning"] == UNBOUNDED
     assert mean["lower"] is None
     assert mean["upper"] is None
-    with pytest.raises(EntryError, match="where.wealth: found no value of 'wealth' but null"):
+    with pytest.raises(EntryError, match=r"where\.wealth: found no value of 'wealth' but null"):
         release.quantile("wealth", where={"wealth": "unknown"})
     with pytest.raises(EntryError, match="sum: found 'day', whose values are dates"):
         release.sum("day")
@@ -252,3 +253,20 @@ def test_too_many_values_are_refused(release: mdp.Release, monkeypatch):
         release.quantile("age")
     with pytest.raises(EntryError, match=r"where\.age\.range: found \[3, 30\]"):
         release.quantile("age", where={"age": {"range": [3, 30]}})
+
+
+@pytest.mark.parametrize("statistic", ["mean", "sum"])
+def test_what_a_workload_of_statistics_measures_is_enough(statistic):
+    domain = mdp.Domain({"income": {"edges": [0, 10, 25, 50]}, "age": range(7)})
+    entries = [ask({statistic: name}) for name in domain.names]
+    release = mdp.select(mdp.Workload(domain, *entries)).measure(
+        {"income": [5.0, 12.0, 30.0] * 400, "age": [1, 2, 6] * 400}, mdp.Budget(mu=30)
+    )
+    [income] = getattr(release.reconstruct(), statistic)("income").to_pylist()
+    count = 1_200 if statistic == "sum" else 1
+    assert income["estimate"] == pytest.approx(count * (5 + 17.5 + 37.5) / 3, rel=0.01)
+    # all bins as wide as the widest: what else was measured tells no more
+    assert income["binning"] == pytest.approx(12.5 * count, rel=0.01)
+    assert income["lower"] == pytest.approx(count * (20 - 12.5), rel=0.05)
+    [age] = getattr(release.reconstruct(), statistic)("age").to_pylist()
+    assert (age["binning"], age["estimate"]) == (0.0, pytest.approx(3.0 * count, rel=0.01))
