@@ -49,6 +49,8 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     if threads is not None or number:
         config["threads"] = threads or int(number)
     connection = duckdb.connect(config=config)
-    # How long it takes is a function of the table.
-    connection.execute("SET enable_progress_bar = false")
+    # How long it takes is a function of the table. In notebooks that cannot show a bar there is none, and
+    # DuckDB refuses to have the setting changed.
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        connection.execute("SET enable_progress_bar = false")
     return connection
