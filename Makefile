@@ -8,10 +8,11 @@
 # make neighbours: every reader against one hostile record more, each record alone.
 # make fuzz: coverage-guided fuzzing of everything that reads (CASES=, SECONDS= for each target; TARGETS=a,b).
 # make lock: constraints.txt anew, with today's newest versions.
+# make site: the documentation as a site, in out/site; make notebook: the tutorial as a notebook.
 # All need nothing but Python 3.11 or newer (name another one by PYTHON=...).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types pytest versions mutants mutation faults audit neighbours fuzz lock benchmarks clean
+.PHONY: help demo test check lint types pytest versions mutants mutation faults audit neighbours fuzz lock benchmarks site notebook clean
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
@@ -24,7 +25,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CONSTRAINTS ?= --constraint constraints.txt
 
 help:
-	@sed -n '1,10s/^# //p' Makefile
+	@sed -n '1,11s/^# //p' Makefile
 
 $(BIN)/python:
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; fi
@@ -97,6 +98,13 @@ faults: $(VENV)/.installed-dev
 
 benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/run.py
+
+# Warnings are errors: a link that leads nowhere, a docstring that is not well formed, a page in no index.
+site: $(VENV)/.installed-dev
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
+
+notebook: $(VENV)/.installed-dev
+	$(BIN)/python docs/notebook.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,13 +1,16 @@
 """The Python in the documentation runs."""
 
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from matrixdp.cli.app import app
 from matrixdp.noise import NOISES
 from matrixdp.selection.mechanisms import table
 from matrixdp.sources import engines
@@ -25,9 +28,12 @@ def blocks(page: Path) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, found.start(1)), found.group(1)) for found in BLOCK.finditer(text)]
 
 
-#: Run where there is a session of Spark already: in tests/sources/test_spark.py.
-ELSEWHERE = {"clusters.md"}
-WITH_PYTHON = [page for page in PAGES if blocks(page) and page.name not in ELSEWHERE]
+#: Run where there is a session of Spark already: in tests/sources/test_spark.py; the tutorial as a notebook.
+ELSEWHERE = {"clusters.md", "run-on-spark.md", "tutorial.md"}
+#: Whose files and commands are tried, too.
+GUIDES = [page for page in PAGES if page.parent.name == "howto" and page.name not in {*ELSEWHERE, "index.md"}]
+WITH_PYTHON = [page for page in PAGES if blocks(page) and page.name not in ELSEWHERE and page not in GUIDES]
+PART = re.compile(r"^```(yaml|sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -39,7 +45,8 @@ def own_parts() -> Iterator[None]:
     for known, kept in zip(tables, before, strict=True):
         known.clear()
         known.update(kept)
-    table._registered.pop("totals-too", None)
+    for name in ("totals-too", "pairs"):
+        table._registered.pop(name, None)
 
 
 @pytest.mark.usefixtures("own_parts")
@@ -59,6 +66,36 @@ def test_python_blocks_run_in_order(
         # empty lines before the code make the line in a traceback that of the page
         exec(compile("\n" * line + code, str(page), "exec"), names)  # noqa: S102
     assert names
+    capsys.readouterr()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_parts")
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
+def test_guides_are_followed_step_by_step(
+    guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files are written under the name in their first line; commands and Python run as they come."""
+    (tmp_path / "examples").mkdir()
+    shutil.copy(BUNDLED, tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    ran = 0
+    text = guide.read_text(encoding="utf-8")
+    for found in PART.finditer(text):
+        kind, part = found.groups()
+        if kind == "yaml":
+            Path(part.splitlines()[0].removeprefix("# ")).write_text(part, encoding="utf-8")
+        elif kind == "python":
+            exec(compile("\n" * text.count("\n", 0, found.start(2)) + part, str(guide), "exec"), names)  # noqa: S102
+        else:
+            for line in part.splitlines():
+                program, *words = shlex.split(line)
+                assert program == "matrixdp"
+                done = CliRunner().invoke(app, words)
+                assert done.exit_code == 0, (line, done.output)
+                ran += 1
+    assert ran + len(names) > 2
     capsys.readouterr()
 
 

@@ -82,17 +82,20 @@ def test_names_that_differ_in_case(spark):
     assert np.transpose(np.nonzero(found)).tolist() == [[2, 0], [3, 1]]
 
 
-def test_the_page_on_clusters_runs(spark, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("page", "made"), [("clusters.md", ("spark", "pl")), ("howto/run-on-spark.md", ("spark", "folder"))]
+)
+def test_the_pages_on_clusters_run(spark, tmp_path, monkeypatch, page, made):
     (tmp_path / "examples").mkdir()
     shutil.copy(test_docs.BUNDLED, tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     # The page ends with the session that it found.
     monkeypatch.setattr(SparkSession, "stop", lambda _: None)
-    page = test_docs.ROOT / "docs" / "clusters.md"
+    path = test_docs.ROOT / "docs" / page
     names: dict[str, Any] = {}
-    for line, code in test_docs.blocks(page):
-        exec(compile("\n" * line + code, str(page), "exec"), names)  # noqa: S102
-    assert {"LocalCluster", "spark", "pl"} <= set(names)
+    for line, code in test_docs.blocks(path):
+        exec(compile("\n" * line + code, str(path), "exec"), names)  # noqa: S102
+    assert set(made) <= set(names)
 
 
 def test_columns_are_checked_before_anything_runs(spark):

@@ -156,7 +156,7 @@ def pairwise(
     Parameters
     ----------
     kind : {"affine", "abs"}
-        ``affine``: code(A) + code(B) <= c for all c; ``abs``: |code(A) - code(B)| <= c for all c.
+        ``affine``: code(A) + code(B) <= c for all c; ``abs``: the distance of both codes is <= c for all c.
     attributes : list of str, optional
         The attributes to pair; all numeric ones where it is left out.
     **options : Options
