@@ -9,6 +9,7 @@ import scipy.linalg  # noqa: F401  loads both BLAS libraries: only those that ar
 from threadpoolctl import threadpool_limits
 
 from tests.plugins import walked_raises
+from tests.report.browser import BROWSER
 
 LIMITS = threadpool_limits(limits=1, user_api="blas")
 
@@ -25,9 +26,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 #: Modin needs a pandas of its own, in which `.ci/versions` runs these.
-collect_ignore = ["sources/modin_frames.py", *([] if JAVA else ["sources/test_spark.py"])]
+collect_ignore = [
+    "sources/modin_frames.py",
+    *([] if JAVA else ["sources/test_spark.py"]),
+    *([] if BROWSER else ["report/test_browser.py"]),
+]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not JAVA:
         terminalreporter.write_line("Frames of Spark were not tested: there is no Java on this machine.")
+    if not BROWSER:
+        words = "no Chromium on this machine, or no Playwright with the axe check"
+        terminalreporter.write_line(f"The page of a report was not opened in a browser: there is {words}.")

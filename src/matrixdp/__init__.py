@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         save_release,
         sign_release,
     )
+    from matrixdp.report import report_release
     from matrixdp.review import Verification, explain_release, verify_model, verify_release
     from matrixdp.specification import Specification, load_specification
     from matrixdp.statements import sql
@@ -103,6 +104,7 @@ __all__ = [
     "product",
     "recover_ledger",
     "recover_release",
+    "report_release",
     "save_release",
     "select",
     "sign_release",
@@ -144,6 +146,7 @@ _ROOMS = {
         "save_release",
         "sign_release",
     ),
+    "report": ("report_release",),
     "review": ("Verification", "explain_release", "verify_model", "verify_release"),
     "specification": ("Specification", "load_specification"),
     "language": ("ask", "cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),

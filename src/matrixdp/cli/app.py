@@ -17,6 +17,7 @@ from matrixdp.cli.keys import keys, sign
 from matrixdp.cli.ledger import ledger
 from matrixdp.cli.recover import recover
 from matrixdp.cli.release import release
+from matrixdp.cli.report import report
 from matrixdp.cli.schema import schema
 from matrixdp.cli.select import select
 from matrixdp.cli.validate import validate
@@ -38,6 +39,7 @@ Write a specification (domain, workload, privacy) as YAML, or begin with a draft
   matrixdp release health.yaml --out released --ledger health.ledger
   matrixdp answer released 'product: {age: {ranges: [[0, 17]]}}'
   matrixdp verify released --ledger health.ledger
+  matrixdp report released
 
 The ledger may be left out; with it all releases of the data together keep to its total.
 
@@ -87,6 +89,7 @@ for command in (
     answer,
     verify,
     explain,
+    report,
     keys,
     sign,
     recover,

@@ -149,7 +149,10 @@ def _band(answered: Answered) -> Figure:
     names = joined(others) if others else ("",)
     figure = new_figure(6.4, 3.6)
     axes = figure.add_subplot()
-    x = np.arange(along.size)
+    # of a long axis places at equal distances are drawn, the last among them
+    every = -(-along.size // _MOST_RANKS)
+    x = np.arange(along.size)[::-1][::every][::-1]
+    lines, halves = lines[:, x], halves[:, x]
     style = "steps-mid" if along.size <= 120 else "default"
     step: Literal["mid"] | None = "mid" if along.size <= 120 else None
     drawn = []
@@ -157,7 +160,7 @@ def _band(answered: Answered) -> Figure:
         axes.fill_between(x, line - half, line + half, step=step, color=colour, alpha=0.28, linewidth=0)
         drawn += axes.plot(x, line, color=colour, linewidth=1.3, drawstyle=style)
     axes.set_xticks(*label_places(along.labels, 8))
-    axes.set_xlabel(shortened(along.name, 50))
+    axes.set_xlabel(shortened(along.name, 50) + (f" (one of every {every} values)" if every > 1 else ""))
     axes.set_ylabel("records")
     axes.margins(x=0.01)
     _thousands(axes.yaxis)

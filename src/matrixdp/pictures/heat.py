@@ -80,7 +80,7 @@ def draw_triangles(axis: Axis, names: Sequence[str], estimates: Array, stddevs: 
         own = norm if place < len(estimates) else None
         image = axes.imshow(square, cmap=_COLOURS, norm=own, interpolation="none", origin="lower")
         axes.set_yticks(*label_places(axis.values, 6))
-        axes.set_xticks(*label_places(axis.values, 4))
+        axes.set_xticks(*label_places(axis.values, 3))
         axes.set_xlabel(shortened(f"{axis.name}, to", 30))
         axes.set_ylabel(shortened(f"{axis.name}, from", 30))
         axes.set_title(_titled(name, stddevs, panels) if len(estimates) == 1 else name)
@@ -117,9 +117,11 @@ def _norm(estimates: Array, stddevs: Array) -> Normalize:
 
 def _scale(figure: Figure, image: object, axes: Axes) -> None:
     from matplotlib.cm import ScalarMappable
+    from matplotlib.ticker import StrMethodFormatter
 
     assert isinstance(image, ScalarMappable)
-    bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
+    numbers = StrMethodFormatter("{x:,g}")
+    bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, format=numbers)
     bar.ax.tick_params(colors=INK, labelsize=8)
     bar.outline.set_visible(False)
 

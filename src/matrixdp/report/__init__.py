@@ -1,3 +1,5 @@
 """The report of a release: one page that needs nothing else."""
 
-__all__: list[str] = []
+from matrixdp.report.page import report_release
+
+__all__ = ["report_release"]

@@ -17,7 +17,14 @@ _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}hr
 _DECIMALS = re.compile(r"-?\d+\.\d+")
 _NUMBERS = ("d", "x", "y", "width", "height", "transform", "points")
 #: What matplotlib says in styles and a page says for all of its pictures.
-_LEFT_OUT = ("font-family", "font-style", "font-variant", "font-weight", "font-stretch", "image-rendering")
+_LEFT_OUT = (
+    "font-family",
+    "font-style",
+    "font-variant",
+    "font-weight",
+    "font-stretch",
+    "image-rendering",
+)
 
 
 def inline_svg(figure: Figure, name: str, words: str) -> str:
@@ -58,7 +65,12 @@ def inline_svg(figure: Figure, name: str, words: str) -> str:
     for element in root.iter():
         _plain(element, name)
     _without_unused(root)
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": words}
+    _flatten(root)
+    root.attrib = {
+        "viewBox": root.attrib["viewBox"],
+        "role": "img",
+        "aria-label": words,
+    }
     ET.register_namespace("", _SVG[1:-1])
     return ET.tostring(root, encoding="unicode").replace("\n", " ")
 
@@ -78,6 +90,8 @@ def _plain(element: ET.Element, name: str) -> None:
         element.set("clip-path", element.attrib["clip-path"].replace("url(#", f"url(#{name}-"))
     if "id" in element.attrib:
         element.set("id", f"{name}-{element.attrib['id']}")
+    if element.get("transform", "").startswith("rotate(-0 "):
+        del element.attrib["transform"]
     for key in _NUMBERS:
         if key in element.attrib:
             element.set(key, " ".join(_DECIMALS.sub(_short, element.attrib[key]).split()))
@@ -102,3 +116,19 @@ def _without_unused(root: ET.Element) -> None:
     for element in root.iter():
         if element.get("id") not in used:
             element.attrib.pop("id", None)
+
+
+def _flatten(element: ET.Element) -> None:
+    """Take out groups that say nothing and shapes that nobody sees."""
+    kept: list[ET.Element] = []
+    for child in element:
+        _flatten(child)
+        if child.tag == f"{_SVG}g" and not child.attrib:
+            kept += list(child)
+        elif (
+            child.tag != f"{_SVG}path"
+            or child.attrib.keys() & {"id", "stroke"}
+            or child.get("fill") != "none"
+        ):
+            kept.append(child)
+    element[:] = kept

@@ -136,6 +136,12 @@ def explained(world: World) -> None:
     world.run("explain", "nothing", may=(2,))
 
 
+def reported(world: World) -> None:
+    world.run("report", "out")
+    world.run("report", "out", may=(2,))
+    world.run("report", "nothing", may=(2,))
+
+
 def described(world: World) -> None:
     world.run("schema", "release")
     world.run("schema", "specification")
@@ -156,6 +162,7 @@ RUNS: dict[str, Callable[[World], None]] = {
     "keys": signed,
     "sign": signed,
     "explain": explained,
+    "report": reported,
     "schema": described,
 }
 

@@ -1,0 +1,265 @@
+"""A release as one page of HTML that needs nothing else: no network, no file beside it, and no script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matrixdp.errors import SpecificationError
+from matrixdp.pictures import draw_answers
+from matrixdp.pictures.accuracy import draw_accuracies
+from matrixdp.report.accuracy import Accuracy
+from matrixdp.report.contents import Contents, Shown, contents, odds
+from matrixdp.report.drawing import inline_svg
+from matrixdp.report.tables import figure
+from matrixdp.review.markdown import above, printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["report_release"]
+
+#: Rows up to which a table is open when the page is.
+_OPEN = 12
+_FORMS = {
+    "bars": "Bars are estimates, with their {confidence} % intervals.",
+    "band": "The line is the estimate, the band its {confidence} % interval, at each place by itself.",
+    "heat map": "Each cell is an estimate{written}.",
+    "triangles": "Each point is an estimate: of the records from one value to another.",
+    "sorted": "All estimates by size, with their {confidence} % intervals as a band.",
+}
+
+
+def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> str:
+    """Return a page about the release in a folder, in HTML.
+
+    What was released under which guarantee, how accurate it is, every group as a picture and as a table that
+    can be searched, sorted and downloaded, and where the measurement is. The page holds all that it needs,
+    and its content security policy allows nothing else; without scripts it lacks search, order and download.
+    It shows at most 50 groups, 2,000 answers of one group and 8,000 of all, and says what it leaves out.
+
+    Parameters
+    ----------
+    out : str or path
+        The folder of the release. Every file of it must be the one that its record lists.
+    title : str, optional
+        The page's title; the name of the folder where it is left out.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    StorageError
+        If the folder does not hold a release, or its files were damaged or altered.
+    SpecificationError
+        If Jinja2 or matplotlib is not installed: ``pip install 'matrixdp[report]'``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     page = report_release(mdp.save_release(release, f"{parent}/out"), title="Survey")
+    >>> page[:15], "<h1>Survey</h1>" in page
+    ('<!doctype html>', True)
+    """
+    environment = _environment()
+    folder = Path(out)
+    found = contents(folder)
+    name = printable(folder.resolve().name)
+    style, script = (_resource(file) for file in ("page.css", "page.js"))
+    return environment.get_template("page.html").render(
+        title=printable(title) if title is not None else name,
+        name=name,
+        style=style,
+        script=script,
+        policy=_policy(style, script),
+        accuracy=_accuracy(found),
+        groups=list(_groups(found)),
+        warnings=[printable(text) for text in found.release.warnings],
+        **_facts(found),
+    )
+
+
+def _environment() -> Environment:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError:
+        raise SpecificationError.at(
+            ("report",),
+            "no Jinja2",
+            "an installation with it: pip install 'matrixdp[report]'",
+        ) from None
+    loader = PackageLoader("matrixdp.report")
+    # everything is escaped that is not marked as our own
+    return Environment(
+        autoescape=True,
+        loader=loader,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _resource(name: str) -> Any:
+    from markupsafe import Markup
+
+    text = (files("matrixdp.report") / "templates" / name).read_text(encoding="utf-8")
+    return Markup(text)  # noqa: S704 - a file of our own
+
+
+def _policy(style: str, script: str) -> str:
+    """Return a content security policy that allows this style and this script, and pictures in the page."""
+    digests = [
+        base64.b64encode(hashlib.sha256(str(text).encode()).digest()).decode() for text in (style, script)
+    ]
+    return (
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _facts(found: Contents) -> dict[str, Any]:
+    release = found.release
+    statement = release.statement
+    said = statement.as_dict()
+    alone = statement.neighbours == "add_remove"
+    listed: Mapping[str, Any] = found.record["files"]
+    return {
+        "private": release.private,
+        "statement": printable(statement.text),
+        "odds": f"{100 * odds(statement.mu):.1f}",
+        "guess": "whether the records of one person are in the table"
+        if alone
+        else "which of two people's records are in the table",
+        "guarantees": [
+            (
+                row["definition"],
+                ", ".join(f"{k} = {above(Fraction(v))}" for k, v in row["exact"].items()),
+            )
+            for row in said["guarantees"]
+        ],
+        "clauses": {
+            words: [printable(str(clause["text"])) for clause in said[name]]
+            for name, words in (
+                ("assumed", "What is assumed"),
+                ("covered", "What is covered"),
+                ("not_covered", "What is not covered"),
+            )
+        },
+        "queries": f"{release.workload.queries:,}",
+        "number": f"{len(release.workload):,}",
+        "noise": release.measurement.plan.noise.title,
+        "measured_at": printable(str(release.measurement.authorization.time)),
+        "total": None if release.size.total is None else str(release.size.total),
+        "confidence": f"{100 * release.confidence:g}",
+        "intervals": printable(release.intervals.description),
+        "files": [(name, f"{own['bytes']:,}", own["sha256"]) for name, own in listed.items()],
+        "omitted": f"{found.left_out:,}" if found.left_out else None,
+        "ledger": statement.ledger,
+        "mechanism": printable(str(found.release.origin.get("mechanism", "not said"))),
+        "many": len(found.shown) > 1,
+    }
+
+
+def _accuracy(found: Contents) -> dict[str, Any]:
+    every = found.all_groups
+    straight = found.straight
+    heads = ["table", "answers", "RMSE", "largest standard error", "no strategy below"]
+    if straight is not None:
+        heads += ["noise on the workload", "times smaller"]
+    certificate = found.release.origin.get("certificate")
+    said = certificate.get("gap") if isinstance(certificate, Mapping) else None
+    picture = draw_accuracies(
+        [(row.title, row.rmse, row.largest, row.least) for row in found.accuracies],
+        straight,
+    )
+    words = f"Root mean square standard errors of {len(found.accuracies)} tables, as in the table below."
+    return {
+        "heads": heads,
+        "rows": [_accuracy_row(row, straight) for row in found.accuracies],
+        "all": _accuracy_row(every, straight),
+        "picture": _svg(picture, "accuracy", words),
+        "exact": found.straight_exact,
+        "straight": None if straight is None else _short(straight),
+        "bound": None if every.least is None else _short(every.least),
+        "rmse": _short(every.rmse),
+        "ratio": None if straight is None else _short(straight / every.rmse),
+        "gap": f"{100 * ((1 + said) ** 0.5 - 1):.2g}" if isinstance(said, float) and said >= 0 else None,
+        "left": len(found.release.workload) - len(found.accuracies),
+    }
+
+
+def _accuracy_row(row: Accuracy, straight: float | None) -> list[str]:
+    least = "-" if row.least is None else _short(row.least)
+    cells = [
+        printable(row.title),
+        f"{row.queries:,}",
+        _short(row.rmse),
+        _short(row.largest),
+        least,
+    ]
+    return cells if straight is None else [*cells, _short(straight), _short(straight / row.rmse)]
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _groups(found: Contents) -> Iterator[dict[str, Any]]:
+    confidence = f"{100 * found.release.confidence:g}"
+    for place, own in enumerate(found.shown):
+        title = printable(own.title)
+        yield {
+            "title": title,
+            "anchor": f"table-{place + 1}",
+            "queries": f"{own.queries:,}",
+            "picture": _picture(own, f"p{place}", title),
+            "caption": _caption(own, confidence),
+            "heads": () if own.answers is None else tuple(map(printable, own.answers.heads)),
+            "rows": [] if own.answers is None else list(own.answers.rows(own.rows)),
+            "shown": f"{own.rows:,}",
+            "whole": own.rows == own.queries,
+            "drawn": own.picture is not None,
+            "open": own.rows <= _OPEN,
+        }
+
+
+def _picture(own: Shown, name: str, title: str) -> Any:
+    if own.picture is None:
+        return None
+    axes = " by ".join(axis.name for axis in own.picture.axes) or "the total"
+    return _svg(
+        draw_answers(own.picture),
+        name,
+        printable(f"{title}: {own.picture.form} of {axes}"),
+    )
+
+
+def _caption(own: Shown, confidence: str) -> str:
+    if own.picture is None:
+        return ""
+    picture = own.picture
+    stddevs = picture.stddevs
+    low, high = float(stddevs.min()), float(stddevs.max())
+    written = f" with half its {confidence} % interval" if picture.estimates.size <= 60 else ""
+    words = _FORMS[picture.form].format(confidence=confidence, written=written)
+    same = figure(low, 1) == figure(high, 1)
+    errors = f"{_short(low)}" if same else f"from {_short(low)} to {_short(high)}"
+    return f"{words} Standard errors: {errors} records."
+
+
+def _svg(picture: Any, name: str, words: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(inline_svg(picture, name, words))  # noqa: S704 - an XML writer escaped it

@@ -1,0 +1,61 @@
+
+"use strict";
+for (const table of document.querySelectorAll("table.answers")) {
+  const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
+  const text = (row, column) => row.cells[column].textContent.trim();
+  const number = (words) => Number(words.replaceAll(",", ""));
+  const places = heads.map((head, column) => {
+    const seen = new Map();
+    for (const row of rows) if (!seen.has(text(row, column))) seen.set(text(row, column), seen.size);
+    return seen;
+  });
+  const value = (row, column) => {
+    const own = text(row, column), found = number(own);
+    return heads[column].classList.contains("n") ? (Number.isNaN(found) ? -Infinity : found) : places[column].get(own);
+  };
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const sign = down ? -1 : 1;
+      body.append(...[...rows].sort((a, b) => sign * (value(a, column) - value(b, column))));
+    });
+    head.replaceChildren(button);
+  });
+  const tools = document.createElement("div"), label = document.createElement("label");
+  const input = document.createElement("input"), save = document.createElement("button"), said = document.createElement("span");
+  tools.className = "tools";
+  input.type = "search";
+  label.append("Search ", input);
+  save.type = "button";
+  save.textContent = "Download CSV";
+  save.setAttribute("aria-label", "Download CSV: " + table.dataset.name);
+  said.setAttribute("role", "status");
+  input.addEventListener("input", () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let left = 0;
+    for (const row of rows) {
+      const own = [...row.cells].map((cell) => cell.textContent.toLowerCase());
+      row.hidden = !words.every((word) => own.some((cell) => cell.includes(word)));
+      left += !row.hidden;
+    }
+    said.textContent = words.length ? left + " of " + rows.length + " rows" : "";
+  });
+  save.addEventListener("click", () => {
+    const plain = (cell, column) => heads[column].classList.contains("n") ? cell.replaceAll(",", "") : cell;
+    const quoted = (cell) => /[",\r\n]/.test(cell) ? '"' + cell.replaceAll('"', '""') + '"' : cell;
+    const lines = [heads.map((head) => quoted(head.textContent))];
+    for (const row of body.rows) if (!row.hidden) lines.push(heads.map((_, column) => quoted(plain(text(row, column), column))));
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob(["\ufeff" + lines.map((line) => line.join(",")).join("\r\n") + "\r\n"], {type: "text/csv"}));
+    link.download = table.dataset.name.replace(/[^\p{L}\p{N}]+/gu, "-") + ".csv";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+  tools.append(...(rows.length > 8 ? [label, save, said] : [save]));
+  table.closest(".scroll").before(tools);
+}

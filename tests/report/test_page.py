@@ -1,0 +1,179 @@
+"""The page says what the folder holds, no more and no less, and nothing in it is obeyed."""
+
+import base64
+import hashlib
+import math
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import matrixdp as mdp
+from matrixdp.report import contents, report_release
+from matrixdp.report.contents import odds
+from matrixdp.report.tables import digits_of, figure
+from matrixdp.review.markdown import printable
+from tests.report.reading import HOSTILE, Page
+
+
+def numbers(cells):
+    return [float(cell.replace(",", "")) for cell in cells]
+
+
+def test_every_answer_of_the_folder_stands_in_its_table(folder: Path, page: str):
+    answers = pq.read_table(folder / "answers.parquet").to_pylist()
+    tables = Page(page).tables
+    rows = [row for name, table in tables.items() if name != "accuracy" for row in table[1:]]
+    assert len(rows) == len(answers)
+    for row, answer in zip(rows, answers, strict=True):
+        half = (answer["upper"] - answer["lower"]) / 2
+        shown = numbers(row[-4:])
+        for value, name in zip(shown, ("estimate", "stddev", "lower", "upper"), strict=True):
+            assert abs(value - answer[name]) <= 0.05 * half
+        asked = [answer[name] for name in ("name", "age", "old", "code", "query") if answer[name] is not None]
+        assert sorted(row[:-4]) == sorted(printable(text) for text in asked)
+
+
+def test_accuracy_is_that_of_the_record(release: mdp.Release, page: str):
+    tables = Page(page).tables
+    head, *rows = tables["accuracy"]
+    assert head[:5] == ["table", "answers", "RMSE", "largest standard error", "no strategy below"]
+    for row, group in zip(rows, release.workload, strict=False):
+        stddev = release.answers.filter(
+            np.array([name == group.name for name in release.answers["group"].to_pylist()])
+        )["stddev"].to_numpy()
+        assert float(row[2]) == pytest.approx(np.sqrt((stddev**2).mean()), rel=0.006)
+        assert float(row[3]) == pytest.approx(stddev.max(), rel=0.006)
+        assert float(row[4]) <= float(row[2]) * 1.006
+    assert rows[-1][0] == "all"
+
+
+def test_names_are_text_and_nothing_else(page: str):
+    found = Page(page)
+    tags = [tag for tag, _ in found.elements]
+    assert tags.count("script") == 1
+    assert "b" not in tags
+    assert not [a for _, attributes in found.elements for a in attributes if a.startswith("on")]
+    assert not [a for _, attributes in found.elements for a in attributes if a == "style"]
+    assert "\x1b" not in page
+    for name in HOSTILE:
+        assert any(printable(name) in row for row in found.tables["name"])
+
+
+def test_the_policy_allows_what_is_in_the_page_and_nothing_else(page: str):
+    (policy,) = (a["content"] for _, a in Page(page).elements if a.get("http-equiv"))
+    digests = []
+    for tag in ("style", "script"):
+        (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.S)
+        digests.append(base64.b64encode(hashlib.sha256(content.encode()).digest()).decode())
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    assert set(re.findall(r"https?://[^\s\"'<]+", page)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_names_of_elements_are_unique_and_links_lead_to_them(page: str):
+    names = [a["id"] for _, a in Page(page).elements if "id" in a]
+    assert len(set(names)) == len(names)
+    targets = {a["href"] for _, a in Page(page).elements if str(a.get("href", "")).startswith("#")}
+    targets |= {a["clip-path"][4:-1] for _, a in Page(page).elements if "clip-path" in a}
+    assert targets <= {f"#{name}" for name in names}
+
+
+def test_a_page_warns_of_what_looks_like_a_mistake(page: str):
+    assert "3,000 were expected" in Page(page).text
+
+
+def test_the_promise_is_in_plain_words_and_rounded_up(release: mdp.Release, page: str):
+    text = Page(page).text
+    assert release.statement.text in text
+    assert "guesses right at most 69.2 % of the time" in text  # Phi(1 / 2) = 0.69146, rounded up
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1, 4])
+def test_the_odds_are_at_least_those_of_pure_privacy(epsilon):
+    strategy = mdp.select(mdp.Workload(mdp.Domain({"a": 2}), mdp.marginals(1)), noise="laplace")
+    release = strategy.measure({"a": [0]}, mdp.Budget(epsilon=epsilon)).reconstruct()
+    best = math.exp(epsilon) / (1 + math.exp(epsilon))
+    assert best <= odds(release.statement.mu) <= best + 0.002
+
+
+def test_a_seeded_release_promises_nothing(release: mdp.Release, tmp_path: Path):
+    measured = mdp.select(release.workload, mechanism="identity").measure(
+        {"name": HOSTILE, "age": [1] * 5, "old": ["no"] * 5, "code": [1] * 5},
+        mdp.Budget(rho=0.5),
+        seed_not_private=1,
+    )
+    few = measured.reconstruct(mdp.Workload(release.domain, mdp.marginals(0)))
+    text = Page(report_release(mdp.save_release(few, tmp_path / "seeded"))).text
+    assert "NOT PRIVATE. The noise was seeded" in text
+    assert "guesses right" not in text
+    assert "protects the people" not in text
+
+
+def test_a_folder_that_was_altered_gets_no_page(folder: Path, tmp_path: Path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    content = bytearray((copy / "answers.parquet").read_bytes())
+    content[100] ^= 1
+    (copy / "answers.parquet").write_bytes(content)
+    with pytest.raises(mdp.StorageError, match=r"answers\.parquet: does not belong to release\.json"):
+        report_release(copy)
+    with pytest.raises(mdp.StorageError, match=r"found no release\.json"):
+        report_release(tmp_path)
+
+
+def test_a_measurement_alone_gets_the_same_tables(release: mdp.Release, page: str, tmp_path: Path):
+    bare = mdp.save_release(release, tmp_path / "people", max_answers=0)
+    assert not (bare / "answers.parquet").exists()
+    other = report_release(bare, title="A & B")
+    assert Page(other).tables == Page(page).tables
+    assert "<h1>people</h1>" in page
+    assert "<h1>A &amp; B</h1>" in other
+
+
+def test_what_is_left_out_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    for name, most in {"MAX_GROUPS": 5, "MAX_ACCURACIES": 3, "MAX_ROWS": 40, "MAX_GROUP_ROWS": 20}.items():
+        monkeypatch.setattr(contents, name, most)
+    monkeypatch.setattr(contents, "_FIRST_ROWS", 3)
+    found = Page(report_release(folder))
+    assert "4 more tables are not on this page" in found.text
+    # the first group of every entry, rather than all of the first
+    assert list(found.tables)[1:] == [
+        "total",
+        "age CDF by old",
+        "<b>bold</b>",
+        "age ranges by old",
+        "age, code: abs",
+    ]
+    assert [len(rows) - 1 for rows in found.tables.values()] == [4, 1, 3, 10, 3, 12]
+    assert "The first 3 of 156 answers" in found.text
+    assert "of 3 tables; 6 more are in release.json" in found.text
+
+
+def test_a_million_answers_do_not_make_a_page_large(tmp_path: Path):
+    domain = mdp.Domain({"x": 46, "y": 46})
+    workload = mdp.Workload(domain, mdp.product(x="range", y="range"), mdp.product(x="prefix", y="identity"))
+    strategy = mdp.select(mdp.Workload(domain, mdp.marginals(2)), mechanism="identity")
+    table = {"x": [1, 2, 3], "y": [4, 5, 6]}
+    release = strategy.measure(table, mdp.Budget(rho=0.5)).reconstruct(workload)
+    assert release.workload.queries > 1_000_000
+    large = report_release(mdp.save_release(release, tmp_path / "large", max_answers=0))
+    assert len(large) < 150_000
+    assert "1,168,561 answers: too many for a page" in Page(large).text
+    assert "The first 50 of 2,116 answers" in Page(large).text
+
+
+@pytest.mark.parametrize(("module", "name"), [("jinja2", "Jinja2"), ("matplotlib.figure", "matplotlib")])
+def test_without_its_libraries_it_is_said_what_to_install(folder, monkeypatch, module, name):
+    monkeypatch.setitem(__import__("sys").modules, module, None)
+    with pytest.raises(mdp.SpecificationError, match=f"{name}.*pip install 'matrixdp"):
+        report_release(folder)
+
+
+def test_digits_are_those_that_are_known():
+    assert [digits_of(half) for half in (1e6, 10.0, 9.9, 1.0, 0.5)] == [0, 0, 1, 1, 2]
+    assert (figure(1234.5, 0), figure(-0.001, 2), figure(-12.345, 1)) == ("1,234", "0.00", "-12.3")
