@@ -13,8 +13,8 @@ from matrixdp.answers.titles import titles
 from matrixdp.pictures import MAX_DRAWN, Answered, axes_of
 from matrixdp.queries import Workload
 from matrixdp.release.files import check_files
+from matrixdp.release.folders import load_release
 from matrixdp.release.leftovers import RECORD
-from matrixdp.release.loading import load_release
 from matrixdp.release.release import Release
 from matrixdp.report.accuracy import Accuracy, least_squared_error, workload_sensitivity
 from matrixdp.report.tables import Answers, GroupAnswers
