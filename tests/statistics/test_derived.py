@@ -1,12 +1,18 @@
 """Statistics of a release against brute force on its table."""
 
 import json
+from datetime import date
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.statistics import METADATA
+from matrixdp.errors import EntryError, SpecificationError
+from matrixdp.language import read_entry as ask
+from matrixdp.statistics import METADATA, curves, strata
+from matrixdp.statistics.fieller import UNBOUNDED
+from matrixdp.statistics.quantiles import invert
 
 DOMAIN = mdp.Domain(
     {
@@ -56,3 +62,211 @@ def test_means_hold_the_true_ones(release: mdp.Release):
     for code, row in enumerate(release.mean("income", by=["sex"]).to_pylist()):
         assert row["lower"] <= INCOME[code == SEX].mean() <= row["upper"]
         assert row["binning"] == 12.5
+
+
+def test_dates_and_open_bins():
+    domain = mdp.Domain(
+        {
+            "day": {"from": "2013-01-15", "to": "2013-04-10", "by": "month"},
+            "wealth": {"edges": ["-inf", 0, 10, "inf"], "null": "unknown"},
+        }
+    )
+    workload = mdp.Workload(domain, mdp.marginals(1))
+    table = {"day": ["2013-02-03"] * 500 + ["2013-03-01"] * 499, "wealth": [-5.0, 20.0, None] * 333}
+    release = mdp.select(workload).measure(table, mdp.Budget(mu=20)).reconstruct()
+    [row] = release.quantile("day", 0.25).to_pylist()
+    assert (row["lower"], row["upper"]) == (date(2013, 2, 1), date(2013, 2, 28))
+    assert row["lower"] <= row["estimate"] <= row["upper"]
+    [low, high] = release.quantile("wealth", [0.3, 0.9]).to_pylist()  # of 333 below 0 and 333 above 10
+    assert (low["estimate"], low["lower"], low["upper"]) == (0, None, 0)
+    assert (high["estimate"], high["lower"], high["upper"]) == (10, 10, None)
+    assert "without an end" in low["warning"]
+    assert [low["warning"]] == [high["warning"]]
+    with pytest.raises(EntryError, match=r"mean: found 'wealth', which has a bin without an end"):
+        release.mean("wealth")
+    [mean] = release.mean("wealth", where={"wealth": [0]}).to_pylist()
+    assert mean["warning"] == UNBOUNDED
+    assert mean["lower"] is None
+    assert mean["upper"] is None
+    with pytest.raises(EntryError, match=r"where\.wealth: found no value of 'wealth' but null"):
+        release.quantile("wealth", where={"wealth": "unknown"})
+    with pytest.raises(EntryError, match="sum: found 'day', whose values are dates"):
+        release.sum("day")
+
+
+def test_hidden_quantiles_say_so(release: mdp.Release):
+    [row] = release.quantile("age", 0.5, where={"age": [9]}).to_pylist()
+    assert (row["estimate"], row["lower"], row["upper"], row["warning"]) == (9, 9, 9, None)
+    none = invert(np.array([-8.0, -9.0, -10.0]), np.ones(3), 0.5, 2.0)
+    assert none == (None, 0.0, 0, 2)
+    hidden = invert(np.array([-1.0, 0.5, 1.0]), np.ones(3), 0.5, 2.0)
+    assert hidden[2:] == (0, 2)
+    domain = mdp.Domain({"age": range(5)})
+    empty = mdp.select(mdp.Workload(domain, mdp.marginals(1)))
+    measured = empty.measure({"age": []}, mdp.Budget(mu=0.1), seed_not_private=2).reconstruct()
+    [row] = measured.quantile("age", 0.5).to_pylist()
+    assert (row["lower"], row["upper"]) == (0, 4)
+    assert row["warning"] is not None
+    [mean] = measured.mean("age").to_pylist()
+    assert (mean["stddev"], mean["lower"], mean["upper"], mean["warning"]) == (None, None, None, UNBOUNDED)
+
+
+def test_errors_are_those_of_the_combination_and_not_of_its_summands(release: mdp.Release):
+    # what is naive: the root of the sum of squares of standard errors
+    prefixes = {"product": {"age": "prefix"}}
+    covariance = release.covariances(prefixes)
+    stddev = release.answer(prefixes)["stddev"].to_numpy()
+    np.testing.assert_allclose(np.sqrt(np.diagonal(covariance)), stddev, rtol=1e-9)
+    weights = np.linspace(-1.0, 1.0, 10)
+    table = release.combination([(weights, prefixes)])
+    exact = np.sqrt(weights @ covariance @ weights)
+    assert table["stddev"][0].as_py() == pytest.approx(exact, rel=1e-9)
+    asked = release.answer(mdp.product(age={"matrix": (weights @ np.tri(10))[None, :]}))
+    assert table["estimate"][0].as_py() == pytest.approx(asked["estimate"][0].as_py())
+    assert exact == pytest.approx(asked["stddev"][0].as_py(), rel=1e-9)
+    assert abs(np.sqrt(weights**2 @ stddev**2) / exact - 1) > 0.05
+
+
+def test_combinations_across_groups(release: mdp.Release):
+    sexes, incomes = mdp.marginals([["sex"]]), mdp.marginals([["income"]])
+    rows = [[1.0, 1.0], [1.0, -1.0]]
+    table = release.combination([(rows, sexes), ([[-1.0] * 3, [0.0] * 3], incomes)])
+    found = json.loads(table.schema.metadata[METADATA])["covariance"]
+    a, b = np.array(rows), np.array([[-1.0] * 3, [0.0] * 3])
+    crossed = a @ release.covariances(sexes, incomes) @ b.T
+    expected = a @ release.covariances(sexes) @ a.T + b @ release.covariances(incomes) @ b.T
+    np.testing.assert_allclose(found, expected + crossed + crossed.T, atol=1e-12)
+    assert table["estimate"][1].as_py() == pytest.approx(
+        release.difference(*(mdp.product(sex={"sets": [[sex]]}) for sex in ("female", "male")))["estimate"][
+            0
+        ].as_py()
+    )
+    total = release.combination([(2.0, mdp.marginals(0)), ([1.0, 1.0], sexes)])
+    assert total["estimate"][0].as_py() == pytest.approx(3 * 4_000, abs=5)
+
+
+def test_ratios_agree_with_shares_and_say_in_words_what_they_are(release: mdp.Release):
+    women, total = mdp.product(sex={"sets": [["female"]]}), mdp.marginals(0)
+    share, ratio = release.share(women), release.ratio(women, total)
+    for name in ("estimate", "stddev", "lower", "upper"):
+        assert share[name].to_pylist() == pytest.approx(ratio[name].to_pylist())
+    assert release.share(women, of=total)["upper"].to_pylist() == pytest.approx(share["upper"].to_pylist())
+    assert (ratio["numerator"].to_pylist(), ratio["denominator"].to_pylist()) == (["sex female"], ["total"])
+    assert share["estimate"][0].as_py() == pytest.approx((SEX == 0).mean(), abs=1e-3)
+    within = release.share(mdp.marginals([["sex", "age"]]), of="sex")["estimate"].to_numpy().reshape(2, -1)
+    np.testing.assert_allclose(within.sum(axis=1), 1.0, atol=2e-3)
+    both = release.share(mdp.pairwise("abs", attributes=["age", "income"]))
+    assert both["estimate"][-1].as_py() == pytest.approx(1.0, abs=1e-9)
+    assert both.column_names[:2] == ["group", "query"]
+
+
+def test_names_of_figures_leave_those_of_attributes():
+    domain = mdp.Domain({"rank": ["a", "b"], "estimate": 2})
+    workload = mdp.Workload(domain, mdp.marginals(2))
+    release = mdp.select(workload).measure({"rank": ["a"] * 9, "estimate": [0] * 9}, mdp.Budget(mu=9))
+    table = release.reconstruct().top("rank", 1, by="estimate")
+    assert {"rank", "rank_attribute", "estimate", "estimate_attribute"} <= set(table.column_names)
+    assert table["rank_attribute"].to_pylist()[0] == "a"
+
+
+def test_curves_of_chosen_values_and_of_many_strata(release: mdp.Release, monkeypatch):
+    chosen = release.cdf("age", where={"age": [1, 3, 4]})
+    assert chosen["estimate"].to_numpy()[-1] == pytest.approx(np.isin(AGE, [1, 3, 4]).sum(), abs=3)
+    narrow = release.cdf("age", by="sex")
+    monkeypatch.setattr(curves, "_MOST_STRATA", 1)
+    wide = release.cdf("age", by="sex")
+    # the bound that holds for every covariance is wider than the simulated one, and not by much
+    widths = [(np.array(t["upper"]) - np.array(t["lower"])).max() for t in (narrow, wide)]
+    assert 1.0 < widths[1] / widths[0] < 1.3
+
+
+def test_a_confidence_of_ones_own(release: mdp.Release):
+    half, most = (release.sum("age", confidence=level).to_pylist()[0] for level in (0.5, 0.999))
+    assert half["lower"] > most["lower"]
+    # too few draws for it: the bound is taken
+    assert release.simultaneous(mdp.marginals([["sex"]]), confidence=0.99999).num_rows == 2
+    for wrong in (0, 1, "high", True):
+        with pytest.raises(SpecificationError, match="confidence: found"):
+            release.sum("age", confidence=cast("Any", wrong))
+
+
+WOMEN = mdp.product(sex={"sets": [["female"]]})
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda r: r.quantile("agge"), r"quantile: found 'agge'; .*did you mean 'age'"),
+        (lambda r: r.quantile(["age"]), "quantile: found .*; expected the name of an attribute"),
+        (lambda r: r.quantile("sex"), "quantile: found 'sex', which lists categories; expected a numeric"),
+        (lambda r: r.quantile("age", 1.0), r"quantile.q: found 1.0; expected a number above 0 and below 1"),
+        (lambda r: r.quantile("age", [0.5, 50]), r"quantile.q\[1\]: found 50; expected"),
+        (lambda r: r.quantile("age", []), "quantile.q: found an empty list"),
+        (lambda r: r.quantile("age", by="age"), "by: found 'age', the attribute itself"),
+        (lambda r: r.quantile("age", by=["sex", "sx"]), r"by\[1\]: found 'sx'; .*did you mean 'sex'"),
+        (lambda r: r.quantile("age", by=3), "by: found 3; expected a list of attributes"),
+        (lambda r: r.quantile("age", by={"sex": "identiy"}), "by.sex: found 'identiy'.*'identity'"),
+        (lambda r: r.quantile("age", where={"sex": "femal"}), "where.sex: found 'femal'"),
+        (
+            lambda r: r.quantile("age", where={"sex": "male"}, by="sex"),
+            "where.sex: found an attribute of `by`",
+        ),
+        (lambda r: r.quantile("age", where=["sex"]), "where: found .*; expected a mapping"),
+        (lambda r: r.top("sex", 3), "top.k: found 3; expected an integer from 1 to 2"),
+        (lambda r: r.top("sex", True), "top.k: found true"),
+        (lambda r: r.share(mdp.marginals(1)), "share: found an entry of 4 groups; expected one that stands"),
+        (lambda r: r.share(WOMEN, of=["age"]), r"share.of\[0\]: found 'age'; expected .*asks about: sex"),
+        (lambda r: r.share(WOMEN, of=[3]), r"share.of\[0\]: found 3"),
+        (lambda r: r.share(mdp.pairwise("abs", attributes=["age", "income"]), of=["age"]), "no products"),
+        (
+            lambda r: r.ratio(WOMEN, mdp.marginals([["sex"]])),
+            "ratio.denominator: found 2 queries; expected 1",
+        ),
+        (lambda r: r.difference(WOMEN, "total"), "found a str"),
+        (lambda r: r.combination([]), "combination: found nothing; expected a list of pairs"),
+        (lambda r: r.combination(3), "combination: found 3; expected a list of pairs"),
+        (lambda r: r.combination([WOMEN]), r"combination\[0\]: found .*; expected a pair"),
+        (lambda r: r.combination([([1, 2], WOMEN)]), r"combination\[0\]\[0\]: found coefficients of shape"),
+        (lambda r: r.combination([([[1], [2]], WOMEN), (1, WOMEN)]), "found 1 row"),
+        (lambda r: r.answer([WOMEN]), "found a list; expected what marginals"),
+        (lambda r: r.answer("sex"), "found a str; expected what marginals"),
+        (lambda r: r.sql(3), "found 3"),
+        (
+            lambda r: mdp.Release(r.measurement, cast("Any", WOMEN)),
+            "workload: found .*; expected a Workload; `answer` takes",
+        ),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name(release: mdp.Release, ask, says):
+    with pytest.raises(mdp.WorkloadError, match=says):
+        ask(release)
+
+
+def test_what_is_not_determined_is_refused_with_what_works(release: mdp.Release):
+    with pytest.raises(mdp.UnsupportedQueryError, match="What works now: the same without"):
+        release.mean("age", by=["sex", "income"])
+
+
+def test_too_many_values_are_refused(release: mdp.Release, monkeypatch):
+    monkeypatch.setattr(strata, "MAX_VALUES", 9)
+    with pytest.raises(mdp.TooLargeError, match="quantile of age: 10 values; the limit is 9"):
+        release.quantile("age")
+    with pytest.raises(EntryError, match=r"where\.age\.range: found \[3, 30\]"):
+        release.quantile("age", where={"age": {"range": [3, 30]}})
+
+
+@pytest.mark.parametrize("statistic", ["mean", "sum"])
+def test_what_a_workload_of_statistics_measures_is_enough(statistic):
+    domain = mdp.Domain({"income": {"edges": [0, 10, 25, 50]}, "age": range(7)})
+    entries = [ask({statistic: name}) for name in domain.names]
+    release = mdp.select(mdp.Workload(domain, *entries)).measure(
+        {"income": [5.0, 12.0, 30.0] * 400, "age": [1, 2, 6] * 400}, mdp.Budget(mu=30)
+    )
+    [income] = getattr(release.reconstruct(), statistic)("income").to_pylist()
+    count = 1_200 if statistic == "sum" else 1
+    assert income["estimate"] == pytest.approx(count * (5 + 17.5 + 37.5) / 3, rel=0.01)
+    # all bins as wide as the widest: what else was measured tells no more
+    assert income["binning"] == pytest.approx(12.5 * count, rel=0.01)
+    assert income["lower"] == pytest.approx(count * (20 - 12.5), rel=0.05)
+    [age] = getattr(release.reconstruct(), statistic)("age").to_pylist()
+    assert (age["binning"], age["estimate"]) == (0.0, pytest.approx(3.0 * count, rel=0.01))

@@ -132,24 +132,6 @@ class Dates(Attribute):
         monday = timedelta(days=self.first.weekday() if self.by == "week" else 0)
         return date.fromordinal((self.first - monday).toordinal() + code * (7 if self.by == "week" else 1))
 
-    def days(self, code: int) -> tuple[date, date]:
-        """Return the first and the last day of a value, within those of the attribute.
-
-        Not of days of the week or hours of the day, which come again.
-
-        Examples
-        --------
-        >>> month = Dates("month", "2013-01-15", "2013-12-31", by="month")
-        >>> [day.isoformat() for day in month.days(0)]
-        ['2013-01-15', '2013-01-31']
-        """
-        self._check_codes(code, code)
-        if self.by in _FOREVER:
-            raise DomainError.at((self.name, "by"), self.by, "values that are spans of days")
-        # the day before the next value, which may lie beyond the calendar's last year
-        end = self.last if code == self._count() - 1 else self._start(code + 1) - timedelta(days=1)
-        return max(self._start(code), self.first), end
-
     def _rule(self, kind: Kind) -> Moments | None:
         """Return how moments become codes; a date has no hour."""
         readable = kind in MOMENTS and not (self.by == "hour" and kind is Kind.DATE)

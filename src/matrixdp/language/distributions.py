@@ -298,8 +298,7 @@ class MeanEntry(OneAttributeEntry):
         away = np.zeros((1, attribute.size))
         away[0, list(kept)] = values - middle
         text = f"sum of {attribute.name} less {middle:g}"
-        counted = None if len(kept) == attribute.size else Labelled(Sets((kept,)), ("records",))
-        return [Labelled(Matrix(away), (text,)), counted]
+        return [Labelled(Matrix(away), (text,)), _counted(attribute, kept)]
 
     def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight that makes a sum as large as a count."""
@@ -324,15 +323,21 @@ class SumEntry(OneAttributeEntry):
         return statistics.sum(self.attribute, by=self.by, where=self.where or None)
 
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
-        """Return the sum of the values."""
+        """Return the sum of the values; and of bins the count, which bounds how far their middles are off."""
         kept = _ordered(attribute, codes)
         values = np.zeros((1, attribute.size))
         values[0, list(kept)] = middle_values(attribute, kept)
-        return [Labelled(Matrix(values), (f"sum of {attribute.name}",))]
+        summed = Labelled(Matrix(values), (f"sum of {attribute.name}",))
+        return [summed, _counted(attribute, kept)] if isinstance(attribute, Bins) else [summed]
 
     def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight that makes a sum as large as a count."""
         return _as_counts(needed, size)
+
+
+def _counted(attribute: Attribute, kept: Codes) -> Predicates | None:
+    """Return the predicate of all values that are asked about; None where those are all."""
+    return None if len(kept) == attribute.size else Labelled(Sets((kept,)), ("records",))
 
 
 def _as_counts(needed: Predicates, size: int) -> float:

@@ -11,6 +11,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported without a word
 
 from matrixdp.errors import EntryError
+from matrixdp.forms import describe_value
 from matrixdp.statements.written import error_at
 
 __all__ = ["DIALECT", "parsed"]
@@ -23,6 +24,8 @@ _STARTS = (TokenType.SELECT, TokenType.FROM, TokenType.L_PAREN, TokenType.WITH)
 
 def parsed(text: str) -> list[tuple[int, int, exp.Select]]:
     """Return the first and the last place, exclusive, and the tree of each statement of a text."""
+    if not isinstance(text, str):
+        raise EntryError.at(("sql",), describe_value(text), _EXPECTED)
     if len(text) > _LONGEST:
         raise EntryError.at(("sql",), f"a text of {len(text):,} characters", f"at most {_LONGEST:,}")
     try:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Ratios", "ratios"]
+__all__ = ["UNBOUNDED", "Ratios", "ratios"]
 
 Array = NDArray[np.float64]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 from typing import final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.domain import Attribute, Bins, Dates, Domain
+from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import within
 from matrixdp.language.distributions import check_order
 from matrixdp.statistics.strata import By, Strata, Where
@@ -18,9 +17,6 @@ from matrixdp.statistics.strata import By, Strata, Where
 __all__ = ["Scale", "ordered"]
 
 Array = NDArray[np.float64]
-
-#: Arrow counts days from here.
-_EPOCH = date(1970, 1, 1).toordinal()
 
 
 @final
@@ -38,9 +34,10 @@ class Scale:
 
     Examples
     --------
+    >>> from matrixdp.domain import Bins
     >>> scale = Scale.of(Bins("income", (0, 10, 50)))
-    >>> scale.lows.tolist(), scale.highs.tolist(), scale.half_width
-    ([0.0, 10.0], [10.0, 50.0], 20.0)
+    >>> scale.lows.tolist(), scale.highs.tolist()
+    ([0.0, 10.0], [10.0, 50.0])
     """
 
     lows: Array
@@ -56,22 +53,12 @@ class Scale:
         EntryError
             If the values have no order: categories, and days of the week.
         """
-        count = attribute.size - (attribute.null_code is not None)
         check_order(attribute)
-        if isinstance(attribute, Bins):
-            edges = np.array(attribute.edges)
-            return cls(edges[:-1], edges[1:])
-        if isinstance(attribute, Dates) and attribute.by != "hour":
-            days = [attribute.days(code) for code in range(count)]
-            lows, highs = np.array([[day.toordinal() - _EPOCH for day in own] for own in days], float).T
-            return cls(lows, highs, dates=True)
-        numbers = np.array([attribute.value(code) for code in range(count)], dtype=float)
-        return cls(numbers, numbers)
-
-    @property
-    def half_width(self) -> float:
-        """Half of the widest value: the most by which a number is off the middle of its value."""
-        return float((self.highs - self.lows).max()) / 2.0
+        ends = attribute.ends
+        assert ends is not None, "what has an order has ends"
+        dates = ends.low.dtype.kind == "M"
+        # days are counted from 1970-01-01, as by NumPy so by Arrow
+        return cls(ends.low.astype(float), ends.high.astype(float), dates)
 
     def column(self, numbers: Array) -> pa.Array:
         """Return numbers as a column, days as dates; what is not finite is null."""

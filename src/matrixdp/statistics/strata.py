@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from matrixdp.answers.columns import FIGURES, AnswerColumns
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import EntryError, MatrixDPError, TooLargeError, within
+from matrixdp.errors import DomainError, EntryError, MatrixDPError, TooLargeError, within
 from matrixdp.forms import Form, as_given, describe_value
 from matrixdp.language.distributions import MAX_VALUES
 from matrixdp.language.entry import NAMES, PREDICATES_BY_ATTRIBUTE, AttributeSets, find_attribute
-from matrixdp.language.merged import BOX, allowed_values
+from matrixdp.language.merged import BOX, Condition, allowed_values
 from matrixdp.queries import Identity, Matrix, Predicates, ProductGroup, Sets, Total
 from matrixdp.queries.arrays import Array
 from matrixdp.statistics.inference import Inference
@@ -95,7 +95,7 @@ class Strata:
         conditions: dict[str, Predicates] = {}
         for name, condition in ({} if where is None else read_argument(BOX, where, "where")).items():
             with within("where", name):
-                inside = allowed_values(find_attribute(domain, name), condition)[0] > 0
+                inside = _allowed(find_attribute(domain, name), condition)
                 if name in strata:
                     raise EntryError.at((), "an attribute of `by`", "attributes that are not")
             if name == attribute:
@@ -173,6 +173,14 @@ class Strata:
         group = ProductGroup(self.title, names, tuple(self.by.values()), sizes)
         places = np.repeat(np.arange(group.queries), repeats)
         return {name: column.take(places) for name, column in label_columns(self.domain, group).items()}
+
+
+def _allowed(attribute: Attribute, condition: Condition) -> NDArray[np.bool_]:
+    """Return which values a condition allows."""
+    try:
+        return np.asarray(allowed_values(attribute, condition)[0] > 0)
+    except DomainError as error:
+        raise EntryError(error.problem or str(error)) from None
 
 
 def _strata(domain: Domain, attribute: str, by: By) -> dict[str, Predicates]:
