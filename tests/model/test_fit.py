@@ -1,10 +1,13 @@
 """Fits: they find what was measured where there is hardly any noise, and are the same again."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.model.fit import _batches, fit
+from matrixdp.model.bundles import bundles_of
+from matrixdp.model.fit import _batches, _Weights, fit
 from matrixdp.model.parts import Parts
 
 RANDOM = np.random.default_rng(5)
@@ -82,13 +85,35 @@ def test_progress_is_told(parts):
 
 
 def test_large_parts_take_turns_and_weigh_alike(parts, monkeypatch):
-    monkeypatch.setattr("matrixdp.model.fit._CELLS_A_STEP", 20)
-    batches = _batches(parts, np.random.default_rng(0))
-    number = max(1, min(len(parts.parts), round(sum(part.size for part in parts.parts) / 20)))
-    assert number > 2
+    monkeypatch.setattr(sys.modules["matrixdp.model.fit"], "_CELLS_A_STEP", 30)
+    bundles = bundles_of(parts)
+    assert sorted(place for bundle in bundles for place in bundle.places) == list(range(len(parts.parts)))
+    batches = _batches(bundles, np.random.default_rng(0))
+    number = round(sum(part.size for part in parts.parts) / 30)
+    assert 1 < number < len(bundles)
     for _ in range(3):
-        weights = {part.attributes: 0.0 for part in parts.parts}
+        weights = dict.fromkeys(bundles, 0.0)
         for _ in range(number):
-            for part, times in next(batches):
-                weights[part.attributes] += times
+            for bundle, times in next(batches):
+                weights[bundle] += times
         assert set(weights.values()) == {float(number)}
+
+
+def test_gradients_are_slopes_of_the_losses(parts):
+    """Of every bundle, at a random place, against differences; in single precision."""
+    sizes = [len(start) for start in parts.starts.values()]
+    assert {len(bundle.places) for bundle in bundles_of(parts)} >= {1, 2}
+    for bundle in bundles_of(parts):
+        weights = _Weights(3, sizes)
+        weights.flat[:] = RANDOM.standard_normal(weights.flat.size)
+        shares, own, factors = weights.shares()
+        gradient = np.zeros_like(weights.flat)
+        bundle.descend(own * np.float32(4000), factors, weights.views(gradient), 1.0)
+        weights.chain(shares, gradient)
+        step = RANDOM.standard_normal(weights.flat.size).astype(np.float32) * np.float32(1e-2)
+        losses, start = [], weights.flat.copy()
+        for sign in (1, -1):
+            weights.flat[:] = start + sign * step
+            _, own, factors = weights.shares()
+            losses.append(bundle.losses(own * np.float32(4000), factors)[0].sum())
+        assert losses[0] - losses[1] == pytest.approx(2 * float(gradient @ step), rel=1e-2)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from matrixdp.model.bundles import Bundle, bundles_of
 from matrixdp.model.mixture import Mixture
-from matrixdp.model.parts import FittedPart, Parts
-from matrixdp.model.products import khatri_rao, split_at
+from matrixdp.model.parts import Parts
 from matrixdp.model.published import with_published
 from matrixdp.selection.starting_points import Generator, generator
 
@@ -73,10 +73,14 @@ class _Weights:
         own = [flat[start:end].reshape(self.components, -1) for start, end in pairs]
         return [flat[: self.ends[0]], *own]
 
-    def shares(self) -> tuple[Single, list[Single]]:
-        """Return the weights and the factors, which sum to 1."""
-        weights, *factors = [_softmax(view) for view in self.views(self.flat)]
-        return weights, factors
+    def shares(self) -> tuple[Single, Single, list[Single]]:
+        """Return all shares, flat, and views of them: the weights and the factors, which sum to 1."""
+        shares = np.empty_like(self.flat)
+        views = self.views(shares)
+        for own, view in zip(self.views(self.flat), views, strict=True):
+            np.exp(own - own.max(axis=-1, keepdims=True), out=view)
+            view /= view.sum(axis=-1, keepdims=True)
+        return shares, views[0], views[1:]
 
     def chain(self, shares: Single, gradient: Single) -> None:
         """Turn share times gradient, in place, into the gradient with respect to the logarithms."""
@@ -84,73 +88,16 @@ class _Weights:
             view -= own * view.sum(axis=-1, keepdims=True)
 
 
-def _softmax(logarithms: Single) -> Single:
-    raised = np.exp(logarithms - logarithms.max(axis=-1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
-
-
-def _add_gradients(factors: Sequence[Single], inner: Single, gradients: Sequence[Single]) -> None:
-    """Add factor times gradient of each factor of a Khatri-Rao product, given product times gradient."""
-    sizes = [factor.shape[1] for factor in factors]
-    tensor = inner.reshape(len(inner), *sizes)
-    for axis, gradient in enumerate(gradients):
-        gradient += tensor.sum(axis=tuple(i + 1 for i in range(len(sizes)) if i != axis))
-
-
-class _Objective:
-    """The loss of a mixture against parts, with its gradient."""
-
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        self.places = {name: place for place, name in enumerate(parts.starts)}
-        sizes = {name: parts.domain[name].size for name in parts.starts}
-        self._cuts = {part.free: split_at([sizes[name] for name in part.free]) for part in parts.parts}
-
-    def add(
-        self,
-        part: FittedPart,
-        shares: tuple[Single, list[Single]],
-        gradients: list[Single] | None = None,
-        times: float = 1.0,
-    ) -> float:
-        """Return the loss of one part; add share times gradient, so many times, to the views given."""
-        weights, factors = shares
-        cut = self._cuts[part.free]
-        places = [self.places[name] for name in part.free]
-        own = [factors[place] for place in places]
-        left = khatri_rao(own[:cut], weights * np.float32(self.parts.total))
-        right = khatri_rao(own[cut:], np.ones_like(weights))
-        table = (left.T @ right).ravel()
-        if part.cells is not None:
-            table = np.bincount(part.cells, table, part.term.cells).astype(np.float32)
-        loss, slope = part.term.loss(table)
-        if gradients is None:
-            return loss
-        if part.cells is not None:
-            slope = slope[part.cells]
-        matrix = (slope * np.float32(times)).reshape(left.shape[1], right.shape[1])
-        to_left = left * (right @ matrix.T)
-        to_right = right * (left @ matrix)
-        gradients[0] += to_left.sum(axis=1)
-        _add_gradients(own[:cut], to_left, [gradients[place + 1] for place in places[:cut]])
-        _add_gradients(own[cut:], to_right, [gradients[place + 1] for place in places[cut:]])
-        return loss
-
-    def losses(self, shares: tuple[Single, list[Single]]) -> Array:
-        """Return the loss of each part."""
-        return np.array([self.add(part, shares) for part in self.parts.parts])
-
-
-def _batches(parts: Parts, random: Generator) -> Iterator[list[tuple[FittedPart, float]]]:
+def _batches(bundles: Sequence[Bundle], random: Generator) -> Iterator[list[tuple[Bundle, float]]]:
     """Yield forever the parts of each step, with what their gradients are multiplied by.
 
-    The smallest parts are in every step; the others are dealt out, each once in as many steps as it takes.
+    The smallest are in every step; the others are dealt out, each once in as many steps as it takes.
     """
-    by_size = sorted(parts.parts, key=lambda part: part.size)
-    sizes = np.array([part.size for part in by_size])
+    by_size = sorted(bundles, key=lambda bundle: bundle.size)
+    sizes = np.array([bundle.size for bundle in by_size])
     number = max(1, min(len(by_size), round(sizes.sum() / _CELLS_A_STEP)))
     few = int(np.searchsorted(np.cumsum(sizes), _ALWAYS * sizes.sum(), side="right")) if number > 1 else 0
-    always = [(part, 1.0) for part in by_size[:few]]
+    always = [(bundle, 1.0) for bundle in by_size[:few]]
     while True:
         dealt = few + random.permutation(len(by_size) - few)
         middle = np.cumsum(sizes[dealt]) - sizes[dealt] / 2
@@ -185,7 +132,7 @@ def fit(
     for Gaussian noise, by Adam with rate 0.1 falling to 0 along half a cosine. The largest parts take turns.
     """
     random = generator(seed)
-    objective = _Objective(parts)
+    bundles = bundles_of(parts)
     weights = _Weights(components, [len(start) for start in parts.starts.values()])
     for view, start in zip(weights.views(weights.flat)[1:], parts.starts.values(), strict=True):
         least = _LEAST_SHARE / len(start)
@@ -196,15 +143,16 @@ def fit(
             view[~masks[name]] = -np.inf  # a share of 0, which has no gradient
     mean = np.zeros_like(weights.flat)
     square = np.zeros_like(weights.flat)
-    batches = _batches(parts, random)
+    batches = _batches(bundles, random)
+    total = np.float32(parts.total)
     with threadpool_limits(limits=1, user_api="blas"):
         for step in range(steps):
-            shares = weights.shares()
+            shares, own, factors = weights.shares()
             gradient = np.zeros_like(weights.flat)
             views = weights.views(gradient)
-            for part, times in next(batches):
-                objective.add(part, shares, views, times)
-            weights.chain(np.concatenate([own.ravel() for own in (shares[0], *shares[1])]), gradient)
+            for bundle, times in next(batches):
+                bundle.descend(own * total, factors, views, times)
+            weights.chain(shares, gradient)
             mean += (1 - _MOMENTUM) * (gradient - mean)
             square += (1 - _SQUARES) * (gradient * gradient - square)
             rate = _RATE * 0.5 * (1 + math.cos(math.pi * step / steps))
@@ -212,8 +160,11 @@ def fit(
             weights.flat -= np.float32(rate * unbiased) * mean / (np.sqrt(square) + np.float32(_TINY))
             if seen is not None:
                 seen(step + 1, steps)
-        shares = weights.shares()
-        losses = objective.losses(shares)
-    factors = {name: own.astype(np.float64) for name, own in zip(parts.starts, shares[1], strict=True)}
-    mixture = Mixture(parts.domain, parts.total, shares[0].astype(np.float64), factors)
-    return Fit(with_published(mixture, parts.constraints.tables), losses, seed, components, steps)
+        _, own, factors = weights.shares()
+        losses = np.zeros(len(parts.parts))
+        for bundle in bundles:
+            losses[bundle.places] = bundle.losses(own * total, factors)[0]
+    named = {name: shares.astype(np.float64) for name, shares in zip(parts.starts, factors, strict=True)}
+    mixture = Mixture(parts.domain, parts.total, own.astype(np.float64), named)
+    mixture = with_published(mixture, parts.constraints.tables)
+    return Fit(mixture, losses, seed, components, steps)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.explicit import DeficientMatrix
 
-__all__ = ["Axis", "GramTerm", "RowTerm", "Term", "gram_axis", "rank"]
+__all__ = ["Axis", "GramTerm", "RowTerm", "Term", "along", "gram_axis", "rank"]
 
 Single = NDArray[np.float32]
 Array = NDArray[np.float64]
@@ -35,6 +35,12 @@ class Axis:
     size: int
     removes_mean: bool = False
     matrix: Single | None = None
+    digest: str = ""
+
+    @property
+    def key(self) -> tuple[int, bool, str]:
+        """Equal for equal matrices."""
+        return self.size, self.removes_mean, self.digest
 
     def apply(self, tensor: Single) -> Single:
         """Return the matrix times a tensor of shape (before, size, after) along its middle axis."""
@@ -62,12 +68,12 @@ def gram_axis(matrix: MeasuredMatrix) -> tuple[Axis, float]:
     rows = matrix.multiply(np.eye(size))
     gram = rows.T @ rows
     scale = float(gram.max())
-    return Axis(size, matrix=(gram / scale).astype(np.float32)), scale
+    return Axis(size, matrix=(gram / scale).astype(np.float32), digest=matrix.digest()), scale
 
 
-def _along(axes: Sequence[Axis], flat: Single) -> Single:
-    """Return the Kronecker product of matrices times a vector of cells."""
-    before, after = 1, prod(axis.size for axis in axes)
+def along(axes: Sequence[Axis], flat: Single, columns: int = 1) -> Single:
+    """Return the Kronecker product of matrices times a matrix of so many columns, flat, row-major."""
+    before, after = 1, columns * prod(axis.size for axis in axes)
     for axis in axes:
         after //= axis.size
         flat = axis.apply(flat.reshape(before, axis.size, after)).ravel()
@@ -119,7 +125,7 @@ class GramTerm(Term):
     def loss(self, cells: Single) -> tuple[float, Single]:
         """See `Term`."""
         off = cells - self.target
-        gradient = _along(self.axes, off) * np.float32(self.scale)
+        gradient = along(self.axes, off) * np.float32(self.scale)
         return 0.5 * float(off @ gradient), gradient
 
 
