@@ -9,12 +9,14 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
+from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import FittedPart, Parts
 from matrixdp.model.products import khatri_rao, split_at
 from matrixdp.model.terms import Axis, GramTerm, along
 
-__all__ = ["Bundle", "bundles_of"]
+__all__ = ["Bundle", "bundles_of", "losses_of"]
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -159,3 +161,14 @@ def bundles_of(parts: Parts) -> list[Bundle]:
             last = [places[member.free[-1]] for member in members]
             found += [_Several(together, terms, own[:-1], last, [sizes[place] for place in last])]
     return found
+
+
+def losses_of(parts: Parts, mixture: Mixture) -> Array:
+    """Return the loss of each part for a mixture, shape (parts,)."""
+    losses = np.zeros(len(parts.parts))
+    weights = (mixture.total * mixture.weights).astype(np.float32)
+    factors = [mixture.factors[name].astype(np.float32) for name in parts.starts]
+    with threadpool_limits(limits=1, user_api="blas"):
+        for bundle in bundles_of(parts):
+            losses[bundle.places] = bundle.losses(weights, factors)[0]
+    return losses

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from matrixdp.model.bundles import Bundle, bundles_of
+from matrixdp.model.bundles import Bundle, bundles_of, losses_of
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import Parts
 from matrixdp.model.published import with_published
@@ -161,10 +161,7 @@ def fit(
             if seen is not None:
                 seen(step + 1, steps)
         _, own, factors = weights.shares()
-        losses = np.zeros(len(parts.parts))
-        for bundle in bundles:
-            losses[bundle.places] = bundle.losses(own * total, factors)[0]
     named = {name: shares.astype(np.float64) for name, shares in zip(parts.starts, factors, strict=True)}
     mixture = Mixture(parts.domain, parts.total, own.astype(np.float64), named)
     mixture = with_published(mixture, parts.constraints.tables)
-    return Fit(mixture, losses, seed, components, steps)
+    return Fit(mixture, losses_of(parts, mixture), seed, components, steps)
