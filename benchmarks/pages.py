@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from page_engines import engines_page
+from page_model import model_page
 from page_other import random_page, workloads_page
 from page_published import published_page, summary
 from pictures import scaling_page
@@ -23,7 +24,8 @@ _PUBLISHED = {
 }
 _TABLES = tuple(name for _, names in _PUBLISHED.values() for name in names)
 _ENGINES = ("engines", "engines-large")
-_OTHER = ("other-workloads", "sweeps", "scaling", *_ENGINES)
+_MODELS = ("model-bundled", "model-coarse", "model-coarse-small", "model-whole")
+_OTHER = ("other-workloads", "sweeps", "scaling", *_ENGINES, *_MODELS)
 
 
 def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
@@ -40,6 +42,8 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
         _write(out / "scaling.md", scaling_page(done["scaling"], out))
     if any(name in done for name in _ENGINES):
         _write(out / "engines.md", engines_page([done[name] for name in _ENGINES if name in done]))
+    if any(name in done for name in _MODELS):
+        _write(out / "models.md", model_page([done[name] for name in _MODELS if name in done]))
     _write(out / "index.md", _index(known, done))
 
 
@@ -66,6 +70,7 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "WMarginal",
         "- [Scaling](scaling.md): seconds of selection as pictures",
         "- [Engines](engines.md): seconds and memory of counting, beside statements written by hand",
+        "- [Models](models.md): non-negative, consistent answers against the true ones",
         "",
         *summary([done[name] for name in _TABLES if name in done]),
         *_timed(timed),

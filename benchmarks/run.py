@@ -2,6 +2,7 @@
 
     python benchmarks/run.py                     everything (about half an hour)
     python benchmarks/run.py --only table        one part by its name, or all whose name contains "table"
+    python benchmarks/run.py --adult FILE        with the parts that need UCI Adult, which is not part of this
     python benchmarks/run.py --list
     python benchmarks/run.py --pages             the pages and pictures again, from results.json
 
@@ -43,6 +44,8 @@ class Part:
         What it may take at most, where that is a claim.
     patience : float
         Seconds after which it is stopped.
+    adult : bool
+        Whether it needs the file that ``--adult`` names.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Part:
     seconds: float | None = None
     peak_mb: float | None = None
     patience: float = 1800.0
+    adult: bool = False
 
 
 def _mix(size: int, attributes: int, mechanism: str) -> list[str]:
@@ -58,6 +62,7 @@ def _mix(size: int, attributes: int, mechanism: str) -> list[str]:
     return ["selection.py", "mix", *numbers, "--mechanism", mechanism]
 
 
+_COARSE = "Adult, numbers in bins, all up to 3-way marginals, epsilon"
 _RANGES = ["selection.py", "all-ranges", "--size", "50", "--attributes", "40"]
 
 PARTS = [
@@ -93,12 +98,24 @@ PARTS = [
     Part("scaling", "seconds against n, d and the number of queries", ["scaling.py"]),
     Part("engines", "one table counted in every engine, a million rows", ["engines.py"]),
     Part("engines-large", "the same in Parquet, 100 million rows", ["engines.py", "--rows", "100000000"]),
+    Part("model-bundled", "The bundled table, its example workload, epsilon 1", ["model.py", "bundled"]),
+    Part("model-coarse", f"{_COARSE} 1", ["model.py", "adult-coarse"], adult=True),
+    Part(
+        "model-coarse-small", f"{_COARSE} 0.1", ["model.py", "adult-coarse", "--epsilon", "0.1"], adult=True
+    ),
+    Part(
+        "model-whole",
+        "Adult, all 1- and 2-way tables of cells and prefixes, epsilon 1",
+        ["model.py", "adult-whole"],
+        adult=True,
+    ),
 ]
 
 
-def run_part(part: Part) -> dict[str, Any]:
+def run_part(part: Part, adult: Path | None) -> dict[str, Any]:
     """Run one part and return its figures."""
-    usage = measured([sys.executable, str(HERE / part.command[0]), *part.command[1:]], part.patience)
+    files = ["--adult", str(adult)] if part.adult else []
+    usage = measured([sys.executable, str(HERE / part.command[0]), *part.command[1:], *files], part.patience)
     result: dict[str, Any] = {
         "name": part.name,
         "claim": part.claim,
@@ -126,6 +143,7 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="NAME", help="this part, or all whose name contains it")
     parser.add_argument("--list", action="store_true", help="list the parts and stop")
     parser.add_argument("--pages", action="store_true", help="measure nothing; write the pages again")
+    parser.add_argument("--adult", type=Path, metavar="FILE", help="UCI Adult, coded from 0; see model.py")
     parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "benchmarks", metavar="DIR")
     given = parser.parse_args()
     exact = [part for part in PARTS if part.name == given.only]
@@ -133,12 +151,14 @@ def main() -> None:
     if given.list or not chosen:
         print("\n".join(f"{part.name:20} {part.claim}" for part in PARTS))
         sys.exit(0 if given.list else "no part has such a name")
+    if given.adult is None and not given.pages:
+        chosen = [part for part in chosen if not part.adult]
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "results.json"
     results = _kept(path) if given.only or given.pages else {}
     for number, part in enumerate([] if given.pages else chosen, start=1):
         print(f"{number} of {len(chosen)}, {part.name}: {part.claim} ...", flush=True)
-        fresh = rounded(run_part(part))
+        fresh = rounded(run_part(part, given.adult))
         print(
             f"    status {fresh['status']}, {fresh['seconds']:.1f} s, {fresh['peak_mb']:.0f} MB", flush=True
         )

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 #: Fits from different starts that are averaged.
 FITS = 4
 #: Components and steps that are tried, until noise explains what is left.
-_LADDER = ((50, 1000), (100, 1500), (200, 2000), (400, 3000), (800, 4000))
+_LADDER = ((10, 1000), (100, 1200), (200, 1600), (400, 2000), (800, 3000))
 #: Standard deviations that a loss may lie above the average of the true table's.
 _FAR = 3.0
 #: The chance with which the true table would fail the test of any part.
@@ -48,7 +48,8 @@ class FitTests:
     failed : tuple of str
         The attributes of those that the model is further from than noise explains, the worst first.
     worst : float
-        The largest excess of a part's loss over the average of the true table's, over its limit: at most 1.
+        The largest excess of a part's loss over the average of the true table's, as a share of what may be;
+        0 where there is none.
     """
 
     degrees: int
@@ -99,7 +100,7 @@ class FitTests:
             told += f"; it is further than noise explains from {len(self.failed)} of {self.tables}: {named}"
         raise NumericalError(
             f"the model does not fit what was measured: {told}. Ask for more `components` or `steps`, or "
-            "keep the unbiased answers; `force` makes it all the same"
+            "keep the unbiased answers; `accept_anyway` returns it all the same"
         )
 
 
@@ -168,7 +169,7 @@ def judged(parts: Parts, losses: Array) -> FitTests:
     excess = (losses - average) / (each - average)
     order = np.argsort(-excess)
     failed = tuple(", ".join(parts.parts[place].attributes) for place in order if excess[place] > 1.0)
-    worst = float(excess.max(initial=-math.inf))
+    worst = float(excess.max(initial=0.0))
     return FitTests(parts.degrees, float(losses.sum()), limit, len(losses), failed, worst)
 
 

@@ -24,7 +24,7 @@ Single = NDArray[np.float32]
 
 #: Adam: the rate falls to 0 along half a cosine.
 _RATE, _MOMENTUM, _SQUARES, _TINY = 0.1, 0.9, 0.99, 1e-8
-#: The smallest parts, with this share of all cells, take part in every step.
+#: The smallest parts, with at most this share of all cells and half of a step's, take part in every step.
 _ALWAYS = 0.1
 #: A step looks at about so many cells.
 _CELLS_A_STEP = 60_000
@@ -96,7 +96,8 @@ def _batches(bundles: Sequence[Bundle], random: Generator) -> Iterator[list[tupl
     by_size = sorted(bundles, key=lambda bundle: bundle.size)
     sizes = np.array([bundle.size for bundle in by_size])
     number = max(1, min(len(by_size), round(sizes.sum() / _CELLS_A_STEP)))
-    few = int(np.searchsorted(np.cumsum(sizes), _ALWAYS * sizes.sum(), side="right")) if number > 1 else 0
+    most = min(_ALWAYS * sizes.sum(), _CELLS_A_STEP)
+    few = int(np.searchsorted(np.cumsum(sizes), most, side="right")) if number > 1 else 0
     always = [(bundle, 1.0) for bundle in by_size[:few]]
     while True:
         dealt = few + random.permutation(len(by_size) - few)

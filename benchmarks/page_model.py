@@ -1,0 +1,46 @@
+"""Models of releases beside simple repairs, as Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from values import plain, table
+
+__all__ = ["model_page"]
+
+
+def model_page(parts: list[dict[str, Any]]) -> list[str]:
+    """Return one table for each release."""
+    lines = [
+        "# Models",
+        "",
+        "Answers of a model of a release ([model](../model.md)) against the true ones, as ratios to the "
+        "error of the unbiased answers of the same release: root mean squared, mean absolute and largest "
+        "error over all queries of the workload. One draw of seeded noise each, delta 1e-6; every default is "
+        "that of the product. *Clipped at 0* and *each marginal projected* (the nearest non-negative table "
+        "with the released total; other queries as they are) repair one table after the other, and leave "
+        "tables that do not agree; they are here for comparison, and are not offered.",
+        "",
+    ]
+    for part in parts:
+        figures, machine = part["figures"], part["machine"]
+        rows = [
+            [name, plain(row["rmse"], 3), plain(row["l1"], 3), plain(row["largest"], 3)]
+            for name, row in figures["table"].items()
+        ]
+        tests = figures["tests"]
+        lines += [
+            f"## {part['claim']}",
+            "",
+            f"{figures['queries']:,} queries; the unbiased answers have an RMSE of "
+            f"{plain(figures['unbiased_rmse'])}. {figures['fits']} fits of {figures['components']} "
+            f"components and {figures['steps']:,} steps took {figures['fit_cpu_seconds']:.0f} processor "
+            f"seconds, the search for their number included; the process held at most "
+            f"{part['peak_mb']:,.0f} MB. The fit was {'accepted' if tests['accepted'] else 'rejected'}: "
+            f"{tests['loss']:,.0f} is left, and noise explains {tests['limit']:,.0f}. {machine['date']}, "
+            f"{machine['processor']}.",
+            "",
+            *table(["answers", "RMSE", "mean absolute", "largest"], rows),
+            "",
+        ]
+    return lines[:-1]
