@@ -14,7 +14,7 @@ def model_page(parts: list[dict[str, Any]]) -> list[str]:
     lines = [
         "# Models",
         "",
-        "Answers of a model of a release ([model](../model.md)) against the true ones, as ratios to the "
+        "Answers of a model of a release ([how](../mathematics.md)) against the true ones, as ratios to the "
         "error of the unbiased answers of the same release: root mean squared, mean absolute and largest "
         "error over all queries of the workload. One draw of seeded noise each, delta 1e-6; every default is "
         "that of the product. *Clipped at 0* and *each marginal projected* (the nearest non-negative table "
