@@ -34,3 +34,48 @@ def test_json_has_null_for_open_ends_and_text_for_days(open_bins: Path) -> None:
     assert rows[0] == {"x_from": None, "x_to": 0.0, "day_from": None, "day_to": None}
     assert rows[3] == {"x_from": None, "x_to": None, "day_from": "2024-01-02", "day_to": "2024-01-02"}
     assert "x (-inf, 0)" in run("answer", open_bins, "marginals: 1").stdout
+
+
+def test_show_lists_tables_and_shows_one(released: Path) -> None:
+    listed = run("show", released)
+    assert all(title in listed.stdout for title in ("total", "sex by code", "Records in the domain"))
+    table = run("show", released, "code by sex")
+    assert "female" in table.stdout
+    assert "±" in table.stdout
+    wide = run("show", released, "sex by code", "--pivot", "sex", "--csv").stdout.splitlines()
+    assert wide[0].startswith('"code","code_from","code_to","female","female_stddev","female_lower"')
+    assert len(wide) == 4
+    assert [line.split(",")[1] for line in wide[1:]] == ["0", "1", "2"]
+
+
+def test_show_writes_tables(released: Path, tmp_path: Path) -> None:
+    printed = run("show", released, "--tables", tmp_path / "tables", "--format", "parquet").stdout
+    assert "4 tables, datapackage.json, croissant.json." in printed.replace("\n", "")
+    assert len(list((tmp_path / "tables").glob("*.parquet"))) == 4
+
+
+def test_show_says_what_is_seeded_and_what_is_cut(tmp_path: Path) -> None:
+    domain = mdp.Domain({f"a{place}": 2 for place in range(11)})
+    strategy = mdp.select(mdp.Workload(domain, mdp.marginals(2)), mechanism="residual")
+    table = {name: [0] for name in domain.names}
+    measured = strategy.measure(table, mdp.Budget(rho=0.5), seed_not_private=1)
+    folder = measured.reconstruct().save(tmp_path / "out")
+    found = run("show", folder)
+    assert "NOT PRIVATE" in found.stderr
+    assert "50 of 55 tables shown" in found.stdout
+    assert "Warning: " in found.stderr
+    assert "tables shown" not in run("show", folder, "--all").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("sexx",), "did you mean 'sex'"),
+        (("--csv",), "table: found none; expected the title of a table"),
+        (("--pivot", "sex"), "table: found none"),
+        (("sex", "--tables", "x"), "--tables: found a single table too; expected one of the two"),
+        (("sex", "--pivot", "code"), "pivot: found 'code'; expected an attribute of the table 'sex'"),
+    ],
+)
+def test_show_refuses(released: Path, arguments: tuple[str, ...], says: str) -> None:
+    assert says in run("show", released, *arguments, status=2).stderr

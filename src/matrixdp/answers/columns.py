@@ -110,6 +110,11 @@ class AnswerColumns:
             ]
         )
 
+    def texts(self, name: str) -> list[str]:
+        """Return the texts of an attribute's column, in order."""
+        texts: list[str] = self._asked[name].texts.to_pylist()
+        return texts
+
     def _fields(self, name: str) -> Iterator[pa.Field]:
         """Yield the columns of an attribute."""
         yield pa.field(self.columns[name], _VALUE)

@@ -20,6 +20,7 @@ from matrixdp.cli.release import release
 from matrixdp.cli.report import report
 from matrixdp.cli.schema import schema
 from matrixdp.cli.select import select
+from matrixdp.cli.show import show
 from matrixdp.cli.validate import validate
 from matrixdp.cli.verify import verify
 
@@ -37,6 +38,7 @@ Write a specification (domain, workload, privacy) as YAML, or begin with a draft
   matrixdp compare health.yaml
   matrixdp ledger init health.ledger --dataset health --total rho=1
   matrixdp release health.yaml --out released --ledger health.ledger
+  matrixdp show released 'age CDF by sex'
   matrixdp answer released 'product: {age: {ranges: [[0, 17]]}}'
   matrixdp verify released --ledger health.ledger
   matrixdp report released
@@ -87,6 +89,7 @@ for command in (
     compare,
     release,
     answer,
+    show,
     verify,
     explain,
     report,

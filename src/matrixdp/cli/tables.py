@@ -12,7 +12,16 @@ from rich.text import Text
 
 from matrixdp.cli.figures import Row
 
-__all__ = ["NOT_PRIVATE", "console", "figure", "print_answers", "print_errors", "print_facts", "print_result"]
+__all__ = [
+    "NOT_PRIVATE",
+    "console",
+    "figure",
+    "print_answers",
+    "print_errors",
+    "print_facts",
+    "print_result",
+    "print_table",
+]
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
 _LONGEST_KEY = 20
@@ -86,6 +95,36 @@ def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: 
         table.add_row(*words, estimate, figure(row["stddev"]), f"{low} to {high}")
     screen.print(table)
     _print_number(screen, shown.num_rows, answers.num_rows)
+
+
+def print_table(screen: Console, shown: pa.Table, confidence: float, limit: int) -> None:
+    """Print the first rows of one clean table: estimates with half the length of their intervals."""
+    from matrixdp.answers import BOUND
+    from matrixdp.answers.tables import FIGURE
+    from matrixdp.review.markdown import printable
+
+    part = shown.slice(0, limit)
+    table = Table(header_style="bold")
+    columns: list[list[Text]] = []
+    for place, field in enumerate(part.schema):
+        metadata = field.metadata or {}
+        kind = metadata.get(FIGURE, field.name.encode() if field.name in _FIGURES else b"").decode()
+        if BOUND in metadata or kind in ("lower", "upper", "stddev"):
+            continue
+        own = part.column(place).to_pylist()
+        if kind:
+            ends = part.column(place + 2).to_pylist(), part.column(place + 3).to_pylist()
+            halves = [(high - low) / 2 for low, high in zip(*ends, strict=True)]
+            texts = [f"{value:,.10g} ± {figure(half)}" for value, half in zip(own, halves, strict=True)]
+        else:
+            texts = ["(all)" if value is None else printable(value) for value in own]
+        table.add_column(Text(printable(field.name)), justify="right" if kind else "left", overflow="fold")
+        columns.append([Text(text) for text in texts])
+    for row in zip(*columns, strict=True):
+        table.add_row(*row)
+    screen.print(table)
+    _print_number(screen, part.num_rows, shown.num_rows)
+    screen.print(f"± is the {100 * confidence:g} % interval; --csv has its ends and the standard errors.")
 
 
 def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:

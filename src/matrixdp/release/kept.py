@@ -10,6 +10,7 @@ from typing import Self
 from matrixdp.queries import Workload
 from matrixdp.release.keys import SigningKey
 from matrixdp.release.loading import read_release
+from matrixdp.release.tables import write_tables
 from matrixdp.release.writing import MAX_ANSWERS, Progress, save_release
 from matrixdp.release.written import Written
 
@@ -47,6 +48,54 @@ class Kept(Written):
         return save_release(
             self, out, csv=csv, max_answers=max_answers, force=force, key=key, progress=progress
         )
+
+    def save_tables(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        format: str = "csv",  # noqa: A002
+        pivot: str | None = None,
+    ) -> Path:
+        """Write one clean table for each group, and descriptions of them for machines, into a new folder.
+
+        Figures in CSV have the digits that the least standard error of the table justifies; ends of intervals
+        are rounded outward. ``datapackage.json`` (Frictionless Data Package 2) and ``croissant.json``
+        (Croissant 1.0) list the tables with their columns and digests, and have the privacy statement.
+
+        Parameters
+        ----------
+        out : str or path
+            The folder; it must not be there, or be empty. It is no part of the folder of a release.
+        format : {'csv', 'parquet'}
+            Parquet has every digit, ordered categories, and descriptions in its metadata.
+        pivot : str, optional
+            An attribute whose values become columns, in the tables that ask about it beside others.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        StorageError
+            If `out` holds something, or cannot be written.
+        SpecificationError
+            If there is no such format, or no table that asks about the attribute beside others.
+        TooLargeError
+            If there are more than 10,000 groups, or too many columns.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
+        >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     sorted(path.name for path in release.save_tables(f"{parent}/tables").iterdir())
+        ['croissant.json', 'datapackage.json', 'sex.csv', 'total.csv']
+        """
+        return write_tables(self, out, format, pivot)
 
     @classmethod
     def load(cls, out: str | os.PathLike[str], *, confidence: float | None = None) -> Self:

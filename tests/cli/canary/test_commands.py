@@ -67,6 +67,14 @@ def answered(world: World) -> None:
     world.run("answer", "nothing", "marginals: [1]", may=(2,))
 
 
+def tabled(world: World) -> None:
+    for form in ((), ("--all",), ("sex",), ("sex", "--csv"), ("sexx",)):
+        world.run("show", "out", *form, may=(0, 2))
+    world.run("show", "out", "--tables", "tables")
+    world.run("show", "out", "--tables", "tables", may=(2,))
+    world.run("show", "nothing", may=(2,))
+
+
 def stopped(world: World, *arguments: object) -> None:
     """Stop a release when its measurement is whole, and nothing else is."""
 
@@ -154,6 +162,7 @@ RUNS: dict[str, Callable[[World], None]] = {
     "compare": compared,
     "release": released,
     "answer": answered,
+    "show": tabled,
     "recover": recovered,
     "verify": verified,
     "ledger init": debited,
