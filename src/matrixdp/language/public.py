@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -22,11 +22,14 @@ from matrixdp.forms import (
     describe_value,
 )
 from matrixdp.language.builders import marginals
-from matrixdp.language.entry import ENTRY, Entry
-from matrixdp.language.merged import BOX
+from matrixdp.language.entry import ENTRY, Entry, find_attribute
+from matrixdp.language.merged import BOX, Condition, allowed_values
 from matrixdp.queries.groups import Group
 
-__all__ = ["IMPOSSIBLE", "PUBLISHED", "Published"]
+__all__ = ["IMPOSSIBLE", "PUBLISHED", "ImpossibleBox", "Published", "check_public"]
+
+ImpossibleBox = Mapping[str, Condition]
+"""A combination of values that no record has."""
 
 _COUNTS = "a count, or a list of counts, one for each query: finite numbers from 0 on"
 _LISTED = "a number of records, or a list of entries with their `counts`"
@@ -139,3 +142,22 @@ IMPOSSIBLE = ListOf(
     BOX, "a list of combinations that cannot be: [{age: {range: [0, 14]}, married: yes}]", least=1
 )
 """Combinations of values that no record has, each a box as ``cells`` has them."""
+
+
+def check_public(
+    domain: Domain, totals: Sequence[Published] = (), impossible: Sequence[ImpossibleBox] = ()
+) -> None:
+    """Check that published tables and impossible combinations fit a domain.
+
+    Raises
+    ------
+    EntryError, DomainError
+        If they do not; at ``totals`` or ``impossible``.
+    """
+    for place, one in enumerate(totals):
+        with within("totals", place):
+            one.group(domain)
+    for place, box in enumerate(impossible):
+        for name, condition in box.items():
+            with within("impossible", place, name):
+                allowed_values(find_attribute(domain, name), condition)

@@ -15,6 +15,7 @@ from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, fo
 from matrixdp.errors import Path as Place
 from matrixdp.forms import Given, has_scheme, names_secret, shown
 from matrixdp.language import read_entry
+from matrixdp.language.public import ImpossibleBox, Published, check_public
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.queries.targets import group_targets
 from matrixdp.queries.workload import Entry, Workload
@@ -61,6 +62,10 @@ class Specification:
         What happens to values that are out of domain.
     max_records : int
         A public bound on the number of records.
+    totals : tuple of Published
+        Published counts, which models of a release keep exactly.
+    impossible : tuple of mapping
+        Combinations of values that no record has, for models of a release.
     document : dict
         The same as plain values for JSON, with arrays as lists; `load_specification` reads it.
     files : frozenset of path
@@ -80,6 +85,8 @@ class Specification:
     least: LeastBudget | None
     out_of_domain: OutOfDomain
     max_records: int
+    totals: tuple[Published, ...]
+    impossible: tuple[ImpossibleBox, ...]
     document: Mapping[str, object]
     files: frozenset[Path]
 
@@ -315,6 +322,8 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         document["targets"] = targets
     document["out_of_domain"] = rule.to_spec(written.domain)
     document["max_records"] = written.max_records
+    check_public(written.domain, written.totals or (), written.impossible or ())
+    document |= {name: spec[name] for name in ("totals", "impossible") if spec.get(name) is not None}
     specification = Specification(
         path=path,
         data=None if written.data is None else _table_under(base, written.data),
@@ -329,6 +338,8 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         least=privacy.least_budget(unit) if privacy is not None and targets else None,
         out_of_domain=rule,
         max_records=written.max_records,
+        totals=written.totals or (),
+        impossible=written.impossible or (),
         document=document,
         files=frozenset(files),
     )

@@ -33,6 +33,7 @@ from matrixdp.forms import (
     whole,
 )
 from matrixdp.language import ENTRY, Entry
+from matrixdp.language.public import IMPOSSIBLE, PUBLISHED, ImpossibleBox, Published
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.least import BUDGET_KINDS
 from matrixdp.privacy.unit import MOST_RECORDS
@@ -216,6 +217,12 @@ class WrittenSpecification(Record):
         whole("an integer of at least 1", least=1),
         default=DEFAULT_MAX_RECORDS,
         about="a public bound on the number of records",
+    )
+    totals: tuple[Published, ...] | None = key(
+        PUBLISHED, default=None, about="published counts, which models keep exactly"
+    )
+    impossible: tuple[ImpossibleBox, ...] | None = key(
+        IMPOSSIBLE, default=None, about="combinations of values that no record has, for models"
     )
 
     def check(self) -> None:
