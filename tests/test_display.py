@@ -3,10 +3,12 @@
 from html.parser import HTMLParser
 from typing import Any
 
+import numpy as np
 import pytest
 
 import matrixdp as mdp
 from matrixdp.display import MAX_ROWS, Displayed, Preview, listed
+from matrixdp.model.mixture import Mixture
 from matrixdp.release import glance
 
 #: A name that is code for a browser, for a terminal and over several lines.
@@ -126,3 +128,15 @@ def test_a_long_name_alone_is_listed_and_rows_beyond_are_left_out() -> None:
     page = Preview(("n",), [[str(i)] for i in range(50)], 50).html()
     assert len(Cells(page).rows) == MAX_ROWS + 1
     assert "20 of 50 shown" in page
+
+
+def test_a_model_says_that_it_is_biased_and_whether_it_was_accepted() -> None:
+    workload = mdp.Workload(mdp.Domain({"sex": ["f", "m"]}), mdp.marginals(1))
+    measured = mdp.select(workload).measure({"sex": ["m"] * 9}, mdp.Budget(mu=1), seed_not_private=1)
+    tables = Mixture(workload.domain, 9.0, np.ones(1), {"sex": np.array([[0.0, 1.0]])})
+    model = mdp.Model(measured.measurement, workload, tables, {"method": "mixture", "accepted": True})
+    first, second = repr(model).split("\n")
+    assert first == "Model (mixture) of 2 answers in 1 group, biased"
+    assert second == "NOT PRIVATE: the noise was seeded; accepted by the tests of its fit"
+    assert "NOT accepted" in repr(mdp.Model(measured.measurement, workload, tables))
+    assert Cells(model._repr_html_()).rows[1] == ["sex", "2"]

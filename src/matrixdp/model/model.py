@@ -27,6 +27,7 @@ from matrixdp.model.counting import counted_table
 from matrixdp.model.folder import check_record, read_model, save_model
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.records import MAX_ROWS, StratifiedRecords
+from matrixdp.model.shown import ShownModel
 from matrixdp.model.values import RecordColumns
 from matrixdp.model.words import BIASED, SYNTHETIC, Progress
 from matrixdp.model.writing import write_records
@@ -44,8 +45,8 @@ MAX_TABLE_ROWS = 50_000_000
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Model:
+@dataclass(frozen=True, eq=False, repr=False)
+class Model(ShownModel):
     """Non-negative, consistent answers and records that follow from a release, at no privacy cost.
 
     Its answers are biased: the unbiased estimates, with their standard deviations and intervals, stay beside
