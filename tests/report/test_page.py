@@ -26,7 +26,12 @@ def numbers(cells):
 def test_every_answer_of_the_folder_stands_in_its_table(folder: Path, page: str):
     answers = pq.read_table(folder / "answers.parquet").to_pylist()
     tables = Page(page).tables
-    rows = [row for name, table in tables.items() if name != "accuracy" for row in table[1:]]
+    rows = [
+        row
+        for name, table in tables.items()
+        if "quartiles" not in name and name != "accuracy"
+        for row in table[1:]
+    ]
     assert len(rows) == len(answers)
     for row, answer in zip(rows, answers, strict=True):
         half = (answer["upper"] - answer["lower"]) / 2
@@ -35,6 +40,16 @@ def test_every_answer_of_the_folder_stands_in_its_table(folder: Path, page: str)
             assert abs(value - answer[name]) <= 0.05 * half
         asked = [answer[name] for name in ("name", "age", "old", "code", "query") if answer[name] is not None]
         assert sorted(row[:-4]) == sorted(printable(text) for text in asked)
+
+
+def test_quartiles_are_those_of_the_release(release: mdp.Release, page: str):
+    head, *rows = Page(page).tables["quartiles age by old"]
+    assert head == ["old", "share of records", "estimate", "95 % from", "to"]
+    expected = release.quantile("age", by="old").to_pylist()
+    assert len(rows) == len(expected) == 6
+    for row, own in zip(rows, expected, strict=True):
+        assert row[0] == own["old"]
+        assert numbers(row[1:]) == [own[name] for name in ("quantile", "estimate", "lower", "upper")]
 
 
 def test_accuracy_is_that_of_the_record(release: mdp.Release, page: str):
@@ -142,14 +157,14 @@ def test_what_is_left_out_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch)
     found = Page(report_release(folder))
     assert "4 more tables are not on this page" in found.text
     # the first group of every entry, rather than all of the first
-    assert list(found.tables)[1:] == [
+    assert list(found.tables)[2:] == [
         "total",
         "age CDF by old",
         "<b>bold</b>",
         "age ranges by old",
         "age, code: abs",
     ]
-    assert [len(rows) - 1 for rows in found.tables.values()] == [4, 1, 3, 10, 3, 12]
+    assert [len(rows) - 1 for rows in found.tables.values()] == [4, 6, 1, 3, 10, 3, 12]
     assert "The first 3 of 156 answers" in found.text
     assert "of 3 tables; 6 more are in release.json" in found.text
 

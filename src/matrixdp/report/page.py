@@ -17,6 +17,7 @@ from matrixdp.pictures.accuracy import draw_accuracies
 from matrixdp.report.accuracy import Accuracy
 from matrixdp.report.contents import Contents, Shown, contents, odds
 from matrixdp.report.drawing import inline_svg
+from matrixdp.report.quartiles import quartiles
 from matrixdp.report.tables import figure
 from matrixdp.review.markdown import above, printable
 
@@ -86,6 +87,7 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
         policy=_policy(style, script),
         accuracy=_accuracy(found),
         groups=list(_groups(found)),
+        quartiles=list(_quartiles(found)),
         warnings=[printable(text) for text in found.release.warnings],
         **_facts(found),
     )
@@ -233,6 +235,34 @@ def _groups(found: Contents) -> Iterator[dict[str, Any]]:
             "drawn": own.picture is not None,
             "open": own.rows <= _OPEN,
         }
+
+
+def _quartiles(found: Contents) -> Iterator[dict[str, Any]]:
+    heads = {
+        "quantile": "share of records",
+        "lower": f"{100 * found.release.confidence:g} % from",
+        "upper": "to",
+    }
+    for title, table in quartiles(found.release):
+        names = [name for name in table.column_names if name not in ("stddev", "warning")]
+        rows = []
+        for row in table.select(names).to_pylist():
+            cells = [row[name] for name in names]
+            rows.append([_statistic(cell) for cell in cells])
+        warned = sorted({printable(text) for text in table.column("warning").to_pylist() if text})
+        yield {
+            "title": printable(title),
+            "heads": [printable(heads.get(name, name)) for name in names],
+            "keyed": len(names) - 4,
+            "rows": rows,
+            "warnings": warned,
+        }
+
+
+def _statistic(cell: object) -> str:
+    if isinstance(cell, float):
+        return f"{cell:,.4g}" if abs(cell) < 1e6 else f"{cell:,.0f}"
+    return "-" if cell is None else printable(str(cell))
 
 
 def _picture(own: Shown, name: str, title: str) -> Any:
