@@ -13,6 +13,7 @@ from matrixdp.language import read_entry as ask
 from matrixdp.statistics import METADATA, curves, strata
 from matrixdp.statistics.fieller import UNBOUNDED
 from matrixdp.statistics.quantiles import invert
+from matrixdp.statistics.strata import Strata
 
 DOMAIN = mdp.Domain(
     {
@@ -36,7 +37,7 @@ TABLE = {
 @pytest.fixture(scope="module")
 def release() -> mdp.Release:
     workload = mdp.Workload(DOMAIN, mdp.product(sex="identity", age="prefix"), mdp.marginals(2))
-    return mdp.select(workload).measure(TABLE, mdp.Budget(mu=50)).reconstruct()
+    return mdp.select(workload).measure(TABLE, mdp.Budget(mu=50), seed_not_private=4).reconstruct()
 
 
 def test_quantiles_in_strata(release: mdp.Release):
@@ -73,7 +74,7 @@ def test_dates_and_open_bins():
     )
     workload = mdp.Workload(domain, mdp.marginals(1))
     table = {"day": ["2013-02-03"] * 500 + ["2013-03-01"] * 499, "wealth": [-5.0, 20.0, None] * 333}
-    release = mdp.select(workload).measure(table, mdp.Budget(mu=20)).reconstruct()
+    release = mdp.select(workload).measure(table, mdp.Budget(mu=20), seed_not_private=4).reconstruct()
     [row] = release.quantile("day", 0.25).to_pylist()
     assert (row["lower"], row["upper"]) == (date(2013, 2, 1), date(2013, 2, 28))
     assert row["lower"] <= row["estimate"] <= row["upper"]
@@ -163,7 +164,9 @@ def test_ratios_agree_with_shares_and_say_in_words_what_they_are(release: mdp.Re
 def test_names_of_figures_leave_those_of_attributes():
     domain = mdp.Domain({"rank": ["a", "b"], "estimate": 2})
     workload = mdp.Workload(domain, mdp.marginals(2))
-    release = mdp.select(workload).measure({"rank": ["a"] * 9, "estimate": [0] * 9}, mdp.Budget(mu=9))
+    release = mdp.select(workload).measure(
+        {"rank": ["a"] * 9, "estimate": [0] * 9}, mdp.Budget(mu=9), seed_not_private=4
+    )
     table = release.reconstruct().top("rank", 1, by="estimate")
     assert {"rank", "rank_attribute", "estimate", "estimate_attribute"} <= set(table.column_names)
     assert table["rank_attribute"].to_pylist()[0] == "a"
@@ -270,3 +273,25 @@ def test_what_a_workload_of_statistics_measures_is_enough(statistic):
     assert income["lower"] == pytest.approx(count * (20 - 12.5), rel=0.05)
     [age] = getattr(release.reconstruct(), statistic)("age").to_pylist()
     assert (age["binning"], age["estimate"]) == (0.0, pytest.approx(3.0 * count, rel=0.01))
+
+
+@pytest.mark.parametrize("additive", [True, False])
+def test_covariances_with_the_number_of_records(additive, monkeypatch):
+    """From variances of sums, or, where estimates of sums may be no sums of estimates, from covariances."""
+    domain = mdp.Domain({"sex": ["f", "m"], "age": range(6)})
+    entries = mdp.product(sex="identity", age="prefix"), mdp.product(sex="total", age="identity")
+    strategy = mdp.select(mdp.Workload(domain, *entries))
+    release = strategy.measure(
+        {"sex": ["f", "m"] * 60, "age": list(range(6)) * 20}, mdp.Budget(mu=1), seed_not_private=4
+    )
+    inference = release.reconstruct().inference()
+    monkeypatch.setattr(inference.analysis, "additive", additive)
+    strata = Strata.of(domain, "mean", "age", "sex", None)
+    rows = np.random.default_rng(0).standard_normal((3, 6)) * [[1], [10], [100]]
+    found = strata.with_records(inference, rows)
+    group, whole = strata.group(rows), strata.group(np.ones((1, 6)))
+    exact = inference.analysis.covariances(group, whole)
+    by_stratum = np.array([[exact[3 * one + row, one] for row in range(3)] for one in range(2)])
+    np.testing.assert_allclose(found, by_stratum, rtol=1e-9, atol=1e-9)
+    last = release.reconstruct().cdf("age", by="sex").to_pylist()[5]
+    assert (last["share"], last["share_lower"], last["share_upper"]) == (1.0, 1.0, 1.0)

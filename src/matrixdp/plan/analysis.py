@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,16 @@ class Estimates(ABC):
 
 
 class Analysis(ABC):
-    """Estimates, variances and covariances of queries under a plan whose noise variances are given."""
+    """Estimates, variances and covariances of queries under a plan whose noise variances are given.
+
+    Attributes
+    ----------
+    additive : bool
+        Whether the estimate of a sum of queries is always the sum of their estimates, so that covariances
+        follow from variances of sums.
+    """
+
+    additive: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._groups: dict[Hashable, GroupError] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,8 @@ class PieceAnalysis(Analysis):
     weights : mapping of str to ndarray
         For each attribute a vector with sum 1, or zeros: then nothing is contracted nor removed.
     """
+
+    additive: ClassVar[bool] = True
 
     def __init__(
         self, domain: Domain, parts: Sequence[Part], noise: Sequence[float], weights: Mapping[str, Array]

@@ -33,9 +33,12 @@ def cdf(inference: Inference, attribute: object, by: By, where: Where) -> pa.Tab
         used = inference.spread(group)
         counts = strata.arrange(inference.estimates(used), group)
         variances = strata.arrange(inference.variances(used), group)
+        with_all = strata.with_records(inference, np.tri(len(codes)))
         known: dict[bytes, float] = {}
         curves = [
-            _curve(inference, strata, prefixes, place, counts[place], variances[place], known)
+            _curve(
+                inference, strata, prefixes, place, (counts[place], variances[place], with_all[place]), known
+            )
             for place in range(strata.count)
         ]
     figures = {name: pa.concat_arrays([curve[name] for curve in curves]) for name in curves[0]}
@@ -56,33 +59,31 @@ def _curve(
     strata: Strata,
     prefixes: Predicates,
     place: int,
-    counts: Array,
-    variances: Array,
+    figures: tuple[Array, Array, Array],
     known: dict[bytes, float],
 ) -> dict[str, pa.Array]:
-    """Return the columns of one curve."""
-    group = inference.spread(strata.product(prefixes, place))
-    whole = inference.spread(strata.product(Sets((tuple(map(int, strata.codes)),)), place))
-    with_whole = inference.analysis.covariances(group, whole)[:, 0]
+    """Return the columns of one curve, from counts, variances and covariances with the number of records."""
+    counts, variances, with_all = figures
+    with_all = np.append(with_all[:-1], variances[-1])  # the last share is 1, without rounding
     joint = inference.joint_multiplier(len(counts))
     multiplier = joint
     if inference.noise.stable and strata.count <= _MOST_STRATA and len(counts) <= _MOST_VALUES:
+        group = inference.spread(strata.product(prefixes, place))
         multiplier = inference.correlated_multiplier(inference.analysis.covariances(group, group), known)
     width = multiplier * np.sqrt(variances)
-    shares = ratios(
+    made = ratios(
         counts,
         np.full(len(counts), counts[-1]),
         (variances, np.full(len(counts), variances[-1])),
-        with_whole,
+        with_all,
         joint,
-    )
-    figures = shares.columns()
+    ).columns()
     return {
         "estimate": pa.array(counts),
         "stddev": pa.array(np.sqrt(variances)),
         "lower": pa.array(counts - width),
         "upper": pa.array(counts + width),
-        "share": figures["estimate"],
-        **{f"share_{name}": figures[name] for name in ("stddev", "lower", "upper")},
-        "warning": figures["warning"],
+        "share": made["estimate"],
+        **{f"share_{name}": made[name] for name in ("stddev", "lower", "upper")},
+        "warning": made["warning"],
     }

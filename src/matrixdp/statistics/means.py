@@ -93,16 +93,15 @@ def mean(inference: Inference, attribute: object, by: By, where: Where) -> pa.Ta
     center = float(numbers.middles[0] + numbers.middles[-1]) / 2.0
     rows = np.vstack([numbers.lows, numbers.middles, numbers.highs]) - center
     rows = np.vstack([rows, np.ones(count)])
-    group, whole = strata.group(rows), strata.group(np.ones((4, count)))
+    group = strata.group(rows)
     with inference.computing([group]):
-        used, total = inference.spread(group), inference.spread(whole)
+        used = inference.spread(group)
         estimates = strata.arrange(inference.estimates(used), group).T
         variances = strata.arrange(inference.variances(used), group).T
-        found = inference.analysis.covariances(used, total, paired=True)
-        covariances = strata.arrange(found, group).T
+        covariances = strata.with_records(inference, rows[:3]).T
     below, middle, above = (
         ratios(own, estimates[3], (variance, variances[3]), covariance, inference.multiplier)
-        for own, variance, covariance in zip(estimates[:3], variances[:3], covariances[:3], strict=True)
+        for own, variance, covariance in zip(estimates[:3], variances[:3], covariances, strict=True)
     )
     # a number of records below 0 is as good as none
     some = estimates[3] > 0

@@ -142,6 +142,23 @@ class Strata:
         sizes = [self.domain[name].size for name in names]
         return ProductGroup(self.title, names, tuple(sets[name] for name in names), tuple(sizes))
 
+    def with_records(self, inference: Inference, rows: Array) -> Array:
+        """Return the covariances of queries with the number of records of their strata, as `arrange` does.
+
+        Cov(X, N) = (Var(X + t N) - Var(X - t N)) / 4t where the estimates of sums are sums of estimates, with
+        t such that neither outweighs the other; else from the queries themselves.
+        """
+        if inference.analysis.additive:
+            scale = max(float(np.abs(rows).max()), 1e-300)
+            group = self.group(np.vstack([rows + scale, rows - scale]))
+            more, less = np.split(
+                self.arrange(inference.variances(inference.spread(group)), group), 2, axis=1
+            )
+            return np.asarray((more - less) / (4.0 * scale))
+        group, whole = self.group(rows), self.group(np.ones(rows.shape))
+        pair = inference.spread(group), inference.spread(whole)
+        return self.arrange(inference.analysis.covariances(*pair, paired=True), group)
+
     def alone(self, predicates: Predicates) -> ProductGroup:
         """Return a predicate set on the attribute, in no strata and under no conditions."""
         return ProductGroup(self.title, (self.attribute.name,), (predicates,), (self.attribute.size,))
