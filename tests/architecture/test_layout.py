@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -59,10 +60,17 @@ def room(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """What a module's text consists of, parsed once for all tests."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def imports(path: Path) -> set[str]:
     """The modules of this package that a module imports, wherever in it."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{place(path)}: relative import"
             found.add(str(node.module))
@@ -74,7 +82,7 @@ def imports(path: Path) -> set[str]:
 def imported_names(path: Path, module: str) -> set[str]:
     return {
         alias.name
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and node.module == module
         for alias in node.names
     }
@@ -106,11 +114,7 @@ def own_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 @pytest.mark.parametrize("path", FILES, ids=place)
 def test_functions_are_small(path: Path):
-    functions = [
-        node
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    functions = [node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     assert [f.name for f in functions if own_lines(f) > MOST_OWN_LINES] == []
 
 
@@ -202,7 +206,7 @@ def test_only_the_measurement_draws_noise():
     drawing = {
         place(path)
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr == "draw_rounded"
     }
     assert drawing == {"measure/measurement.py", SEEDED}
@@ -231,7 +235,7 @@ def test_nobody_asks_which_noise_it_is():
         place(path)
         for path in FILES
         if room(path) != "testing"  # that two noises are equal is checked there
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if _compares_noises(node)
     }
     assert found == NOISE_IS_TEXT
@@ -242,7 +246,7 @@ def test_nobody_asks_which_noise_it_is():
 def test_no_noise_is_taken_for_granted():
     """Nothing below the public face has a noise as a default."""
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if not isinstance(node, ast.FunctionDef | ast.Lambda):
                 continue
             given = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
@@ -299,7 +303,7 @@ def test_sources_are_opened_in_few_places_and_read_in_one():
     for path in FILES:
         if room(path) == "sources":
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             called = node.func if isinstance(node, ast.Call) else None
             if isinstance(called, ast.Attribute) and called.attr == "marginals":
                 readers.add(place(path))
@@ -319,7 +323,7 @@ def test_sources_are_opened_in_few_places_and_read_in_one():
 
 def test_nothing_prints_but_the_commands():
     for path in FILES:
-        calls = [n.func for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
+        calls = [n.func for n in nodes(path) if isinstance(n, ast.Call)]
         assert "print" not in {func.id for func in calls if isinstance(func, ast.Name)}, place(path)
 
 
