@@ -225,7 +225,7 @@ LEFT = {
 
 
 #: `make faults` kills at every step.
-STRIDE = int(os.environ.get("MATRIXDP_STRIDE", "11"))
+STRIDE = int(os.environ.get("MATRIXDP_STRIDE", "17"))
 
 
 @pytest.mark.slow
@@ -239,7 +239,7 @@ def test_a_release_killed_at_its_steps(home: Path):
 @pytest.mark.slow
 def test_a_recovery_killed_at_each_step(home: Path):
     stop(home)
-    step = min(STRIDE, 5)
+    step = min(STRIDE, 7)
     seen = kill(home, 0, step, "ledger", "recover", "HOME/people.ledger")
     assert set(seen) <= {"['measured'] to ['released']", "['released'] to ['released']"}
     assert seen.total() > 30 // step
@@ -260,7 +260,7 @@ def test_a_throwing_away_killed_at_each_step(home: Path):
     content[len(content) // 2] ^= 1
     (folder / "measurement.mdp").write_bytes(content)
     (folder / "answers.parquet").write_bytes(b"")
-    step = min(STRIDE, 3)
+    step = min(STRIDE, 5)
     seen = kill(home, 0, step, "ledger", "recover", "HOME/people.ledger", check=thrown_away)
     assert seen.total() > 15 // step
 
