@@ -15,12 +15,14 @@ from matrixdp.cli.draft import draft
 from matrixdp.cli.explain import explain
 from matrixdp.cli.keys import keys, sign
 from matrixdp.cli.ledger import ledger
+from matrixdp.cli.model import model
 from matrixdp.cli.recover import recover
 from matrixdp.cli.release import release
 from matrixdp.cli.report import report
 from matrixdp.cli.schema import schema
 from matrixdp.cli.select import select
 from matrixdp.cli.show import show
+from matrixdp.cli.synthesize import synthesize
 from matrixdp.cli.validate import validate
 from matrixdp.cli.verify import verify
 
@@ -90,6 +92,8 @@ for command in (
     release,
     answer,
     show,
+    model,
+    synthesize,
     verify,
     explain,
     report,

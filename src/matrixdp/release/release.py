@@ -26,6 +26,7 @@ from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
 from matrixdp.forms import describe_value
 from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, PrivacyStatement
 from matrixdp.model.bridge import ToMbi
+from matrixdp.model.making import Modelled
 from matrixdp.pictures import Plotted
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
@@ -49,7 +50,7 @@ MAX_TABLE_ROWS = 50_000_000
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Glance, Plotted, DerivedStatistics, Tabulated, Kept, ToMbi):
+class Release(Glance, Plotted, DerivedStatistics, Tabulated, Kept, Modelled, ToMbi):
     """Answers with their standard errors, from one measurement.
 
     Everything here is computed from the noisy measurement alone: any number of further queries costs no

@@ -94,6 +94,23 @@ def recovered(world: World) -> None:
     world.run("answer", "stopped", "marginals: [1]")
 
 
+def modelled(world: World) -> None:
+    world.run("model", "out", "--out", "fitted", "--accept-anyway", "--steps", "20")
+    world.run("model", "out", "--out", "fitted", may=(2,))
+    world.run("model", "out", "--out", "fitted", "--force", "--accept-anyway", "--steps", "20", "--json")
+    world.run("model", "nothing", "--out", "other", may=(2,))
+    world.run("verify", "fitted")
+
+
+def synthesized(world: World) -> None:
+    modelled(world)
+    for form in ((), ("--json",), ("--values", "data"), ("--rows", "7", "--levels")):
+        world.run("synthesize", "fitted", "--out", "records.parquet", "--force", *form)
+    world.run("synthesize", "fitted", "--out", "records.csv")
+    world.run("synthesize", "fitted", "--out", "records.csv", may=(2,))
+    world.run("synthesize", "out", "--out", "others.csv", may=(2,))
+
+
 def verified(world: World) -> None:
     world.run("verify", "out")
     world.run("verify", "out", "--json")
@@ -172,6 +189,8 @@ RUNS: dict[str, Callable[[World], None]] = {
     "sign": signed,
     "explain": explained,
     "report": reported,
+    "model": modelled,
+    "synthesize": synthesized,
     "schema": described,
 }
 

@@ -1,0 +1,124 @@
+"""The command ``model``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from matrixdp.cli.guard import guarded
+from matrixdp.cli.options import Confidence
+
+if TYPE_CHECKING:
+    from matrixdp.model import Model
+
+__all__ = ["model"]
+
+_Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
+]
+_Out = Annotated[
+    Path,
+    typer.Option("--out", metavar="MODEL", show_default=False, help="Where the model goes: a new folder."),
+]
+_Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        metavar="<auto|mixture|local>",
+        help="mixture: a mixture of products, which answers every query and has records. local: a table for "
+        "each pair of attributes, in a second or two, for queries of at most two attributes; no records. "
+        "auto: mixture.",
+    ),
+]
+_Seed = Annotated[
+    int, typer.Option("--seed", min=0, help="Of the fit; no privacy depends on it. Kept in model.json.")
+]
+_Components = Annotated[
+    int | None,
+    typer.Option(
+        "--components",
+        min=1,
+        show_default=False,
+        help="Of each mixture that is fitted (default: as many as noise explains).",
+    ),
+]
+_Steps = Annotated[
+    int | None, typer.Option("--steps", min=1, show_default=False, help="Of the fit of each mixture.")
+]
+_Anyway = Annotated[
+    bool, typer.Option("--accept-anyway", help="Keep a model that its own tests reject; it says so.")
+]
+_Force = Annotated[bool, typer.Option("--force", help="Replace an earlier model in that folder.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print model.json.")]
+
+
+@guarded
+def model(
+    folder: _Folder,
+    out: _Out,
+    method: _Method = "auto",
+    seed: _Seed = 0,
+    components: _Components = None,
+    steps: _Steps = None,
+    accept_anyway: _Anyway = False,
+    confidence: Confidence = None,
+    force: _Force = False,
+    as_json: _Json = False,
+) -> None:
+    """Make non-negative, consistent answers of a release, without the data.
+
+    It costs no further budget. MODEL gets answers_consistent.parquet, the rows of answers.parquet in the
+    same order with the column `modelled` beside the unbiased estimate, its standard error and interval;
+    model.json, which says how it was made and tested; and what `matrixdp synthesize MODEL` makes records
+    from. What is modelled is biased: the unbiased estimates stay the only promise. A model that does not fit
+    the release is refused, with the reason.
+    """
+    from matrixdp.cli.progress import Reporter
+    from matrixdp.model.folder import check_out
+    from matrixdp.release import load_release
+
+    check_out(out, force)
+    released = load_release(folder, confidence=confidence)
+    with Reporter() as reporter:
+        made = released.model(
+            method,
+            seed=seed,
+            components=components,
+            steps=steps,
+            accept_anyway=accept_anyway,
+            progress=reporter.counter("fitting a model"),
+        )
+        made.save(out, force=force, progress=reporter.counter("writing answers"))
+    if as_json:
+        typer.echo((out / "model.json").read_text(encoding="utf-8"), nl=False)
+        return
+    _print(made, folder, out)
+
+
+def _print(made: Model, folder: Path, out: Path) -> None:
+    from rich.text import Text
+
+    from matrixdp.cli.tables import NOT_PRIVATE, console, print_facts
+    from matrixdp.model.words import BIASED
+
+    screen = console()
+    if not made.private:
+        screen.print(f"{NOT_PRIVATE}\n", style="bold")
+    facts = {"method": made.method, "seed": str(made.seed)}
+    facts |= {name: _told(value) for name, value in made.tests.items()}
+    facts["accepted"] = "yes, by the tests of its fit" if made.accepted else "NO: its tests reject it"
+    facts["answers"] = f"{made.workload.queries:,}, in {out / 'answers_consistent.parquet'}"
+    if made.method == "mixture":
+        facts["records"] = f"matrixdp synthesize {out} --rows auto --out people.parquet"
+    facts["of"] = f"{folder}, measurement {made.measurement_digest[:16]}"
+    print_facts(screen, facts.items())
+    screen.print(Text(f"\n{BIASED}"))
+
+
+def _told(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,124 @@
+"""From a release to a model of it: the method, what is publicly known, and the tests that it must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import SpecificationError
+from matrixdp.forms import describe_value, unknown_name
+from matrixdp.measure import Measurement
+from matrixdp.model.choice import choose, judged
+from matrixdp.model.constraints import Constraints
+from matrixdp.model.local import LocalTables, fit_local
+from matrixdp.model.model import Model
+from matrixdp.model.parts import Parts
+from matrixdp.model.records import check_seed
+from matrixdp.queries import Workload
+
+__all__ = ["METHODS", "Modelled"]
+
+METHODS = ("auto", "mixture", "local")
+"""How a model is made."""
+
+
+class Modelled:
+    """What a release makes models of."""
+
+    measurement: Measurement
+    workload: Workload
+    confidence: float
+
+    def model(
+        self,
+        method: str = "auto",
+        *,
+        seed: int = 0,
+        components: int | None = None,
+        steps: int | None = None,
+        totals: object = None,
+        impossible: object = None,
+        accept_anyway: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Model:
+        """Return a model of the release: non-negative, consistent answers and records, at no privacy cost.
+
+        Its answers are biased; the unbiased ones stay beside them. See docs/model.md.
+
+        Parameters
+        ----------
+        method : {'auto', 'mixture', 'local'}
+            ``mixture``: a mixture of products, which answers every query and has records. ``local``: a table
+            for each pair of attributes, in seconds, for queries of at most two attributes; without records.
+            ``auto`` is ``mixture``.
+        seed : int
+            Of the fits, and of records that are drawn without a seed of their own. No privacy depends on it.
+        components, steps : int, optional
+            Of each fit of a mixture. Without them the fewest components of a few numbers are taken with which
+            noise explains what is left.
+        totals, impossible : optional
+            What is publicly known and kept exactly: see `Constraints.of`.
+        accept_anyway : bool
+            Whether a model that its own tests reject is returned too; ``accepted`` says so.
+        progress : callable, optional
+            Is called with the steps done and those that there are known to be.
+
+        Raises
+        ------
+        NumericalError
+            If the model does not fit what was measured; it says how far, and what can be done.
+        SpecificationError
+            If there is no such method, number or seed, or what is publicly known contradicts itself.
+        UnsupportedQueryError
+            If the number of records does not follow from what was measured, or a method does not serve.
+        TooLargeError
+            If the measured tables have too many cells.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
+        >>> release = mdp.select(workload).measure({"sex": ["male"] * 90}, mdp.Budget(mu=1)).reconstruct()
+        >>> model = release.model(components=2, steps=100)
+        >>> model.accepted, min(model.answers["modelled"].to_pylist()) >= 0
+        (True, True)
+        """
+        if method not in METHODS:
+            listed = ", ".join(METHODS[:-1]) + f" or {METHODS[-1]}"
+            raise SpecificationError(unknown_name(("method",), str(method), listed, METHODS))
+        check_seed(seed)
+        for name, number in (("components", components), ("steps", steps)):
+            if number is not None and (type(number) is not int or not 1 <= number <= _MOST):
+                raise SpecificationError.at(
+                    (name,), describe_value(number), f"an integer from 1 to {_MOST:,}"
+                )
+        known = Constraints.of(self.measurement.plan.domain, totals, impossible)
+        parts = Parts.of(self.measurement, constraints=known)
+        made: dict[str, Any]
+        if method == "local":
+            tables: Any = fit_local(self.measurement, known)
+            tests = judged(parts, _losses(parts, tables))
+            made = {"method": "local", "seed": seed, "accepted": tests.accepted, "tests": tests.as_dict()}
+        else:
+            chosen = choose(parts, seed, components=components, steps=steps, seen=progress)
+            tables, tests, made = chosen.mixture, chosen.tests, chosen.as_dict()
+        if not accept_anyway:
+            tests.check()
+        return Model(self.measurement, self.workload, tables, made, self.confidence)
+
+
+_MOST = 1_000_000
+
+
+def _losses(parts: Parts, tables: LocalTables) -> NDArray[np.float64]:
+    """Return how far tables are from each part: half the squared residuals over the noise's variance."""
+    losses = []
+    for part in parts.parts:
+        table = tables.marginal(part.free).ravel().astype(np.float32)
+        if part.cells is not None:
+            table = np.bincount(part.cells, table, part.term.cells).astype(np.float32)
+        losses.append(part.term.loss(table)[0])
+    return np.array(losses)
