@@ -1,0 +1,83 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import NumericalError, SpecificationError, UnsupportedQueryError
+
+
+@pytest.fixture(scope="module")
+def fitted(release: Any) -> Any:
+    return release.model(components=10, steps=300, seed=3)
+
+
+def test_a_model_of_a_release_fits_it_and_says_how_it_was_made(fitted: Any, release: Any):
+    assert (fitted.method, fitted.seed, fitted.accepted) == ("mixture", 3, True)
+    assert fitted.tests["loss"] <= fitted.tests["limit"]
+    assert (fitted.made["components"], fitted.made["steps"]) == (10, 300)
+    assert fitted.confidence == release.confidence
+    answers = fitted.answers
+    assert min(answers["modelled"].to_pylist()) >= 0
+    # within the noise: root mean square of the difference in standard deviations, 1 if all noise were removed
+    off = np.subtract(answers["modelled"].to_pylist(), answers["estimate"].to_pylist())
+    assert np.sqrt(np.mean((off / answers["stddev"].to_numpy()) ** 2)) < 1.3
+    assert fitted.records().num_rows == round(fitted.total)
+
+
+def test_the_same_seed_gives_the_same_model(release: Any):
+    first, again, other = (
+        release.model("mixture", components=4, steps=20, seed=seed, accept_anyway=True).answers
+        for seed in (3, 3, 4)
+    )
+    assert again.equals(first)
+    assert not other.equals(first)
+
+
+def test_tables_of_pairs_are_tested_too(release: Any):
+    local = release.model("local")
+    assert (local.method, local.accepted) == ("local", True)
+    assert local.tests["loss"] <= local.tests["limit"]
+    assert min(local.answers["modelled"].to_pylist()) >= 0
+    assert local.made["method"] == "local"
+
+
+def test_what_is_public_is_kept_by_models_and_their_records(release: Any):
+    rule = {"sex": "male", "age": {"range": [6, 11]}}
+    known: dict[str, Any] = {"totals": 400, "impossible": [rule], "accept_anyway": True}
+    for model in (release.model(components=20, steps=100, **known), release.model("local", **known)):
+        assert model.size == 400
+        table = model.answer(mdp.product(sex={"sets": [["male"]]}, age={"ranges": [[6, 11]]}))
+        assert table["modelled"].to_pylist() == pytest.approx([0], abs=1e-6)
+        if model.method == "mixture":
+            rows = model.records().to_pylist()
+            assert len(rows) == 400
+            assert not any(row["sex"] == "male" and row["age"] >= 6 for row in rows)
+
+
+def test_a_model_that_does_not_fit_is_refused_unless_it_is_taken_anyway(release: Any):
+    with pytest.raises(NumericalError, match=r"does not fit what was measured.*`accept_anyway`"):
+        release.model(components=1, steps=1)
+    model = release.model(components=1, steps=1, accept_anyway=True)
+    assert not model.accepted
+    assert model.tests["loss"] > model.tests["limit"]
+
+
+def test_wrong_arguments_are_refused_by_name(release: Any):
+    with pytest.raises(SpecificationError, match=r"found 'mixtur'; .* mean 'mixture'"):
+        release.model("mixtur")
+    for name, value in (
+        ("components", 0),
+        ("steps", 1.5),
+        ("components", True),
+        ("seed", -1),
+        ("seed", None),
+    ):
+        with pytest.raises(SpecificationError, match=f"{name}: found"):
+            release.model(**{name: value})
+    with pytest.raises(SpecificationError, match="totals"):
+        release.model(totals=-3)
+    three = mdp.Workload(mdp.Domain({"a": 2, "b": 2, "c": 2}), mdp.marginals(3))
+    measured = mdp.select(three).measure({"a": [0], "b": [0], "c": [1]}, mdp.Budget(mu=1), seed_not_private=1)
+    with pytest.raises(UnsupportedQueryError, match="local"):
+        measured.reconstruct().model("local")

@@ -1,0 +1,61 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import StorageError
+from matrixdp.model import Mixture, Model
+from matrixdp.storage.files import entry
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "code": 3}), mdp.marginals([0, 1, 2]))
+    measured = mdp.select(workload).measure(
+        {"sex": ["male"], "code": [1]}, mdp.Budget(mu=1), seed_not_private=1
+    )
+    factors = {"sex": np.array([[0.25, 0.75]]), "code": np.array([[0.5, 0.25, 0.25]])}
+    tables = Mixture(workload.domain, 8.0, np.ones(1), factors)
+    model = Model(measured.measurement, workload, tables, {"method": "mixture", "accepted": True})
+    return model.save(tmp_path / "model")
+
+
+def outcomes(folder: Path) -> list[tuple[str, str]]:
+    return [(finding.subject, finding.outcome) for finding in mdp.verify_model(folder)]
+
+
+def test_a_model_that_is_whole_holds(folder: Path):
+    seen: list[tuple[int, int]] = []
+    found = mdp.verify_model(folder, progress=lambda *at: seen.append(at))
+    assert found.holds
+    assert seen[-1] == (12, 12)
+    assert outcomes(folder) == [("model", "ok"), ("answers", "ok"), ("fit", "not checked")]
+
+
+@pytest.mark.parametrize("column", ["modelled", "estimate", "stddev", "lower", "extrapolated", "sex"])
+def test_an_answer_that_does_not_follow_is_found_under_right_digests(column: str, folder: Path):
+    path = folder / "answers_consistent.parquet"
+    table = pq.read_table(path)
+    place = table.column_names.index(column)
+    values = table.column(column).to_pylist()
+    others = {"extrapolated": True, "sex": "male"}
+    values[7] = others[column] if column in others else values[7] + 0.01
+    changed = table.column(column).type
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values).cast(changed)), path)
+    record = json.loads((folder / "model.json").read_text())
+    record["files"][path.name] = entry(path)
+    (folder / "model.json").write_text(json.dumps(record))
+    found = mdp.verify_model(folder)
+    assert not found.holds
+    assert f"row 7: {column} says" in found.failed[0].words
+
+
+def test_a_damaged_folder_and_none_are_told(folder: Path, tmp_path: Path):
+    (folder / "model.mdp").write_bytes(b"")
+    assert outcomes(folder) == [("model", "failed"), ("answers", "not checked"), ("fit", "not checked")]
+    with pytest.raises(StorageError, match="no such folder; expected that of a model"):
+        mdp.verify_model(tmp_path / "absent")
