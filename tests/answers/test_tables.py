@@ -1,6 +1,9 @@
 """One clean table of a group: found by its title, as it stands or wide, and the same figures."""
 
+from typing import get_type_hints
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import matrixdp as mdp
@@ -72,6 +75,11 @@ def test_what_is_no_table_or_attribute_is_refused(release: mdp.Release, text, pi
     with pytest.raises(WorkloadError) as caught:
         release.table(text, pivot=pivot)
     assert says in str(caught.value)
+
+
+def test_tables_are_declared_as_what_they_are() -> None:
+    for asked in (mdp.Release.answer, mdp.Release.sql, mdp.Release.table, mdp.Release.answers.func):
+        assert get_type_hints(asked)["return"] is pa.Table
 
 
 def test_too_many_columns_are_refused(release: mdp.Release, monkeypatch: pytest.MonkeyPatch) -> None:
