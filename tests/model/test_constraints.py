@@ -154,6 +154,20 @@ def test_sums_that_need_an_impossible_combination_give_way():
         linked_tables(singles, Constraints.of(DOMAIN, [ages, married], RULES))
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rules_that_the_table_breaks_leave_tables_that_agree(seed):
+    domain = mdp.Domain({"sex": ["female", "male"], "age": 8})
+    workload = mdp.Workload(domain, mdp.marginals([0, 1, 2]))
+    table = {"sex": (["female"] * 8 + ["male"] * 8) * 250, "age": [*range(8)] * 500}
+    strategy = mdp.select(workload, mechanism="residual")
+    measured = strategy.measure(table, mdp.Budget(rho=0.05), seed_not_private=seed)
+    known = Constraints.of(domain, None, [{"sex": ["male"], "age": {"range": [0, 3]}}])
+    tables = fit_local(measured.measurement, known)
+    pair = tables.marginal(["sex", "age"])
+    assert pair[1, :4].tolist() == [0, 0, 0, 0]
+    np.testing.assert_allclose(pair.sum(axis=0), tables.marginal(["age"]), rtol=1e-4)
+
+
 def test_totals_are_written_in_several_ways():
     short = Constraints.of(DOMAIN, 900)
     pairs = Constraints.of(DOMAIN, [(mdp.product(region="identity"), np.array(REGIONS))])

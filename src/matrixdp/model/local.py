@@ -36,6 +36,8 @@ _SWEEPS = 20
 _AGREE = 1e-6
 #: What is added of a table that has the right sums, so that no sum is out of reach.
 _LEAST_SHARE = 1e-6
+#: What is added where that is too little.
+_LARGER_SHARES = (0.01, 0.1, 0.5)
 
 
 @final
@@ -319,8 +321,23 @@ def _pair(
     allowed = None if linked is None else linked > 0
     held = nearest(start, lambda table: sum_gradients(seen, table), directions, allowed)
     if linked is not None:
-        return balanced(held + _LEAST_SHARE * linked, rows, columns)
+        return _agreeing(held, linked, rows, columns)
     return rounded(balanced(held, rows, columns, _SWEEPS), rows, columns)
+
+
+def _agreeing(held: Array, linked: Array, rows: Array, columns: Array) -> Array:
+    """Return a table near ``held`` with given sums and the zeros of ``linked``, which has both.
+
+    Where impossible combinations leave hardly any table with these sums, balancing one that is zero in
+    further cells does not end: then as much of ``linked`` is taken as makes it end.
+    """
+    for share in (_LEAST_SHARE, *_LARGER_SHARES):
+        table = balanced(held + share * linked, rows, columns)
+        if float(np.max(np.abs(table.sum(axis=0) - columns))) > _AGREE * columns.sum():
+            continue
+        if float(np.max(np.abs(table.sum(axis=1) - rows))) <= _AGREE * columns.sum():
+            return table
+    return linked
 
 
 def _pair_directions(
