@@ -68,7 +68,7 @@ class Release(Glance, Plotted, DerivedStatistics, Tabulated, Kept, Modelled, ToM
     origin : mapping
         How the strategy was chosen, for the record: mechanism, reason, objective, certificate.
     expect : int, optional
-        How many records the table should have in the domain: a public figure, given before. `table` compares
+        How many records the table should have in the domain: a public figure, given before. `size` compares
         the released total with it.
 
     Raises

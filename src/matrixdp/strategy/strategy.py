@@ -370,7 +370,7 @@ class MeasuredStrategy(Displayed):
         confidence : float
             Of the intervals, above 0 and below 1.
         expect : int, optional
-            How many records should be in the domain, a public figure: see `Release.table`.
+            How many records should be in the domain, a public figure: see `Release.size`.
 
         Raises
         ------
