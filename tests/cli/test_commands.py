@@ -300,7 +300,7 @@ def test_answer_shows_a_part_of_many(released: Path):
         ("[]: 1", "."),
         ("a: 1", "expected"),
         ("'a: 1'", "found a str; expected a workload entry"),
-        ("[marginals: 0, marginals: 1]", "found a list; expected a workload entry"),
+        ("[marginals: 0, []]", "found a list; expected a workload entry"),
     ],
 )
 def test_wrong_queries_are_refused_with_the_reason(released: Path, query: str, says: str):

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from matrixdp.cli.answer import entry_of
 from matrixdp.cli.comparison import Outcome
 from matrixdp.cli.options import noise_name
 from matrixdp.cli.pictures import draw_comparison
+from matrixdp.cli.questions import entries_of
 from matrixdp.errors import SpecificationError
 
 
@@ -17,19 +17,20 @@ def test_queries_that_are_no_entries(tmp_path: Path):
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\xff")
     for query, says in (
         (str(tmp_path / "bytes"), "a file that cannot be read as text; expected a workload entry"),
-        ("[a: 1, b: 2]", "a list; expected a workload entry"),
+        ("[a: 1, [b]]", "a list; expected a workload entry"),
+        ("[] #:", "an empty list; expected a workload entry"),
         ("nothing", "'nothing', which is no file and no entry"),
     ):
         with pytest.raises(SpecificationError, match=says):
-            entry_of(query)
+            entries_of(query)
 
 
 def test_queries_may_be_longer_than_names_of_files(tmp_path: Path):
     sets = ", ".join(f"[{code}]" for code in range(1500))
-    entry, base = entry_of(f"product: {{code: {{sets: [{sets}]}}}}")
+    [(entry, base)] = entries_of(f"product: {{code: {{sets: [{sets}]}}}}")
     assert (len(entry["product"]["code"]["sets"]), base) == (1500, Path())
     with pytest.raises(SpecificationError, match="which is no file and no entry"):
-        entry_of("x" * 300)
+        entries_of("x" * 300)
 
 
 def test_noises_that_are_none():

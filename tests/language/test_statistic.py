@@ -1,6 +1,7 @@
 """Entries of statistics: the counts that they stand for, how they are written, and what is refused."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -11,7 +12,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, SpecificationError, TooLargeError
 from matrixdp.language import ask, product, read_entry
 from matrixdp.language.statistic import StatisticEntry, statistic_keys
-from matrixdp.specification import json_schema, load_specification
+from matrixdp.specification import entry_from_spec, json_schema, load_specification
 
 DESCRIBED = {
     "sex": ["female", "male"],
@@ -45,7 +46,7 @@ WRITTEN: dict[str, tuple[dict[str, Any], str, list[str]]] = {
     "sum": (
         {"sum": "income", "where": {"income": {"range": [0, 30]}}},
         "sum of income where income 0..30",
-        ["sum of income where income [0, 30)", "records where income [0, 30)"],
+        ["sum of income where income [0, 30)"],
     ),
     "top": ({"top": {"month": 3}}, "top 3 of month", ["month"]),
     "share": (
@@ -69,9 +70,9 @@ WRITTEN: dict[str, tuple[dict[str, Any], str, list[str]]] = {
         ["total", "sex"],
     ),
     "simultaneous": (
-        {"simultaneous": {"marginals": [1], "attributes": ["sex"]}},
-        "simultaneous: marginals [1]",
-        ["sex"],
+        {"simultaneous": {"marginals": [0, 1], "attributes": ["sex"]}},
+        "simultaneous: marginals [0, 1]",
+        ["total", "sex"],
     ),
 }
 
@@ -107,7 +108,7 @@ def test_python_has_the_same_forms() -> None:
         ask.ratio(WOMEN, product(sex={"sets": [["male"]]})),
         ask.difference(WOMEN | {"name": "women"}, MEN),
         ask.combination([(2, {"marginals": 0}), (np.array([1.0, -1.0]), {"marginals": [["sex"]]})]),
-        ask.simultaneous({"marginals": 1, "attributes": ["sex"]}),
+        ask.simultaneous({"marginals": [0, 1], "attributes": ["sex"]}),
     ]
     for entry, (written, *_) in zip(made, WRITTEN.values(), strict=True):
         assert entry.to_spec() == read_entry(written).to_spec()
@@ -146,16 +147,16 @@ def test_quantiles_need_the_counts_up_to_each_value_in_an_order() -> None:
 
 def test_means_need_the_sum_about_the_middle_and_the_count() -> None:
     away, count = groups({"mean": "hours", "weight": 2})
-    np.testing.assert_array_equal(away.rows(), [[-15, -5, 5, 15]])
-    assert (away.weight, count.weight) == (2 / 15**2, 2)  # a sum as large as a count
+    ends = [[-15, -5, 5, 15], [-20, -10, 0, 10], [-10, 0, 10, 20]]  # bins by middles, and by either end
+    np.testing.assert_array_equal(away.rows(), ends)
+    assert (away.weight, count.weight) == (2 / 20**2, 2)  # a sum as large as a count
     np.testing.assert_array_equal(count.rows(), [[1]])
     away, count = groups({"mean": "age"})
     np.testing.assert_array_equal(away.rows(), [[-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0]])
     np.testing.assert_array_equal(count.rows(), [[1, 1, 1, 1, 1, 1, 0]])
-    [group, counted] = groups({"sum": "hours"})
-    assert counted.attributes == ()  # how far the middles of bins may be off depends on it
-    np.testing.assert_array_equal(group.rows(), [[5, 15, 25, 35]])
-    assert group.weight == pytest.approx(1 / 35**2)
+    [group] = groups({"sum": "hours"})
+    np.testing.assert_array_equal(group.rows(), [[5, 15, 25, 35], [0, 10, 20, 30], [10, 20, 30, 40]])
+    assert group.weight == pytest.approx(1 / 40**2)
     [group] = groups({"sum": "age", "where": {"age": [0]}})
     assert group.weight == 1.0
 
@@ -167,12 +168,21 @@ def test_shares_need_what_they_are_divided_by() -> None:
     _, divisor = groups({"share": cells, "of": ["hours"]})
     np.testing.assert_array_equal(divisor.rows(), np.tri(4))
     assert [g.attributes for g in groups({"share": cells, "of": WOMEN})] == [("sex", "hours"), ("sex",)]
-    both = {"marginals": [["sex", "hours"], ["sex", "month"]]}
-    assert [g.attributes for g in groups({"share": both, "of": ["sex"]})][2:] == [("sex",)]
     boxes = {"cells": [{"sex": "male", "hours": 0}]}
     assert [group.attributes for group in groups({"share": boxes})] == [("sex", "hours"), ()]
     assert ask.share(cells).title == "share: product {sex: identity, hours: prefix}"
     assert ask.share(cells, of=WOMEN | {"name": "women"}).title.endswith(" of women")
+
+
+def test_coefficients_are_rows_or_come_from_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.eye(2))
+    sexes = {"marginals": [["sex"]]}
+    entry = entry_from_spec({"combination": [["rows.npy", sexes]]}, tmp_path)
+    assert entry.to_spec() == {"combination": [[[[1.0, 0.0], [0.0, 1.0]], {"marginals": [["sex"]]}]]}
+    assert read_entry(entry.to_spec()).to_spec() == entry.to_spec()
+    assert ask.combination([(np.eye(2), sexes)]).to_spec() == entry.to_spec()
+    with pytest.raises(EntryError, match=r"combination\[0\]\[0\]: found an array"):
+        groups({"combination": [[[1, float("nan")], sexes]]})
 
 
 def test_top_asks_for_the_values_that_are_allowed() -> None:
@@ -204,12 +214,12 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"cdf": "hours", "where": {"sex": "x"}},
         "where.sex: found 'x'",
     ),
-    "too many": ({"top": {"sex": 2}}, "top.sex: found 2; expected less than 2"),
+    "too many": ({"top": {"sex": 3}}, "top.sex: found 3; expected at most 2"),
     "of what is not asked": (
         {"share": {"marginals": [["sex"]]}, "of": ["hours"]},
         "of: found 'hours', which 'sex' does not ask about",
     ),
-    "of no attribute": ({"share": {"marginals": 1}, "of": ["x"]}, r"of\[0\]: found 'x'"),
+    "of no attribute": ({"share": {"marginals": [["sex"]]}, "of": ["x"]}, r"of\[0\]: found 'x'"),
     "of merged attributes": (
         {"share": {"cells": [{"sex": "male"}]}, "of": ["sex"]},
         "of: found 'sex: cells', whose queries are over merged attributes",
@@ -221,6 +231,26 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a part that does not fit": (
         {"ratio": {"numerator": WOMEN, "denominator": {"marginals": [["x"]]}}},
         r"ratio.denominator.marginals\[0\]\[0\]: found 'x'",
+    ),
+    "several groups": (
+        {"share": {"marginals": [0, 1]}},
+        "share: found an entry of 8 groups; expected one that",
+    ),
+    "others than there": (
+        {"difference": {"left": {"marginals": [["sex"]]}, "right": {"marginals": [["hours"]]}}},
+        "difference.right: found 4 queries; expected 1 query, or 2 as there",
+    ),
+    "others than shares": (
+        {"share": {"marginals": [["sex"]]}, "of": {"marginals": [["hours"]]}},
+        "of: found 4 queries; expected 1 query, or 2 as there",
+    ),
+    "too few coefficients": (
+        {"combination": [[2, {"marginals": [["sex"]]}]]},
+        r"combination\[0\]\[0\]: found 1 coefficients; expected one for each of 2 queries",
+    ),
+    "other rows of coefficients": (
+        {"combination": [[[[1, 0], [0, 1]], {"marginals": [["sex"]]}], [1, {"marginals": 0}]]},
+        r"combination\[1\]\[0\]: found 1 rows of coefficients; expected 2, as many",
     ),
     "half a ratio": ({"ratio": {"numerator": WOMEN}}, "ratio.denominator: found nothing"),
     "no pair": ({"combination": [WOMEN]}, r"combination\[0\]: found a mapping with the key"),
@@ -249,5 +279,7 @@ def test_what_is_wrong_is_named_at_its_place(name: str) -> None:
 def test_too_many_values_are_refused_before_anything_is_measured() -> None:
     with pytest.raises(TooLargeError, match=re.escape("cdf.code: found 5000 values; expected at most 4000")):
         groups({"cdf": "code"})
+    with pytest.raises(TooLargeError, match=re.escape("top.code: found 5000 values; expected at most 4000")):
+        groups({"top": {"code": 5}})
     [group] = groups({"cdf": "code", "where": {"code": {"range": [0, 3]}}})
     assert group.queries == 4

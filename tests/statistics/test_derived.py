@@ -259,18 +259,23 @@ def test_too_many_values_are_refused(release: mdp.Release, monkeypatch):
 
 
 @pytest.mark.parametrize("statistic", ["mean", "sum"])
-def test_what_a_workload_of_statistics_measures_is_enough(statistic):
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_a_workload_of_statistics_measures_is_enough(statistic: str, ends: bool):
     domain = mdp.Domain({"income": {"edges": [0, 10, 25, 50]}, "age": range(7)})
-    entries = [ask({statistic: name}) for name in domain.names]
+    entries: list[Any] = [ask({statistic: name}) for name in domain.names]
+    if not ends:
+        entries[0] = mdp.product(income={"matrix": [[5, 17.5, 37.5], [1, 1, 1]]})
     release = mdp.select(mdp.Workload(domain, *entries)).measure(
         {"income": [5.0, 12.0, 30.0] * 400, "age": [1, 2, 6] * 400}, mdp.Budget(mu=30)
     )
     [income] = getattr(release.reconstruct(), statistic)("income").to_pylist()
     count = 1_200 if statistic == "sum" else 1
     assert income["estimate"] == pytest.approx(count * (5 + 17.5 + 37.5) / 3, rel=0.01)
-    # all bins as wide as the widest: what else was measured tells no more
-    assert income["binning"] == pytest.approx(12.5 * count, rel=0.01)
-    assert income["lower"] == pytest.approx(count * (20 - 12.5), rel=0.05)
+    # where the ends were not measured all bins are as wide as the widest, as far as is known
+    off = (5 + 7.5 + 12.5) / 3 if ends else 12.5
+    binning = 12.5 if statistic == "mean" else off * count
+    assert income["binning"] == pytest.approx(binning, rel=0.01)
+    assert income["lower"] == pytest.approx(count * (20 - off), rel=0.05)
     [age] = getattr(release.reconstruct(), statistic)("age").to_pylist()
     assert (age["binning"], age["estimate"]) == (0.0, pytest.approx(3.0 * count, rel=0.01))
 

@@ -12,7 +12,7 @@ from matrixdp.plan import Analysis
 from matrixdp.queries import Entry, Group
 from matrixdp.specification import entry_from_spec
 
-__all__ = ["Question", "covariance", "groups_of"]
+__all__ = ["Question", "covariance", "groups_of", "question"]
 
 Question = Entry | Mapping[str, Any]
 """What ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` return, or a mapping that says so."""
@@ -20,13 +20,18 @@ Question = Entry | Mapping[str, Any]
 
 def groups_of(entry: Question, domain: Domain, base_path: str | os.PathLike[str] = ".") -> list[Group]:
     """Return the query groups that an entry stands for."""
+    return question(entry, base_path).expand(domain)
+
+
+def question(entry: Question, base_path: str | os.PathLike[str] = ".") -> Entry:
+    """Return the entry that was asked, or that a mapping describes."""
     made = entry_from_spec(entry, base_path, "query") if isinstance(entry, Mapping) else entry
     if not callable(getattr(made, "expand", None)):
         raise WorkloadError(
             f"query: found a {type(entry).__name__}; expected what marginals, kway, product, pairwise or "
             "dense return, or a mapping with the keys of a specification"
         )
-    return made.expand(domain)
+    return made
 
 
 def covariance(

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from matrixdp.cli.guard import guarded
 from matrixdp.cli.options import Confidence
 
-__all__ = ["answer", "entry_of", "statement_of"]
+if TYPE_CHECKING:
+    from matrixdp.release import Release
+
+__all__ = ["answer", "statement_of"]
 
 _SHOWN = 50
-
 
 _Folder = Annotated[
     Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
 ]
-_Query = Annotated[
-    str | None,
+_Queries = Annotated[
+    list[str] | None,
     typer.Argument(
-        metavar="[QUERY]",
+        metavar="[QUERY]...",
         show_default=False,
-        help="A workload entry as YAML, inline or in a file: 'product: {age: {ranges: [[0, 17]]}}'.",
+        help="Workload entries as YAML, inline or in files: 'product: {age: {ranges: [[0, 17]]}}', or "
+        "statistics: 'quantile: {age: [0.25, 0.5, 0.75]}, by: [sex]'.",
     ),
 ]
 _Sql = Annotated[
@@ -39,6 +40,16 @@ _Sql = Annotated[
         help="In the place of QUERY: SQL that counts, or a file with it; answered in its result's shape.",
     ),
 ]
+_Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        show_default=False,
+        help="Write every answer to a new file, by its ending: .csv, .parquet or .json.",
+    ),
+]
+_Force = Annotated[bool, typer.Option("--force", help="With --out, replace a file that is there.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with every answer.")]
 _Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, with every answer.")]
 _All = Annotated[bool, typer.Option("--all", help="Show every answer, however many.")]
@@ -47,76 +58,84 @@ _All = Annotated[bool, typer.Option("--all", help="Show every answer, however ma
 @guarded
 def answer(
     folder: _Folder,
-    query: _Query = None,
+    queries: _Queries = None,
     sql: _Sql = None,
     confidence: Confidence = None,
+    out: _Out = None,
+    force: _Force = False,
     as_json: _Json = False,
     as_csv: _Csv = False,
     every: _All = False,
 ) -> None:
-    """Answer a new query from a release, without the data.
+    """Answer new queries from a release, without the data: counts, and statistics of counts.
 
-    It costs no further budget. Every answer comes with its standard error. A query that the measurement does
-    not determine is refused, with the reason.
+    It costs no further budget. Every answer comes with its standard error or its interval. A query that the
+    measurement does not determine is refused, with the reason.
     """
-    from matrixdp.errors import SpecificationError
+    from matrixdp.cli.questions import read_questions
+    from matrixdp.cli.results import check_out, printed_csv, printed_json, write_out
+    from matrixdp.errors import SpecificationError, within
     from matrixdp.release import load_release
 
+    asked = queries or []
     if as_json and as_csv:
         raise SpecificationError.at(("--csv",), "--json too", "one of the two")
-    if (query is None) == (sql is None):
-        found = "neither QUERY nor --sql" if query is None else "QUERY and --sql"
+    if bool(asked) == (sql is not None):
+        found = "QUERY and --sql" if asked else "neither QUERY nor --sql"
         raise SpecificationError.at(("query",), found, "one of the two")
-    entry, base = ({}, Path()) if query is None else entry_of(query)
+    check_out(out, force)
+    entries = read_questions(asked) if asked else []
     statement = None if sql is None else statement_of(sql)
     result = load_release(folder, confidence=confidence)
-    answers = result.answer(entry, base_path=base) if statement is None else result.sql(statement)
+    tables: list[tuple[Any, Any]] = [] if statement is None else [(None, result.sql(statement))]
+    for place, entry in entries:
+        with within(*place):
+            tables.append((entry, result.answer(entry)))
+    if out is not None:
+        write_out(out, result, tables)
     if as_json:
-        rows = [{name: _finite(value) for name, value in row.items()} for row in answers.to_pylist()]
-        printed = {"private": result.private, "confidence": result.confidence, "answers": rows}
-        typer.echo(json.dumps(printed, ensure_ascii=False, default=str, allow_nan=False))
-        return
-    if as_csv:
-        _print_csv(answers, result.private)
-        return
-    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_result
+        typer.echo(printed_json(result, tables))
+    elif as_csv:
+        _warn(result)
+        typer.echo(printed_csv(tables), nl=False)
+    elif out is None:
+        _show(result, tables, every)
+    else:
+        _warn(result)
+        rows = sum(table.num_rows for _, table in tables)
+        typer.echo(f"{rows:,} answers written to {out}.")
+
+
+def _warn(result: Release) -> None:
+    from matrixdp.cli.tables import NOT_PRIVATE
+
+    if not result.private:
+        typer.echo(NOT_PRIVATE, err=True)
+
+
+def _show(result: Release, tables: Sequence[tuple[Any, Any]], every: bool) -> None:
+    from rich.text import Text
+
+    from matrixdp.cli.results import title_of
+    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_result, print_statistic
+    from matrixdp.language import StatisticEntry
 
     screen = console()
     if not result.private:
         screen.print(NOT_PRIVATE, style="bold red")
-    shown = print_answers if statement is None else print_result
-    shown(screen, answers, result.confidence, answers.num_rows if every else _SHOWN)
-    if answers.num_rows > _SHOWN and not every:
+    cut = False
+    for entry, table in tables:
+        if len(tables) > 1 or isinstance(entry, StatisticEntry):
+            screen.print(Text(title_of(entry), style="bold"))
+        limit = table.num_rows if every else _SHOWN
+        if isinstance(entry, StatisticEntry):
+            print_statistic(screen, table, result.confidence, limit)
+        else:
+            shown = print_result if entry is None else print_answers
+            shown(screen, table, result.confidence, limit)
+        cut = cut or table.num_rows > limit
+    if cut:
         screen.print("--all shows every one; --json and --csv print them.")
-
-
-def _finite(value: object) -> object:
-    """Return a value as JSON has it, in which the open end of a bin is null."""
-    return None if isinstance(value, float) and math.isinf(value) else value
-
-
-def entry_of(query: str) -> tuple[Mapping[str, Any], Path]:
-    """Return the entry that a text or a file holds, and what its paths are relative to."""
-    from matrixdp.errors import SpecificationError
-    from matrixdp.specification import parse_yaml
-
-    expected = "a workload entry such as 'product: {age: {ranges: [[0, 17]]}}', or a file with one"
-    base = Path()
-    text = query
-    if os.path.isfile(query):  # noqa: PTH113 - no error where the path is none
-        base = Path(query).parent
-        try:
-            text = Path(query).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError):
-            raise SpecificationError.at(("query",), "a file that cannot be read as text", expected) from None
-    elif ":" not in query:
-        raise SpecificationError.at(("query",), f"{query!r}, which is no file and no entry", expected)
-    entry = parse_yaml(text).value
-    if isinstance(entry, list) and len(entry) == 1:
-        entry = entry[0]
-    if not isinstance(entry, Mapping):
-        raise SpecificationError.at(("query",), f"a {type(entry).__name__}", expected)
-    return entry, base
 
 
 def statement_of(sql: str) -> str:
@@ -133,18 +152,3 @@ def statement_of(sql: str) -> str:
     except (OSError, UnicodeDecodeError):
         found, expected = "a file that cannot be read as text", "a SQL statement, or a file with one"
         raise SpecificationError.at(("--sql",), found, expected) from None
-
-
-def _print_csv(answers: Any, private: bool) -> None:
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-
-    from matrixdp.cli.tables import NOT_PRIVATE
-
-    if not private:
-        typer.echo(NOT_PRIVATE, err=True)
-    texts = {field.name: pa.utf8() for field in answers.schema if pa.types.is_dictionary(field.type)}
-    plain = pa.schema([(field.name, texts.get(field.name, field.type)) for field in answers.schema])
-    sink = pa.BufferOutputStream()
-    pacsv.write_csv(answers.cast(plain), sink)
-    typer.echo(sink.getvalue().to_pybytes().decode(), nl=False)

@@ -270,7 +270,7 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
     from rich.text import Text
 
     from matrixdp.answers.columns import AnswerColumns
-    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_facts
+    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_facts, print_statistic
 
     screen = console()
     if not result.private:
@@ -285,6 +285,12 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
         shown = pa.Table.from_batches(batches, schema=columns.schema)
         print_answers(screen, shown, result.confidence, _SHOWN)
         screen.print(f"A few of {queries:,} answers.")
+    for asked in result.asked:
+        screen.print(Text(asked.name, style="bold"))
+        if asked.table is None:
+            screen.print(Text(f"not computed: {asked.refusal}"))
+        else:
+            print_statistic(screen, asked.table, result.confidence, _SHOWN)
     screen.print("Privacy", style="bold")
     screen.print(Text(result.statement.text))
     facts = {

@@ -20,11 +20,13 @@ __all__ = [
     "print_errors",
     "print_facts",
     "print_result",
+    "print_statistic",
     "print_table",
 ]
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
 _LONGEST_KEY = 20
+_BOUNDS = ("_from", "_to")
 _FIGURES = ("estimate", "stddev", "lower", "upper")
 
 
@@ -158,6 +160,57 @@ def print_result(screen: Console, answers: pa.Table, confidence: float, limit: i
         table.add_row(*row)
     screen.print(table)
     _print_number(screen, shown.num_rows, answers.num_rows)
+
+
+def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
+    """Print the first rows of the table of a statistic, and what is to be known of it."""
+    from matrixdp.review.markdown import printable
+
+    shown = answers.slice(0, limit)
+    rows = shown.to_pylist()
+    warned = [(place, row.get("warning")) for place, row in enumerate(rows, 1) if row.get("warning")]
+    table = Table(header_style="bold")
+    cells: list[list[str]] = []
+    for field in answers.schema:
+        name, values = field.name, [row[field.name] for row in rows]
+        hidden = name == "stddev" and all(value is None for value in values)
+        # where the values of an attribute begin and end is said by its own column, too
+        bound = any(
+            name.endswith(end) and name.removesuffix(end) in row for end in _BOUNDS for row in rows[:1]
+        )
+        if hidden or bound or name == "warning" or name.endswith("upper"):
+            continue
+        if name.endswith("lower"):
+            high = name.removesuffix("lower") + "upper"
+            pairs = [(value, row[high]) for value, row in zip(values, rows, strict=True)]
+            texts = ["-" if None in pair else " to ".join(map(_amount, pair)) for pair in pairs]
+            name = f"{name.removesuffix('lower').replace('_', ' ')}{100 * confidence:g} % interval"
+        else:
+            name = name.replace("_", " ") if pa.types.is_floating(field.type) else name
+            texts = [_amount(value) for value in values]
+        left = pa.types.is_dictionary(field.type) or pa.types.is_string(field.type)
+        table.add_column(Text(printable(name)), justify="left" if left else "right", overflow="fold")
+        cells.append([printable(text) for text in texts])
+    for row in zip(*cells, strict=True):
+        table.add_row(*map(Text, row))
+    screen.print(table)
+    for words in dict.fromkeys(words for _, words in warned):
+        places = [str(place) for place, other in warned if other == words]
+        named = ", ".join(places[:8]) + (" and more" if len(places) > 8 else "")
+        screen.print(Text(f"Row {named}: {words}."))
+    _print_number(screen, shown.num_rows, answers.num_rows)
+
+
+def _amount(value: object) -> str:
+    """Return a number with as many digits as help, or what else stands in a table."""
+    if value is None:
+        return "-"
+    if not isinstance(value, float):
+        return str(value)
+    size = abs(value)
+    if not size < 1e12:
+        return f"{value:.4g}"
+    return f"{value:,.1f}" if size >= 100 else f"{value:,.4g}"
 
 
 def _print_number(screen: Console, shown: int, rows: int) -> None:

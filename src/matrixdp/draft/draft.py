@@ -152,6 +152,12 @@ def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
             and _ordered(name, proposals)
         ):
             lines += [f"  - product: {{{_scalar(name)}: prefix}}", f"    name: {_scalar(f'{name} CDF')}"]
+    numbers = [name for name in sizes if isinstance(proposals[name].spec, dict) and _ordered(name, proposals)]
+    if numbers:
+        lines += [
+            "  # Statistics are entries, too; their errors are made least:",
+            f"  # - quantile: {{{_scalar(numbers[0])}: [0.25, 0.5, 0.75]}}   # cdf, mean, share, ...",
+        ]
     lines += [
         "",
         "# A common choice; decide with whoever answers for the data. {rho: 0.5} is another definition.",

@@ -10,6 +10,7 @@ from matrixdp.language.comparisons import (
     RatioEntry,
     ShareEntry,
     SimultaneousEntry,
+    in_words,
 )
 from matrixdp.language.distributions import CdfEntry, MeanEntry, QuantileEntry, SumEntry, TopEntry
 from matrixdp.language.entry import ENTRY, Entry, entry_form, read_entry
@@ -59,6 +60,7 @@ __all__ = [
     "dense",
     "disjunction",
     "entry_form",
+    "in_words",
     "keyed_predicates",
     "kway",
     "marginals",

@@ -121,7 +121,7 @@ def mean(attribute: str, **records: Unpack[Records]) -> MeanEntry:
 def sum(attribute: str, **records: Unpack[Records]) -> SumEntry:  # noqa: A001 - the method's name
     """Return an entry that asks for the sum of an attribute of numbers.
 
-    Of bins it stands for the count too, as their middles may be off by half of a width each.
+    Of bins it stands for the sums of their lower and upper ends too, between which the sum lies.
 
     Parameters
     ----------

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, final
+
+import numpy as np
 
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, within
@@ -20,18 +24,19 @@ from matrixdp.forms import (
     Record,
     RecordForm,
     Schema,
+    as_given,
     as_lists,
     describe_value,
     key,
     number,
     record,
 )
-from matrixdp.language.arrays import ArrayForm
+from matrixdp.language.arrays import ArrayForm, load_array
 from matrixdp.language.entry import ENTRY, NAMES, Entry, entry_form, find_attribute
 from matrixdp.language.statistic import StatisticEntry, Statistics, Table, counts_alone
 from matrixdp.queries.groups import Group, ProductGroup
 
-__all__ = ["CombinationEntry", "DifferenceEntry", "RatioEntry", "ShareEntry", "SimultaneousEntry"]
+__all__ = ["CombinationEntry", "DifferenceEntry", "RatioEntry", "ShareEntry", "SimultaneousEntry", "in_words"]
 
 Coefficients = Any
 """One number for all queries of an entry, or one for each of them."""
@@ -62,12 +67,11 @@ class _Term(Form[tuple[Coefficients, Entry]]):
 
     def read(self, written: object, given: Given) -> tuple[Coefficients, Entry]:
         if not isinstance(written, LISTS) or len(written) != 2:
-            expected = "[coefficient, entry]: a number, or a list of one for each query, and an entry"
+            expected = "[coefficients, entry]: a number, or a list of one for each query, and an entry"
             raise FormError.at((), describe_value(written), expected)
         factor, entry = written
         with within(0):
-            form = _LISTED if not isinstance(factor, int | float) else _NUMBER
-            coefficients = form.read(factor, given)
+            coefficients = _coefficients(factor, given)
         with within(1):
             return coefficients, ENTRY.read(entry, given)
 
@@ -86,7 +90,19 @@ class _Term(Form[tuple[Coefficients, Entry]]):
 
 
 _NUMBER: Form[Any] = number("a finite number")
-_LISTED: Form[Any] = ArrayForm("a finite number, or a list of one for each query")
+_LISTED = ArrayForm("a finite number, a list of one for each query, or a list of such lists")
+_ROWS = ArrayForm(_LISTED.expected, axes=2)
+
+
+def _coefficients(written: object, given: Given) -> Coefficients:
+    """Return a number, one for each query, or a row of such for each combination."""
+    if isinstance(written, Real):
+        return _NUMBER.read(written, given)
+    value = given(written)
+    if isinstance(value, os.PathLike):
+        value = load_array(value)
+    nested = isinstance(value, LISTS) and len(value) > 0 and isinstance(value[0], LISTS)
+    return (_ROWS if nested else _LISTED).read(value, as_given)
 
 
 @record
@@ -102,21 +118,43 @@ class _OfEntries(StatisticEntry):
         super().check()
         counts_alone(self.parts())
 
+    #: Whether each entry must stand for one group.
+    single = True
+
     def groups(self, domain: Domain) -> list[Group]:
         """Return the groups of all entries."""
-        return self.weighted([group for _, groups in self.expanded(domain) for group in groups])
+        return self.weighted([group for groups in self.expanded(domain) for group in groups])
 
-    def expanded(self, domain: Domain) -> list[tuple[Entry, list[Group]]]:
-        """Return each entry with its groups, one after the other."""
-        found = []
+    def expanded(self, domain: Domain) -> list[list[Group]]:
+        """Return the groups of each entry, one after the other."""
+        expanded = []
         for place, entry in self.parts():
             with within(*place):
-                found.append((entry, entry.expand(domain)))
-        return found
+                groups = entry.expand(domain)
+                if self.single and len(groups) != 1:
+                    raise EntryError.at(
+                        (), f"an entry of {len(groups)} groups", "one that stands for one group"
+                    )
+                expanded.append(groups)
+        return expanded
+
+    def paired(self, domain: Domain) -> list[Group]:
+        """Return the groups of two entries, the second of one query or of as many as the first."""
+        [[left], [right]] = self.expanded(domain)
+        if right.queries not in (1, left.queries):
+            expected = f"1 query, or {left.queries} as there"
+            raise EntryError.at(self.parts()[1][0], f"{right.queries} queries", expected)
+        return self.weighted([left, right])
 
 
-def _called(entry: Entry) -> str:
-    """Return what an entry of counts is called in words."""
+def in_words(entry: Entry) -> str:
+    """Return what an entry of counts is called: by the user, else by what it asks.
+
+    Examples
+    --------
+    >>> in_words(ENTRY.read({"product": {"sex": "identity", "age": "prefix"}}, as_given))
+    'product {sex: identity, age: prefix}'
+    """
     if entry.name is not None:
         return entry.name
     [(form, asked), *_] = entry.to_spec(lambda array: f"{len(array)} rows").items()
@@ -148,9 +186,9 @@ class ShareEntry(_OfEntries):
     def text(self) -> str:
         """What is asked, in words."""
         if self.of is None or self.of == ():
-            return f"share: {_called(self.share)}"
-        of = _called(self.of) if isinstance(self.of, Entry) else ", ".join(self.of)
-        return f"share: {_called(self.share)} of {of}"
+            return f"share: {in_words(self.share)}"
+        of = in_words(self.of) if isinstance(self.of, Entry) else ", ".join(self.of)
+        return f"share: {in_words(self.share)} of {of}"
 
     def parts(self) -> list[tuple[tuple[str | int, ...], Entry]]:
         """Return the counts, and the entry that they are divided by."""
@@ -160,17 +198,14 @@ class ShareEntry(_OfEntries):
     def groups(self, domain: Domain) -> list[Group]:
         """Return the groups of the counts, and those that they are divided by."""
         if isinstance(self.of, Entry):
-            return super().groups(domain)
-        with within("share"):
-            counts = self.share.expand(domain)
+            return self.paired(domain)
+        [[counts]] = self.expanded(domain)
         kept = self.of or ()
         for place, name in enumerate(kept):
             with within("of", place):
                 find_attribute(domain, name)
         with within("of"):
-            divisors = [_keeping(group, kept) for group in counts]
-        distinct = {(group.attributes, group.key()): group for group in divisors}
-        return self.weighted([*counts, *distinct.values()])
+            return self.weighted([counts, _keeping(counts, kept)])
 
     def ask(self, statistics: Statistics) -> Table:
         """Return the shares."""
@@ -210,12 +245,16 @@ class RatioEntry(_OfEntries):
     @property
     def text(self) -> str:
         """What is asked, in words."""
-        return f"ratio: {_called(self.ratio.numerator)} over {_called(self.ratio.denominator)}"
+        return f"ratio: {in_words(self.ratio.numerator)} over {in_words(self.ratio.denominator)}"
 
     def parts(self) -> list[tuple[tuple[str | int, ...], Entry]]:
         """Return both entries."""
         both = self.ratio
         return [(("ratio", "numerator"), both.numerator), (("ratio", "denominator"), both.denominator)]
+
+    def groups(self, domain: Domain) -> list[Group]:
+        """Return the groups of both entries."""
+        return self.paired(domain)
 
     def ask(self, statistics: Statistics) -> Table:
         """Return the ratios."""
@@ -233,12 +272,16 @@ class DifferenceEntry(_OfEntries):
     @property
     def text(self) -> str:
         """What is asked, in words."""
-        return f"difference: {_called(self.difference.left)} less {_called(self.difference.right)}"
+        return f"difference: {in_words(self.difference.left)} less {in_words(self.difference.right)}"
 
     def parts(self) -> list[tuple[tuple[str | int, ...], Entry]]:
         """Return both entries."""
         both = self.difference
         return [(("difference", "left"), both.left), (("difference", "right"), both.right)]
+
+    def groups(self, domain: Domain) -> list[Group]:
+        """Return the groups of both entries."""
+        return self.paired(domain)
 
     def ask(self, statistics: Statistics) -> Table:
         """Return the differences."""
@@ -252,7 +295,7 @@ class CombinationEntry(_OfEntries):
     """A linear combination of counts: of each entry, a number times its queries, or one number for each."""
 
     combination: tuple[tuple[Coefficients, Entry], ...] = key(
-        ListOf(_Term(), "a list of at least one [coefficient, entry]", least=1)
+        ListOf(_Term(), "a list of at least one [coefficients, entry]", least=1)
     )
 
     @property
@@ -260,13 +303,26 @@ class CombinationEntry(_OfEntries):
         """What is asked, in words."""
         terms = []
         for factor, entry in self.combination:
-            size = f"{factor:g}" if isinstance(factor, float) else f"({len(factor)} coefficients)"
-            terms.append(f"{size} {_called(entry)}")
+            size = f"{factor:g}" if isinstance(factor, float) else f"({np.size(factor)} coefficients)"
+            terms.append(f"{size} {in_words(entry)}")
         return f"combination: {' + '.join(terms)}"
 
     def parts(self) -> list[tuple[tuple[str | int, ...], Entry]]:
         """Return the entries."""
         return [(("combination", place, 1), entry) for place, (_, entry) in enumerate(self.combination)]
+
+    def groups(self, domain: Domain) -> list[Group]:
+        """Return the groups of the entries."""
+        expanded = self.expanded(domain)
+        shapes = [np.atleast_2d(factor).shape for factor, _ in self.combination]
+        for place, ((rows, columns), [group]) in enumerate(zip(shapes, expanded, strict=True)):
+            if columns != group.queries:
+                found, expected = f"{columns} coefficients", f"one for each of {group.queries} queries"
+                raise EntryError.at(("combination", place, 0), found, expected)
+            if rows != shapes[0][0]:
+                expected = f"{shapes[0][0]}, as many as of the first entry"
+                raise EntryError.at(("combination", place, 0), f"{rows} rows of coefficients", expected)
+        return self.weighted([group for groups in expanded for group in groups])
 
     def ask(self, statistics: Statistics) -> Table:
         """Return the combination."""
@@ -281,10 +337,12 @@ class SimultaneousEntry(_OfEntries):
 
     simultaneous: Entry = key(ENTRY)
 
+    single = False
+
     @property
     def text(self) -> str:
         """What is asked, in words."""
-        return f"simultaneous: {_called(self.simultaneous)}"
+        return f"simultaneous: {in_words(self.simultaneous)}"
 
     def parts(self) -> list[tuple[tuple[str | int, ...], Entry]]:
         """Return the entry."""

@@ -46,13 +46,13 @@ __all__ = [
     "SumEntry",
     "TopEntry",
     "check_order",
-    "middle_values",
+    "value_ends",
 ]
 
 T = TypeVar("T")
 
 MAX_VALUES = 4_000
-"""Of the attribute of a quantile or CDF, whose square queries are written out in."""
+"""Of the attribute of a quantile, a CDF or a list of the top: their square is how much is computed."""
 QUARTILES = (0.25, 0.5, 0.75)
 """The quantiles that are meant where none are named."""
 
@@ -241,8 +241,8 @@ class CdfEntry(OneAttributeEntry):
         return [_cumulated(attribute, codes)]
 
 
-def middle_values(attribute: Attribute, codes: Codes) -> Array:
-    """Return the number that stands for each value: integers themselves, and the middles of bins.
+def value_ends(attribute: Attribute, codes: Codes) -> tuple[Array, Array]:
+    """Return the least and the largest number of each value, shape (values,) each; equal for integers.
 
     Raises
     ------
@@ -252,21 +252,33 @@ def middle_values(attribute: Attribute, codes: Codes) -> Array:
     Examples
     --------
     >>> from matrixdp.domain import Bins, Integers
-    >>> middle_values(Bins("income", (0, 10, 50)), (0, 1)), middle_values(Integers("age", 1, 3), (0, 2))
-    (array([ 5., 30.]), array([1., 3.]))
+    >>> value_ends(Bins("income", (0, 10, 50)), (0, 1)), value_ends(Integers("age", 1, 3), (0, 2))[0]
+    ((array([ 0., 10.]), array([10., 50.])), array([1., 3.]))
     """
     if isinstance(attribute, Dates) and attribute.by != "hour":
         found = f"{attribute.name!r}, whose values are dates"
         raise EntryError.at((), found, "numbers: an attribute given by min and max, edges, bins or a size")
     if not isinstance(attribute, Bins):
-        return np.array([float(attribute.value(code)) for code in codes])
-    edges = np.array(attribute.edges)
-    values = (edges[:-1] + edges[1:])[list(codes)] / 2
-    if not np.isfinite(values).all():
+        values = np.array([float(attribute.value(code)) for code in codes])
+        return values, values
+    edges, places = np.array(attribute.edges), np.array(codes)
+    lows, highs = edges[places], edges[places + 1]
+    if not (np.isfinite(lows).all() and np.isfinite(highs).all()):
         found = f"{attribute.name!r}, of which a bin has no end"
         expected = "bins with two ends, as their middles stand for their values; `where` can leave others out"
         raise EntryError.at((), found, expected)
-    return np.asarray(values)
+    return lows, highs
+
+
+def _sums(attribute: Attribute, codes: Codes, middle: float, said: str) -> Predicates:
+    """Return the sum of how far values lie from a number; of bins by their middles, and by either end."""
+    lows, highs = value_ends(attribute, codes)
+    listed = {said: (lows + highs) / 2}
+    if (lows < highs).any():
+        listed |= {f"{said}, by lower ends": lows, f"{said}, by upper ends": highs}
+    rows = np.zeros((len(listed), attribute.size))
+    rows[:, list(codes)] = np.array(list(listed.values())) - middle
+    return Labelled(Matrix(rows), tuple(listed))
 
 
 @final
@@ -293,12 +305,10 @@ class MeanEntry(OneAttributeEntry):
         times that of the count: with c in the middle of the domain neither outweighs the other.
         """
         kept = _ordered(attribute, codes)
-        values = middle_values(attribute, kept)
-        middle = (values[0] + values[-1]) / 2
-        away = np.zeros((1, attribute.size))
-        away[0, list(kept)] = values - middle
-        text = f"sum of {attribute.name} less {middle:g}"
-        return [Labelled(Matrix(away), (text,)), _counted(attribute, kept)]
+        lows, highs = value_ends(attribute, kept)
+        middle = float(lows[0] + highs[-1]) / 2
+        away = _sums(attribute, kept, middle, f"sum of {attribute.name} less {middle:g}")
+        return [away, _counted(attribute, kept)]
 
     def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight that makes a sum as large as a count."""
@@ -323,12 +333,8 @@ class SumEntry(OneAttributeEntry):
         return statistics.sum(self.attribute, by=self.by, where=self.where or None)
 
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
-        """Return the sum of the values; and of bins the count, which bounds how far their middles are off."""
-        kept = _ordered(attribute, codes)
-        values = np.zeros((1, attribute.size))
-        values[0, list(kept)] = middle_values(attribute, kept)
-        summed = Labelled(Matrix(values), (f"sum of {attribute.name}",))
-        return [summed, _counted(attribute, kept)] if isinstance(attribute, Bins) else [summed]
+        """Return the sum of the values, and what it is if all of a bin lie at one of its ends."""
+        return [_sums(attribute, _ordered(attribute, codes), 0.0, f"sum of {attribute.name}")]
 
     def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight that makes a sum as large as a count."""
@@ -373,6 +379,9 @@ class TopEntry(OneAttributeEntry):
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the counts of all values."""
         many = self.top[attribute.name]
-        if many >= len(codes):
-            raise EntryError.at((), f"{many}", f"less than {len(codes)}, the number of values")
+        if many > len(codes):
+            raise EntryError.at((), f"{many}", f"at most {len(codes)}, the number of values")
+        if len(codes) > MAX_VALUES:
+            found = f"{len(codes)} values"
+            raise TooLargeError.at((), found, f"at most {MAX_VALUES}; ask for some of them with `where`")
         return [Identity() if len(codes) == attribute.size else Sets(tuple((code,) for code in codes))]

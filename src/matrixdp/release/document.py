@@ -72,6 +72,8 @@ def document(
         "size": release.size.as_dict() | {"warnings": list(release.warnings)},
         "files": dict(files),
     }
+    if release.asked:
+        written["statistics"] = _statistics(release)
     counts = measurement.out_of_domain_counts
     if counts is not None:
         written["out_of_domain_counts"] = {
@@ -160,6 +162,15 @@ def _groups(release: Written, errors: GroupErrors) -> list[dict[str, object]]:
             }
         )
         first += group.queries
+    return rows
+
+
+def _statistics(release: Written) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    first = 0
+    for asked in release.asked:
+        rows.append(asked.as_dict(first))
+        first += rows[-1]["rows"]
     return rows
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "RUNNING",
     "SIGNATURE",
     "SPENT",
+    "STATISTICS",
     "UNFINISHED",
     "is_release",
     "mark_spent",
@@ -46,10 +47,12 @@ RELEASE_FORMAT = "matrixdp release"
 RECORD = "release.json"
 MEASUREMENT = "measurement.mdp"
 ANSWERS, ANSWERS_CSV = "answers.parquet", "answers.csv"
+#: What follows for the statistics that the workload asks for, where it does.
+STATISTICS = "statistics.parquet"
 #: Over the record; the last file to be written.
 SIGNATURE = "signature.json"
 #: The files whose digests the record lists, as far as they are there.
-LISTED = (ANSWERS_CSV, ANSWERS, MEASUREMENT)
+LISTED = (ANSWERS_CSV, ANSWERS, MEASUREMENT, STATISTICS)
 #: Says in a folder that is not in its place yet which budget was spent for it.
 SPENT = "spent.txt"
 #: Says in such a folder what was asked for besides the measurement.

@@ -18,12 +18,13 @@ from threadpoolctl import threadpool_limits
 from matrixdp.answers.columns import AnswerColumns
 from matrixdp.answers.estimated import Estimated
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.questions import Question, covariance, groups_of
+from matrixdp.answers.questions import Question, covariance, question
 from matrixdp.answers.refusals import advised, spread
 from matrixdp.answers.tables import Tabulated
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
 from matrixdp.forms import describe_value
+from matrixdp.language import StatisticEntry
 from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, PrivacyStatement
 from matrixdp.model.bridge import ToMbi
 from matrixdp.model.making import Modelled
@@ -38,7 +39,7 @@ from matrixdp.release.origin import checked_origin
 from matrixdp.release.results import Figures, result
 from matrixdp.release.size import SizeCheck, check_size
 from matrixdp.statements import read
-from matrixdp.statistics import DerivedStatistics, Inference, check_confidence
+from matrixdp.statistics import AskedStatistics, Inference, check_confidence
 
 __all__ = ["MAX_TABLE_ROWS", "Release"]
 
@@ -50,7 +51,7 @@ MAX_TABLE_ROWS = 50_000_000
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Glance, Plotted, DerivedStatistics, Tabulated, Kept, Modelled, ToMbi):
+class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi):
     """Answers with their standard errors, from one measurement.
 
     Everything here is computed from the noisy measurement alone: any number of further queries costs no
@@ -198,15 +199,15 @@ class Release(Glance, Plotted, DerivedStatistics, Tabulated, Kept, Modelled, ToM
         Parameters
         ----------
         entry : Entry or mapping
-            What ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` return, or an entry in the
-            form of a specification.
+            What ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` return, what a function of
+            `matrixdp.ask` returns, or an entry in the form of a specification.
         base_path : path
             What the paths of NumPy files in a mapping are relative to.
 
         Returns
         -------
         pyarrow.Table
-            In the form of `answers`.
+            In the form of `answers`; of a statistic what the method of its name returns.
 
         Raises
         ------
@@ -217,7 +218,11 @@ class Release(Glance, Plotted, DerivedStatistics, Tabulated, Kept, Modelled, ToM
         TooLargeError
             If there are more than `MAX_TABLE_ROWS` queries.
         """
-        asked = groups_of(entry, self.domain, base_path)
+        made = question(entry, base_path)
+        if isinstance(made, StatisticEntry):
+            made.expand(self.domain)  # what is wrong with it is told at its place
+            return made.ask(self)
+        asked = made.expand(self.domain)
         return self._table([spread(self.analysis, self.workload, group) for group in asked])
 
     def sql(self, statement: str) -> pa.Table:

@@ -33,11 +33,13 @@ from matrixdp.release.leftovers import (
     MEASUREMENT,
     RECORD,
     REQUEST,
+    STATISTICS,
     mark_spent,
 )
 from matrixdp.release.signatures import write_signature
 from matrixdp.release.staging import staged_folder
 from matrixdp.release.written import Written
+from matrixdp.statistics import statistics_table
 from matrixdp.storage.files import entry
 from matrixdp.storage.saving import save_measurement
 
@@ -179,6 +181,10 @@ def complete_release(
         note = too_many(workload.queries, max_answers)
         groups = [release.analysis.group(group) for group in workload]
         errors = [(error.total, error.largest) for error in groups]
+    if any(one.table is not None for one in release.asked):
+        mark = {b"matrixdp": privacy_mark(release.private)}
+        table = statistics_table(release.asked).replace_schema_metadata(mark)
+        pq.write_table(table, folder / STATISTICS, compression="zstd")
     names = [name for name in LISTED if (folder / name).exists()]
     files = {name: entry(folder / name) for name in names}
     written = document(release, errors, files, columns, note)

@@ -17,6 +17,7 @@ from matrixdp.measure import Measurement, PrivacyStatement
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
 from matrixdp.release.size import SizeCheck
+from matrixdp.statistics import AskedStatistic
 
 __all__ = ["Written"]
 
@@ -71,6 +72,11 @@ class Written(ABC):
     @abstractmethod
     def intervals(self) -> Intervals:
         """How long intervals are."""
+
+    @property
+    @abstractmethod
+    def asked(self) -> tuple[AskedStatistic, ...]:
+        """The statistics that the workload asks for."""
 
     @abstractmethod
     def batches(

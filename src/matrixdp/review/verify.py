@@ -27,6 +27,7 @@ from matrixdp.release.leftovers import (
     RECORD,
     RELEASE_FILES,
     RELEASE_FORMAT,
+    STATISTICS,
     refuse_leftover,
 )
 from matrixdp.release.loading import expected_in
@@ -42,6 +43,7 @@ from matrixdp.review.answers import (
 from matrixdp.review.finding import Finding, Verification, settled
 from matrixdp.review.ledger import check_ledger
 from matrixdp.review.signature import signature_finding
+from matrixdp.review.statistics import check_statistics
 from matrixdp.storage.documents import TOLERANCE, differences, read_strictly
 from matrixdp.storage.files import entry, plain_content
 from matrixdp.storage.saving import load_measurement
@@ -86,8 +88,9 @@ def verify_release(
         whole. ``cost``: recomputed exactly from its matrices and noise scales, it is what is said, and within
         the budget. ``private``: whether the noise was seeded is said alike everywhere. ``statement``: every
         word and figure of it follows. ``answers``: they are those that follow, to a millionth of their
-        standard errors. ``ledger``: it holds the debit. ``signature``: the holder of the key signed the
-        record and, by their digests, all files. What nothing can show is ``not checked``.
+        standard errors. ``statistics``: so are those that the workload asks for. ``ledger``: it holds the
+        debit. ``signature``: the holder of the key signed the record and, by their digests, all files. What
+        nothing can show is ``not checked``.
 
     Raises
     ------
@@ -230,6 +233,7 @@ class _Check:
                 f"{release.workload.queries} answers follow, to {STANDARD_ERRORS:g} of their standard errors"
             )
             yield from settled("answers", count, problems)
+        yield from check_statistics(self.folder, release, STATISTICS in actual)
         leave = {*UNFOUNDED, *((name,) for name in EXACT)}
         _near(record.get("size"), follows["size"])
         rest = differences(record, follows, leave=leave)

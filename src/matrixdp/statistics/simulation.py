@@ -31,11 +31,11 @@ def largest_of_normals(correlation: Array, confidence: float) -> float:
     if rank > _DRAWS or not len(correlation):
         return math.inf
     values, vectors = np.linalg.eigh(correlation)
-    used = values > values[-1] * 1e-12
-    factor = vectors[:, used] * np.sqrt(values[used])
+    # the symmetric root: the same on every machine, whatever basis an eigenvalue that repeats is given
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     random = np.random.default_rng(_SEED)
     largest = []
     for _ in range(0, _DRAWS, _BLOCK):
-        normal = random.standard_normal((_BLOCK, factor.shape[1]))
-        largest.append(np.abs(normal @ factor.T).max(axis=1))
+        normal = random.standard_normal((_BLOCK, len(root)))
+        largest.append(np.abs(normal @ root).max(axis=1))
     return float(np.sort(np.concatenate(largest))[rank - 1])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["METADATA", "statistic_table"]
+__all__ = ["METADATA", "said_of", "statistic_table"]
 
 METADATA = b"matrixdp"
 """The key of the schema's metadata: a JSON object that says how the figures were made."""
@@ -36,3 +37,9 @@ def statistic_table(
         columns[own] = column
     made = pa.table({**columns, **figures})
     return made.replace_schema_metadata({METADATA: json.dumps(dict(said)).encode()})
+
+
+def said_of(table: pa.Table) -> dict[str, Any]:
+    """Return what the metadata of the table of a statistic says."""
+    said: dict[str, Any] = json.loads((table.schema.metadata or {}).get(METADATA, b"{}"))
+    return said

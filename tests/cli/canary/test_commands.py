@@ -59,6 +59,8 @@ def released(world: World) -> None:
 def answered(world: World) -> None:
     for form in ((), ("--json",), ("--csv",), ("--all",)):
         world.run("answer", "out", "marginals: [[sex, age]]", *form)
+    world.run("answer", "out", "cdf: age, by: [sex]", "share: {marginals: [[sex]]}", "--out", "answers.csv")
+    world.run("answer", "out", "mean: sex", may=(2,))
     statement = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
     for form in ((), ("--json",), ("--csv",)):
         world.run("answer", "out", "--sql", statement, *form)
