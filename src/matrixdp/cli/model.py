@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -108,7 +107,7 @@ def _print(made: Model, folder: Path, out: Path) -> None:
     if not made.private:
         screen.print(f"{NOT_PRIVATE}\n", style="bold")
     facts = {"method": made.method, "seed": str(made.seed)}
-    facts |= {name: _told(value) for name, value in made.tests.items()}
+    facts["fit"] = _fit(made)
     facts["accepted"] = "yes, by the tests of its fit" if made.accepted else "NO: its tests reject it"
     facts["answers"] = f"{made.workload.queries:,}, in {out / 'answers_consistent.parquet'}"
     if made.method == "mixture":
@@ -118,7 +117,11 @@ def _print(made: Model, folder: Path, out: Path) -> None:
     screen.print(Text(f"\n{BIASED}"))
 
 
-def _told(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _fit(made: Model) -> str:
+    """Return in words how far a model is from what was measured."""
+    tests: dict[str, Any] = dict(made.tests)
+    told = f"a loss of {tests['loss']:,.0f}, and at most {tests['limit']:,.0f} is explained by noise; "
+    if not tests["tables_failed"]:
+        return f"{told}so is each of the {tests['tables']:,} measured tables"
+    named = "; ".join(tests["failed"])
+    return f"{told}of {tests['tables']:,} measured tables {tests['tables_failed']:,} are too far off: {named}"
