@@ -102,14 +102,35 @@ def test_a_model_that_does_not_fit_is_refused(tmp_path: Path):
     release = mdp.select(workload).measure(table, mdp.Budget(mu=5), seed_not_private=1).reconstruct()
     folder = mdp.save_release(release, tmp_path / "released")
     one = ("--components", "1", "--steps", "50")
-    result = run("model", folder, "--out", tmp_path / "model", *one)
+    result = run("model", folder, "--out", tmp_path / "local", *one)
+    said = " ".join(result.stdout.split())
+    assert "method local" in said
+    assert "not a mixture the tests of its fit reject it" in said
+    assert "synthesize" not in said
+    mixture = (*one, "--method", "mixture")
+    result = run("model", folder, "--out", tmp_path / "model", *mixture)
     assert result.exit_code == 2
     assert "does not fit what was measured" in result.stderr
     assert not (tmp_path / "model").exists()
-    result = run("model", folder, "--out", tmp_path / "model", *one, "--accept-anyway")
+    result = run("model", folder, "--out", tmp_path / "model", *mixture, "--accept-anyway")
     assert result.exit_code == 0
     assert "NO: its tests reject it" in result.stdout
     assert "NOT PRIVATE" in result.stdout
     assert "it says that its own tests reject it" in run("verify", tmp_path / "model").stdout
     result = run("synthesize", tmp_path / "model", "--out", tmp_path / "people.csv")
     assert "REJECT" in result.stdout
+
+
+def test_what_a_specification_says_is_known_is_kept(released: Path, tmp_path: Path):
+    domain = mdp.load_release(released).domain.to_spec()
+    spec = tmp_path / "known.yaml"
+    spec.write_text(json.dumps({"domain": domain, "workload": [{"marginals": 0}], "totals": 77}))
+    result = run("model", released, "--out", tmp_path / "model", "--spec", spec, *FEW)
+    assert result.exit_code == 0, result.stderr
+    assert "kept exactly 1 of totals" in " ".join(result.stdout.split())
+    model = mdp.Model.load(tmp_path / "model")
+    assert (model.total, model.made["totals"]) == (77, [{"marginals": [0], "counts": 77.0}])
+    spec.write_text(json.dumps({"domain": {"a": 2}, "workload": [{"marginals": 0}], "totals": 77}))
+    result = run("model", released, "--out", tmp_path / "other", "--spec", spec, *FEW)
+    assert result.exit_code == 2
+    assert "--spec: found a specification with another domain" in result.stderr

@@ -57,10 +57,60 @@ def test_what_is_public_is_kept_by_models_and_their_records(release: Any):
 
 def test_a_model_that_does_not_fit_is_refused_unless_it_is_taken_anyway(release: Any):
     with pytest.raises(NumericalError, match=r"does not fit what was measured.*`accept_anyway`"):
-        release.model(components=1, steps=1)
+        release.model("mixture", components=1, steps=1)
     model = release.model(components=1, steps=1, accept_anyway=True)
     assert not model.accepted
     assert model.tests["loss"] > model.tests["limit"]
+
+
+def test_auto_takes_tables_of_pairs_that_pass_where_the_mixture_is_rejected(release: Any):
+    model = release.model(components=1, steps=1)
+    assert (model.method, model.accepted) == ("local", True)
+    assert model.answers.equals(release.model("local").answers)
+    rejected = model.made["rejected"]
+    assert (rejected["method"], rejected["components"], rejected["accepted"]) == ("mixture", 1, False)
+    assert rejected["tests"]["loss"] > rejected["tests"]["limit"]
+
+
+def test_auto_refuses_with_the_tests_of_the_mixture_where_tables_of_pairs_do_not_serve():
+    domain = mdp.Domain({"a": 2, "b": 2, "c": 2})
+    table = {"a": [0, 1] * 300, "b": [0, 1] * 300, "c": [0, 1] * 300}
+    three = mdp.Workload(domain, mdp.marginals(3))
+    measured = mdp.select(three).measure(table, mdp.Budget(mu=5), seed_not_private=1)
+    with pytest.raises(NumericalError, match="does not fit what was measured"):
+        measured.reconstruct().model(components=1, steps=1)
+    # and where both are rejected: no table has fewer than 0 records in each of 3 cells of 4 and these sums
+    pairs = mdp.Workload(domain, mdp.marginals(2))
+    measured = mdp.select(pairs).measure(table, mdp.Budget(mu=5), seed_not_private=1)
+    contrary = [{"a": 0, "b": 0}, {"a": 1, "b": 1}]
+    for method in ("auto", "local"):
+        with pytest.raises(NumericalError, match="does not fit what was measured"):
+            measured.reconstruct().model(method, components=1, steps=1, impossible=contrary)
+    asked = mdp.marginals([["a", "b", "c"]])
+    with pytest.raises(UnsupportedQueryError, match="this needs a, b, c together"):
+        mdp.Release(measured.measurement, mdp.Workload(domain, asked)).model("local")
+
+
+def test_what_is_public_is_kept_in_the_record_as_it_is_written(release: Any, tmp_path: Any):
+    rule = {"sex": "male", "age": {"range": [6, 11]}}
+    specification = mdp.load_specification(
+        {
+            "domain": release.domain.to_spec(),
+            "workload": [{"marginals": 1}],
+            "totals": [{"marginals": [["sex"]], "counts": [150, 250]}],
+            "impossible": [rule],
+        }
+    )
+    known = {"totals": specification.totals, "impossible": specification.impossible}
+    model = release.model("local", accept_anyway=True, **known)
+    assert model.made["totals"] == [{"marginals": [["sex"]], "counts": [150.0, 250.0]}]
+    assert model.made["impossible"] == [{"sex": ["male"], "age": {"range": [6, 11]}}]
+    again = mdp.Model.load(model.save(tmp_path / "model")).made
+    assert release.model(
+        "local", totals=again["totals"], impossible=again["impossible"], accept_anyway=True
+    ).answers.equals(model.answers)
+    without = release.model("local", totals=(), impossible=())
+    assert not {"totals", "impossible"} & set(without.made)
 
 
 def test_wrong_arguments_are_refused_by_name(release: Any):

@@ -59,3 +59,33 @@ def test_a_damaged_folder_and_none_are_told(folder: Path, tmp_path: Path):
     assert outcomes(folder) == [("model", "failed"), ("answers", "not checked"), ("fit", "not checked")]
     with pytest.raises(StorageError, match="no such folder; expected that of a model"):
         mdp.verify_model(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(
+    ("known", "outcome", "words"),
+    [
+        ({"totals": 8}, "ok", "it keeps the published counts"),
+        ({"totals": [{"marginals": [["sex"]], "counts": [2, 6]}]}, "ok", "it keeps the published counts"),
+        ({"totals": [{"marginals": [["sex"]], "counts": [3, 5]}]}, "failed", "sex: other counts than were"),
+        ({"totals": 9}, "failed", "the total: other counts than were published"),
+        ({"impossible": [{"sex": "male", "code": [0, 2]}]}, "failed", "sex, code: records in a combination"),
+        ({"impossible": [{"age": 3}]}, "failed", "impossible"),
+    ],
+)
+def test_what_the_record_says_is_known_is_checked(
+    known: dict[str, object], outcome: str, words: str, folder: Path, tmp_path: Path
+):
+    model = Model.load(folder)
+    held = Model(model.measurement, model.workload, model.tables, {**model.made, **known})
+    [_, found, *_] = mdp.verify_model(held.save(tmp_path / "known"))
+    assert (found.subject, found.outcome) == ("model", outcome)
+    assert words in found.words
+
+
+def test_what_is_known_of_more_attributes_than_a_model_has_tables_of_is_not_checked(tmp_path: Path):
+    workload = mdp.Workload(mdp.Domain({"a": 2, "b": 2, "c": 2}), mdp.marginals(1))
+    table = {"a": [0], "b": [1], "c": [1]}
+    release = mdp.select(workload).measure(table, mdp.Budget(mu=1), seed_not_private=1).reconstruct()
+    rule = [{"a": 0, "b": 1, "c": 1}]
+    folder = release.model("local", impossible=rule, accept_anyway=True).save(tmp_path / "model")
+    assert ("model", "not checked") in outcomes(folder)

@@ -12,6 +12,7 @@ from matrixdp.cli.options import Confidence
 
 if TYPE_CHECKING:
     from matrixdp.model import Model
+    from matrixdp.release import Release
 
 __all__ = ["model"]
 
@@ -29,11 +30,20 @@ _Method = Annotated[
         metavar="<auto|mixture|local>",
         help="mixture: a mixture of products, which answers every query and has records. local: a table for "
         "each pair of attributes, in a second or two, for queries of at most two attributes; no records. "
-        "auto: mixture.",
+        "auto: mixture, or local where the tests of its fit reject the mixture and pass the tables of pairs.",
     ),
 ]
 _Seed = Annotated[
     int, typer.Option("--seed", min=0, help="Of the fit; no privacy depends on it. Kept in model.json.")
+]
+_Spec = Annotated[
+    Path | None,
+    typer.Option(
+        "--spec",
+        metavar="SPEC",
+        show_default=False,
+        help="A specification over the same domain: its `totals` and `impossible` are kept exactly.",
+    ),
 ]
 _Components = Annotated[
     int | None,
@@ -60,6 +70,7 @@ def model(
     out: _Out,
     method: _Method = "auto",
     seed: _Seed = 0,
+    spec: _Spec = None,
     components: _Components = None,
     steps: _Steps = None,
     accept_anyway: _Anyway = False,
@@ -81,12 +92,14 @@ def model(
 
     check_out(out, force)
     released = load_release(folder, confidence=confidence)
+    known = {} if spec is None else _known(spec, released)
     with Reporter() as reporter:
         made = released.model(
             method,
             seed=seed,
             components=components,
             steps=steps,
+            **known,
             accept_anyway=accept_anyway,
             progress=reporter.counter("fitting a model"),
         )
@@ -95,6 +108,18 @@ def model(
         typer.echo((out / "model.json").read_text(encoding="utf-8"), nl=False)
         return
     _print(made, folder, out)
+
+
+def _known(path: Path, released: Release) -> dict[str, Any]:
+    """Return what a specification says is publicly known."""
+    from matrixdp.errors import SpecificationError
+    from matrixdp.specification import load_specification
+
+    given = load_specification(path)
+    if given.workload.domain != released.workload.domain:
+        expected = "the specification that the release was made from, or one with the same domain"
+        raise SpecificationError.at(("--spec",), "a specification with another domain", expected)
+    return {"totals": given.totals, "impossible": given.impossible}
 
 
 def _print(made: Model, folder: Path, out: Path) -> None:
@@ -109,6 +134,11 @@ def _print(made: Model, folder: Path, out: Path) -> None:
     facts = {"method": made.method, "seed": str(made.seed)}
     facts["fit"] = _fit(made)
     facts["accepted"] = "yes, by the tests of its fit" if made.accepted else "NO: its tests reject it"
+    if "rejected" in made.made:
+        facts["not a mixture"] = "the tests of its fit reject it; of both in model.json"
+    kept = [f"{len(made.made[name])} of {name}" for name in ("totals", "impossible") if name in made.made]
+    if kept:
+        facts["kept exactly"] = ", ".join(kept)
     facts["answers"] = f"{made.workload.queries:,}, in {out / 'answers_consistent.parquet'}"
     if made.method == "mixture":
         facts["records"] = f"matrixdp synthesize {out} --rows auto --out people.parquet"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import final
@@ -32,6 +32,8 @@ Box = Mapping[str, Mask]
 MAX_BOXES = 10_000
 #: How far, relative to the total, published counts may be from one another.
 _AGREE = 1e-9
+#: How far, relative to the total, a model's counts may be from what is published.
+_KEPT = 1e-6
 #: Cells that are drawn for one component before it is said that every cell is impossible.
 _DRAWS = 10_000
 
@@ -78,6 +80,8 @@ class Constraints:
     tables : tuple of PublishedRows
     boxes : tuple of Box
         Impossible combinations, over attributes that do not follow from others.
+    written : mapping
+        ``totals`` and ``impossible`` as a specification has them.
 
     Examples
     --------
@@ -91,6 +95,7 @@ class Constraints:
     domain: Domain
     tables: tuple[PublishedRows, ...] = ()
     boxes: tuple[Box, ...] = ()
+    written: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def of(cls, domain: Domain, totals: object = None, impossible: object = None) -> Constraints:
@@ -113,23 +118,30 @@ class Constraints:
             If impossible combinations of derived attributes are too many over those that they follow from.
         """
         try:
+            written: dict[str, object] = {}
             published: Sequence[Published] = ()
-            if totals is not None:
+            if totals is not None and totals != ():  # a specification without has none
                 with within("totals"):
                     published = PUBLISHED.read(totals, as_given)
+                    written["totals"] = PUBLISHED.write(tuple(published))
             tables = [_rows(domain, place, one) for place, one in enumerate(published)]
             boxes: list[Box] = []
             with within("impossible"):
-                for place, box in enumerate(
-                    () if impossible is None else IMPOSSIBLE.read(impossible, as_given)
-                ):
+                combinations = (
+                    IMPOSSIBLE.read(impossible, as_given)
+                    if impossible is not None and impossible != ()
+                    else ()
+                )
+                if combinations:
+                    written["impossible"] = IMPOSSIBLE.write(combinations)
+                for place, box in enumerate(combinations):
                     with within(place):
                         boxes += _boxes(domain, box)
         except (SpecificationError, TooLargeError):
             raise
         except MatrixDPError as error:
             raise SpecificationError(error.problem or str(error)) from None
-        found = cls(domain, tuple(tables), tuple(boxes))
+        found = cls(domain, tuple(tables), tuple(boxes), written)
         _ = found.total
         return found
 
@@ -145,6 +157,26 @@ class Constraints:
         if found[0] <= 0:
             raise SpecificationError.at(("totals",), f"{found[0]:g} records", "a number above 0")
         return found[0]
+
+    def broken(self, marginal: Callable[[Sequence[str]], Array], total: float) -> Iterator[str]:
+        """Yield what of this the marginals of a model do not keep.
+
+        Parameters
+        ----------
+        marginal : callable
+            From attributes that do not follow from others to their table.
+        total : float
+            The model's number of records.
+        """
+        for table in self.tables:
+            off = table.rows @ marginal(table.free).ravel() - table.counts
+            if not float(abs(off).max()) <= _KEPT * max(total, 1.0):
+                yield f"{', '.join(table.free) or 'the total'}: other counts than were published"
+        for box in self.boxes:
+            names = self.domain.sort(box)
+            cells = np.ix_(*(np.flatnonzero(box[name]) for name in names))
+            if not float(marginal(names)[cells].sum()) <= _KEPT * max(total, 1.0):
+                yield f"{', '.join(names)}: records in a combination that is impossible"
 
     def __bool__(self) -> bool:
         return bool(self.tables or self.boxes)

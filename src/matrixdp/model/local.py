@@ -15,7 +15,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
 from matrixdp.measure import Measurement
 from matrixdp.model.constraints import Constraints, PublishedRows
-from matrixdp.model.derived import cells_of, free_attributes
+from matrixdp.model.derived import cells_of, free_attributes, sources
 from matrixdp.model.linked import linked_tables
 from matrixdp.model.measured import Axis, KroneckerEvidence, PartEvidence, evidence_of
 from matrixdp.model.published import factors_for
@@ -24,7 +24,7 @@ from matrixdp.queries import Group
 from matrixdp.queries.groups import DenseGroup, ProductGroup
 from matrixdp.queries.predicates import Total
 
-__all__ = ["LocalTables", "check_local", "fit_local"]
+__all__ = ["LocalTables", "check_answered", "check_local", "fit_local"]
 
 Array = NDArray[np.float64]
 
@@ -125,11 +125,7 @@ class LocalTables:
         )
 
     def _table(self, names: tuple[str, ...]) -> Array:
-        if len(names) > 2:
-            raise UnsupportedQueryError(
-                f"method 'local' has tables of at most two attributes, and this needs {', '.join(names)} "
-                "together: ask for at most two, or make the model with method='mixture'"
-            )
+        _check_few(names)
         if not names:
             return np.array(self.total)
         if len(names) == 1:
@@ -157,13 +153,38 @@ class LocalTables:
         """
         if isinstance(group, DenseGroup):
             return np.asarray(group.rows() @ self.marginal(group.attributes).ravel())
-        asked = [name for name, own in group.sets.items() if not isinstance(own, Total)]
+        asked = _asked(group)
         tensor = self.marginal(asked)
         for axis, name in enumerate(asked):
             moved = np.moveaxis(tensor, axis, 0)
             out = group.sets[name].apply(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
             tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
         return np.asarray(tensor.ravel())
+
+
+def _asked(group: Group) -> Sequence[str]:
+    if not isinstance(group, ProductGroup):
+        return group.attributes
+    return [name for name, own in group.sets.items() if not isinstance(own, Total)]
+
+
+def _check_few(names: Sequence[str]) -> None:
+    if len(names) > 2:
+        raise UnsupportedQueryError(
+            f"method 'local' has tables of at most two attributes, and this needs {', '.join(names)} "
+            "together: ask for at most two, or make the model with method='mixture'"
+        )
+
+
+def check_answered(domain: Domain, group: Group) -> None:
+    """Check that a group's queries need no table of more than two attributes.
+
+    Raises
+    ------
+    UnsupportedQueryError
+        If they do; it names the attributes.
+    """
+    _check_few(domain.sort({source for name in _asked(group) for source in sources(domain, name)}))
 
 
 def check_local(measurement: Measurement, constraints: Constraints | None = None) -> None:

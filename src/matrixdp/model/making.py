@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import SpecificationError
+from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.measure import Measurement
-from matrixdp.model.choice import choose, judged
+from matrixdp.model.archive import Tables
+from matrixdp.model.choice import FitTests, choose, judged
 from matrixdp.model.constraints import Constraints
-from matrixdp.model.local import LocalTables, fit_local
+from matrixdp.model.local import LocalTables, check_answered, fit_local
 from matrixdp.model.model import Model
 from matrixdp.model.parts import Parts
 from matrixdp.model.records import check_seed
@@ -53,7 +53,8 @@ class Modelled:
         method : {'auto', 'mixture', 'local'}
             ``mixture``: a mixture of products, which answers every query and has records. ``local``: a table
             for each pair of attributes, in seconds, for queries of at most two attributes; without records.
-            ``auto`` is ``mixture``.
+            ``auto``: ``mixture``; where its tests reject it and the tables of pairs serve and pass the same
+            tests, ``local``. `made` then has the tests of both, the mixture's under ``rejected``.
         seed : int
             Of the fits, and of records that are drawn without a seed of their own. No privacy depends on it.
         components, steps : int, optional
@@ -62,7 +63,8 @@ class Modelled:
         totals, impossible : optional
             What is publicly known and kept exactly: see `Constraints.of`.
         accept_anyway : bool
-            Whether a model that its own tests reject is returned too; ``accepted`` says so.
+            Whether a model that its own tests reject is returned too; ``accepted`` says so. ``auto`` then
+            returns the mixture in every case.
         progress : callable, optional
             Is called with the steps done and those that there are known to be.
 
@@ -97,17 +99,35 @@ class Modelled:
                 )
         known = Constraints.of(self.measurement.plan.domain, totals, impossible)
         parts = Parts.of(self.measurement, constraints=known)
-        made: dict[str, Any]
+        tables: Tables
         if method == "local":
-            tables: Any = fit_local(self.measurement, known)
-            tests = judged(parts, _losses(parts, tables))
-            made = {"method": "local", "seed": seed, "accepted": tests.accepted, "tests": tests.as_dict()}
+            tables, tests = self._local(parts, known)
+            made = _made_locally(seed, tests)
         else:
             chosen = choose(parts, seed, components=components, steps=steps, seen=progress)
             tables, tests, made = chosen.mixture, chosen.tests, chosen.as_dict()
+            if method == "auto" and not tests.accepted and not accept_anyway:
+                try:
+                    local, own = self._local(parts, known)
+                except (UnsupportedQueryError, TooLargeError):
+                    tests.check()
+                if own.accepted:
+                    tables, tests, made = local, own, {**_made_locally(seed, own), "rejected": made}
         if not accept_anyway:
             tests.check()
+        made |= known.written
         return Model(self.measurement, self.workload, tables, made, self.confidence)
+
+    def _local(self, parts: Parts, known: Constraints) -> tuple[LocalTables, FitTests]:
+        """Return tables of pairs and their tests; refuse where they do not serve what is asked."""
+        for group in self.workload:
+            check_answered(self.workload.domain, group)
+        tables = fit_local(self.measurement, known)
+        return tables, judged(parts, _losses(parts, tables))
+
+
+def _made_locally(seed: int, tests: FitTests) -> dict[str, object]:
+    return {"method": "local", "seed": seed, "accepted": tests.accepted, "tests": tests.as_dict()}
 
 
 _MOST = 1_000_000

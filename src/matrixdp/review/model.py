@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from matrixdp.answers.columns import plain_schema
-from matrixdp.errors import MatrixDPError, StorageError
+from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError
 from matrixdp.model import Model
+from matrixdp.model.constraints import Constraints
 from matrixdp.model.folder import ANSWERS, MODEL_FILES, answers_schema
 from matrixdp.review.answers import STANDARD_ERRORS, ParquetAnswers
 from matrixdp.review.finding import Finding, Verification, settled
@@ -34,9 +35,10 @@ def verify_model(
     -------
     Verification
         A finding for each subject. ``model``: its files have the digests that are listed, the measurement is
-        whole and costs what it says, the arrays are shares or tables that agree, and the record says what
-        follows. ``answers``: both the unbiased and the modelled ones are those that follow, to a millionth of
-        the unbiased standard errors. ``fit`` is not checked: that the model was made as it says.
+        whole and costs what it says, the arrays are shares or tables that agree, the record says what
+        follows, and what it says is publicly known is kept. ``answers``: both the unbiased and the modelled
+        ones are those that follow, to a millionth of the unbiased standard errors. ``fit`` is not checked:
+        that the model was made as it says.
 
     Raises
     ------
@@ -57,6 +59,7 @@ def verify_model(
     found = [Finding("model", "ok", words)]
     if not model.accepted:
         found.append(Finding("model", "ok", "it says that its own tests reject it"))
+    found += _known(model)
     schema = answers_schema(model)
     answers = ParquetAnswers(path / ANSWERS, plain_schema(schema))
     answers.check_schema(schema, model.private)
@@ -71,6 +74,24 @@ def verify_model(
     count = f"{model.workload.queries} answers follow, to {STANDARD_ERRORS:g} of their standard errors"
     found += settled("answers", count, answers.problems)
     return Verification(str(path), (*found, _beyond()))
+
+
+def _known(model: Model) -> Iterator[Finding]:
+    """Yield whether a model keeps what its record says is publicly known."""
+    totals, impossible = model.made.get("totals"), model.made.get("impossible")
+    if totals is None and impossible is None:
+        return
+    try:
+        known = Constraints.of(model.domain, totals, impossible)
+        problems = list(known.broken(model.tables.marginal, model.total))
+    except (TooLargeError, UnsupportedQueryError) as error:
+        yield Finding("model", "not checked", f"what is publicly known: {error}")
+        return
+    except MatrixDPError as error:
+        problems = [str(error)]
+    yield from settled(
+        "model", "it keeps the published counts and impossible combinations of its record", problems
+    )
 
 
 def _beyond() -> Finding:
