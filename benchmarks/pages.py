@@ -24,7 +24,7 @@ _PUBLISHED = {
 }
 _TABLES = tuple(name for _, names in _PUBLISHED.values() for name in names)
 _ENGINES = ("engines", "engines-large")
-_MODELS = ("model-bundled", "model-coarse", "model-coarse-small", "model-whole")
+_MODELS = ("model-bundled", "model-coarse", "model-coarse-small", "model-whole", "model-pairs")
 _OTHER = ("other-workloads", "sweeps", "scaling", *_ENGINES, *_MODELS)
 
 

@@ -109,6 +109,12 @@ PARTS = [
         ["model.py", "adult-whole"],
         adult=True,
     ),
+    Part(
+        "model-pairs",
+        "Adult, all 1- and 2-way tables of cells, epsilon 1",
+        ["model.py", "adult-pairs"],
+        adult=True,
+    ),
 ]
 
 
