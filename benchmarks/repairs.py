@@ -19,7 +19,7 @@ Names = tuple[str, ...]
 
 #: Steps of the alternating directions, their over-relaxation, and the least cell, relative to a standard
 #: deviation of the noise, at which they end.
-_STEPS, _RELAXED, _ENDS = 3000, 1.6, 1e-2
+_STEPS, _RELAXED, _ENDS = 6000, 1.6, 1e-3
 
 
 def projected(values: Array, total: float) -> Array:
