@@ -240,3 +240,20 @@ def test_a_matrix_that_is_alike_in_all_directions_is_found():
     prefix = Axis.of(IntegerMatrix(np.tril(np.ones((3, 3), dtype=np.int64))))
     assert prefix.gram is not None
     assert prefix.total_variance() == pytest.approx(1.0)
+
+
+def test_sums_of_many_cells_are_met_though_single_cells_are_hardly_known():
+    domain = mdp.Domain({"visits": range(40), "health": 4})
+    ranges = mdp.product(visits={"ranges": [[0, 0], [1, 4], [5, 39]]}, health={"sets": [[0, 1], [2, 3]]})
+    random = np.random.default_rng(3)
+    visits = np.minimum(random.geometric(0.3, 2000) - 1, 39)
+    health = np.where(visits == 0, 0, random.binomial(3, 0.2, 2000))
+    release = (
+        mdp.select(mdp.Workload(domain, mdp.marginals(1), ranges), mechanism="residual")
+        .measure({"visits": visits, "health": health}, mdp.Budget(mu=1), seed_not_private=1)
+        .reconstruct()
+    )
+    model = release.model("local")
+    answers = model.answers.slice(44)
+    off = np.subtract(answers["modelled"].to_pylist(), answers["estimate"].to_pylist())
+    assert float(abs(off / answers["stddev"].to_numpy()).max()) < 2.5

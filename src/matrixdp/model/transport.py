@@ -13,7 +13,7 @@ __all__ = ["Directions", "balanced", "centered_basis", "nearest", "rounded"]
 
 Array = NDArray[np.float64]
 
-#: Steps of the alternating directions, and the change, in standard errors of a cell, at which they end.
+#: Steps of the alternating directions, and the change, in standard errors, at which they end.
 _STEPS, _ENDS = 1500, 1e-3
 #: Over-relaxation, within the usual 1.5 to 1.8.
 _RELAXED = 1.6
@@ -115,7 +115,8 @@ def nearest(
     if positive.size == 0:
         return start
     scale = float(np.median(positive))
-    limit, rate = _ENDS / np.sqrt(scale), scale
+    # in standard errors of what is known best: sums of many cells may be
+    limit, rate = _ENDS / np.sqrt(float(curvature.max())), scale
     pull = -directions.coordinates(gradient(start))
     place = np.zeros_like(pull)
     held = _inside(start, allowed)
