@@ -134,6 +134,15 @@ def test_every_record_of_the_public_table_is_in_the_domain(columns, tmp_path_fac
     assert counts == 12
 
 
+def test_texts_that_other_readers_take_for_numbers_are_texts(tmp_path: Path):
+    table = pa.table({"code": ["INF", "1e400", "a", None] * 5})
+    pq.write_table(table, tmp_path / "t.parquet")
+    text = draft_specification(tmp_path / "t.parquet", public_table=tmp_path / "t.parquet")
+    domain = mdp.load_specification(text).domain
+    ((_, counts),) = open_source(tmp_path / "t.parquet").marginals(domain, [()], OutOfDomain())
+    assert counts == 20
+
+
 def test_far_values_are_in_open_bins(tmp_path: Path):
     pay = [*(1000.0 + place for place in range(200)), 9e6]
     pq.write_table(pa.table({"pay": pay}), tmp_path / "t.parquet")

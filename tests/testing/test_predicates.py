@@ -21,6 +21,7 @@ from matrixdp.queries import (
     Prefix,
     Ranges,
     Sets,
+    Spans,
     Stacked,
     Suffix,
     Total,
@@ -114,6 +115,9 @@ class Halves(Prefix):
     def squares(self, size: int) -> np.ndarray:
         return Predicates.squares(self, size)
 
+    def spans(self, size: int) -> Spans:
+        return Predicates.spans(self, size)
+
 
 @dataclass(frozen=True)
 class Family(Halves):
@@ -141,6 +145,9 @@ class Family(Halves):
     def squares(self, size: int) -> np.ndarray:
         return Prefix().squares(size) / 2 if self.wrong == "squares" else super().squares(size)
 
+    def spans(self, size: int) -> Spans:
+        return Prefix().spans(size) if self.wrong == "spans" else super().spans(size)
+
     def symmetric(self, size: int) -> tuple[float, float] | None:
         return (1.0, 0.0) if self.wrong == "symmetric" else None
 
@@ -164,6 +171,11 @@ WRONG = ["count", "apply", "rows", "gram", "quadratic", "squares", "symmetric", 
 def test_wrong_methods_are_found(wrong: str, size: int) -> None:
     with pytest.raises(AssertionError, match=wrong):
         check_predicates(Family(wrong), size)
+
+
+def test_wrong_spans_are_found() -> None:
+    with pytest.raises(AssertionError, match="spans: whole"):
+        check_predicates(Family("spans"), 3)
 
 
 def test_families_that_write_into_what_they_are_given_are_found() -> None:

@@ -24,13 +24,24 @@ from matrixdp.domain.rules import (
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import describe_value, unknown_name
 
-__all__ = ["Categorical"]
+__all__ = ["Categorical", "is_unreadable"]
 
 _UNREADABLE = re.compile(
     r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
 )
 """What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
 _NUMBER = "a number of at most 40 digits on either side of the point and an exponent within +-199"
+
+
+def is_unreadable(text: str, value: str | float) -> bool:
+    """Return whether a text is a number to some readers of tables, but not the value that it stands for here.
+
+    Examples
+    --------
+    >>> is_unreadable("INF", canonical_value("INF")), is_unreadable("12", canonical_value("12"))
+    (True, False)
+    """
+    return isinstance(value, str) and _UNREADABLE.fullmatch(text) is not None
 
 
 @final
@@ -130,7 +141,7 @@ class Categorical(Attribute):
             raise DomainError.at((), describe_value(category), _NUMBER)
         if self.type == "integer" and not float(value).is_integer():
             raise DomainError.at((), describe_value(category), "an integer")
-        if isinstance(value, str) and _UNREADABLE.fullmatch(text):
+        if is_unreadable(text, value):
             raise DomainError.at((), describe_value(text), f"text, or {_NUMBER}")
         return text, value
 

@@ -11,6 +11,7 @@ from itertools import product
 from typing import final
 
 from matrixdp.domain.canonical import number_text
+from matrixdp.domain.categorical import is_unreadable
 from matrixdp.domain.rules import Kind, canonical_value
 from matrixdp.draft.public import DATED, Profile
 
@@ -167,7 +168,11 @@ def _names_records(profile: Profile | None) -> bool:
 def _is_coded(kind: Kind, profile: Profile) -> bool:
     """Return whether the values are codes such as 01234, which are not the numbers that they look like."""
     values = profile.values
-    if kind is not Kind.TEXT or profile.distinct > _MOST_CATEGORIES or not any(map(_ZERO.match, values)):
+    if kind is not Kind.TEXT or profile.distinct > _MOST_CATEGORIES:
+        return False
+    if any(is_unreadable(value, canonical_value(value)) for value in values):
+        return True  # a domain refuses them, unless texts are compared as they are
+    if not any(map(_ZERO.match, values)):
         return False
     far = not profile.numbers or profile.high - profile.low >= _MOST_INTEGERS
     return far or len({canonical_value(value) for value in values}) < len(values)

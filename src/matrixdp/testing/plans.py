@@ -135,7 +135,7 @@ def _check_errors(plan: Plan, groups: list[Group], covariance: Array) -> None:
         require_close(found_pair / scale, place / scale, f"covariance of {names}")
         block = covariance[starts[left] : starts[left + 1], starts[right] : starts[right + 1]]
         found = analysis.covariances(groups[left], groups[right])
-        require_close(found / scale, block / scale, f"covariances of {names}")
+        require_close(found / scale, block / scale, f"covariances of {names}", 1e-7)
         if left == right:
             found = analysis.covariances(groups[left], groups[right], paired=True)
             require_close(found, np.diagonal(block), f"covariances of {names}, in pairs", 1e-7)

@@ -47,13 +47,14 @@ class World:
     searched: tuple[Path, ...]
     log: Callable[[], str]
     told: str = field(default="", init=False)
+    seen: int = field(default=0, init=False)
 
     def run(self, *arguments: object, may: tuple[int, ...] = (0,)) -> str:
         """Run the program; look for canaries in all that it says and leaves; return what it says."""
         with warnings.catch_warnings(record=True) as warned, printed() as texts:
             warnings.simplefilter("always")
             result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        said = [result.output, result.stderr, *texts, self.log(), *(str(w.message) for w in warned)]
+        said = [result.output, result.stderr, *texts, self.logged(), *(str(w.message) for w in warned)]
         if result.exception is not None:
             said += traceback.format_exception(result.exception)
         self.check("\n".join(said), " ".join(map(str, arguments)))
@@ -69,11 +70,17 @@ class World:
                 action()
             except BaseException as error:  # noqa: BLE001 - whatever it is, it is looked at
                 raised = error
-        said = [*texts, self.log(), *(str(w.message) for w in warned)]
+        said = [*texts, self.logged(), *(str(w.message) for w in warned)]
         if raised is not None:
             said += traceback.format_exception(raised)
         self.check("\n".join(said), what)
         return raised
+
+    def logged(self) -> str:
+        """Return what was logged since the last time."""
+        log = self.log()
+        new, self.seen = log[self.seen :], len(log)
+        return new
 
     def check(self, said: str, what: str) -> None:
         """Fail where a canary stands in what was said, or in any file that a run may have written."""
