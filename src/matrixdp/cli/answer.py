@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.options import Confidence
+from matrixdp.cli.options import Confidence, ReleaseFolder
 
 if TYPE_CHECKING:
     from matrixdp.release import Release
@@ -19,9 +19,6 @@ __all__ = ["answer", "statement_of"]
 
 _SHOWN = 50
 
-_Folder = Annotated[
-    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
-]
 _Queries = Annotated[
     list[str] | None,
     typer.Argument(
@@ -57,7 +54,7 @@ _All = Annotated[bool, typer.Option("--all", help="Show every answer, however ma
 
 @guarded
 def answer(
-    folder: _Folder,
+    folder: ReleaseFolder,
     queries: _Queries = None,
     sql: _Sql = None,
     confidence: Confidence = None,

@@ -9,12 +9,10 @@ from typing import Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
+from matrixdp.cli.options import ReleaseFolder
 
 __all__ = ["explain"]
 
-_Folder = Annotated[
-    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
-]
 _Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", show_default=False, help="Write Markdown to this file instead."),
@@ -22,7 +20,7 @@ _Out = Annotated[
 
 
 @guarded
-def explain(folder: _Folder, out: _Out = None) -> None:
+def explain(folder: ReleaseFolder, out: _Out = None) -> None:
     """Explain a release to a reviewer, in words and exact numbers.
 
     From the domain to the promise, computed from the files, without the data. Into a file or a pipe it is

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
+from matrixdp.cli.options import ReleaseFolder
 
 if TYPE_CHECKING:
     from matrixdp.release import SigningKey
@@ -37,9 +38,6 @@ _Path = Annotated[
     typer.Argument(
         metavar="KEY", show_default=False, help="Where the private key goes; the public one is KEY.pub."
     ),
-]
-_Folder = Annotated[
-    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
 ]
 _Key = Annotated[
     Path, typer.Option("--key", metavar="KEY", show_default=False, help="The private key, a PEM file.")
@@ -77,7 +75,9 @@ def keys(path: _Path, passphrase_file: PassphraseFile = None) -> None:
 
 
 @guarded
-def sign(folder: _Folder, key: _Key, passphrase_file: PassphraseFile = None, force: _Force = False) -> None:
+def sign(
+    folder: ReleaseFolder, key: _Key, passphrase_file: PassphraseFile = None, force: _Force = False
+) -> None:
     """Sign a release that is there already, after checking it.
 
     Writes signature.json, over release.json, which lists the digests of all other files.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.options import Confidence
+from matrixdp.cli.options import Confidence, ReleaseFolder
 
 if TYPE_CHECKING:
     from matrixdp.model import Model
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["model"]
 
-_Folder = Annotated[
-    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
-]
 _Out = Annotated[
     Path,
     typer.Option("--out", metavar="MODEL", show_default=False, help="Where the model goes: a new folder."),
@@ -66,7 +63,7 @@ _Json = Annotated[bool, typer.Option("--json", help="Print model.json.")]
 
 @guarded
 def model(
-    folder: _Folder,
+    folder: ReleaseFolder,
     out: _Out,
     method: _Method = "auto",
     seed: _Seed = 0,

@@ -19,10 +19,16 @@ __all__ = [
     "Objective",
     "ObjectiveOption",
     "OptionOption",
+    "ReleaseFolder",
     "Spec",
     "SubSolverOption",
     "mechanism_options",
     "noise_name",
+]
+
+
+ReleaseFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
 ]
 
 

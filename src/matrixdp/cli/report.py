@@ -8,13 +8,10 @@ from typing import Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
+from matrixdp.cli.options import ReleaseFolder
 
 __all__ = ["report"]
 
-_Folder = Annotated[
-    Path,
-    typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote."),
-]
 _Out = Annotated[
     Path | None,
     typer.Option(
@@ -37,7 +34,7 @@ _Force = Annotated[bool, typer.Option("--force", help="Replace the file if there
 
 
 @guarded
-def report(folder: _Folder, out: _Out = None, title: _Title = None, force: _Force = False) -> None:
+def report(folder: ReleaseFolder, out: _Out = None, title: _Title = None, force: _Force = False) -> None:
     """Write a release as one page to look at, in HTML.
 
     The promise in plain words, the accuracy of every table, pictures with their errors, and tables that can

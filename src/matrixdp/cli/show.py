@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.options import Confidence
+from matrixdp.cli.options import Confidence, ReleaseFolder
 
 if TYPE_CHECKING:
     from matrixdp.release import Release
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["show"]
 
 _SHOWN = 50
-_Folder = Annotated[
-    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
-]
 _Table = Annotated[
     str | None,
     typer.Argument(
@@ -48,7 +45,7 @@ _Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="W
 
 @guarded
 def show(
-    folder: _Folder,
+    folder: ReleaseFolder,
     table: _Table = None,
     pivot: _Pivot = None,
     as_csv: _Csv = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 
-__all__ = ["cells_of", "free_attributes", "sources"]
+__all__ = ["cells_of", "free_attributes", "sources", "sum_cells"]
 
 
 def sources(domain: Domain, name: str) -> tuple[str, ...]:
@@ -51,6 +52,20 @@ def cells_of(domain: Domain, names: Sequence[str]) -> tuple[tuple[str, ...], NDA
     places = [_codes(domain, name, own, free, codes) for name, own in zip(names, found, strict=True)]
     sizes = [domain[name].size for name in names]
     return free, np.asarray(np.ravel_multi_index(places, sizes), dtype=np.intp)
+
+
+def sum_cells(
+    table: NDArray[np.float64], cells: NDArray[np.intp], sizes: Sequence[int]
+) -> NDArray[np.float64]:
+    """Return the marginal to whose cells the cells of a table of free attributes belong.
+
+    Examples
+    --------
+    >>> sum_cells(np.array([5.0, 2.0, 1.0]), np.array([0, 0, 1]), (2,))
+    array([7., 1.])
+    """
+    summed = np.bincount(cells, table.ravel(), math.prod(sizes))
+    return np.asarray(summed.reshape(sizes), dtype=np.float64)
 
 
 def _codes(

@@ -15,7 +15,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
 from matrixdp.measure import Measurement
 from matrixdp.model.constraints import Constraints, PublishedRows
-from matrixdp.model.derived import cells_of, free_attributes, sources
+from matrixdp.model.derived import cells_of, free_attributes, sources, sum_cells
 from matrixdp.model.linked import linked_tables
 from matrixdp.model.measured import Axis, KroneckerEvidence, PartEvidence, evidence_of
 from matrixdp.model.published import factors_for
@@ -120,9 +120,7 @@ class LocalTables:
         if cells is None:
             return table
         sizes = tuple(self.domain[name].size for name in names)
-        return np.asarray(
-            np.bincount(cells, table.ravel(), math.prod(sizes)).reshape(sizes), dtype=np.float64
-        )
+        return sum_cells(table, cells, sizes)
 
     def _table(self, names: tuple[str, ...]) -> Array:
         _check_few(names)

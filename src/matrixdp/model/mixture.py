@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.model.derived import cells_of, free_attributes, sources
+from matrixdp.model.derived import cells_of, free_attributes, sources, sum_cells
 from matrixdp.model.products import khatri_rao, sum_of_products
 from matrixdp.queries import Group
 from matrixdp.queries.groups import DenseGroup
@@ -141,9 +141,7 @@ class Mixture:
         assert cells is not None
         self._check_size(free)
         table = sum_of_products([self.factors[own] for own in free], self.total * self.weights)
-        return np.asarray(
-            np.bincount(cells, table.ravel(), math.prod(sizes)).reshape(sizes), dtype=np.float64
-        )
+        return sum_cells(table, cells, sizes)
 
     def answers(self, group: Group) -> Array:
         """Return the answers to a group's queries, flat, row-major.
