@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner, Result
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
+from matrixdp.cli.tables import console, print_table
 
 
 def run(*arguments: object, status: int = 0) -> Result:
@@ -46,6 +48,13 @@ def test_show_lists_tables_and_shows_one(released: Path) -> None:
     assert wide[0].startswith('"code","code_from","code_to","female","female_stddev","female_lower"')
     assert len(wide) == 4
     assert [line.split(",")[1] for line in wide[1:]] == ["0", "1", "2"]
+
+
+def test_show_has_half_of_each_interval_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    # half of 51.4 is 25.7; of the ends rounded outward, 74 and 127, it is 26.5
+    figures = {"estimate": [100.6], "stddev": [13.11], "lower": [74.9], "upper": [126.3]}
+    print_table(console(), pa.table(figures), 0.95, 5)
+    assert "101 ± 26 " in capsys.readouterr().out
 
 
 def test_show_writes_tables(released: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_model_that_is_whole_holds(folder: Path):
     found = mdp.verify_model(folder, progress=lambda *at: seen.append(at))
     assert found.holds
     assert seen[-1] == (12, 12)
-    assert outcomes(folder) == [("model", "ok"), ("answers", "ok"), ("fit", "not checked")]
+    assert outcomes(folder) == [("model", "ok"), ("model", "ok"), ("answers", "ok"), ("fit", "not checked")]
 
 
 @pytest.mark.parametrize("column", ["modelled", "estimate", "stddev", "lower", "extrapolated", "sex"])
@@ -89,3 +89,27 @@ def test_what_is_known_of_more_attributes_than_a_model_has_tables_of_is_not_chec
     rule = [{"a": 0, "b": 1, "c": 1}]
     folder = release.model("local", impossible=rule, accept_anyway=True).save(tmp_path / "model")
     assert ("model", "not checked") in outcomes(folder)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"accepted": False}, "its record says that its tests reject it; they accept it"),
+        ({"tests": {"loss": 1.0}}, "its record says a loss of 1.0"),
+    ],
+)
+def test_tests_that_have_another_outcome_are_found(
+    changed: dict[str, object], words: str, folder: Path, tmp_path: Path
+):
+    model = Model.load(folder)
+    held = Model(model.measurement, model.workload, model.tables, {**model.made, **changed})
+    assert words in mdp.verify_model(held.save(tmp_path / "other")).failed[0].words
+
+
+def test_a_model_that_is_far_from_its_measurement_is_not_accepted(folder: Path, tmp_path: Path):
+    model = Model.load(folder)
+    assert isinstance(model.tables, Mixture)
+    far = Mixture(model.domain, 1000.0, model.tables.weights, model.tables.factors)
+    held = Model(model.measurement, model.workload, far, dict(model.made))
+    [found] = mdp.verify_model(held.save(tmp_path / "far")).failed
+    assert found.words == "its record says that its tests accept it; they reject it"

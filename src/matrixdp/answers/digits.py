@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matrixdp.answers.columns import BOUND, FIGURES
 from matrixdp.answers.tables import FIGURE
 
-__all__ = ["decimals_of", "for_people", "least_error"]
+__all__ = ["decimals_of", "for_people", "least_error", "rounded_up"]
 
 Array = NDArray[np.float64]
 _ROUNDED: dict[str, Callable[[Array], Array]] = {
@@ -72,6 +72,11 @@ def for_people(table: pa.Table, decimals: int | None) -> pa.Table:
         fields.append(pa.field(field.name, made.type, metadata=field.metadata))
         columns.append(made)
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata=table.schema.metadata))
+
+
+def rounded_up(values: Array, decimals: int | None) -> pa.Array:
+    """Return lengths with the digits of a table, none of them shorter than it was."""
+    return _rounded(values, decimals, np.ceil)
 
 
 def _rounded(values: Array, decimals: int | None, towards: Callable[[Array], Array]) -> pa.Array:

@@ -87,14 +87,14 @@ def _show_table(release: Release, text: str, pivot: str | None, as_csv: bool, ev
     from matrixdp.cli.tables import console, print_table
 
     found = release.table(text, pivot=pivot)
-    shown = for_people(found, decimals_of(least_error(found)))
     if as_csv:
+        shown = for_people(found, decimals_of(least_error(found)))
         sink = pa.BufferOutputStream()
         pacsv.write_csv(shown, sink)
         typer.echo(sink.getvalue().to_pybytes().decode(), nl=False)
         return
-    limit = shown.num_rows if every else _SHOWN
-    print_table(console(), shown, release.confidence, limit)
+    limit = found.num_rows if every else _SHOWN
+    print_table(console(), found, release.confidence, limit)
 
 
 def _list(release: Release, every: bool) -> None:

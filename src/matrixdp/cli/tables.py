@@ -99,13 +99,16 @@ def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: 
     _print_number(screen, shown.num_rows, answers.num_rows)
 
 
-def print_table(screen: Console, shown: pa.Table, confidence: float, limit: int) -> None:
+def print_table(screen: Console, found: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of one clean table: estimates with half the length of their intervals."""
     from matrixdp.answers import BOUND
+    from matrixdp.answers.digits import decimals_of, for_people, least_error, rounded_up
     from matrixdp.answers.tables import FIGURE
     from matrixdp.review.markdown import printable
 
-    part = shown.slice(0, limit)
+    decimals = decimals_of(least_error(found))
+    exact = found.slice(0, limit)
+    part = for_people(exact, decimals)
     table = Table(header_style="bold")
     columns: list[list[Text]] = []
     for place, field in enumerate(part.schema):
@@ -115,9 +118,10 @@ def print_table(screen: Console, shown: pa.Table, confidence: float, limit: int)
             continue
         own = part.column(place).to_pylist()
         if kind:
-            ends = part.column(place + 2).to_pylist(), part.column(place + 3).to_pylist()
-            halves = [(high - low) / 2 for low, high in zip(*ends, strict=True)]
-            texts = [f"{value:,.10g} ± {figure(half)}" for value, half in zip(own, halves, strict=True)]
+            # of the ends as they are: those that are rounded outward are up to two units further apart
+            low, high = (exact.column(place + end).to_numpy() for end in (2, 3))
+            halves = rounded_up((high - low) / 2, decimals).to_pylist()
+            texts = [f"{value:,.10g} ± {half:,.10g}" for value, half in zip(own, halves, strict=True)]
         else:
             texts = ["(all)" if value is None else printable(value) for value in own]
         table.add_column(Text(printable(field.name)), justify="right" if kind else "left", overflow="fold")
@@ -125,7 +129,7 @@ def print_table(screen: Console, shown: pa.Table, confidence: float, limit: int)
     for row in zip(*columns, strict=True):
         table.add_row(*row)
     screen.print(table)
-    _print_number(screen, part.num_rows, shown.num_rows)
+    _print_number(screen, part.num_rows, found.num_rows)
     screen.print(f"± is the {100 * confidence:g} % interval; --csv has its ends and the standard errors.")
 
 

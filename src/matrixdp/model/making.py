@@ -11,15 +11,17 @@ from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryE
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.measure import Measurement
 from matrixdp.model.archive import Tables
+from matrixdp.model.bundles import losses_of
 from matrixdp.model.choice import FitTests, choose, judged
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.local import LocalTables, check_answered, fit_local
+from matrixdp.model.mixture import Mixture
 from matrixdp.model.model import Model
 from matrixdp.model.parts import Parts
 from matrixdp.model.records import check_seed
 from matrixdp.queries import Workload
 
-__all__ = ["METHODS", "Modelled"]
+__all__ = ["METHODS", "Modelled", "tests_of"]
 
 METHODS = ("auto", "mixture", "local")
 """How a model is made."""
@@ -124,6 +126,14 @@ class Modelled:
             check_answered(self.workload.domain, group)
         tables = fit_local(self.measurement, known)
         return tables, judged(parts, _losses(parts, tables))
+
+
+def tests_of(model: Model) -> FitTests:
+    """Return the tests of a model, computed again from its measurement and its tables."""
+    known = Constraints.of(model.domain, model.made.get("totals"), model.made.get("impossible"))
+    parts = Parts.of(model.measurement, constraints=known)
+    tables = model.tables
+    return judged(parts, losses_of(parts, tables) if isinstance(tables, Mixture) else _losses(parts, tables))
 
 
 def _made_locally(seed: int, tests: FitTests) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,10 +14,14 @@ from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, Unsuppor
 from matrixdp.model import Model
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.folder import ANSWERS, MODEL_FILES, answers_schema
+from matrixdp.model.making import tests_of
 from matrixdp.review.answers import STANDARD_ERRORS, ParquetAnswers
 from matrixdp.review.finding import Finding, Verification, settled
 
 __all__ = ["verify_model"]
+
+#: Losses are sums in single precision, in an order that may differ.
+_LOSS = 1e-3
 
 
 def verify_model(
@@ -36,7 +41,8 @@ def verify_model(
     Verification
         A finding for each subject. ``model``: its files have the digests that are listed, the measurement is
         whole and costs what it says, the arrays are shares or tables that agree, the record says what
-        follows, and what it says is publicly known is kept. ``answers``: both the unbiased and the modelled
+        follows, and what it says is publicly known is kept; the tests of its fit have the outcome that is
+        said. ``answers``: both the unbiased and the modelled
         ones are those that follow, to a millionth of the unbiased standard errors. ``fit`` is not checked:
         that the model was made as it says.
 
@@ -60,6 +66,7 @@ def verify_model(
     if not model.accepted:
         found.append(Finding("model", "ok", "it says that its own tests reject it"))
     found += _known(model)
+    found += _tested(model)
     schema = answers_schema(model)
     answers = ParquetAnswers(path / ANSWERS, plain_schema(schema))
     answers.check_schema(schema, model.private)
@@ -92,6 +99,26 @@ def _known(model: Model) -> Iterator[Finding]:
     yield from settled(
         "model", "it keeps the published counts and impossible combinations of its record", problems
     )
+
+
+def _tested(model: Model) -> Iterator[Finding]:
+    """Yield whether the tests of a model's fit say what its record has of them."""
+    try:
+        tests = tests_of(model)
+    except (TooLargeError, UnsupportedQueryError) as error:
+        yield Finding("model", "not checked", f"the tests of its fit: {error}")
+        return
+    except MatrixDPError as error:
+        yield Finding("model", "failed", f"the tests of its fit: {error}")
+        return
+    says, loss = model.accepted, model.tests.get("loss", tests.loss)
+    problems = []
+    if says != tests.accepted:
+        words = ("reject", "accept")
+        problems = [f"its record says that its tests {words[says]} it; they {words[tests.accepted]} it"]
+    elif not isinstance(loss, float) or not math.isclose(loss, tests.loss, rel_tol=_LOSS, abs_tol=_LOSS):
+        problems = [f"its record says a loss of {loss}; {tests.loss} follows"]
+    yield from settled("model", f"its tests are as it says, with a loss of {tests.loss:,.4g}", problems)
 
 
 def _beyond() -> Finding:

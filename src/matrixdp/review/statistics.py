@@ -34,7 +34,8 @@ def check_statistics(folder: Path, release: Release, there: bool) -> Iterator[Fi
         wrong = f"{STATISTICS} is {'missing' if follow else 'there, and nothing is asked that it could hold'}"
         yield Finding("statistics", "failed", wrong)
     elif follow:
-        words = f"{sum(one.table is not None for one in release.asked)} tables follow from the measurement"
+        count = sum(one.table is not None for one in release.asked)
+        words = f"{count} table{'s follow' if count != 1 else ' follows'} from the measurement"
         yield from settled("statistics", words, _differences(folder / STATISTICS, release))
 
 
