@@ -7,6 +7,7 @@ import resource
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from matrixdp.measure import statement
 from matrixdp.measure.statement import REFERENCE_DELTA
@@ -15,7 +16,9 @@ from matrixdp.privacy import Budget, Unit
 from matrixdp.queries import Workload
 from matrixdp.queries.targets import group_targets
 from matrixdp.selection.targets import largest_ratio
-from matrixdp.strategy import Strategy
+
+if TYPE_CHECKING:
+    from matrixdp.strategy import Strategy
 
 __all__ = [
     "Row",

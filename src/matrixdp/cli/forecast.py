@@ -13,7 +13,6 @@ from itertools import combinations
 from matrixdp.domain import Domain
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Identity, Total, Workload
-from matrixdp.selection.compose.sub_solver import MAX_JOINT_CELLS
 
 __all__ = [
     "Forecast",
@@ -138,8 +137,12 @@ def attribute_seconds(size: int, searched: bool) -> float:
 
 def joint_seconds(group: Group, domain: Domain) -> float:
     """Return about how long selection takes for a group whose queries do not factor; 0 for others."""
+    if hasattr(group, "predicates"):
+        return 0.0
+    from matrixdp.selection.compose.sub_solver import MAX_JOINT_CELLS
+
     cells = domain.cells(group.attributes)
-    if hasattr(group, "predicates") or cells > MAX_JOINT_CELLS:
+    if cells > MAX_JOINT_CELLS:
         return 0.0
     return _JOINT_SECONDS_A_CUBE * float(cells) ** 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -10,8 +11,9 @@ from matrixdp.errors import SpecificationError
 from matrixdp.measure import DEFAULT_MAX_RECORDS
 from matrixdp.privacy import Budget, delta_warnings
 from matrixdp.specification import Specification, load_specification
-from matrixdp.strategy import Strategy
-from matrixdp.strategy.choice import meet_targets
+
+if TYPE_CHECKING:
+    from matrixdp.strategy import Strategy
 
 __all__ = ["budget_spent", "delta_advice", "reference_budget", "specification_with_budget", "warn_of_delta"]
 
@@ -41,6 +43,8 @@ def budget_spent(written: Specification, strategy: Strategy) -> Budget:
     """Return what a release spends: the budget, or with targets the least that meets them."""
     if written.least is None:
         return reference_budget(written)
+    from matrixdp.strategy.choice import meet_targets
+
     return meet_targets(strategy, written.targets, written.least, written.workload)
 
 

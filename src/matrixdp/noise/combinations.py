@@ -11,10 +11,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import scipy.integrate
-import scipy.optimize
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
-from scipy.special import erfc
 
 __all__ = ["combination_quantiles", "largest_quantile", "largest_tail"]
 
@@ -70,9 +68,9 @@ def _bound(x: float) -> float:
     """Return E h(E), the bound of `largest_quantile`."""
     edge = x * x / 3.0
     inside = scipy.integrate.quad(
-        lambda v: float(erfc(x / math.sqrt(2.0 * v))) * math.exp(-v), 0.0, edge, epsabs=1e-13, limit=200
+        lambda v: math.erfc(x / math.sqrt(2.0 * v)) * math.exp(-v), 0.0, edge, epsabs=1e-13, limit=200
     )[0]
-    at = float(erfc(x / math.sqrt(2.0 * edge)))
+    at = math.erfc(x / math.sqrt(2.0 * edge))
     slope = x * math.exp(-x * x / (2.0 * edge)) / math.sqrt(2.0 * math.pi) / edge**1.5
     return float(float(inside) + math.exp(-edge) * (at + slope))
 

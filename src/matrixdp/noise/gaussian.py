@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import final
 
-from scipy.special import erfc, ndtri, ndtri_exp
+import scipy  # its parts are read when they are first used
 
 from matrixdp.noise.drawing import Distribution
 from matrixdp.noise.gaussian_filter import EPSILON, approximate, upper_tail
@@ -34,7 +34,7 @@ class Gaussian(Noise):
     known_for = "zCDP and Gaussian differential privacy"
     distribution = Distribution(
         upper_tail=upper_tail,
-        guess=lambda logarithm: -float(ndtri_exp(logarithm)),
+        guess=lambda logarithm: -float(scipy.special.ndtri_exp(logarithm)),
         approximate=approximate,
         epsilon=EPSILON,
         roundings=24,
@@ -65,11 +65,11 @@ class Gaussian(Noise):
 
     def largest_quantile(self, confidence: float) -> float:
         """Return the normal quantile."""
-        return float(-ndtri((1.0 - confidence) / 2.0))
+        return float(-scipy.special.ndtri((1.0 - confidence) / 2.0))
 
     def largest_tail(self, multiplier: float) -> float:
         """Return the normal tail."""
-        return float(erfc(max(multiplier, 0.0) / math.sqrt(2.0)))
+        return math.erfc(max(multiplier, 0.0) / math.sqrt(2.0))
 
 
 GAUSSIAN = Gaussian()

@@ -11,9 +11,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+import scipy  # its parts are read when they are first used
 from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from matrixdp.errors import NumericalError
 
@@ -114,7 +114,7 @@ def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray
     guess = lower.astype(np.float64)
     guess += 0.5
     guess *= _TWO_TO_MINUS_64
-    ndtri(guess, out=guess)
+    scipy.special.ndtri(guess, out=guess)
     guess *= -CELLS_PER_UNIT
     np.rint(guess, out=guess)
     np.fmin(np.fmax(guess, 0.0, out=guess), LAST_CELL, out=guess)
