@@ -182,8 +182,6 @@ def test_plans_that_make_no_sense_are_refused():
         Direct(DOMAIN, (one, one), GAUSSIAN)
     with pytest.raises(NumericalError, match="one part for each marginal"):
         Pooled(DOMAIN, (one, one), GAUSSIAN)
-    with pytest.raises(NumericalError, match="identities"):
-        Pooled(DOMAIN, (Part(("b",), (Block(("b",), TALL),), 90.0),), GAUSSIAN)
     with pytest.raises(PrivacyError, match="noise"):
         Direct(DOMAIN, (one,), "uniform")  # type: ignore[arg-type]
     for noise, variance in ((GAUSSIAN, 0.999), (LAPLACE, 1.999)):

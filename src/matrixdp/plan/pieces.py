@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -84,7 +85,18 @@ class PieceAnalysis(Analysis):
         return group.attributes
 
     def estimates(self, values: Sequence[Array]) -> Estimates:
-        return _PieceEstimates(self, values)
+        def residual(place: int) -> Array:
+            part = self.parts[place]
+            tensor = part.estimate(values[place], self.domain)
+            for axis, name in enumerate(part.attributes):
+                tensor = without_sums(tensor, axis, self.axes.weights[name])
+            return tensor
+
+        return self.from_residuals(residual)
+
+    def from_residuals(self, residual: Callable[[int], Array]) -> Estimates:
+        """Return the estimates that follow from those of the parts, their weighted means removed."""
+        return _PieceEstimates(self, residual)
 
     def _part_variances(self, place: int, sets: Mapping[str, Predicates]) -> Array:
         """Return the variances of pieces of a product on a part, in the shape of its query counts."""
@@ -345,20 +357,9 @@ class PieceAnalysis(Analysis):
 class _PieceEstimates(Estimates):
     """Estimates that are sums of one piece from each part."""
 
-    def __init__(self, analysis: PieceAnalysis, values: Sequence[Array]) -> None:
+    def __init__(self, analysis: PieceAnalysis, residual: Callable[[int], Array]) -> None:
         self._analysis = analysis
-        self._values = tuple(values)
-        self._residuals: dict[int, Array] = {}
-
-    def _residual(self, place: int) -> Array:
-        """Return the estimate of a part with its weighted mean removed along every attribute."""
-        if place not in self._residuals:
-            part = self._analysis.parts[place]
-            tensor = part.estimate(self._values[place], self._analysis.domain)
-            for axis, name in enumerate(part.attributes):
-                tensor = without_sums(tensor, axis, self._analysis.axes.weights[name])
-            self._residuals[place] = tensor
-        return self._residuals[place]
+        self._residual = cache(residual)
 
     def marginal(self, attributes: tuple[str, ...]) -> Array:
         return self._analysis.marginal(attributes, self._residual)

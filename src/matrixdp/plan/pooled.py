@@ -1,16 +1,20 @@
-"""Pooled plans: the global least squares of identities measured on many marginals.
+"""Pooled plans: the global least squares of one matrix for each attribute, measured on many marginals.
 
-For subsets T of S the marginal S holds one estimate of the residual T: sum over S minus T, then remove the
-mean along every attribute of T. The estimates of one residual from different marginals are independent and
-all of the form sigma^2 (I - J/n) x ..., so their average by inverse variance is the least-squares estimate,
-and residuals of different T are uncorrelated: answers vary as if the residuals had been measured.
+Let B be the matrix of an attribute, G = B'B, M the inverse of G (on what B measures), z = M1, s = 1'z and
+w = z / s. For subsets T of S the marginal S holds one estimate of the residual T: sum over S minus T, then
+remove the weighted mean, I - w1', along every attribute of T. The estimates of one residual from different
+marginals are independent, and their covariances, that of the product of the matrices M - zz'/s over T times
+the s of what was summed over, differ by a factor alone: their average by inverse variance is the
+least-squares estimate. Residuals of different T are uncorrelated, since (I - w1') M 1 = 0: answers vary as if
+the residuals had been measured. Of the identity w is 1/n and s is n.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import ClassVar, final
 
@@ -18,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.exact import CenteredMatrix, IdentityMatrix
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.plan.analysis import Estimates
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.plan import Plan
+from matrixdp.plan.quadratic_forms import without_sums
 from matrixdp.plan.split import SplitAnalysis, residual_weights
 from matrixdp.queries.groups import Group
 
@@ -31,12 +36,20 @@ Array = NDArray[np.float64]
 
 #: Pairs of a measured marginal and a residual in it, up to which a pooled plan is analysed.
 MAX_PAIRS = 20_000_000
+#: Noise variables up to which they are told apart: nearly all of them are in every answer.
+_MAX_VARIABLES = 4_096
+#: Of the total of an attribute, the share of its squared norm that its matrix may measure too weakly.
+_OUTSIDE = 1e-12
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Pooled(Plan, kind="pooled"):
-    """Identities on marginals, one part for each; answers are their global least squares."""
+    """One matrix for each attribute; each part is their product over a marginal, one for each marginal.
+
+    Answers are the global least squares of all parts. The matrices measure the total of their attribute:
+    1 lies in their row space, and is not among what they measure too weakly.
+    """
 
     words: ClassVar[str] = "weighted marginals"
 
@@ -44,9 +57,22 @@ class Pooled(Plan, kind="pooled"):
         super().__post_init__()
         self.check_distinct()
         for part in self.parts:
-            plain = all(isinstance(block.matrix, IdentityMatrix) for block in part.blocks)
-            if part.multipliers is not None or not plain:
-                raise NumericalError(f"part {part.attributes}: a pooled plan measures identities")
+            if part.multipliers is not None or any(len(block.attributes) > 1 for block in part.blocks):
+                raise NumericalError(f"part {part.attributes}: a pooled plan measures products of matrices")
+            for block in part.blocks:
+                [name] = block.attributes
+                if not _same(block.matrix, self.matrices[name]):
+                    raise NumericalError(
+                        f"attribute {name!r}: a pooled plan has one matrix for each attribute"
+                    )
+        for name, matrix in self.matrices.items():
+            if isinstance(matrix, CenteredMatrix) or not _measures_the_total(matrix):
+                raise NumericalError(f"attribute {name!r}: its matrix in a pooled plan measures no total")
+
+    @cached_property
+    def matrices(self) -> dict[str, MeasuredMatrix]:
+        """The matrix of every attribute that is measured."""
+        return {block.attributes[0]: block.matrix for part in self.parts for block in part.blocks}
 
     def analysed(self, noise: Sequence[float]) -> _PooledAnalysis:
         """Return estimates and errors if the parts are measured with given noise variances.
@@ -73,56 +99,105 @@ class Pooled(Plan, kind="pooled"):
         return _PooledAnalysis(self, noise)
 
 
+def _same(matrix: MeasuredMatrix, other: MeasuredMatrix) -> bool:
+    if matrix is other:
+        return True
+    one, two = (np.zeros(0) if m.unsupported is None else m.unsupported for m in (matrix, other))
+    return matrix.digest() == other.digest() and np.array_equal(one, two)
+
+
+def _measures_the_total(matrix: MeasuredMatrix) -> bool:
+    if matrix.unsupported is None:
+        return True
+    outside = matrix.unsupported.sum(axis=1)
+    return float(outside @ outside) <= _OUTSIDE * matrix.columns
+
+
 @final
 class _PooledAnalysis(SplitAnalysis):
-    """Estimates and errors of the residuals: one part n I - 11' x ... for each."""
+    """Estimates and errors of the residuals: one part for each, as if it alone had been measured."""
 
     def __init__(self, plan: Pooled, noise: Sequence[float]) -> None:
         self.measured = plan.parts
-        sizes = {name: plan.domain[name].size for name in plan.domain.names}
-        #: By residual, then by part: 1 / (variance of the part x the number of cells summed).
-        self.precisions = _precisions(plan.parts, noise, sizes)
+        self.measured_noise = tuple(noise)
+        weights = {name: residual_weights(plan.domain[name].size) for name in plan.domain.names}
+        spread: dict[str, float] = {}
+        known: dict[str, tuple[Array, float]] = {}
+        for name, matrix in plan.matrices.items():
+            digest = matrix.digest()
+            if digest not in known:
+                known[digest] = _direction(matrix)
+            weights[name], spread[name] = known[digest]
+        #: By residual, then by part: 1 / (variance of the part x the s of what is summed over).
+        self.precisions = _precisions(plan, noise, spread)
         parts = []
         for kept, own in self.precisions.items():
-            blocks = tuple(Block((name,), CenteredMatrix(sizes[name])) for name in kept)
-            scale = math.prod(sizes[name] ** 2 for name in kept)
-            parts.append(Part(kept, blocks, scale / math.fsum(own.values())))
-        weights = {name: residual_weights(size) for name, size in sizes.items()}
+            blocks = tuple(Block((name,), plan.matrices[name]) for name in kept)
+            parts.append(Part(kept, blocks, 1.0 / math.fsum(own.values())))
         super().__init__(plan.domain, parts, [part.variance for part in parts], weights)
 
-    def estimates(self, values: Sequence[Array]) -> Estimates:
-        totals: list[Array | float] = [0.0] * len(self.parts)
-        for place, (part, flat) in enumerate(zip(self.measured, values, strict=True)):
-            for kept, residual in _residuals(part.estimate(flat, self.domain), part.attributes):
-                own = self.precisions[kept]
-                scale = math.prod(self.domain[name].size for name in kept)
-                share = own[place] / math.fsum(own.values()) * scale
-                totals[self.places[kept]] = totals[self.places[kept]] + share * residual
-        return super().estimates([np.asarray(total).ravel() for total in totals])
+    def share(self, kept: tuple[str, ...], place: int) -> float:
+        """Return the share that a part's estimate has in that of a residual."""
+        return self.precisions[kept][place] * self.noise[self.places[kept]]
 
-    def noise_terms(self, group: Group, most: int) -> None:
-        """Return nothing: the residuals of one marginal share their noise variables."""
+    def estimates(self, values: Sequence[Array]) -> Estimates:
+        totals: list[Array] = [np.zeros(()) for _ in self.parts]
+        for place, (part, flat) in enumerate(zip(self.measured, values, strict=True)):
+            estimate = part.estimate(flat, self.domain)
+            for kept, residual in _residuals(estimate, part.attributes, self.axes.weights):
+                own = self.places[kept]
+                totals[own] = totals[own] + self.share(kept, place) * residual
+        return self.from_residuals(totals.__getitem__)
+
+    def noise_terms(self, group: Group, most: int) -> Array | None:
+        variables = sum(part.rows for part in self.measured)
+        if variables > _MAX_VARIABLES or variables * group.queries > most:
+            return None
+        rows = group.rows()
+        found = []
+        for place, part in enumerate(self.measured):
+            inside = tuple(name for name in group.attributes if name in part.attributes)
+            cells = np.zeros((len(rows), *self.axes.sizes(part.attributes)))
+            for kept, spread in self.pieces(inside):
+                if spread is not None:
+                    piece = self.axes.piece_rows(group.attributes, kept, rows)
+                    shape = [self.domain[n].size if n in kept else 1 for n in part.attributes]
+                    cells += self.share(kept, place) * piece.reshape(-1, *shape)
+            squares = self._measured_rows(part, cells) ** 2
+            found.append(self.measured_noise[place] * squares.reshape(len(rows), -1))
+        return np.concatenate(found, axis=1)
+
+
+def _direction(matrix: MeasuredMatrix) -> tuple[Array, float]:
+    """Return w = M1 / s, along which a total is spread over the cells, and s = 1'M1."""
+    size = matrix.columns
+    if isinstance(matrix, IdentityMatrix):
+        return residual_weights(size), float(size)
+    spread = matrix.covariance().sum(axis=1)
+    total = float(spread.sum())
+    return spread / total, total
 
 
 def _precisions(
-    parts: Sequence[Part], noise: Sequence[float], sizes: dict[str, int]
+    plan: Pooled, noise: Sequence[float], spread: Mapping[str, float]
 ) -> dict[tuple[str, ...], dict[int, float]]:
-    varying = [tuple(name for name in part.attributes if sizes[name] > 1) for part in parts]
+    varying = [tuple(n for n in part.attributes if plan.domain[n].size > 1) for part in plan.parts]
     pairs = sum(2 ** len(names) for names in varying)
     if pairs > MAX_PAIRS:
         raise TooLargeError(f"weighted marginals: {pairs} residuals of marginals; the limit is {MAX_PAIRS}")
     found: dict[tuple[str, ...], dict[int, float]] = {}
-    for place, (names, variance) in enumerate(zip(varying, noise, strict=True)):
-        cells = math.prod(sizes[name] for name in names)
+    for place, (part, names, variance) in enumerate(zip(plan.parts, varying, noise, strict=True)):
         for count in range(len(names) + 1):
             for kept in combinations(names, count):
-                summed = cells / math.prod(sizes[name] for name in kept)
+                summed = math.prod(spread[name] for name in part.attributes if name not in kept)
                 found.setdefault(kept, {})[place] = 1.0 / (variance * summed)
     return found
 
 
-def _residuals(tensor: Array, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Array]]:
-    """Yield every residual of a marginal: attributes, and the centered sums in their shape."""
+def _residuals(
+    tensor: Array, names: tuple[str, ...], weights: Mapping[str, Array]
+) -> Iterator[tuple[tuple[str, ...], Array]]:
+    """Yield every residual of a marginal: attributes, and the sums less weighted means in their shape."""
     stack: list[tuple[Array, int, tuple[str, ...]]] = [(tensor, 0, ())]
     while stack:
         current, position, kept = stack.pop()
@@ -132,5 +207,5 @@ def _residuals(tensor: Array, names: tuple[str, ...]) -> Iterator[tuple[tuple[st
         axis = len(kept)
         stack.append((current.sum(axis=axis), position + 1, kept))
         if current.shape[axis] > 1:
-            centered = current - current.mean(axis=axis, keepdims=True)
-            stack.append((centered, position + 1, (*kept, names[position])))
+            residual = without_sums(current, axis, weights[names[position]])
+            stack.append((residual, position + 1, (*kept, names[position])))
