@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import StorageError
+from matrixdp.errors import StorageError, TooLargeError
 from matrixdp.model import Mixture, Model
 from matrixdp.storage.files import entry
 
@@ -113,3 +113,18 @@ def test_a_model_that_is_far_from_its_measurement_is_not_accepted(folder: Path, 
     held = Model(model.measurement, model.workload, far, dict(model.made))
     [found] = mdp.verify_model(held.save(tmp_path / "far")).failed
     assert found.words == "its record says that its tests accept it; they reject it"
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [(TooLargeError("a table of 9 cells"), "not checked"), (StorageError("no such marginal"), "failed")],
+)
+def test_tests_that_cannot_be_made_again_are_told(
+    error: Exception, outcome: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fails(_: Model) -> None:
+        raise error
+
+    monkeypatch.setattr("matrixdp.review.model.tests_of", fails)
+    found = [one for one in mdp.verify_model(folder) if one.words == f"the tests of its fit: {error}"]
+    assert [(one.subject, one.outcome) for one in found] == [("model", outcome)]
