@@ -52,7 +52,7 @@ def counted(groups: Sequence[Group], records: StratifiedRecords) -> list[Array]:
 def _answers(group: Group, table: NDArray[np.int64]) -> Array:
     counts = table.astype(np.float64)
     if isinstance(group, DenseGroup):
-        return np.asarray(group.rows() @ counts.ravel())
+        return group.answers(counts)
     for axis, name in enumerate(group.attributes):
         moved = np.moveaxis(counts, axis, 0)
         out = group.sets[name].apply(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))

@@ -162,7 +162,7 @@ class Mixture:
         """
         names = group.attributes
         if isinstance(group, DenseGroup):
-            return np.asarray(group.rows() @ self.marginal(names).ravel())
+            return group.answers(self.marginal(names))
         if self._disjoint(names):
             asked = [group.sets[name].apply(np.ascontiguousarray(self.factor(name).T)) for name in names]
             return sum_of_products([own.T for own in asked], self.total * self.weights).ravel()

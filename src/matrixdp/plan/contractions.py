@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.plan.part import Block
-from matrixdp.plan.quadratic_forms import product_quadratic, structured_covariance, without_sums
+from matrixdp.plan.part import Block, Part
+from matrixdp.plan.quadratic_forms import along, product_quadratic, structured_covariance, without_sums
+from matrixdp.queries.complements import Totals
+from matrixdp.queries.groups import ProductGroup
 from matrixdp.queries.predicates import Predicates, Total
 
 __all__ = ["Contractions"]
@@ -103,6 +105,65 @@ class Contractions:
         if key not in self._known:
             self._known[key] = np.maximum(product_quadratic(self._form(block), predicates, sizes), 0.0)
         return self._known[key]
+
+    def part_covariances(
+        self, part: Part, left: Mapping[str, Predicates], right: Mapping[str, Predicates]
+    ) -> Array:
+        """Return the covariances of the pieces of two products on a part at unit noise, query by query.
+
+        Shape: the numbers of predicates of the part's attributes, which are the same in both products.
+        """
+        if part.multipliers is not None:
+            values = 1.0 / np.asarray(part.multipliers, dtype=float) ** 2
+            for axis, block in enumerate(part.blocks):
+                [name] = block.attributes
+                inverse = without_sums(block.matrix.solve(np.eye(block.matrix.rows)), 0, self.weights[name])
+                first = left[name].apply(inverse)
+                values = along(values, axis, first * right[name].apply(inverse))
+        else:
+            values = np.ones(())
+            for block in part.blocks:
+                values = np.multiply.outer(values, self._block_covariances(block, left, right))
+        return np.transpose(values, [part.listed.index(name) for name in part.attributes])
+
+    def _block_covariances(
+        self, block: Block, left: Mapping[str, Predicates], right: Mapping[str, Predicates]
+    ) -> Array:
+        names, sizes = block.attributes, tuple(self.sizes(block.attributes))
+        own, other = (tuple(sets[name] for name in names) for sets in (left, right))
+        first, second = (ProductGroup("", names, sets, sizes) for sets in (own, other))
+        if any(
+            self.weights[name].any() and isinstance(predicates, Total | Totals)
+            for sets in (own, other)
+            for name, predicates in zip(names, sets, strict=True)
+        ):
+            return np.zeros(first.counts)  # nothing is left of a total
+        if first.key() == second.key():
+            return self.block_variances(block, own)
+        for group, totals in ((first, other), (second, own)):
+            if all(isinstance(predicates, Total | Totals) for predicates in totals):
+                image = self._image(block, np.ones((block.matrix.columns, 1)))
+                return group.answers(image.reshape(sizes))
+        image = self._image(block, second.rows().T)
+        return np.asarray(np.einsum("ki,ik->k", first.rows(), image)).reshape(first.counts)
+
+    def _image(self, block: Block, vectors: Array) -> Array:
+        """Return the covariance of a block's estimate as pieces see it times vectors, shape (cells, k)."""
+        sizes = self.sizes(block.attributes)
+        weights = [self.weights[name] for name in block.attributes]
+        tensor = vectors.reshape(*sizes, -1)
+        for axis, own in enumerate(weights):
+            tensor = tensor - np.expand_dims(np.tensordot(own, tensor, axes=(0, axis)), axis)
+        flat = tensor.reshape(vectors.shape)
+        structure = structured_covariance(block.matrix)
+        if structure is None:
+            flat = block.matrix.covariance() @ flat
+        else:
+            flat = structure[0] * flat + structure[1] * flat.sum(axis=0, keepdims=True)
+        tensor = flat.reshape(tensor.shape)
+        for axis, own in enumerate(weights):
+            tensor = without_sums(tensor, axis, own)
+        return tensor.reshape(vectors.shape)
 
     def outside(self, block: Block, sets: Mapping[str, Predicates]) -> float:
         """Return the squared relative norm of what a product asks of a block beyond what it measures."""

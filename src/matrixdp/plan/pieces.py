@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import ClassVar
 
@@ -28,7 +29,7 @@ from matrixdp.plan.quadratic_forms import (
 )
 from matrixdp.plan.repeats import COMPRESSED_QUERIES, representatives
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
-from matrixdp.queries.predicates import Predicates, Total
+from matrixdp.queries.predicates import Total
 
 __all__ = ["PieceAnalysis"]
 
@@ -71,6 +72,7 @@ class PieceAnalysis(Analysis):
         self.axes = Contractions(domain, weights)
         self.places = {part.attributes: place for place, part in enumerate(self.parts)}
         self._keys: dict[int, Hashable] = {}
+        self._summed: dict[Hashable, bool] = {}
 
     @abstractmethod
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
@@ -98,32 +100,31 @@ class PieceAnalysis(Analysis):
         """Return the estimates that follow from those of the parts, their weighted means removed."""
         return _PieceEstimates(self, residual)
 
-    def _part_variances(self, place: int, sets: Mapping[str, Predicates]) -> Array:
-        """Return the variances of pieces of a product on a part, in the shape of its query counts."""
-        part = self.parts[place]
-        if part.multipliers is not None:
-            values = 1.0 / np.asarray(part.multipliers, dtype=float) ** 2
-            for axis, block in enumerate(part.blocks):
-                [name] = block.attributes
-                inverse = without_sums(
-                    block.matrix.solve(np.eye(block.matrix.rows)), 0, self.axes.weights[name]
-                )
-                values = along(values, axis, sets[name].apply(inverse) ** 2)
-        else:
-            values = np.ones(())
-            for block in part.blocks:
-                own = self.axes.block_variances(block, [sets[name] for name in block.attributes])
-                values = np.multiply.outer(values, own)
-        values = np.transpose(values, [part.listed.index(name) for name in part.attributes])
-        return values * self.noise[place]
-
     # ---- support -------------------------------------------------------------------------------
 
     def check_support(self, group: Group) -> None:
-        if isinstance(group, DenseGroup):
+        if isinstance(group, ProductGroup):
+            self._check_product(group)
+        elif not self._products_of(group):
             for _ in self._row_pieces(group):
                 pass
-            return
+
+    def _products_of(self, group: Group) -> Sequence[tuple[float, ProductGroup]]:
+        """Return products that a group is a sum of and that are all supported; none if it has none such."""
+        if isinstance(group, ProductGroup):
+            self._check_product(group)
+            return ((1.0, group),)
+        key = self.key(group)
+        if key not in self._summed:
+            self._summed[key] = bool(group.summands)
+            with suppress(UnsupportedQueryError):
+                for _, product in group.summands:
+                    self._summed[key] = False
+                    self._check_product(product)
+                    self._summed[key] = True
+        return group.summands if self._summed[key] else ()
+
+    def _check_product(self, group: ProductGroup) -> None:
         axes, sets, asked = self.axes, group.sets, self.asked(group)
         for kept, place in self.pieces(asked):
             contracted = [name for name in asked if name not in kept]
@@ -181,28 +182,48 @@ class PieceAnalysis(Analysis):
     def variances(self, group: Group) -> Array:
         if group.queries > MAX_VARIANCES:
             raise TooLargeError(f"{group.name}: {group.queries} variances would be formed at once")
-        if isinstance(group, DenseGroup):
+        products = self._products_of(group)
+        if not products:
+            assert isinstance(group, DenseGroup)
             total = np.zeros(group.queries)
             for measured, pieces in self._row_pieces(group):
                 total += self._inner(measured, pieces, pieces)
             return total
-        self.check_support(group)
-        total = np.zeros(group.counts)
         asked = self.asked(group)
+        total = np.zeros(products[0][1].counts)
         for kept, place in self.pieces(asked):
             if place is None:
                 continue
-            values = self._part_variances(place, {name: group.sets.get(name, Total()) for name in kept})
-            # attributes that only the part has are totals, of one query each
-            values = values.reshape(
-                [n if name in kept else 1 for name, n in zip(group.attributes, group.counts, strict=True)]
-            )
-            for axis, name in enumerate(group.attributes):
-                if name in asked and name not in kept:
-                    factor = self.axes.contracted(name, group.sets[name]) ** 2
-                    values = values * factor.reshape([-1 if i == axis else 1 for i in range(values.ndim)])
-            total += values
+            for position, (sign, left) in enumerate(products):
+                total += self._product_covariances(place, kept, asked, left, left)
+                for other, right in products[:position]:
+                    cross = self._product_covariances(place, kept, asked, left, right)
+                    total += 2.0 * sign * other * cross
+        if isinstance(group, DenseGroup):
+            return group.arranged(np.maximum(total, 0.0))
         return total.ravel()
+
+    def _product_covariances(
+        self,
+        place: int,
+        kept: tuple[str, ...],
+        asked: tuple[str, ...],
+        left: ProductGroup,
+        right: ProductGroup,
+    ) -> Array:
+        """Return the covariances of the pieces of two products on a part, query by query, as ``counts``."""
+        own, other = ({name: group.sets.get(name, Total()) for name in kept} for group in (left, right))
+        values = self.noise[place] * self.axes.part_covariances(self.parts[place], own, other)
+        # attributes that only the part has are totals, of one query each
+        values = values.reshape(
+            [n if name in kept else 1 for name, n in zip(left.attributes, left.counts, strict=True)]
+        )
+        for axis, name in enumerate(left.attributes):
+            if name in asked and name not in kept:
+                factor = self.axes.contracted(name, left.sets[name])
+                factor = factor * self.axes.contracted(name, right.sets[name])
+                values = values * factor.reshape([-1 if i == axis else 1 for i in range(values.ndim)])
+        return values
 
     def _factors(self, place: int, left: Array, right: Array) -> tuple[Array, Array]:
         """Return rows for pieces, shape (queries, any) each, whose inner products are their covariances."""
@@ -369,7 +390,7 @@ class _PieceEstimates(Estimates):
         attributes = self._analysis.asked(group)
         tensor = self.marginal(attributes)
         if isinstance(group, DenseGroup):
-            return np.asarray(group.rows() @ tensor.ravel())
+            return group.answers(tensor)
         for axis, name in enumerate(attributes):
             moved = np.moveaxis(tensor, axis, 0)
             out = group.sets[name].apply(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))

@@ -41,7 +41,10 @@ def structured_covariance(matrix: MeasuredMatrix) -> tuple[float, float] | None:
 def one_query(group: Group, index: int) -> Array:
     """Return one query of a group over the cells of its attributes, shape (1, cells)."""
     if isinstance(group, DenseGroup):
-        return group.rows()[index : index + 1]
+        if not group.summands:
+            return group.rows()[index : index + 1]
+        place = group.place(index)
+        return np.asarray(sum(sign * one_query(product, place) for sign, product in group.summands))
     row = np.ones((1, 1))
     positions = np.unravel_index(index, group.counts) if group.counts else ()
     for predicates, size, position in zip(group.predicates, group.sizes, positions, strict=True):

@@ -14,9 +14,9 @@ import numpy as np
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
-from matrixdp.queries.groups import Rows
 from matrixdp.queries.predicate_set import Array, Predicates
 from matrixdp.queries.predicates import Total
+from matrixdp.queries.rows import Rows, Summands
 
 __all__ = ["Crossed"]
 
@@ -41,7 +41,8 @@ class Crossed(Rows):
     Raises
     ------
     TooLargeError
-        If the queries over the cells are more than `MAX_EXPLICIT_ENTRIES` numbers.
+        If the queries over the cells are more than `MAX_EXPLICIT_ENTRIES` numbers, and are not sums of
+        products that need not be written out; or if there are more than so many queries.
 
     References
     ----------
@@ -61,6 +62,15 @@ class Crossed(Rows):
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        if self.content.summands is None:
+            self._check_entries()
+        if self.count > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"by: {self.count} queries; the limit is {MAX_EXPLICIT_ENTRIES}. "
+                "Use fewer predicates or attributes"
+            )
+
+    def _check_entries(self) -> None:
         cells = math.prod(self.sizes)
         if self.count * cells > MAX_EXPLICIT_ENTRIES:
             raise TooLargeError(
@@ -83,7 +93,25 @@ class Crossed(Rows):
     def count(self) -> int:
         return math.prod(self.counts)
 
+    @property
+    def summands(self) -> Summands | None:
+        own = self.content.summands
+        if own is None:
+            return None
+        terms = []
+        for sign, sets in own.terms:
+            given = dict(zip((*self.merged, *self.others), (*sets, *self.predicates), strict=True))
+            terms.append((sign, tuple(given[place] for place in range(len(self.sizes)))))
+        return Summands((*(self.merged[place] for place in own.order), *self.others), tuple(terms))
+
+    @property
+    def asks(self) -> bool:
+        sizes = (self.sizes[place] for place in self.others)
+        pairs = zip(self.predicates, sizes, strict=True)
+        return self.content.asks and all(bool(own.squares(size).any()) for own, size in pairs)
+
     def matrix(self) -> Array:
+        self._check_entries()
         places = (*self.merged, *self.others)
         rows = self.content.matrix()
         for predicates, place in zip(self.predicates, self.others, strict=True):

@@ -14,8 +14,9 @@ import numpy as np
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
-from matrixdp.queries.groups import Rows, WrittenRows
-from matrixdp.queries.predicate_set import Array, Predicates
+from matrixdp.queries.complements import Complement, Totals
+from matrixdp.queries.predicate_set import Array, Indicators, Predicates
+from matrixdp.queries.rows import Rows, Summands, WrittenRows
 
 __all__ = ["CellSets", "Disjunctions"]
 
@@ -24,7 +25,8 @@ __all__ = ["CellSets", "Disjunctions"]
 class Disjunctions(Rows):
     """Every combination of one predicate of each set, joined by OR.
 
-    A record counts if at least one of the predicates holds: 1 - the product of the complements.
+    A record counts if at least one of the predicates holds: 1 - the product of the complements, so that the
+    matrix of the queries is the difference of two Kronecker products, and need not be written out.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ class Disjunctions(Rows):
     WorkloadError
         If a set has entries other than 0 and 1.
     TooLargeError
-        If the queries over the cells are more than `MAX_EXPLICIT_ENTRIES` numbers.
+        If there are more than `MAX_EXPLICIT_ENTRIES` queries.
 
     References
     ----------
@@ -55,13 +57,14 @@ class Disjunctions(Rows):
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        entries = self.count * math.prod(self.sizes)
-        if entries > MAX_EXPLICIT_ENTRIES:
+        if self.count > MAX_EXPLICIT_ENTRIES:
             raise TooLargeError(
-                f"any: {self.count} disjunctions over {math.prod(self.sizes)} cells; the limit is "
-                f"{MAX_EXPLICIT_ENTRIES} entries. Use fewer predicates or attributes"
+                f"any: {self.count} disjunctions; the limit is {MAX_EXPLICIT_ENTRIES}. "
+                "Use fewer predicates or attributes"
             )
         for predicates, size in zip(self.predicates, self.sizes, strict=True):
+            if isinstance(predicates, Indicators):
+                continue
             rows = predicates.rows(size)
             if not ((rows == 0) | (rows == 1)).all():
                 raise WorkloadError("any: found a predicate with entries other than 0 and 1")
@@ -71,10 +74,27 @@ class Disjunctions(Rows):
         return math.prod(p.count(n) for p, n in zip(self.predicates, self.sizes, strict=True))
 
     def matrix(self) -> Array:
+        cells = math.prod(self.sizes)
+        if self.count * cells > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"any: {self.count} disjunctions over {cells} cells would be written out; the limit is "
+                f"{MAX_EXPLICIT_ENTRIES} entries. Use fewer predicates or attributes"
+            )
         outside: Array = np.ones((1, 1))
         for predicates, size in zip(self.predicates, self.sizes, strict=True):
             outside = np.asarray(np.kron(outside, 1.0 - predicates.rows(size)), dtype=np.float64)
         return np.asarray(1.0 - outside)
+
+    @property
+    def summands(self) -> Summands:
+        every = tuple(Totals(p.count(n)) for p, n in zip(self.predicates, self.sizes, strict=True))
+        outside = tuple(Complement(predicates) for predicates in self.predicates)
+        return Summands(tuple(range(len(self.sizes))), ((1.0, every), (-1.0, outside)))
+
+    @property
+    def asks(self) -> bool:
+        pairs = zip(self.predicates, self.sizes, strict=True)
+        return any(bool(predicates.squares(size).any()) for predicates, size in pairs)
 
     def key(self) -> Hashable:
         return ("any", *(p.key(n) for p, n in zip(self.predicates, self.sizes, strict=True)))

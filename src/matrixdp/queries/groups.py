@@ -1,22 +1,19 @@
 """Query groups: a product of predicate sets over some attributes, or explicit queries over a few."""
 
-# ruff: noqa: D102, ARG002 - the methods have the meaning and the signature that `Rows` gives them
-
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError, within
 from matrixdp.forms import describe_value, number
-from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES, Array, content_key, real_array
+from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES, Array, real_array
 from matrixdp.queries.predicates import Predicates
+from matrixdp.queries.rows import AbsoluteDifferences, MatrixRows, Rows, Sums, WrittenRows
 
 __all__ = [
     "MAX_EXPLICIT_ENTRIES",
@@ -151,6 +148,14 @@ class ProductGroup:
         """Return a value equal for groups that ask the same of attributes of the same sizes."""
         return tuple(p.key(n) for p, n in zip(self.predicates, self.sizes, strict=True))
 
+    def answers(self, marginal: Array) -> Array:
+        """Return the queries' answers on a marginal of shape ``sizes``, in the shape of ``counts``."""
+        for axis, predicates in enumerate(self.predicates):
+            moved = np.moveaxis(marginal, axis, 0)
+            out = predicates.apply(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
+            marginal = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
+        return marginal
+
     def rows(self) -> Array:
         """Return the queries as a dense matrix over the cells of the attributes, row-major."""
         cells = math.prod(self.sizes)
@@ -163,148 +168,6 @@ class ProductGroup:
         for predicates, size in zip(self.predicates, self.sizes, strict=True):
             rows = np.asarray(np.kron(rows, predicates.rows(size)), dtype=float)
         return rows
-
-
-class Rows(ABC):
-    """Explicit queries over the cells of a few attributes."""
-
-    @abstractmethod
-    def matrix(self) -> Array:
-        """Return the queries, shape (count, cells), row-major cells."""
-
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """The number of queries."""
-
-    @abstractmethod
-    def key(self) -> Hashable:
-        """Return a value equal for equal content."""
-
-    @abstractmethod
-    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
-        """Return what each query asks, as text."""
-
-
-@dataclass(frozen=True)
-class Sums(Rows):
-    """The affine queries code(A) + code(B) <= c, for every c from 0 to n_A + n_B - 2.
-
-    Parameters
-    ----------
-    sizes : tuple of two int
-        The sizes of A and B.
-
-    Examples
-    --------
-    >>> Sums((2, 2)).matrix()
-    array([[1., 0., 0., 0.],
-           [1., 1., 1., 0.],
-           [1., 1., 1., 1.]])
-    """
-
-    sizes: tuple[int, int]
-
-    @property
-    def count(self) -> int:
-        return sum(self.sizes) - 1
-
-    def matrix(self) -> Array:
-        sums = np.add.outer(np.arange(self.sizes[0]), np.arange(self.sizes[1])).ravel()
-        return np.asarray(sums[None, :] <= np.arange(self.count)[:, None], dtype=float)
-
-    def key(self) -> Hashable:
-        return self
-
-    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
-        return [f"{attributes[0]} + {attributes[1]} <= {c}" for c in range(self.count)]
-
-
-@dataclass(frozen=True)
-class AbsoluteDifferences(Rows):
-    """The queries |code(A) - code(B)| <= c, for every c from 0 to max(n_A, n_B) - 1.
-
-    Parameters
-    ----------
-    sizes : tuple of two int
-        The sizes of A and B.
-
-    Examples
-    --------
-    >>> AbsoluteDifferences((2, 2)).matrix()
-    array([[1., 0., 0., 1.],
-           [1., 1., 1., 1.]])
-    """
-
-    sizes: tuple[int, int]
-
-    @property
-    def count(self) -> int:
-        return max(self.sizes)
-
-    def matrix(self) -> Array:
-        gaps = np.abs(np.subtract.outer(np.arange(self.sizes[0]), np.arange(self.sizes[1]))).ravel()
-        return np.asarray(gaps[None, :] <= np.arange(self.count)[:, None], dtype=float)
-
-    def key(self) -> Hashable:
-        return self
-
-    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
-        return [f"|{attributes[0]} - {attributes[1]}| <= {c}" for c in range(self.count)]
-
-
-class WrittenRows(Rows):
-    """Queries that are written out, in ``values``."""
-
-    values: Array
-
-    @property
-    def count(self) -> int:
-        return len(self.values)
-
-    def matrix(self) -> Array:
-        return self.values
-
-    @cached_property
-    def _key(self) -> str:
-        return content_key(self.values)
-
-    def key(self) -> Hashable:
-        return self._key
-
-
-@dataclass(frozen=True, eq=False)
-class MatrixRows(WrittenRows):
-    """Queries given as a matrix.
-
-    Parameters
-    ----------
-    values : ndarray
-        Shape (count, cells), finite, row-major cells.
-
-    Raises
-    ------
-    WorkloadError
-        If it is not a finite real matrix with at least one row and one column.
-
-    Examples
-    --------
-    >>> MatrixRows(np.eye(4)).count
-    4
-    """
-
-    values: Array
-
-    def __post_init__(self) -> None:
-        values = real_array(self.values, "dense")
-        if values.ndim != 2 or 0 in values.shape or not np.isfinite(values).all():
-            raise WorkloadError(
-                f"dense: found an array of shape {values.shape}; expected a finite matrix, a row a query"
-            )
-        object.__setattr__(self, "values", values)
-
-    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
-        return [f"query {row}" for row in range(self.count)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,7 +211,7 @@ class DenseGroup:
 
     def __post_init__(self) -> None:
         cells = math.prod(self.sizes)
-        if self.queries * cells > MAX_EXPLICIT_ENTRIES:
+        if self.queries * cells > MAX_EXPLICIT_ENTRIES and not self.summands:
             raise TooLargeError(
                 f"{self.name}: {self.queries} explicit queries over {cells} cells; the limit is "
                 f"{MAX_EXPLICIT_ENTRIES} entries"
@@ -367,6 +230,43 @@ class DenseGroup:
     def queries(self) -> int:
         """The number of queries."""
         return self.content.count
+
+    @cached_property
+    def summands(self) -> tuple[tuple[float, ProductGroup], ...]:
+        """The products that the queries are a signed sum of, in attribute order; empty if not known.
+
+        Examples
+        --------
+        >>> from matrixdp.queries import Disjunctions, Prefix
+        >>> content = Disjunctions((Prefix(), Prefix()), (3, 2))
+        >>> group = DenseGroup("a or b", ("a", "b"), content, (3, 2))
+        >>> [(sign, product.counts) for sign, product in group.summands]
+        [(1.0, (3, 2)), (-1.0, (3, 2))]
+        """
+        found = self.content.summands
+        terms = () if found is None else found.terms
+        return tuple((c, ProductGroup(self.name, self.attributes, own, self.sizes)) for c, own in terms)
+
+    def arranged(self, values: Array) -> Array:
+        """Return numbers of the shape of the summands' ``counts`` in the order of the queries, flat."""
+        found = self.content.summands
+        return np.ascontiguousarray(values if found is None else values.transpose(found.order)).ravel()
+
+    def place(self, index: int) -> int:
+        """Return which query of the summands the query at a place is."""
+        found = self.content.summands
+        if found is None:
+            return index
+        counts = self.summands[0][1].counts
+        positions = np.unravel_index(index, [counts[axis] for axis in found.order])
+        own = [int(positions[found.order.index(axis)]) for axis in range(len(counts))]
+        return int(np.ravel_multi_index(own, counts))
+
+    def answers(self, marginal: Array) -> Array:
+        """Return the queries' answers on a marginal of shape ``sizes``, flat."""
+        if not self.summands:
+            return np.asarray(self.rows() @ marginal.ravel())
+        return self.arranged(np.sum([sign * own.answers(marginal) for sign, own in self.summands], axis=0))
 
     def key(self) -> Hashable:
         """Return a value equal for groups that ask the same of attributes of the same sizes."""

@@ -145,7 +145,7 @@ def select(
 def _asks_something(group: Group) -> bool:
     """Return whether a query of a group is not zero."""
     if isinstance(group, DenseGroup):
-        return bool(group.rows().any())
+        return group.content.asks
     pairs = zip(group.predicates, group.sizes, strict=True)
     return all(bool(predicates.squares(size).any()) for predicates, size in pairs)
 

@@ -50,9 +50,10 @@ def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> 
         if float(np.abs(w - 1.0 / slot.size).max()) > 1e-12:
             return False
         if solver.pieces.slots[number].gram is not None:
-            image = slot.predicates.gram(slot.size) @ np.ones(slot.size)
-            if float(np.ptp(image)) > 1e-9 * float(np.abs(image).max()):
-                return False
+            gram = slot.predicates.gram(slot.size)
+            for image in (gram.sum(axis=0), gram.sum(axis=1)):
+                if float(np.ptp(image)) > 1e-9 * float(np.abs(image).max()):
+                    return False
     found = [block.found for solution in solutions for block in solution.blocks]
     return all(isinstance(one, Factor) and one.scope == EVERY and one.uniform for one in found)
 

@@ -35,7 +35,7 @@ def own_bases(split: Split, gap: float) -> dict[int, Array]:
     """
     grams: dict[int, Array] = {}
     for slot in split.slots:
-        if split.free[slot.type]:
+        if split.free[slot.type] and slot.definite:
             gram = slot.predicates.gram(slot.size)
             grams[slot.type] = grams.get(slot.type, np.zeros_like(gram)) + gram
     for item in split.explicit:

@@ -10,13 +10,14 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Plan
-from matrixdp.queries import Predicates, Workload
+from matrixdp.queries import Workload
 from matrixdp.selection.compose.product import Product, alternate
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.selection import Certificate
+from matrixdp.selection.view.gram_terms import Question
 from matrixdp.selection.view.product_terms import Inverse, ProductTerms, product_terms
 from matrixdp.selection.view.table_shape import MAX_TABLE_CELLS
 
@@ -31,7 +32,7 @@ _TOLERANCE, _LOOP_GAP = 1e-4, 1e-5
 
 
 def solve_kron(
-    terms: ProductTerms[Predicates],
+    terms: ProductTerms[Question],
     noise: Noise,
     *,
     gap: float = DEFAULT_GAP,

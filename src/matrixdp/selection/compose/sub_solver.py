@@ -146,7 +146,7 @@ class SubSolver:
         blocks = [
             self._axis(sub, axis, [Term(1.0, (terms[0].kept[axis],))]) for axis in axes if axis not in mixed
         ]
-        scale = max(term.coefficient for term in terms)
+        scale = max(abs(term.coefficient) for term in terms)
         if mixed:
             inner = [Term(t.coefficient / scale, tuple(t.kept[axis] for axis in mixed)) for t in terms]
             inner.sort(key=lambda term: term.kept)
@@ -222,7 +222,7 @@ class SubSolver:
 
     def _explicit(self, gram: Array, sizes: Sequence[int], terms: list[Term], start_key: Hashable) -> Factor:
         # what is left of queries that are constant along an attribute is rounding error
-        raw = sum(float(np.abs(self.pieces.scale(t.kept))) * t.coefficient for t in terms)
+        raw = sum(self.pieces.scale(t.kept) * abs(t.coefficient) for t in terms)
         if float(np.abs(gram).max()) <= 1e-13 * raw:
             return Factor(np.zeros((0, len(gram))), 0.0, 0.0)
         self.starts[start_key] = self.solver.gram(gram, sizes, self.starts.get(start_key))

@@ -69,6 +69,8 @@ class _Gradient:
             if not split.free[definition.type]:
                 continue
             gram = definition.predicates.gram(definition.size)
+            if not definition.definite:
+                gram = (gram + gram.T) / 2.0
             self.weights[definition.type] += 2.0 * self.mean_squares[number] * (gram @ w)
             if number in self.slots:
                 image = self.slots[number].sum(axis=1)
@@ -148,7 +150,7 @@ class Objective:
         for product, share in zip(sub.products, shares, strict=True):
             for slot in product.contracted:
                 t = solver.pieces.slots[slot].mean_square
-                if t > 0.0:
+                if t != 0.0:
                     gradient.mean_squares[slot] += share / t
         if not sub.types:
             for item in sub.rows:
@@ -203,7 +205,7 @@ def _starting_points(split: Split) -> list[list[Array]]:
     own, dual = list(uniform), list(uniform)
     grams: dict[int, Array] = {}
     for slot in split.slots:
-        if split.free[slot.type]:
+        if split.free[slot.type] and slot.definite:
             gram = slot.predicates.gram(slot.size)
             if not float(np.trace(gram)) > 0:
                 continue

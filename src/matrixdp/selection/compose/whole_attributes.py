@@ -41,7 +41,7 @@ def may_stay_whole(split: Split) -> list[bool]:
     """Return which attribute types may have w = 0: those of which no query group asks the total alone."""
     allowed = [size > 1 for size in split.sizes]
     for slot in split.slots:
-        if slot.symmetric is not None and not slot.symmetric[0] > 0:
+        if slot.flat or (slot.symmetric is not None and not slot.symmetric[0] > 0):
             allowed[slot.type] = False
     return allowed
 

@@ -42,15 +42,16 @@ def fourier_energies(terms: ProductTerms[Any]) -> Array:
     """
     total = np.zeros(terms.sizes)
     for coefficient, keys in terms.products:
-        product = np.full((), coefficient)
+        product = np.full((), coefficient, dtype=complex)
         for axis, key in enumerate(keys):
             spectrum = np.fft.ifft(np.fft.fft(terms.gram(axis, key), axis=0), axis=1)
-            product = np.multiply.outer(product, np.maximum(np.diagonal(spectrum).real, 0.0))
-        total += product
+            product = np.multiply.outer(product, np.diagonal(spectrum))
+        # those of terms that are not symmetric cancel with their transposes
+        total += product.real
     for weight, _, rows in terms.explicit:
         spectrum = np.fft.fftn(rows, axes=tuple(range(1, rows.ndim)))
         total += weight * (np.abs(spectrum) ** 2).sum(axis=0) / total.size
-    return np.asarray(total)
+    return np.maximum(total, 0.0)
 
 
 def fourier_loss(energies: Array) -> float:

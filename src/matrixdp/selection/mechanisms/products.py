@@ -11,12 +11,13 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Plan
-from matrixdp.queries import Predicates, Workload
+from matrixdp.queries import Workload
 from matrixdp.selection.compose.rounding import measured_factor, product_blocks
 from matrixdp.selection.gram.factor import right_inverse
 from matrixdp.selection.mechanisms.options import Options
 from matrixdp.selection.mechanisms.table import Mechanism, Task, register
 from matrixdp.selection.selection import Certificate
+from matrixdp.selection.view.gram_terms import Question
 from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, Inverse, ProductTerms, product_terms
 from matrixdp.selection.view.table_shape import check_table
 
@@ -29,7 +30,7 @@ Choice = tuple[Plan, Certificate]
 NO_BOUND = "no bound: the strategy is fixed by its paper"
 
 
-def axis_gram(terms: ProductTerms[Predicates], axis: int) -> Array:
+def axis_gram(terms: ProductTerms[Question], axis: int) -> Array:
     """Return the Gram matrix of what is asked about one attribute, all others taken as tr(V) / n.
 
     Shape (n, n); group weights are included.
@@ -40,7 +41,7 @@ def axis_gram(terms: ProductTerms[Predicates], axis: int) -> Array:
 def product_of(
     workload: Workload,
     noise: Noise,
-    terms: ProductTerms[Predicates],
+    terms: ProductTerms[Question],
     rows: list[Array | None],
     scope: str = NO_BOUND,
 ) -> Choice:
@@ -69,7 +70,7 @@ def product_of(
     return plan, Certificate(noise.variance_factor * terms.loss(inverses), None, scope)
 
 
-def numeric_mechanism(name: str, source: str, rows: Callable[[ProductTerms[Predicates], int], Array]) -> None:
+def numeric_mechanism(name: str, source: str, rows: Callable[[ProductTerms[Question], int], Array]) -> None:
     """Register the product of strategies on numeric attributes and identities on all others.
 
     Parameters

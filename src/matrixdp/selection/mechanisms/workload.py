@@ -106,10 +106,12 @@ def _queries(task: Task[Options]) -> Choice:
     workload, noise = task.workload, task.noise
     terms = product_terms(workload.domain, workload.groups)
     check_table(workload, terms.attributes, "workload")
-    if terms.sizes and terms.proportional():
+    weighted = any(group.query_weights is not None for group in workload)
+    if terms.sizes and terms.proportional() and not weighted:
         rows: list[Array | None] = []
         for axis, size in enumerate(terms.sizes):
             [predicates] = terms.sets[axis].values()
+            assert isinstance(predicates, Predicates)  # a pair of different products has another beside it
             if predicates.key(size) == Identity().key(size):
                 rows.append(None)
             elif predicates.count(size) * size > MAX_QUERY_ENTRIES:

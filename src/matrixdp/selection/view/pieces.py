@@ -44,7 +44,7 @@ class SlotPiece:
 
 @dataclass(frozen=True)
 class Term:
-    """coefficient x the Kronecker product of the pieces of ``kept`` (representative) slots."""
+    """coefficient, of either sign, x the Kronecker product of the pieces of ``kept`` slots."""
 
     coefficient: float
     kept: tuple[int, ...]
@@ -78,9 +78,13 @@ class Pieces:
             gram = slot.predicates.gram(slot.size)
             seen = gram @ w
             mean_square = float(w @ seen)
-            piece = gram - seen[:, None] - seen[None, :] + mean_square
+            piece = gram - (seen if slot.definite else w @ gram)[None, :] - seen[:, None] + mean_square
             representative, ratio = self._proportional(number, piece)
-            self.slots.append(SlotPiece(max(mean_square, 0.0), piece, 0.0, representative, ratio))
+            self.slots.append(
+                SlotPiece(
+                    max(mean_square, 0.0) if slot.definite else mean_square, piece, 0.0, representative, ratio
+                )
+            )
 
     def _first(self, number: int) -> int:
         """Return the first symmetric slot on the same type; all are proportional to it."""
@@ -110,7 +114,7 @@ class Pieces:
     def scale(self, kept: tuple[int, ...]) -> float:
         """Return the largest diagonal entry of the Kronecker product of the slots' own Gram matrices."""
         return math.prod(
-            float(np.diagonal(self.split.slots[s].predicates.gram(self.split.slots[s].size)).max())
+            float(np.abs(np.diagonal(self.split.slots[s].predicates.gram(self.split.slots[s].size))).max())
             for s in kept
         )
 
@@ -170,5 +174,5 @@ def numeric_terms(pieces: Pieces, sub: SubWorkload) -> list[Term]:
                 coefficient *= piece.coefficient / pieces.slots[piece.representative].coefficient
             kept.append(piece.representative)
         merged[tuple(kept)] = merged.get(tuple(kept), 0.0) + coefficient
-    largest = max(merged.values(), default=0.0)
-    return [Term(c, k) for k, c in merged.items() if c > NEGLIGIBLE * largest]
+    largest = max(map(abs, merged.values()), default=0.0)
+    return [Term(c, k) for k, c in merged.items() if abs(c) > NEGLIGIBLE * largest]

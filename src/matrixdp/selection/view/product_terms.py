@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.plan.quadratic_forms import along
-from matrixdp.queries import Group, Predicates, ProductGroup, Total
+from matrixdp.queries import Group, Total
+from matrixdp.selection.view.gram_terms import Question, gram_terms
 
 __all__ = ["MAX_AXIS_CELLS", "GivenGram", "Inverse", "ProductTerms", "energies", "product_terms"]
 
@@ -118,6 +119,8 @@ class ProductTerms(Generic[A]):
         total = np.zeros((size, size))
         for key, factor in coefficients.items():
             total += factor * self.gram(axis, key)
+        # pairs of different products stand in it both ways round: what is not symmetric are rounding errors
+        total = (total + total.T) / 2.0
         for weight, axes, rows in self.explicit:
             total += weight * self._explicit_surrogate(axis, axes, rows, inverses)
         return total
@@ -194,7 +197,7 @@ def _total_trace(inverse: Inverse, size: int) -> float:
     return inverse * size if isinstance(inverse, float) else float((inverse.sum(axis=0) ** 2).sum())
 
 
-def product_terms(domain: Domain, groups: Sequence[Group]) -> ProductTerms[Predicates]:
+def product_terms(domain: Domain, groups: Sequence[Group]) -> ProductTerms[Question]:
     """Return query groups, attribute by attribute.
 
     Examples
@@ -206,33 +209,36 @@ def product_terms(domain: Domain, groups: Sequence[Group]) -> ProductTerms[Predi
     >>> terms.attributes, [len(sets) for sets in terms.sets]
     (('a', 'b'), [2, 2])
     """
+    terms = [gram_terms(group) for group in groups]
     asked: set[str] = set()
-    for group in groups:
-        if not isinstance(group, ProductGroup) or group.query_weights is not None:
+    for group, own in zip(groups, terms, strict=True):
+        if own is None:
             asked.update(group.attributes)
             continue
-        for name, predicates, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
-            if predicates.key(size) != Total().key(size):
-                asked.add(name)
+        for _, questions in own:
+            for name, question, size in zip(group.attributes, questions, group.sizes, strict=True):
+                if question.key(size) != Total().key(size):
+                    asked.add(name)
     attributes = domain.sort(asked)
     sizes = tuple(domain[name].size for name in attributes)
-    sets: list[dict[Hashable, Predicates]] = [{} for _ in attributes]
+    sets: list[dict[Hashable, Question]] = [{} for _ in attributes]
     products: dict[tuple[Hashable, ...], float] = {}
     explicit = []
-    for group in groups:
-        if not isinstance(group, ProductGroup) or group.query_weights is not None:
+    for group, own in zip(groups, terms, strict=True):
+        if own is None:
             rows = group.rows()
             if group.query_weights is not None:
                 rows = rows * np.sqrt(group.query_weights)[:, None]
             axes = tuple(attributes.index(name) for name in group.attributes)
             explicit.append((group.weight, axes, rows.reshape(len(rows), *group.sizes)))
             continue
-        given = dict(zip(group.attributes, group.predicates, strict=True))
-        keys = []
-        for axis, (name, size) in enumerate(zip(attributes, sizes, strict=True)):
-            predicates = given.get(name, Total())
-            key = predicates.key(size)
-            sets[axis].setdefault(key, predicates)
-            keys.append(key)
-        products[tuple(keys)] = products.get(tuple(keys), 0.0) + group.weight
+        for coefficient, questions in own:
+            given = dict(zip(group.attributes, questions, strict=True))
+            keys = []
+            for axis, (name, size) in enumerate(zip(attributes, sizes, strict=True)):
+                question = given.get(name, Total())
+                key = question.key(size)
+                sets[axis].setdefault(key, question)
+                keys.append(key)
+            products[tuple(keys)] = products.get(tuple(keys), 0.0) + coefficient * group.weight
     return ProductTerms(attributes, sizes, sets, [(w, keys) for keys, w in products.items()], explicit)

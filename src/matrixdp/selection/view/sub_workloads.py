@@ -16,7 +16,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Workload
+from matrixdp.queries import Group, Workload
+from matrixdp.selection.view.gram_terms import CrossGram, GramTerm, Question, gram_terms, is_flat
 
 __all__ = ["Explicit", "ProductTerm", "RowsTerm", "Slot", "Split", "SubWorkload", "split_workload"]
 
@@ -25,12 +26,22 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Slot:
-    """A predicate set on an attribute type."""
+    """What is asked of an attribute type in a term: a predicate set, or a factor of a pair of products."""
 
     type: int
-    predicates: Predicates
+    predicates: Question
     size: int
     symmetric: tuple[float, float] | None
+
+    @property
+    def definite(self) -> bool:
+        """Whether its Gram matrix is that of queries: symmetric, with no negative eigenvalue."""
+        return not isinstance(self.predicates, CrossGram)
+
+    @property
+    def flat(self) -> bool:
+        """Whether nothing is left of it without its mean: it is never kept."""
+        return is_flat(self.predicates)
 
 
 @dataclass(frozen=True)
@@ -97,20 +108,20 @@ def _exchangeable(item: Explicit) -> bool:
     return bool(np.array_equal(tensor, np.swapaxes(tensor, 1, 2)))
 
 
-def _attribute_types(workload: Workload) -> dict[str, int]:
+def _attribute_types(workload: Workload, terms: Sequence[list[GramTerm] | None]) -> dict[str, int]:
     """Return a number for the role of each attribute: its size and all that is asked with it."""
     roles: dict[str, Counter[Hashable]] = defaultdict(Counter)
-    for group in workload:
-        if isinstance(group, ProductGroup):
-            keys = group.key()
-            assert isinstance(keys, tuple)
-            whole = Counter(map(hash, keys))
-            digest = _weights_digest(group)
-            for name, key in zip(group.attributes, keys, strict=True):
-                roles[name][(key, frozenset(whole.items()), group.weight, digest)] += 1
-        else:
+    for group, own in zip(workload, terms, strict=True):
+        if own is None:
             for name in group.attributes:
-                roles[name][(group.key(), tuple(sorted(group.sizes)), group.weight)] += 1
+                digest = _weights_digest(group)
+                roles[name][(group.key(), tuple(sorted(group.sizes)), group.weight, digest)] += 1
+            continue
+        for coefficient, asked in own:
+            keys = [question.key(size) for question, size in zip(asked, group.sizes, strict=True)]
+            whole = Counter(map(hash, keys))
+            for name, key in zip(group.attributes, keys, strict=True):
+                roles[name][(key, frozenset(whole.items()), coefficient * group.weight)] += 1
     numbers: dict[Hashable, int] = {}
     types = {}
     for name in workload.domain.names:
@@ -123,8 +134,8 @@ def _attribute_types(workload: Workload) -> dict[str, int]:
 class _Splitter:
     """Collects the slots, the explicit queries, and what every marginal gets of each group."""
 
-    def __init__(self, workload: Workload) -> None:
-        self.types = _attribute_types(workload)
+    def __init__(self, workload: Workload, terms: Sequence[list[GramTerm] | None]) -> None:
+        self.types = _attribute_types(workload, terms)
         self.slots: dict[Hashable, int] = {}
         self.slot_list: list[Slot] = []
         self.explicit: dict[Hashable, int] = {}
@@ -132,7 +143,7 @@ class _Splitter:
         self.products: dict[tuple[str, ...], dict[tuple[tuple[int, ...], tuple[int, ...]], float]] = {}
         self.rows: dict[tuple[str, ...], dict[tuple[int, tuple[bool, ...]], float]] = {}
 
-    def slot_of(self, type_: int, predicates: Predicates, size: int) -> int:
+    def slot_of(self, type_: int, predicates: Question, size: int) -> int:
         key = (type_, predicates.key(size))
         if key not in self.slots:
             self.slots[key] = len(self.slot_list)
@@ -160,24 +171,24 @@ class _Splitter:
             bucket = self.rows.setdefault(tuple(group.attributes[i] for i in positions), {})
             bucket[number, mask] = bucket.get((number, mask), 0.0) + group.weight
 
-    def add_product(self, group: ProductGroup) -> None:
+    def add_product(self, group: Group, coefficient: float, asked: tuple[Question, ...]) -> None:
         names = group.attributes
         own = [
-            self.slot_of(self.types[name], predicates, size)
-            for name, predicates, size in zip(names, group.predicates, group.sizes, strict=True)
+            self.slot_of(self.types[name], question, size)
+            for name, question, size in zip(names, asked, group.sizes, strict=True)
         ]
         # a kept attribute whose Gram is b 11' has no piece: only its total is asked
         slots = [self.slot_list[slot] for slot in own]
         keepable = [
             i
             for i, slot in enumerate(slots)
-            if slot.symmetric is None or (slot.symmetric[0] > 0 and slot.size > 1)
+            if not slot.flat and (slot.symmetric is None or (slot.symmetric[0] > 0 and slot.size > 1))
         ]
         for positions in _subsets(keepable):
             kept = tuple(own[i] for i in positions)
             contracted = tuple(sorted(s for i, s in enumerate(own) if i not in positions))
             terms = self.products.setdefault(tuple(names[i] for i in positions), {})
-            terms[kept, contracted] = terms.get((kept, contracted), 0.0) + group.weight
+            terms[kept, contracted] = terms.get((kept, contracted), 0.0) + group.weight * coefficient
 
     def classes(self, workload: Workload) -> tuple[SubWorkload, ...]:
         """Return the marginals in classes that read the same in types and slots."""
@@ -213,7 +224,8 @@ def split_workload(workload: Workload) -> Split:
     """Split a workload into classes of sub-workloads.
 
     Every subset of every group's attributes appears in exactly one class, unless its pieces are zero because
-    a kept attribute is only asked for its total.
+    a kept attribute is only asked for its total. Disjunctions, and products with weights that are products,
+    are terms of products as products are; only what has no such structure is written out.
 
     References
     ----------
@@ -227,12 +239,14 @@ def split_workload(workload: Workload) -> Split:
     >>> [(c.sizes, len(c.marginals)) for c in split.classes]
     [((), 1), ((10,), 3), ((10, 10), 3)]
     """
-    found = _Splitter(workload)
-    for group in workload:
-        if isinstance(group, DenseGroup) or group.query_weights is not None:
+    terms = [gram_terms(group) for group in workload]
+    found = _Splitter(workload, terms)
+    for group, own in zip(workload, terms, strict=True):
+        if own is None:
             found.add_explicit(group)
-        else:
-            found.add_product(group)
+            continue
+        for coefficient, asked in own:
+            found.add_product(group, coefficient, asked)
     sizes = {type_: workload.domain[name].size for name, type_ in found.types.items()}
     free = [False] * len(sizes)
     for slot in found.slot_list:

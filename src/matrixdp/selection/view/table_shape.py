@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.queries import Predicates, ProductGroup, Total, Workload
+from matrixdp.queries import Total, Workload
+from matrixdp.selection.view.gram_terms import Question, gram_terms
 from matrixdp.selection.view.product_sums import sum_of_products
 from matrixdp.selection.view.product_terms import product_terms
 
@@ -38,7 +39,7 @@ class TableShape:
 
     Attributes
     ----------
-    factored : dict of str to Predicates
+    factored : dict of str to Question
         Attributes with proportional queries in every group, and which.
     joint : tuple of str
         The others.
@@ -46,26 +47,29 @@ class TableShape:
         Cells of the joint attributes.
     """
 
-    factored: dict[str, Predicates]
+    factored: dict[str, Question]
     joint: tuple[str, ...]
     cells: int
 
 
-def _asked(workload: Workload) -> dict[str, list[Predicates | None]]:
-    """Return for each attribute that is asked about its set in every group; None for explicit queries."""
-    asked: dict[str, list[Predicates | None]] = {}
-    for name in workload.domain.names:
-        column: list[Predicates | None] = []
-        for group in workload:
-            if name not in group.attributes:
-                column.append(Total())
-            elif isinstance(group, ProductGroup) and group.query_weights is None:
-                column.append(group.predicates[group.attributes.index(name)])
-            else:
-                column.append(None)
+def _asked(workload: Workload) -> dict[str, list[Question | None]]:
+    """Return for each attribute that is asked about what every term asks of it; None for explicit queries."""
+    columns: dict[str, list[Question | None]] = {name: [] for name in workload.domain.names}
+    for group in workload:
+        terms = gram_terms(group)
+        if terms is None:
+            for name, column in columns.items():
+                column.append(None if name in group.attributes else Total())
+            continue
+        for _, questions in terms:
+            given = dict(zip(group.attributes, questions, strict=True))
+            for name, column in columns.items():
+                column.append(given.get(name, Total()))
+    asked = {}
+    for name, column in columns.items():
         size = workload.domain[name].size
         total = Total().key(size)
-        if any(p is None or p.key(size) != total for p in column):
+        if any(question is None or question.key(size) != total for question in column):
             asked[name] = column
     return asked
 

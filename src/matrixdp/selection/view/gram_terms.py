@@ -1,0 +1,201 @@
+"""The Gram matrix of one query group as a few Kronecker products, with signs.
+
+A product is one term. Queries that are sums of products, c_1 W_1 + c_2 W_2 + ..., have the Gram matrix of
+all pairs, the sum over i and j of c_i c_j W_i' W_j, each pair a Kronecker product over the attributes.
+Weights of a product's queries that are a sum of products of one vector for each attribute do the same: their
+term is the Kronecker product of the P' diag(v) P.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.queries import Group, Matrix, Predicates, ProductGroup, Total
+from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
+from matrixdp.queries.complements import Complement, Totals, column_sums
+
+__all__ = ["CrossGram", "GramTerm", "Question", "gram_terms", "is_flat", "weight_products"]
+
+Array = NDArray[np.float64]
+
+#: Weights that are a sum of more products than this are written out.
+MAX_WEIGHT_TERMS = 4
+#: How far the products may be from the weights, relative to each weight.
+_WEIGHT_ERROR = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class CrossGram:
+    """P' diag(v) Q for two predicate sets of as many queries on one attribute.
+
+    Parameters
+    ----------
+    left, right : Predicates
+    weights : ndarray, optional
+        v, of any sign; all ones where it is left out.
+
+    Examples
+    --------
+    >>> from matrixdp.queries import Identity, Prefix
+    >>> CrossGram(Identity(), Prefix()).gram(2)
+    array([[1., 0.],
+           [1., 1.]])
+    """
+
+    left: Predicates
+    right: Predicates
+    weights: Array | None = None
+
+    def key(self, size: int) -> Hashable:
+        """Return a value equal for equal matrices."""
+        own = None if self.weights is None else hashlib.sha256(self.weights.tobytes()).hexdigest()
+        return ("cross", self.left.key(size), self.right.key(size), own)
+
+    def gram(self, size: int) -> Array:
+        """Return the matrix, shape (size, size); not symmetric in general."""
+        if self.weights is None and isinstance(self.left, Totals):
+            return np.tile(_sums(self.right, size), (size, 1))
+        if self.weights is None and isinstance(self.right, Totals):
+            return np.tile(_sums(self.left, size), (size, 1)).T
+        left, right = self.left.rows(size), self.right.rows(size)
+        return np.asarray((left if self.weights is None else left * self.weights[:, None]).T @ right)
+
+    def squares(self, size: int) -> Array:
+        """Return its diagonal, which adds up to its trace."""
+        for one, other in ((self.left, self.right), (self.right, self.left)):
+            if self.weights is None and isinstance(one, Totals):
+                return _sums(other, size)
+        return np.diagonal(self.gram(size)).copy()
+
+    def symmetric(self, size: int) -> tuple[float, float] | None:
+        """Return (a, b) if the matrix is known to be a I + b 11', else None."""
+        for one, other in ((self.left, self.right), (self.right, self.left)):
+            if self.weights is None and isinstance(one, Totals) and other.symmetric(size) is not None:
+                return 0.0, float(_sums(other, size)[0])
+        return None
+
+
+Question = Predicates | CrossGram
+"""What is asked of one attribute in a term: a predicate set, or a factor of a pair of two products."""
+GramTerm = tuple[float, tuple[Question, ...]]
+"""A coefficient, and what is asked of each attribute of the group."""
+WeightProduct = tuple[float, tuple[Array, ...]]
+"""A coefficient, and a vector for each axis of a tensor of weights."""
+
+
+def _sums(predicates: Predicates, size: int) -> Array:
+    """Return the column sums of a set of indicators, those of complements without their rows."""
+    if isinstance(predicates, Complement):
+        return predicates.count(size) - column_sums(predicates.predicates, size)
+    return column_sums(predicates, size)
+
+
+def is_flat(question: Question) -> bool:
+    """Return whether nothing is left of what is asked once its mean along the attribute is removed."""
+    if isinstance(question, CrossGram):
+        return any(isinstance(side, Total | Totals) for side in (question.left, question.right))
+    return isinstance(question, Total | Totals)
+
+
+def gram_terms(group: Group) -> list[GramTerm] | None:
+    """Return the Gram matrix of a group, its own weight left out, as terms; None if it is to be written out.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"a": 4, "b": 3})
+    >>> [group] = mdp.disjunction(a="prefix", b="identity").expand(domain)
+    >>> [coefficient for coefficient, _ in gram_terms(group)]
+    [1.0, -1.0, -1.0, 1.0]
+    """
+    products = ((1.0, group),) if isinstance(group, ProductGroup) else group.summands
+    weights: list[WeightProduct] | None = None
+    if group.query_weights is not None and products:
+        counts = products[0][1].counts
+        if not isinstance(group, ProductGroup):
+            order = group.arranged(np.arange(math.prod(counts), dtype=float).reshape(counts))
+            tensor = np.empty(math.prod(counts))
+            tensor[order.astype(np.intp)] = group.query_weights
+            weights = weight_products(tensor.reshape(counts))
+        else:
+            weights = weight_products(group.query_weights.reshape(counts))
+        if weights is None:
+            return None
+    if not products:
+        return None
+    terms: list[GramTerm] = []
+    for i, (sign, left) in enumerate(products):
+        for j, (other, right) in enumerate(products):
+            pairs = list(zip(left.predicates, right.predicates, group.sizes, strict=True))
+            if weights is None:
+                asked = [own if i == j else CrossGram(own, another) for own, another, _ in pairs]
+                terms.append((sign * other, tuple(asked)))
+                continue
+            for scale, vectors in weights:
+                made = [_weighted(a, b, n, v) for (a, b, n), v in zip(pairs, vectors, strict=True)]
+                if None in made:
+                    return None
+                terms.append((scale * sign * other, tuple(one for one in made if one is not None)))
+    return terms
+
+
+def _weighted(left: Predicates, right: Predicates, size: int, weights: Array) -> Question | None:
+    """Return what is asked of one attribute with a weight for each predicate; None if it is too large."""
+    if left is right and (weights == 1.0).all():
+        return left
+    if len(weights) * size > MAX_EXPLICIT_ENTRIES:
+        return None
+    if left is right and (weights > 0).all():
+        return Matrix(left.rows(size) * np.sqrt(weights)[:, None])
+    return CrossGram(left, right, weights)
+
+
+def weight_products(weights: Array) -> list[WeightProduct] | None:
+    """Return a tensor as a sum of few outer products of one vector for each axis, or None.
+
+    Examples
+    --------
+    >>> [(scale, vectors)] = weight_products(np.outer([1.0, 2.0], [3.0, 6.0]))
+    >>> scale, [vector.tolist() for vector in vectors]
+    (3.0, [[1.0, 2.0], [1.0, 2.0]])
+    >>> len(weight_products(np.array([[1.0, 2.0], [2.0, 1.0]])))
+    2
+    """
+    axes = range(weights.ndim)
+    pivot = float(weights[(0,) * weights.ndim])
+    one = pivot, tuple(weights[tuple(slice(None) if i == axis else 0 for i in axes)] / pivot for axis in axes)
+    if _fits([one], weights):
+        return [one]
+    found = _sum_of_products(weights, MAX_WEIGHT_TERMS)
+    return found if found is not None and _fits(found, weights) else None
+
+
+def _sum_of_products(weights: Array, most: int) -> list[WeightProduct] | None:
+    """Return a tensor as at most so many outer products, by the singular vectors along its first axis."""
+    if weights.ndim == 1:
+        return [(1.0, (weights,))]
+    left, values, right = np.linalg.svd(weights.reshape(len(weights), -1), full_matrices=False)
+    rank = int((values > 1e-13 * values[0]).sum())
+    found: list[WeightProduct] = []
+    for place in range(rank):
+        rest = _sum_of_products((values[place] * right[place]).reshape(weights.shape[1:]), most - len(found))
+        if rest is None or len(found) + len(rest) > most:
+            return None
+        found += [(scale, (left[:, place], *vectors)) for scale, vectors in rest]
+    return found
+
+
+def _fits(products: list[WeightProduct], weights: Array) -> bool:
+    total = np.zeros(weights.shape)
+    for scale, vectors in products:
+        outer = np.full((), scale)
+        for vector in vectors:
+            outer = np.multiply.outer(outer, vector)
+        total += outer
+    return bool((np.abs(total - weights) <= _WEIGHT_ERROR * weights).all())
