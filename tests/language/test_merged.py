@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, TooLargeError, WorkloadError
 from matrixdp.language import cells, dense, disjunction, merged, product
+from matrixdp.plan.quadratic_forms import one_query
 from matrixdp.queries import (
     DenseGroup,
     Disjunctions,
@@ -24,6 +25,7 @@ from matrixdp.queries import (
     disjunctions,
 )
 from matrixdp.queries import crossed as crossed_module
+from matrixdp.selection.view.gram_terms import gram_terms
 from matrixdp.specification import entry_from_spec
 
 DOMAIN = Domain(
@@ -244,12 +246,62 @@ def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (disjunctions, merged, crossed_module):
         monkeypatch.setattr(module, "MAX_EXPLICIT_ENTRIES", 60)
     for entry in (
-        disjunction(age="prefix", pay="suffix"),
         cells([{"age": age, "pay": 0} for age in range(10, 14)] * 2),
         cells([{"age": 10}], by={"pay": "identity", "sex": "identity"}),
     ):
         with pytest.raises(TooLargeError, match=r"the limit is 60 entries\. Use fewer"):
             entry.expand(DOMAIN)
+
+
+def test_disjunctions_that_are_too_large_are_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disjunctions, "MAX_EXPLICIT_ENTRIES", 20)
+    monkeypatch.setattr(crossed_module, "MAX_EXPLICIT_ENTRIES", 20)
+    plain = only(disjunction(age="prefix", pay="suffix"))
+    within = only(disjunction(age="prefix", sex="identity", by={"pay": {"sets": [[0], [10]]}}))
+    assert (plain.queries, within.queries) == (12, 16)
+    for group, cells_of in ((plain, 12), (within, 24)):
+        with pytest.raises(
+            TooLargeError, match=f"{group.queries} .* over {cells_of} cells.*limit is 20 entries"
+        ):
+            group.rows()
+    with pytest.raises(TooLargeError, match=r"any: 24 disjunctions; the limit is 20\. Use fewer"):
+        only(disjunction(age="prefix", sex="identity", pay="suffix"))
+    with pytest.raises(TooLargeError, match=r"by: 24 queries; the limit is 20\. Use fewer"):
+        only(disjunction(age="prefix", sex="identity", by={"pay": "identity"}))
+
+
+@settings(max_examples=40, deadline=None)
+@given(choices(2), st.integers(0, 1), st.integers(0, 2**32 - 1))
+def test_disjunctions_are_differences_of_products(chosen: dict[str, str], by_last: int, seed: int) -> None:
+    names = list(chosen)
+    joined = names[: len(names) - (by_last if len(names) == 3 else 0)]
+    group = only(
+        disjunction(
+            {name: SETS[name][chosen[name]] for name in joined},
+            by={name: SETS[name][chosen[name]] for name in names[len(joined) :]},
+        )
+    )
+    assert isinstance(group, DenseGroup)
+    assert [sign for sign, _ in group.summands] == [1.0, -1.0]
+    rows = group.rows()
+    counts = np.random.default_rng(seed).integers(0, 9, group.sizes).astype(float)
+    np.testing.assert_array_equal(group.answers(counts), rows @ counts.ravel())
+    index = seed % group.queries
+    np.testing.assert_array_equal(one_query(group, index), rows[index : index + 1])
+    assert group.content.asks == bool(rows.any())
+    total = np.zeros((counts.size, counts.size))
+    for coefficient, questions in gram_terms(group) or []:
+        term = np.full((1, 1), coefficient)
+        for question, size in zip(questions, group.sizes, strict=True):
+            term = np.kron(term, question.gram(size))
+        total += term
+        for question, size in zip(questions, group.sizes, strict=True):
+            np.testing.assert_allclose(question.squares(size).sum(), np.trace(question.gram(size)))
+            known = question.symmetric(size)
+            if known is not None:
+                expected = known[0] * np.eye(size) + known[1]
+                np.testing.assert_allclose(question.gram(size), expected, atol=1e-12)
+    np.testing.assert_allclose(total, rows.T @ rows, atol=1e-9)
 
 
 def test_disjunctions_need_predicates() -> None:

@@ -140,7 +140,7 @@ def svd_bound_workload(workload: Workload) -> float | None:
         else:
             bound *= svd_bound_gram(predicates.gram(size))
     if not shape.joint:
-        return bound * math.fsum(group.weight for group in workload)
+        return bound * shape.weight
     try:
         return bound * svd_bound_gram(joint_gram(workload, shape.joint))
     except TooLargeError:

@@ -77,7 +77,7 @@ def solve_table(
         known = shape.factored.get(names[0])
         gram = joint_gram(workload, names) if known is None else known.gram(sizes[0])
         factors.append((names, solve(gram, sizes)))
-    weight = 1.0 if shape.joint else math.fsum(group.weight for group in workload)
+    weight = 1.0 if shape.joint else shape.weight
     return product_choice(workload, noise, factors, scope, weight=weight, certified=certified)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.noise import Noise
-from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
+from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.compose.marginal_weights import marginal_loss
 from matrixdp.selection.compose.marginals import marginals_plan
 from matrixdp.selection.compose.rounding import check_measurable

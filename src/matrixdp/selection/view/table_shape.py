@@ -45,15 +45,22 @@ class TableShape:
         The others.
     cells : int
         Cells of the joint attributes.
+    weight : float
+        What the products of the factored attributes count together, weights and coefficients of all terms.
     """
 
     factored: dict[str, Question]
     joint: tuple[str, ...]
     cells: int
+    weight: float
 
 
-def _asked(workload: Workload) -> dict[str, list[Question | None]]:
-    """Return for each attribute that is asked about what every term asks of it; None for explicit queries."""
+def _asked(workload: Workload) -> tuple[dict[str, list[Question | None]], float]:
+    """Return for each attribute that is asked about what every term asks of it; None for explicit queries.
+
+    And the sum of the terms' weights.
+    """
+    weight = 0.0
     columns: dict[str, list[Question | None]] = {name: [] for name in workload.domain.names}
     for group in workload:
         terms = gram_terms(group)
@@ -61,7 +68,8 @@ def _asked(workload: Workload) -> dict[str, list[Question | None]]:
             for name, column in columns.items():
                 column.append(None if name in group.attributes else Total())
             continue
-        for _, questions in terms:
+        for coefficient, questions in terms:
+            weight += coefficient * group.weight
             given = dict(zip(group.attributes, questions, strict=True))
             for name, column in columns.items():
                 column.append(given.get(name, Total()))
@@ -71,7 +79,7 @@ def _asked(workload: Workload) -> dict[str, list[Question | None]]:
         total = Total().key(size)
         if any(question is None or question.key(size) != total for question in column):
             asked[name] = column
-    return asked
+    return asked, weight
 
 
 def table_shape(workload: Workload) -> TableShape:
@@ -85,14 +93,15 @@ def table_shape(workload: Workload) -> TableShape:
     1
     """
     factored, joint = {}, []
-    for name, column in _asked(workload).items():
+    asked, weight = _asked(workload)
+    for name, column in asked.items():
         size = workload.domain[name].size
         known = {p.key(size): p for p in column if p is not None}
         if None not in column and len(known) == 1:
             [factored[name]] = known.values()
         else:
             joint.append(name)
-    return TableShape(factored, tuple(joint), workload.domain.cells(tuple(joint)))
+    return TableShape(factored, tuple(joint), workload.domain.cells(tuple(joint)), weight)
 
 
 def joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:

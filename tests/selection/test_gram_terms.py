@@ -1,0 +1,159 @@
+"""Disjunctions and weighted products as a few Kronecker products: selection and analysis against rows."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
+from matrixdp.queries import DenseGroup, Group, MatrixRows, Workload
+from matrixdp.selection import select
+from matrixdp.selection.selection import Selection
+from matrixdp.selection.view.gram_terms import CrossGram, gram_terms, weight_products
+from matrixdp.selection.view.sub_workloads import split_workload
+from matrixdp.selection.view.table_shape import joint_gram, table_shape
+
+DOMAIN = mdp.Domain({"a": 4, "b": 3, "c": 2})
+UNEVEN = np.outer([1, 2, 3, 4], [1, 2, 5])
+WORKLOADS = {
+    "by": Workload(
+        DOMAIN,
+        mdp.disjunction(a="prefix", b="identity", by={"c": "identity"}, weight=2),
+        mdp.product(a="prefix"),
+    ),
+    "three": Workload(
+        DOMAIN, mdp.disjunction(a="prefix", b="identity", c="identity"), mdp.product(a="range", b="prefix")
+    ),
+    "weighted": Workload(
+        DOMAIN, mdp.disjunction(c="identity", a="prefix", weights=UNEVEN[:, 1:]), mdp.marginals(1)
+    ),
+    "products": Workload(
+        DOMAIN, mdp.product(a="prefix", b="prefix", weights=UNEVEN + 1, weight=3), mdp.marginals(1)
+    ),
+}
+
+
+def over_all(workload: Workload) -> np.ndarray:
+    """All queries over the whole domain, scaled by the roots of their weights."""
+    found = []
+    for group in workload:
+        shape = (DOMAIN[name].size if name in group.attributes else 1 for name in DOMAIN.names)
+        rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *DOMAIN.shape))
+        own = np.ones(group.queries) if group.query_weights is None else group.query_weights
+        found.append(rows.reshape(group.queries, -1) * np.sqrt(group.weight * own)[:, None])
+    return np.vstack(found)
+
+
+def written_out(group: Group) -> Group:
+    assert isinstance(group, DenseGroup)
+    return replace(group, content=MatrixRows(group.rows()))
+
+
+@cache
+def chosen(name: str, noise: Noise, mechanism: str) -> Selection:
+    return select(WORKLOADS[name], noise=noise, mechanism=mechanism)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_the_terms_add_up_to_the_gram_matrix(name: str) -> None:
+    workload = WORKLOADS[name]
+    assert not split_workload(workload).explicit
+    rows = over_all(workload)
+    names = table_shape(workload).joint
+    assert names == DOMAIN.names
+    np.testing.assert_allclose(joint_gram(workload, names), rows.T @ rows, atol=1e-11)
+
+
+CHOICES = [
+    (name, noise, mechanism)
+    for name in WORKLOADS
+    for noise, mechanism in (
+        (GAUSSIAN, "residual"),
+        (GAUSSIAN, "dense"),
+        (GAUSSIAN, "fourier"),
+        (GAUSSIAN, "opt-m"),
+        (LAPLACE, "opt-kron"),
+        (LAPLACE, "querysmasher"),
+    )
+]
+
+
+@pytest.mark.parametrize(("name", "noise", "mechanism"), CHOICES)
+def test_the_loss_is_that_of_the_queries_written_out(name: str, noise: Noise, mechanism: str) -> None:
+    selection = chosen(name, noise, mechanism)
+    analysis = selection.plan.analysis
+    workload = WORKLOADS[name]
+    total = 0.0
+    for group in workload:
+        explicit = (
+            replace(group, content=MatrixRows(group.rows())) if isinstance(group, DenseGroup) else group
+        )
+        total += analysis.group(explicit).weighted
+    assert total == pytest.approx(selection.certificate.loss, rel=5e-4)
+    bound = chosen(name, noise, "dense" if noise is GAUSSIAN else mechanism).certificate.lower_bound
+    assert bound is None or bound <= total * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("name", "noise", "mechanism"), [one for one in CHOICES if one[0] != "products"])
+def test_disjunctions_are_answered_as_their_rows_are(name: str, noise: Noise, mechanism: str) -> None:
+    plan = chosen(name, noise, mechanism).plan
+    analysis = plan.analysis
+    group, other = WORKLOADS[name].groups[0], WORKLOADS[name].groups[-1]
+    explicit = written_out(group)
+    variances = analysis.variances(explicit)
+    np.testing.assert_allclose(analysis.variances(group), variances, rtol=1e-8)
+    np.testing.assert_allclose(
+        analysis.covariances(group, other), analysis.covariances(explicit, other), atol=1e-8 * variances.max()
+    )
+    assert analysis.covariance(group, 1, group, 1) == pytest.approx(variances[1], rel=1e-8)
+    rng = np.random.default_rng(5)
+    estimates = analysis.estimates([rng.normal(0.0, 9.0, part.rows) for part in plan.parts])
+    np.testing.assert_allclose(estimates.answers(group), estimates.answers(explicit), atol=1e-8)
+
+
+def test_disjunctions_of_many_cells_are_selected_and_analysed_without_them() -> None:
+    domain = mdp.Domain({"age": 60, "race": 5, "relationship": 6, "state": 40})
+    asked = mdp.disjunction(age="prefix", race="identity", relationship="identity", by={"state": "identity"})
+    workload = Workload(domain, asked)
+    assert workload.queries == 72_000  # over as many cells: 5,184,000,000 entries
+    selection = select(workload, noise=GAUSSIAN, mechanism="residual")
+    [group] = workload.groups
+    loss = selection.certificate.loss
+    assert selection.plan.analysis.group(group).weighted == pytest.approx(loss, rel=1e-3)
+    # one state of forty costs what it would alone, but for the total over them
+    alone = Workload(domain, mdp.disjunction(age="prefix", race="identity", relationship="identity"))
+    single = select(alone, noise=GAUSSIAN, mechanism="residual").certificate.loss
+    assert loss == pytest.approx(40 * single, rel=1e-4)
+
+
+def test_weights_are_a_few_products_or_are_written_out() -> None:
+    [(scale, vectors)] = weight_products(np.multiply.outer(UNEVEN, [2.0, 3.0])) or []
+    assert scale == 2.0
+    assert [vector.tolist() for vector in vectors] == [[1, 2, 3, 4], [1, 2, 5], [1, 1.5]]
+    cube = np.multiply.outer(UNEVEN, [2.0, 3.0]) + 1.0
+    found = weight_products(cube)
+    assert found is not None
+    assert len(found) <= 4
+    total = sum(c * np.einsum("i,j,k->ijk", *vectors) for c, vectors in found)
+    np.testing.assert_allclose(total, cube, rtol=1e-10)
+    assert weight_products(np.random.default_rng(0).uniform(1, 2, (9, 9))) is None
+    [group] = mdp.product(a="prefix", b="prefix", weights=np.full((4, 3), 7.0)).expand(DOMAIN)
+    terms = gram_terms(group)
+    assert terms is not None
+    assert [coefficient for coefficient, _ in terms] == [7.0]
+    [single] = mdp.product(weights=[3.0]).expand(DOMAIN)
+    [(coefficient, asked)] = gram_terms(single) or []
+    assert (coefficient, asked) == (3.0, ())
+
+
+def test_pairs_of_products_have_the_product_of_their_rows() -> None:
+    predicates = mdp.queries.Prefix()
+    weights = np.array([1.0, -2.0, 3.0])
+    cross = CrossGram(mdp.queries.Identity(), predicates, weights)
+    expected = np.diag(weights) @ predicates.rows(3)
+    np.testing.assert_array_equal(cross.gram(3), expected)
+    np.testing.assert_array_equal(cross.squares(3), np.diagonal(expected))
+    assert cross.symmetric(3) is None
+    assert cross.key(3) != CrossGram(mdp.queries.Identity(), predicates).key(3)
