@@ -391,11 +391,8 @@ class _PieceEstimates(Estimates):
         tensor = self.marginal(attributes)
         if isinstance(group, DenseGroup):
             return group.answers(tensor)
-        for axis, name in enumerate(attributes):
-            moved = np.moveaxis(tensor, axis, 0)
-            out = group.sets[name].apply(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
-            tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
-        return np.asarray(tensor.ravel())
+        sets = tuple(group.sets[name] for name in attributes)
+        return ProductGroup(group.name, attributes, sets, tensor.shape).answers(tensor).ravel()
 
 
 def _not_measured(kept: tuple[str, ...]) -> str:
