@@ -112,7 +112,7 @@ class PieceAnalysis(Analysis):
     def _products_of(self, group: Group) -> Sequence[tuple[float, ProductGroup]]:
         """Return products that a group is a sum of and that are all supported; none if it has none such."""
         if isinstance(group, ProductGroup):
-            self._check_product(group)
+            self.check_support(group)
             return ((1.0, group),)
         key = self.key(group)
         if key not in self._summed:
