@@ -51,7 +51,7 @@ class Weighted(Options):
     """Of weighted marginals."""
 
     seed: int = option(0, _SEED)
-    restarts: int = option(40, "random starting points under Laplace noise")
+    restarts: int = option(10, "random starting points under Laplace noise")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Total, Workload
-from matrixdp.selection.compose.marginal_weights import marginal_loss
 from matrixdp.selection.compose.marginals import marginals_plan
 from matrixdp.selection.compose.rounding import check_measurable
 from matrixdp.selection.compose.whole_table import product_choice
@@ -19,9 +18,10 @@ from matrixdp.selection.mechanisms.options import Options
 from matrixdp.selection.mechanisms.products import Choice, product_of
 from matrixdp.selection.mechanisms.table import Mechanism, Task, register
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes, marginal_spectrum
+from matrixdp.selection.view.marginal_spectrum import asked_attributes, marginal_spectrum
 from matrixdp.selection.view.product_terms import product_terms
 from matrixdp.selection.view.table_shape import check_table, joint_gram
+from matrixdp.selection.weights.incidence import problem_of
 
 __all__ = [
     "MAX_QUERY_ENTRIES",
@@ -124,7 +124,7 @@ def _queries(task: Task[Options]) -> Choice:
                 rows.append(predicates.rows(size))
         return product_of(workload, noise, terms, rows, _SCOPE)
     asked = marginals_asked(workload)
-    if asked is not None and len(terms.sizes) <= MAX_ATTRIBUTES:
+    if asked is not None:
         return uniform_marginals(workload, noise, asked, _SCOPE)
     return _written_out(workload, noise, asked_attributes(workload))
 
@@ -134,15 +134,14 @@ def uniform_marginals(
 ) -> Choice:
     """Return the plan that measures some marginals alike, with global least squares over them."""
     spectrum = marginal_spectrum(workload)
-    precisions = np.zeros((2,) * len(spectrum.attributes))
-    count = len(measured)
-    share = 1.0 / count ** (2.0 / noise.norm)
-    for names in measured:
-        precisions[tuple(int(name in names) for name in spectrum.attributes)] = share
-    loss, _ = marginal_loss(spectrum.weights, spectrum.sizes, precisions)
+    places = {name: place for place, name in enumerate(spectrum.attributes)}
+    marginals = [tuple(sorted(places[name] for name in names if name in places)) for names in measured]
+    problem = problem_of(marginals, spectrum.residuals, spectrum.weights, spectrum.sizes)
+    precisions = np.full(len(measured), 1.0 / len(measured) ** (2.0 / noise.norm))
+    loss = problem.loss(precisions)
     if not math.isfinite(loss):
         raise WorkloadError("marginals: those that are measured do not determine every query; add others")
-    plan = marginals_plan(workload, spectrum, precisions, noise)
+    plan = marginals_plan(workload, spectrum.attributes, problem.incidence.marginals, precisions, noise)
     return plan, Certificate(noise.variance_factor * loss, None, scope)
 
 

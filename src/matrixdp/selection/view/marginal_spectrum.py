@@ -1,44 +1,54 @@
-"""A workload as the marginals algebra sees it: its weight on the residual space of every subset."""
+"""A workload as the marginals algebra sees it: its weight on the residual space of every asked subset."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.subsets import subset_products
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Total, Workload
 
 __all__ = ["MAX_ATTRIBUTES", "MarginalSpectrum", "asked_attributes", "marginal_spectrum"]
 
 Array = NDArray[np.float64]
 
-#: The algebra has 2^d elements.
+#: Of arrays with an entry for every subset of the attributes.
 MAX_ATTRIBUTES = 15
+#: Pairs of a marginal and a residual in it, over the marginals that are asked; 3^15 is below.
+MAX_PIECES = 15_000_000
 #: Of a query's squared norm, what is left of a difference of equal numbers.
 _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
 class MarginalSpectrum:
-    """The weights of a workload's Gram matrix on residual spaces.
+    """What a workload asks of the residuals of marginals, on the downward closure of the asked ones.
 
     Attributes
     ----------
     attributes : tuple of str
         Those of more than one value that some query asks about, in domain order.
     sizes : tuple of int
-    weights : ndarray, shape (2,) * d
-        delta_T = tr(P_T V), P_T the projection onto the residual space of T on the whole domain of
-        ``attributes``.
+    residuals : tuple of tuple of int
+        The subsets of the attributes of any group, by their places, those of fewest attributes first.
+    weights : ndarray, shape (residuals,)
+        delta_T = tr(P_T V) / cells of the whole domain of ``attributes``, P_T the projection onto the
+        residual space of T.
     """
 
     attributes: tuple[str, ...]
     sizes: tuple[int, ...]
+    residuals: tuple[tuple[int, ...], ...]
     weights: Array
+
+    @property
+    def dimensions(self) -> Array:
+        """The dimensions of the residual spaces: products of n - 1."""
+        return np.array([math.prod(self.sizes[axis] - 1.0 for axis in one) for one in self.residuals])
 
 
 def asked_attributes(workload: Workload) -> tuple[str, ...]:
@@ -62,24 +72,31 @@ def asked_attributes(workload: Workload) -> tuple[str, ...]:
     return workload.domain.sort(asked)
 
 
-def _product(group: ProductGroup) -> Array:
-    """Return the weights on the group's own attributes: each query splits into mean and rest along each."""
+def _product(group: ProductGroup, places: dict[str, int]) -> Array:
+    """Return the weights on the group's own attributes: each query splits into mean and rest along each.
+
+    Of an attribute that is not among the places (a total, or one of one value) the mean is all there is.
+    """
     splits: list[Array] = []
-    for predicates, size in zip(group.predicates, group.sizes, strict=True):
+    for name, predicates, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
         squares = predicates.squares(size)
         mean = (predicates.apply(np.ones((size, 1))) ** 2).ravel() / size
         rest = squares - mean
-        splits.append(np.stack([mean, np.where(rest > _ROUNDING * squares, rest, 0.0)]))
-    if group.query_weights is None:
-        sums = [split.sum(axis=1) for split in splits]
-        return subset_products([float(pair[0]) for pair in sums], [float(pair[1]) for pair in sums])
-    tensor = group.query_weights.reshape(group.counts)
-    for axis, split in enumerate(splits):
-        tensor = np.moveaxis(np.tensordot(split, tensor, axes=(1, axis)), 0, axis)
-    return tensor
+        both = [mean, np.where(rest > _ROUNDING * squares, rest, 0.0)]
+        splits.append(np.stack(both[: 2 if name in places else 1]))
+    if group.query_weights is not None:
+        tensor = group.query_weights.reshape(group.counts)
+        for axis, split in enumerate(splits):
+            tensor = np.moveaxis(np.tensordot(split, tensor, axes=(1, axis)), 0, axis)
+        return tensor.reshape([n for n in tensor.shape if n > 1])
+    tensor = np.ones(())
+    for split in splits:
+        sums = split.sum(axis=1)
+        tensor = np.multiply.outer(tensor, sums) if len(sums) > 1 else tensor * sums[0]
+    return np.asarray(tensor)
 
 
-def _dense(group: DenseGroup) -> Array:
+def _dense(group: DenseGroup, places: dict[str, int]) -> Array:
     """Return the weights on the group's own attributes by splitting its queries axis by axis."""
     rows = group.rows()
     if group.query_weights is not None:
@@ -96,26 +113,23 @@ def _dense(group: DenseGroup) -> Array:
     for kept, piece in pieces.items():
         tensor[kept] = float((piece**2).sum())
     tensor[tensor < _ROUNDING**2 * tensor.max()] = 0.0
-    return tensor
+    # what varies along an attribute of one value is nothing
+    return tensor[tuple(slice(None) if name in places else 0 for name in group.attributes)]
 
 
-def _spread(tensor: Array, group: Group, attributes: tuple[str, ...], sizes: tuple[int, ...]) -> Array:
-    """Return weights on a group's attributes as weights on those of the algebra."""
-    own = []
-    for name, size in zip(reversed(group.attributes), reversed(group.sizes), strict=True):
-        if name in attributes:
-            own.append(name)
-        else:
-            # a total, or an attribute of one value: its mean is all there is, and no cells are multiplied
-            tensor = np.take(tensor, 0, axis=group.attributes.index(name)) / size
-    weights = np.zeros((2,) * len(attributes))
-    others = math.prod(float(size) for name, size in zip(attributes, sizes, strict=True) if name not in own)
-    weights[tuple(slice(None) if name in own else 0 for name in attributes)] = tensor * others
-    return weights
+def _spread(
+    tensor: Array, group: Group, places: dict[str, int], weights: dict[tuple[int, ...], float]
+) -> None:
+    """Add weights on those of a group's attributes that have places to those of the closure."""
+    own = [places[name] for name in group.attributes if name in places]
+    scaled = tensor * (group.weight / math.prod(float(size) for size in group.sizes))
+    for kept in product((0, 1), repeat=len(own)):
+        residual = tuple(axis for axis, member in zip(own, kept, strict=True) if member)
+        weights[residual] = weights.get(residual, 0.0) + float(scaled[kept])
 
 
 def marginal_spectrum(workload: Workload) -> MarginalSpectrum:
-    """Return the weights of a workload on the residual spaces of all subsets of its attributes.
+    """Return what a workload asks of the residuals of marginals.
 
     References
     ----------
@@ -125,18 +139,25 @@ def marginal_spectrum(workload: Workload) -> MarginalSpectrum:
     --------
     >>> import matrixdp as mdp
     >>> domain = mdp.Domain({"a": 2, "b": 3})
-    >>> marginal_spectrum(mdp.Workload(domain, mdp.marginals([["a"]]))).weights.tolist()
-    [1.0, 1.0]
+    >>> spectrum = marginal_spectrum(mdp.Workload(domain, mdp.marginals([["a"]])))
+    >>> spectrum.residuals, spectrum.weights.tolist()
+    (((), (0,)), [0.5, 0.5])
     """
     attributes = tuple(name for name in asked_attributes(workload) if workload.domain[name].size > 1)
-    if len(attributes) > MAX_ATTRIBUTES:
+    places = {name: place for place, name in enumerate(attributes)}
+    asked = {tuple(places[name] for name in group.attributes if name in places) for group in workload}
+    deepest = max(map(len, asked))
+    if 3**deepest > MAX_PIECES or sum(2 ** len(one) for one in asked) > MAX_PIECES:
         raise TooLargeError(
-            f"weighted marginals: {len(attributes)} attributes are asked about; the limit is "
-            f"{MAX_ATTRIBUTES}, as there are 2^d marginals. Use residual, which takes those it needs"
+            f"weighted marginals: {len(asked):,} marginals of up to {deepest} attributes are asked about; "
+            f"the limit is {MAX_PIECES:,} pairs of a marginal and one in it. Ask about fewer attributes "
+            "together"
         )
-    sizes = tuple(workload.domain[name].size for name in attributes)
-    total = np.zeros((2,) * len(attributes))
+    weights: dict[tuple[int, ...], float] = {(): 0.0}
     for group in workload:
-        tensor = _dense(group) if isinstance(group, DenseGroup) else _product(group)
-        total += group.weight * _spread(tensor, group, attributes, sizes)
-    return MarginalSpectrum(attributes, sizes, total)
+        tensor = _dense(group, places) if isinstance(group, DenseGroup) else _product(group, places)
+        _spread(tensor, group, places, weights)
+    residuals = sorted(weights, key=lambda one: (len(one), one))
+    sizes = tuple(workload.domain[name].size for name in attributes)
+    found = np.array([weights[one] for one in residuals])
+    return MarginalSpectrum(attributes, sizes, tuple(residuals), found)
