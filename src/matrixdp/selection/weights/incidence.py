@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-import scipy.sparse
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 __all__ = ["Incidence", "Subset", "WeightProblem", "incidence_of", "problem_of", "weight_problem"]

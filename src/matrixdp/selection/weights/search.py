@@ -76,10 +76,10 @@ def laplace_shares(
     Examples
     --------
     >>> from matrixdp.selection.weights.incidence import incidence_of
-    >>> incidence = incidence_of([(0,), (1,), (0, 1)], [(), (0,), (1,)])
-    >>> problem = WeightProblem(incidence, np.array([1.0, 8.0, 8.0]), np.array([0.5, 0.5, 0.25]))
+    >>> incidence = incidence_of([(), (0,), (1,), (0, 1)], [(), (0,), (1,)])
+    >>> problem = WeightProblem(incidence, np.array([1.0, 8.0, 8.0]), np.array([1.0, 0.5, 0.5, 0.25]))
     >>> laplace_shares(problem, np.ones(3)).shares.tolist()
-    [0.0, 0.0, 1.0]
+    [0.0, 0.0, 0.0, 1.0]
     """
     rng = generator(seed)
     found = []
