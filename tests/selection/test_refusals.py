@@ -44,7 +44,7 @@ def refused(entries, mechanism: str, says: str, noise=GAUSSIAN, **options) -> No
         ("MAX_AXIS_CELLS", [PRODUCT], "quadtree", "quadtree: a x b has 30 cells; the limit is 4"),
         ("MAX_QUERY_ENTRIES", MIXED, "workload", "workload: .* queries over 30 cells would be written out"),
         ("MAX_QUERY_ENTRIES", [PRODUCT], "workload", "workload: .* predicates over .* would be written out"),
-        ("MAX_ATTRIBUTES", [mdp.marginals(1)], "opt-m", "attributes are asked about; the limit is"),
+        ("MAX_PIECES", MARGINALS, "opt-m", "marginals of up to . attributes are asked about"),
         ("MAX_COUNTED_CELLS", MARGINALS, "opt-m", "asks about a marginal of 30 cells; the limit is"),
         ("MAX_COUNTED_CELLS", MARGINALS, "datacube", "asks about a marginal of 30 cells; the limit is"),
         ("MAX_ASKED_MARGINALS", MARGINALS, "datacube", "more than 2 marginals are asked about"),
@@ -54,7 +54,7 @@ def refused(entries, mechanism: str, says: str, noise=GAUSSIAN, **options) -> No
 )
 def test_what_is_too_large_is_refused(limit, name: str, entries, mechanism: str, says: str):
     assert MECHANISMS[mechanism]  # its modules are read when it is asked for
-    limit(name, 2 if name in ("MAX_ATTRIBUTES", "MAX_ASKED_MARGINALS") else 4)
+    limit(name, 2 if name in ("MAX_PIECES", "MAX_ASKED_MARGINALS") else 4)
     refused(entries, mechanism, says)
 
 
