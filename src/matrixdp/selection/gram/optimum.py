@@ -114,11 +114,38 @@ def _blocks(gram: Array, bases: Sequence[Array] | Sequence[None]) -> list[Array]
     return blocks
 
 
+def _exchangeable(gram: Array) -> Factor | None:
+    """Return the optimum for V = a I + b 11', whose dual point is uniform, or None for other matrices.
+
+    X is the root of V with its diagonal scaled to 1, and the rows are its eigenvectors, scaled.
+    """
+    size = len(gram)
+    off = float(gram[0, -1]) if size > 1 else 0.0
+    single = float(gram[0, 0]) - off
+    tolerance = 1e-13 * float(np.abs(gram).max())
+    if max(float(np.ptp(gram[0, 1:])) if size > 1 else 0.0, float(np.ptp(np.diagonal(gram)))) > tolerance:
+        return None
+    expected = np.full(gram.shape, off)
+    np.fill_diagonal(expected, single + off)
+    if float(np.abs(gram - expected).max()) > tolerance:
+        return None
+    values = np.full(size, single)
+    values[0] += size * off
+    roots = np.sqrt(np.where(values > RANK_TOLERANCE * values.max(), values, 0.0))
+    kept = roots > 0
+    rows = scipy.linalg.helmert(size, full=True)[kept] * np.sqrt(roots[kept] * size / roots.sum())[:, None]
+    loss = float(roots.sum()) ** 2 / size
+    return Factor(rows, loss, loss, np.full(size, 1.0 / size))
+
+
 def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
     size = len(gram)
     peak = float(np.abs(gram).max())
     if not (math.isfinite(peak) and peak > 0):
         raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
+    known = _exchangeable(gram)
+    if known is not None:
+        return known
     symmetries = _symmetries(gram, sizes or (size,)) if size > 8 else []
     if not symmetries:
         point = solve_dual(_blocks(gram, [None]), gap, start)
