@@ -88,8 +88,11 @@ def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:
     small = _small_integers(rows)
     if small is not None:
         return _explicit(small)
-    values = scipy.linalg.svdvals(rows, check_finite=False)
-    rank = int((values > _RANK * values[0]).sum())
+    if _holds_every_cell(rows):
+        rank = rows.shape[1]
+    else:
+        values = scipy.linalg.svdvals(rows, check_finite=False)
+        rank = int((values > _RANK * values[0]).sum())
     return _rounded(rows, rank, 2.0 ** (BITS if noise.norm == 2 else SUM_BITS), noise)
 
 
@@ -120,6 +123,14 @@ def _check_size(cells: int) -> None:
             f"a part of {cells} cells would be measured by a matrix of {cells} x {cells}; the limit is "
             f"{MAX_MEASURED_CELLS} cells"
         )
+
+
+def _holds_every_cell(rows: Array) -> bool:
+    """Return whether the rows begin with a multiple of every cell's count that rounding does not end."""
+    size = rows.shape[1]
+    if len(rows) < size or np.count_nonzero(rows[:size]) != size:
+        return False
+    return float(np.diagonal(rows).min()) > 1e-4
 
 
 def _is_identity(square: Array) -> bool:

@@ -154,6 +154,15 @@ class Factor:
 
 def right_inverse(rows: Array) -> Array:
     """Return the pseudo-inverse of a strategy, shape (n, m)."""
+    size = rows.shape[1]
+    if len(rows) > size and np.count_nonzero(rows[:size]) == size and np.diagonal(rows).all():
+        # the identity D and further rows T D, few of them: D^-1 (I + T'T)^-1 [I T'], by Woodbury
+        diagonal = np.diagonal(rows)
+        theta = rows[size:] / diagonal
+        if len(theta) < size:
+            inner = np.eye(len(theta)) + theta @ theta.T
+            right = scipy.linalg.solve(inner, theta, assume_a="pos").T
+            return np.asarray(np.hstack([np.eye(size) - right @ theta, right]) / diagonal[:, None])
     if rows.shape[0] >= rows.shape[1]:
         q, r = np.linalg.qr(rows)
         diagonal = np.abs(np.diagonal(r))

@@ -37,6 +37,9 @@ class Asked(Protocol):
     def squares(self, size: int, /) -> Array:
         """Return numbers that add up to its trace."""
 
+    def symmetric(self, size: int, /) -> tuple[float, float] | None:
+        """Return (a, b) if the Gram matrix is known to be a I + b 11'."""
+
 
 A = TypeVar("A", bound=Asked)
 
@@ -54,6 +57,9 @@ class GivenGram:
     def squares(self, _: int, /) -> Array:
         """Return its diagonal."""
         return np.diagonal(self.matrix)
+
+    def symmetric(self, _: int, /) -> None:
+        """Return None: nothing is known of it."""
 
 
 @dataclass(eq=False)
@@ -77,6 +83,8 @@ class ProductTerms(Generic[A]):
     products: list[tuple[float, tuple[Hashable, ...]]]
     explicit: list[tuple[float, tuple[int, ...], Array]]
     _grams: dict[tuple[int, Hashable], Array] = field(default_factory=dict)
+    #: By axis, the right inverse that was last asked about, and its covariance R R'.
+    _covariances: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
     def gram(self, axis: int, key: Hashable) -> Array:
         """Return the Gram matrix of what is asked about an attribute, shape (n, n)."""
@@ -101,7 +109,17 @@ class ProductTerms(Generic[A]):
         """Return tr(V R R') of what is asked about one attribute."""
         if isinstance(inverse, float):
             return inverse * float(self.sets[axis][key].squares(self.sizes[axis]).sum())
-        return float(energies(inverse, self.gram(axis, key)).sum())
+        known = self.sets[axis][key].symmetric(self.sizes[axis])
+        if known is not None:
+            return known[0] * float(np.vdot(inverse, inverse)) + known[1] * _total_trace(
+                inverse, len(inverse)
+            )
+        return float(np.vdot(self._covariance(axis, inverse), self.gram(axis, key)))
+
+    def _covariance(self, axis: int, inverse: Array) -> Array:
+        if axis not in self._covariances or self._covariances[axis][0] is not inverse:
+            self._covariances[axis] = inverse, inverse @ inverse.T
+        return self._covariances[axis][1]
 
     def surrogate(self, axis: int, inverses: Sequence[Inverse]) -> Array:
         """Return the Gram matrix that an attribute sees with the strategies of all others fixed."""
@@ -154,20 +172,18 @@ class ProductTerms(Generic[A]):
         """Return the error with noise of variance 1 on every row of the product."""
         if not self.sizes:
             return math.fsum(weight for weight, _ in self.products)
-        if self.large(0):
-            # an attribute of that size is measured whole: its traces need no matrix
-            total = sum(
-                weight * math.prod(self.trace(axis, key, inverses[axis]) for axis, key in enumerate(keys))
-                for weight, keys in self.products
-            )
-            for weight, axes, rows in self.explicit:
-                image, factor = self._image(axes, rows, inverses, None)
-                total += weight * factor * float((image**2).sum())
-            return total
-        surrogate, first = self.surrogate(0, inverses), inverses[0]
-        if isinstance(first, float):
-            return first * float(np.trace(surrogate))
-        return float(energies(first, surrogate).sum())
+        traces = [
+            {key: self.trace(axis, key, inverse) for key in self.sets[axis]}
+            for axis, inverse in enumerate(inverses)
+        ]
+        total = math.fsum(
+            weight * math.prod(known[key] for known, key in zip(traces, keys, strict=True))
+            for weight, keys in self.products
+        )
+        for weight, axes, rows in self.explicit:
+            image, factor = self._image(axes, rows, inverses, None)
+            total += weight * factor * float((image**2).sum())
+        return total
 
     def row_energies(self, inverses: Sequence[Array]) -> Array:
         """Return d with error = sum(d / lambda) if rows are weighted by lambda: the diagonal of R'VR.
