@@ -109,7 +109,7 @@ KINDS: dict[str, tuple[list[Any], str, str]] = {
     "a union": (
         [mdp.product(age="prefix", sex="identity"), mdp.product(age="identity", city="prefix")],
         "opt-plus",
-        "Local",
+        "Union",
     ),
 }
 

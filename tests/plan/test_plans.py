@@ -10,7 +10,7 @@ import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
-from matrixdp.plan import PLAN_KINDS, Block, Direct, Local, Part, Plan, Pooled, Split, residual_weights
+from matrixdp.plan import PLAN_KINDS, Block, Direct, Local, Part, Plan, Pooled, Split, Union, residual_weights
 from matrixdp.testing import check_plan, dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2})
@@ -45,11 +45,13 @@ def plans(noise):
     weights = {name: residual_weights(DOMAIN[name].size) for name in DOMAIN.names}
     pooled = [identity(names, v) for names, v in [(("a", "b"), 4.0), (("b", "c"), 7.0), (("a",), 5.0)]]
     local = [tall, weighted, total, identity(("a",), 11.0), only_total, identity(("a",), 2.0)]
+    union = [tall, Part(("b", "c"), weighted.blocks, 4.0), total, only_total, identity(("a", "c"), 2.0)]
     return {
         "direct": at_unit_cost(Direct, [tall], noise),
         "split": at_unit_cost(Split, [total, centered, identity(("b",), 2.0)], noise, weights=weights),
         "pooled": at_unit_cost(Pooled, pooled, noise),
         "local": at_unit_cost(Local, local, noise),
+        "union": at_unit_cost(Union, union, noise),
     }
 
 
@@ -66,6 +68,13 @@ WORKLOADS = {
         DOMAIN,
         mdp.product(a="prefix", b="range"),
         mdp.marginals([0, 1]),
+        mdp.dense(RNG.integers(0, 2, (3, 8)), ["b", "c"]),
+    ),
+    "union": mdp.Workload(
+        DOMAIN,
+        mdp.product(a="prefix", b="range"),
+        mdp.marginals([0, 1]),
+        mdp.product(a="identity", c="identity", weights=np.arange(1.0, 7.0)),
         mdp.dense(RNG.integers(0, 2, (3, 8)), ["b", "c"]),
     ),
 }
@@ -111,8 +120,9 @@ def test_wrong_analyses_are_found(monkeypatch, name, wrong, message):
         check_plan(plan, WORKLOADS["split"])
 
 
-def test_pooled_plans_are_global_least_squares():
-    plan, workload = plans(LAPLACE)["pooled"], WORKLOADS["pooled"]
+@pytest.mark.parametrize("kind", ["pooled", "union"])
+def test_pooled_plans_and_unions_are_global_least_squares(kind):
+    plan, workload = plans(LAPLACE)[kind], WORKLOADS[kind]
     measured = np.vstack([dense_measurement(part, DOMAIN) for part in plan.parts])
     noise = np.concatenate([np.full(math.prod(part.shape), part.variance) for part in plan.parts])
     scaled = measured / np.sqrt(noise)[:, None]
@@ -124,7 +134,7 @@ def test_pooled_plans_are_global_least_squares():
     np.testing.assert_allclose(variances, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["direct", "split", "pooled", "local"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_costs_are_those_of_the_dense_matrices(kind):
     rows = [dense_measurement(part, DOMAIN) for part in plans(GAUSSIAN)[kind].parts]
     for part, dense in zip(plans(GAUSSIAN)[kind].parts, rows, strict=True):
@@ -140,7 +150,7 @@ def test_costs_are_those_of_the_dense_matrices(kind):
 
 
 def test_marginals_of_local_and_pooled_plans():
-    for kind in ("pooled", "local"):
+    for kind in ("pooled", "local", "union"):
         plan = plans(GAUSSIAN)[kind]
         truth = RNG.integers(0, 9, SIZES)
         values = [dense_measurement(part, DOMAIN) @ truth.ravel() for part in plan.parts]
@@ -180,6 +190,9 @@ def test_plans_that_make_no_sense_are_refused():
     one = identity(("a",), 9.0)
     with pytest.raises(NumericalError, match="one part"):
         Direct(DOMAIN, (one, one), GAUSSIAN)
+    centered = Part(("a",), (Block(("a",), CenteredMatrix(3)),), 90.0)
+    with pytest.raises(NumericalError, match="residuals alone"):
+        assert Direct(DOMAIN, (centered,), GAUSSIAN).analysis
     with pytest.raises(NumericalError, match="one part for each marginal"):
         Pooled(DOMAIN, (one, one), GAUSSIAN)
     with pytest.raises(PrivacyError, match="noise"):

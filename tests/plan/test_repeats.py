@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import pieces as module
+from matrixdp.plan import repeats
 from matrixdp.plan.pieces import MAX_VARIANCES, PieceAnalysis
-from matrixdp.plan.repeats import representatives
 from matrixdp.queries import ProductGroup
 from matrixdp.selection import select
 
@@ -36,7 +36,7 @@ def test_sums_and_maxima_are_those_of_all_queries(chosen, mechanism):
     found = analysis._different(group)
     if found is None:
         return
-    small, counts = found
+    small, counts = found.group, found.counts
     assert small.queries < group.queries
     assert [float(count.sum()) for count in counts] == [float(count) for count in group.counts]
     variances = analysis.variances(small)
@@ -51,10 +51,10 @@ def test_group_errors_do_not_depend_on_where_repeats_are_looked_for(monkeypatch)
     workload = mdp.Workload(DOMAIN, mdp.product(a="range", b="range", c=["identity", "total"], weight=3.0))
     plan = select(workload, mechanism="residual", noise=GAUSSIAN).plan
     plain = plan.analysis.group(workload.groups[0])
-    monkeypatch.setattr(module, "COMPRESSED_QUERIES", 10)
+    monkeypatch.setattr(repeats, "COMPRESSED_QUERIES", 10)
     seen = []
     monkeypatch.setattr(
-        module, "representatives", lambda *args: seen.append(representatives(*args)) or seen[-1]
+        module, "representatives", lambda *args: seen.append(repeats.representatives(*args)) or seen[-1]
     )
     again = replace(plan)
     found = again.analysis.group(workload.groups[0])
@@ -75,7 +75,7 @@ def test_hundreds_of_millions_of_queries_have_errors():
 
 def test_unsupported_queries_are_still_refused(monkeypatch):
     plan = select(mdp.Workload(DOMAIN, mdp.marginals(1)), mechanism="residual", noise=GAUSSIAN).plan
-    monkeypatch.setattr(module, "COMPRESSED_QUERIES", 1)
+    monkeypatch.setattr(repeats, "COMPRESSED_QUERIES", 1)
     asked = mdp.Workload(DOMAIN, mdp.product(a="range", b="range"))
     with pytest.raises(mdp.UnsupportedQueryError):
         plan.analysis.group(asked.groups[0])

@@ -7,6 +7,7 @@ from matrixdp.plan.part import Block, Part
 from matrixdp.plan.plan import PLAN_KINDS, Plan
 from matrixdp.plan.pooled import Pooled
 from matrixdp.plan.split import Split, SplitAnalysis, residual_weights
+from matrixdp.plan.union import Union, UnionAnalysis
 
 __all__ = [
     "PLAN_KINDS",
@@ -22,5 +23,7 @@ __all__ = [
     "Split",
     "SplitAnalysis",
     "TableAnalysis",
+    "Union",
+    "UnionAnalysis",
     "residual_weights",
 ]

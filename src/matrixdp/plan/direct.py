@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
+from matrixdp.exact import CenteredMatrix
 from matrixdp.noise import Noise
+from matrixdp.plan.analysis import Estimates
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import PieceAnalysis
 from matrixdp.plan.plan import Plan
@@ -50,6 +52,8 @@ class TableAnalysis(PieceAnalysis):
     """Estimates and errors of queries on the table that one part measures; nothing is contracted."""
 
     def __init__(self, domain: Domain, part: Part, variance: float) -> None:
+        if any(isinstance(block.matrix, CenteredMatrix) for block in part.blocks):
+            raise NumericalError(f"part {part.attributes}: residuals alone; their sums need a split plan")
         whole = {name: np.zeros(domain[name].size) for name in part.attributes}
         super().__init__(domain, (part,), (variance,), whole)
 
@@ -68,6 +72,24 @@ class TableAnalysis(PieceAnalysis):
             return group.attributes
         measured = self.parts[0].attributes
         return tuple(n for n, p in group.sets.items() if n in measured or not isinstance(p, Total))
+
+    def rows(self, group: Group, some: Array | None = None) -> Array:
+        """Return some or all queries of a group over the cells of the table, shape (queries, cells)."""
+        return self._supported_pieces(group, some)[0]
+
+    def row_covariances(self, left: Array, right: Array, paired: bool) -> Array:
+        """Return the covariances of queries over the cells of the table, or only those in one place."""
+        own, other = self._factors(0, left, right)
+        return np.asarray(np.einsum("ij,ij->i", own, other) if paired else own @ other.T)
+
+    def noise_shares(self, rows: Array) -> Array:
+        """Return what each noise variable adds to the variances of queries over the cells."""
+        found = self._measured_rows(self.parts[0], rows).reshape(len(rows), -1)
+        return np.asarray(self.noise[0] * found**2)
+
+    def answering(self, table: Array) -> Estimates:
+        """Return the answers of a table of estimates."""
+        return self.from_residuals(lambda _place: table)
 
     def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
         [(measured, place)] = self.pieces(attributes)

@@ -27,7 +27,7 @@ from matrixdp.plan.quadratic_forms import (
     structured_covariance,
     without_sums,
 )
-from matrixdp.plan.repeats import COMPRESSED_QUERIES, representatives
+from matrixdp.plan.repeats import Representatives, compressible, representatives
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 from matrixdp.queries.predicates import Total
 
@@ -337,19 +337,10 @@ class PieceAnalysis(Analysis):
 
     def _error(self, group: Group) -> GroupError:
         """Analyse a large product group by its different queries alone, if there are fewer."""
-        if group.query_weights is not None or group.queries <= COMPRESSED_QUERIES:
-            return super()._error(group)
-        found = self._different(group) if isinstance(group, ProductGroup) else None
-        if found is None:
-            return super()._error(group)
-        small, counts = found
-        values = self.variances(small).reshape(small.counts)
-        largest = float(values.max())
-        for repeats in reversed(counts):
-            values = values @ repeats
-        return GroupError(float(values), float(values) * group.weight, largest)
+        found = self._different(group) if isinstance(group, ProductGroup) and compressible(group) else None
+        return super()._error(group) if found is None else found.error(self.variances)
 
-    def _different(self, group: ProductGroup) -> tuple[ProductGroup, list[Array]] | None:
+    def _different(self, group: ProductGroup) -> Representatives | None:
         self.check_support(group)
         factors: dict[str, list[Array] | None] = {name: [] for name in group.attributes}
         asked = self.asked(group)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.plan.analysis import GroupError
 from matrixdp.queries import Matrix, Predicates, ProductGroup, Total
 
-__all__ = ["COMPRESSED_QUERIES", "representatives"]
+__all__ = ["COMPRESSED_QUERIES", "Representatives", "compressible", "representatives"]
 
 Array = NDArray[np.float64]
 
@@ -22,10 +23,39 @@ _MOST_ENTRIES = 50_000_000
 _DIGITS = 11
 
 
+@dataclass(frozen=True, eq=False)
+class Representatives:
+    """The different queries of a group.
+
+    Attributes
+    ----------
+    group : ProductGroup
+        One predicate for all that have the same variances.
+    counts : list of ndarray
+        For each attribute how many predicates each stands for.
+    """
+
+    group: ProductGroup
+    counts: list[Array]
+
+    def error(self, variances: Callable[[ProductGroup], Array]) -> GroupError:
+        """Return the error of the whole group."""
+        values = variances(self.group).reshape(self.group.counts)
+        largest = float(values.max())
+        for repeats in reversed(self.counts):
+            values = values @ repeats
+        return GroupError(float(values), float(values) * self.group.weight, largest)
+
+
+def compressible(group: ProductGroup) -> bool:
+    """Return whether a group is so large that its queries are looked through for repeats."""
+    return group.query_weights is None and group.queries > COMPRESSED_QUERIES
+
+
 def representatives(
     group: ProductGroup, factors: Mapping[str, Sequence[Array] | None]
-) -> tuple[ProductGroup, list[Array]] | None:
-    """Return a group with one predicate for all that have the same variances, and how many each stands for.
+) -> Representatives | None:
+    """Return the queries of a group that differ in their variances; None if all may.
 
     The variance of a query is a sum over parts of products over attributes. Predicates of one attribute with
     the same factor in every part are interchangeable: all cells of a marginal, a range and its mirror image.
@@ -34,8 +64,8 @@ def representatives(
     --------
     >>> import matrixdp as mdp
     >>> [group] = mdp.product(a="prefix").expand(mdp.Domain({"a": 3}))
-    >>> small, counts = representatives(group, {"a": [np.array([2.0, 5.0, 2.0])]})
-    >>> small.counts, counts[0].tolist()
+    >>> found = representatives(group, {"a": [np.array([2.0, 5.0, 2.0])]})
+    >>> found.group.counts, found.counts[0].tolist()
     ((2,), [2.0, 1.0])
     """
     predicates: list[Predicates] = []
@@ -56,4 +86,4 @@ def representatives(
     if all(isinstance(chosen, Total) or len(c) == chosen.count(size) for chosen, c, size in
            zip(group.predicates, counts, group.sizes, strict=True)):  # fmt: skip
         return None
-    return replace(group, predicates=tuple(predicates)), counts
+    return Representatives(replace(group, predicates=tuple(predicates)), counts)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+import scipy.optimize
+import scipy.special
+from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
-from matrixdp.plan import Direct, Local, Part, Plan
+from matrixdp.plan import Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.grouping import Members, group_products, group_subset
 from matrixdp.selection.compose.kron import measured_product, solve_kron
@@ -16,9 +21,13 @@ from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.product_terms import product_terms
 
-__all__ = ["select_union"]
+__all__ = ["combined_plan", "least_squares_plan", "select_union"]
 
+Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
+
+#: Steps of the search for the shares of the cost.
+_SHARE_STEPS = 60
 
 
 def select_union(
@@ -32,7 +41,7 @@ def select_union(
     """Select a union of products.
 
     Groups that ask about the same attributes share a product; sets of groups are merged while the total
-    error falls. The privacy cost is split in closed form.
+    error falls. The products are combined by least squares, and the privacy cost is split for that.
 
     References
     ----------
@@ -75,11 +84,63 @@ def select_union(
         attributes, product = solved[members]
         blocks = measured_product(workload.domain, attributes, product, noise)
         parts.append(Part(attributes, blocks, 1.0).at_cost(noise, share))
-    kind = Direct if len(parts) == 1 else Local
-    plan: Plan = kind(workload.domain, tuple(parts), noise)
-    loss = noise.variance_factor * noise.total_loss(losses)
-    if kind is Local:
-        # queries that several parts determine are estimated from all of them
-        analysis = plan.analysis
-        loss = min(loss, math.fsum(analysis.group(group).weighted for group in workload))
-    return plan, Certificate(loss, None, "no bound for a union of products")
+    if len(parts) == 1:
+        [loss] = losses
+        found: Plan = Direct(workload.domain, tuple(parts), noise)
+        return found, Certificate(noise.variance_factor * loss, None, "no bound for a union of products")
+    return combined_plan(workload, parts, noise)
+
+
+def combined_plan(workload: Workload, parts: Sequence[Part], noise: Noise) -> tuple[Plan, Certificate]:
+    """Return the plan of several products with its loss: their least squares, with the best shares for it.
+
+    Where that is too large, every query is the average of the estimates of those parts that determine it.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.exact import IdentityMatrix
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> from matrixdp.plan import Block
+    >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 5}), mdp.marginals(1))
+    >>> parts = [Part((n,), (Block((n,), IdentityMatrix(k)),), 2.0) for n, k in (("a", 3), ("b", 5))]
+    >>> plan, certificate = combined_plan(workload, parts, GAUSSIAN)
+    >>> plan.kind, certificate.loss < 3 * 2 + 5 * 2
+    ('union', True)
+    """
+    try:
+        found: Plan = least_squares_plan(workload, parts, noise)
+        scope = "no bound for a union of products"
+    except TooLargeError:
+        found = Local(workload.domain, tuple(parts), noise)
+        scope = "no bound for a union of products, and averages of their estimates instead of least squares"
+    loss = math.fsum(found.analysis.group(group).weighted for group in workload)
+    return found, Certificate(loss, None, scope)
+
+
+def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) -> Union:
+    """Return the least squares of several products with the shares of the cost that suit it best.
+
+    Under Gaussian noise the loss is convex in the shares. Raises TooLargeError as `Union` does.
+    """
+    start = Union(workload.domain, tuple(parts), noise)
+    evaluate = start.analysed([part.variance for part in parts]).loss(workload)
+    alone = np.array([1.0 / noise.variance(part) for part in parts])
+    power = 2.0 / noise.norm
+
+    def objective(exponents: Array) -> tuple[float, Array]:
+        shares = scipy.special.softmax(exponents)
+        loss, slopes = evaluate(alone * shares**power)
+        # d loss / d log(share), then less its mean: shares add up to 1
+        own = slopes * alone * power * shares**power
+        return float(np.log(loss)), (own - shares * own.sum()) / loss
+
+    first = np.log([noise.share(part, part.variance) for part in parts])
+    found = scipy.optimize.minimize(
+        objective, first, jac=True, method="L-BFGS-B", options={"maxiter": _SHARE_STEPS}
+    )
+    if found.fun >= objective(first)[0]:
+        return start
+    shares = scipy.special.softmax(found.x)
+    best = [part.at_cost(noise, float(share)) for part, share in zip(parts, shares, strict=True)]
+    return Union(workload.domain, tuple(best), noise)

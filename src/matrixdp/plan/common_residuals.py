@@ -1,0 +1,230 @@
+"""What parts estimate of the residuals that their marginals have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from matrixdp.exact import DeficientMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.plan.combination import multiplied, rank_of
+from matrixdp.queries.predicates import Predicates
+
+__all__ = ["PartView", "common_subsets", "residual_bases", "sees_total"]
+
+Array = NDArray[np.float64]
+Names = tuple[str, ...]
+
+#: Singular values below this, of vectors of length 1, are rounding errors.
+_DROPPED = 1e-9
+
+
+def common_subsets(marginals: Sequence[Names]) -> list[Names]:
+    """Return the subsets of attributes that at least two marginals hold, small ones first.
+
+    Examples
+    --------
+    >>> common_subsets([("a", "b"), ("b", "c"), ("c",)])
+    [(), ('b',), ('c',)]
+    """
+    found: set[Names] = set()
+    for place, one in enumerate(marginals):
+        for other in marginals[:place]:
+            both = tuple(name for name in one if name in other)
+            if both not in found:
+                found.update(names for count in range(len(both) + 1) for names in combinations(both, count))
+    return sorted(found, key=lambda names: (len(names), names))
+
+
+def sees_total(matrix: MeasuredMatrix) -> bool:
+    """Return whether a measured matrix determines the sum over its cells."""
+    if isinstance(matrix, DeficientMatrix):
+        return float((_row_space(matrix).sum(axis=1) ** 2).sum()) > matrix.columns * (1.0 - _DROPPED)
+    return True
+
+
+def residual_bases(parts: Sequence[Mapping[str, MeasuredMatrix]], names: Iterable[str]) -> dict[str, Array]:
+    """Return for attributes an orthonormal basis, in rows, of what parts measure of it beside the sum."""
+    found = {}
+    for name in names:
+        own = [matrices[name] for matrices in parts if name in matrices]
+        stacked = np.vstack([_residuals(matrix) for matrix in own]) if all(map(_lacks, own)) else None
+        found[name] = _contrasts(own[0].columns) if stacked is None else _span(stacked)
+    return found
+
+
+def _lacks(matrix: MeasuredMatrix) -> bool:
+    return rank_of(matrix) < matrix.columns
+
+
+def _contrasts(size: int) -> Array:
+    """Return an orthonormal basis of the vectors that sum to 0."""
+    return np.ascontiguousarray(scipy.linalg.qr(np.ones((size, 1)))[0][:, 1:].T)
+
+
+def _span(rows: Array) -> Array:
+    _, values, right = scipy.linalg.svd(rows, full_matrices=False)
+    return np.ascontiguousarray(right[values > math.sqrt(_DROPPED)])
+
+
+def _row_space(matrix: DeficientMatrix) -> Array:
+    return _span(np.asarray(matrix.solve(np.eye(matrix.rows)) @ matrix.multiply(np.eye(matrix.columns))))
+
+
+def _residuals(matrix: MeasuredMatrix) -> Array:
+    """Return an orthonormal basis of what a matrix that determines the sum measures beside it."""
+    if not isinstance(matrix, DeficientMatrix):
+        return _contrasts(matrix.columns)
+    rows = _row_space(matrix)
+    return _span(rows - rows.mean(axis=1, keepdims=True))
+
+
+class PartView:
+    """A part's own estimates of the residuals that it has in common with others.
+
+    Parameters
+    ----------
+    matrices : mapping of str to MeasuredMatrix
+        What the part measures on each of its attributes.
+    bases : mapping of str to ndarray
+        For each attribute that parts share, a basis of its residuals, in rows.
+    places : mapping of tuple of str to ndarray
+        The common unknowns of each subset of attributes.
+    """
+
+    def __init__(
+        self,
+        matrices: Mapping[str, MeasuredMatrix],
+        bases: Mapping[str, Array],
+        places: Mapping[Names, NDArray[np.intp]],
+    ) -> None:
+        self._subsets = [names for names in places if set(names) <= set(matrices)]
+        self._names = tuple(matrices)
+        #: For each attribute: the sum, then the residuals that the part determines.
+        self._queries: list[Array] = []
+        #: The same times the covariance of the part's estimates at noise 1.
+        self._spread: list[Array] = []
+        shown: dict[str, Array] = {}
+        for name, matrix in matrices.items():
+            rows = np.ones((1, matrix.columns))
+            if name in bases:
+                own = _residuals(matrix) if _lacks(matrix) else bases[name]
+                shown[name] = own @ bases[name].T
+                rows = np.vstack([rows, own])
+            self._queries.append(rows)
+            self._spread.append(rows if isinstance(matrix, IdentityMatrix) else rows @ matrix.covariance())
+        self.places = np.concatenate([places[names] for names in self._subsets])
+        blocks = [_kronecker([shown[name] for name in names]) for names in self._subsets]
+        self._lacks = any(_lacks(matrix) for name, matrix in matrices.items() if name in bases)
+        #: What the part determines in terms of the common unknowns.
+        self._shown = scipy.linalg.block_diag(*blocks) if self._lacks else None
+        self.covariance = self.assembled(
+            [own @ rows.T for own, rows in zip(self._spread, self._queries, strict=True)]
+        )
+
+    @cached_property
+    def half(self) -> Array:
+        """L with L' L = C^-1, C the covariance at noise 1 of what the part says of the unknowns."""
+        lower = scipy.linalg.cholesky(self.covariance, lower=True, check_finite=False)
+        return np.asarray(scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True))
+
+    @cached_property
+    def loads(self) -> Array:
+        """C^-1 E, shape (estimates, common unknowns)."""
+        inverse = self.half.T @ self.half
+        return np.asarray(inverse if self._shown is None else inverse @ self._shown)
+
+    @cached_property
+    def information(self) -> Array:
+        """E' C^-1 E: what the part says of the common unknowns at noise 1."""
+        return np.asarray(self.loads if self._shown is None else self._shown.T @ self.loads)
+
+    def expected(self, common: Array) -> Array:
+        """Return what the part's estimates should be, from the common unknowns that it sees."""
+        return common if self._shown is None else np.asarray(self._shown @ common)
+
+    def _chosen(self, names: Names, matrices: Sequence[Array]) -> list[Array]:
+        """Return the rows of the attributes' matrices that belong to a subset."""
+        return [
+            matrix[1:] if name in names else matrix[:1]
+            for name, matrix in zip(self._names, matrices, strict=True)
+        ]
+
+    def assembled(self, squares: Sequence[Array]) -> Array:
+        """Return the Kronecker products of square matrices on attributes, between all subsets."""
+        return np.block(
+            [
+                [
+                    _kronecker(
+                        [
+                            square[slice(1, None) if name in rows else slice(0, 1)][
+                                :, slice(1, None) if name in columns else slice(0, 1)
+                            ]
+                            for name, square in zip(self._names, squares, strict=True)
+                        ]
+                    )
+                    for columns in self._subsets
+                ]
+                for rows in self._subsets
+            ]
+        )
+
+    def means(self, table: Array) -> Array:
+        """Return the common residuals of a table, flat."""
+        return np.concatenate(
+            [multiplied(table, self._chosen(names, self._queries)).ravel() for names in self._subsets]
+        )
+
+    def mean_rows(self, coefficients: Array) -> Array:
+        """Return combinations of the common residuals as queries on the part's cells."""
+        return self._back(coefficients, self._queries)
+
+    def moved(self, difference: Array) -> Array:
+        """Return how a table moves when its common residuals move by a difference."""
+        found = self._back((difference @ self.half.T @ self.half)[None], self._spread)
+        return found.reshape([rows.shape[1] for rows in self._queries])
+
+    def _back(self, coefficients: Array, matrices: Sequence[Array]) -> Array:
+        total = np.zeros((len(coefficients), math.prod(rows.shape[1] for rows in matrices)))
+        first = 0
+        for names in self._subsets:
+            chosen = self._chosen(names, matrices)
+            shape = [len(rows) for rows in chosen]
+            own = coefficients[:, first : first + math.prod(shape)].reshape(len(coefficients), *shape)
+            total += multiplied(own, [rows.T for rows in chosen], 1).reshape(total.shape)
+            first += math.prod(shape)
+        return total
+
+    def row_covariances(self, rows: Array) -> Array:
+        """Return the covariances of explicit queries with the estimates, at noise 1."""
+        tensor = rows.reshape(len(rows), *(own.shape[1] for own in self._queries))
+        found = [multiplied(tensor, self._chosen(names, self._spread), 1) for names in self._subsets]
+        return np.concatenate([own.reshape(len(rows), -1) for own in found], axis=1)
+
+    def covariances(self, sets: Sequence[Predicates]) -> list[Array]:
+        """Return for each attribute the covariances of its predicates with its estimates."""
+        return [own.apply(spread.T) for own, spread in zip(sets, self._spread, strict=True)]
+
+    def applied(self, rows: Array, axes: Sequence[Array]) -> Array:
+        """Return rows times the covariances of a product of predicates: shape (rows, *queries)."""
+        total: Array = np.zeros(())
+        first = 0
+        for names in self._subsets:
+            chosen = [rest.T for rest in self._chosen(names, [own.T for own in axes])]
+            shape = [own.shape[1] for own in chosen]
+            own = rows[:, first : first + math.prod(shape)].reshape(len(rows), *shape)
+            total = total + multiplied(own, chosen, 1)
+            first += math.prod(shape)
+        return total
+
+
+def _kronecker(matrices: Sequence[Array]) -> Array:
+    found: Array = np.ones((1, 1))
+    for matrix in matrices:
+        found = np.asarray(np.kron(found, matrix), dtype=float)
+    return found

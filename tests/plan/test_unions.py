@@ -1,0 +1,176 @@
+"""Unions of products: their answers are the least squares of all that was measured."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
+from matrixdp.exact import DeficientMatrix, IdentityMatrix, IntegerMatrix
+from matrixdp.language import Entry
+from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.plan import Block, Local, Part, Union, repeats
+from matrixdp.plan import union as module
+from matrixdp.plan.overlaps import Overlaps
+from matrixdp.plan.pair import Pair
+from matrixdp.queries.groups import ProductGroup
+from matrixdp.testing import check_plan, dense_measurement, dense_queries
+
+SIZES = {"a": 3, "b": 4, "c": 2, "d": 2, "one": 1}
+DOMAIN = mdp.Domain({name: range(size) for name, size in SIZES.items()})
+RNG = np.random.default_rng(11)
+PREFIX = IntegerMatrix(np.tril(np.ones((4, 4), dtype=np.int64)))
+TALL = IntegerMatrix(RNG.integers(0, 3, (6, 4)) + 4 * np.eye(6, 4, dtype=np.int64))
+#: Of rank 3, the total among what it determines.
+HALVES = DeficientMatrix(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0]]))
+#: Of rank 2, without the total.
+ENDS = DeficientMatrix(np.array([[1, 0, 0, 0], [0, 0, 0, 1]]))
+ENTRIES = np.array([[64, 64, 0, 0], [0, 0, 64, 64], [1, -1, 0, 0], [0, 0, 1, -1]])
+#: Measures two differences, but so weakly that nobody may ask for them.
+WEAK = IntegerMatrix(ENTRIES, np.array([[1.0, -1, 0, 0], [0, 0, 1, -1]]) / math.sqrt(2))
+
+
+def part(variance, **matrices):
+    names = DOMAIN.sort(matrices)
+    found = {name: own or IdentityMatrix(SIZES[name]) for name, own in matrices.items()}
+    return Part(names, tuple(Block((name,), found[name]) for name in reversed(names)), variance)
+
+
+def union(parts, noise=GAUSSIAN, kind=Union):
+    total = sum(noise.share(own, own.variance) for own in parts) ** (2 // noise.norm)
+    return kind(DOMAIN, tuple(Part(p.attributes, p.blocks, p.variance * total) for p in parts), noise)
+
+
+PAIRS = {
+    "one marginal twice": [part(3.0, a=None, b=PREFIX), part(5.0, a=None, b=TALL)],
+    "overlap": [part(3.0, a=None, b=PREFIX), part(50.0, b=TALL, c=None)],
+    "nothing in common but the total": [part(3.0, a=None), part(2.0, b=PREFIX, c=None)],
+    "one within the other": [part(3.0, a=None, b=PREFIX, c=None), part(1.0, b=None)],
+    "the total": [part(3.0, a=None, b=PREFIX), part(1.0)],
+    "deficient": [part(3.0, a=None, b=HALVES), part(2.0, b=PREFIX, c=None)],
+    "without the total": [part(3.0, a=None, b=ENDS), part(2.0, a=None, c=None)],
+    "both without the total": [part(3.0, a=None, b=ENDS), part(2.0, b=ENDS, c=None)],
+    "weak directions": [part(3.0, a=None, b=WEAK), part(2.0, b=PREFIX, c=None)],
+    "a value alone": [part(3.0, a=None, one=None), part(2.0, b=PREFIX, one=None)],
+}
+MANY = {
+    "ring": [part(3.0, a=None, b=PREFIX), part(50.0, b=TALL, c=None), part(2.0, a=None, c=None)],
+    "star": [part(1.0, b=PREFIX), *(part(2.0, b=None, **{n: None}) for n in "acd"), part(9.0)],
+    "nested": [part(1.0, a=None, b=PREFIX, c=None), part(2.0, a=None, b=None), part(4.0, b=TALL)],
+    "deficient": [part(3.0, a=None, b=HALVES), part(2.0, b=HALVES, c=None), part(2.0, a=None)],
+    "one deficient": [part(3.0, a=None, b=HALVES), part(2.0, b=PREFIX, c=None), part(2.0, c=None)],
+    "weak directions": [part(3.0, a=None, b=WEAK), part(2.0, b=WEAK, c=None), part(2.0, a=None)],
+    "a value alone": [part(3.0, a=None, one=None), part(2.0, b=PREFIX, one=None), part(1.0, one=None)],
+    "three alike": [part(3.0, a=None, b=own) for own in (PREFIX, TALL, None)],
+}
+CASES = {**PAIRS, **{f"many: {name}": parts for name, parts in MANY.items()}}
+
+
+def workload_of(plan):
+    """Everything up to two attributes that some part determines, in several forms."""
+    entries: list[Entry] = []
+    for names in [names for k in range(3) for names in combinations(SIZES, k)]:
+        sizes = [SIZES[name] for name in names]
+        forms = ("identity", "prefix", {"ranges": [[0, 0]]})
+        entries += [mdp.product(dict.fromkeys(names, form), weight=2.0) for form in forms]
+        if names:
+            weights = np.arange(1.0, 1.0 + math.prod(sizes))
+            entries.append(mdp.product(dict.fromkeys(names, "identity"), weights=weights))
+            rows = np.vstack([np.ones(math.prod(sizes)), np.arange(math.prod(sizes)) % 2])
+            entries += [mdp.dense(row[None], list(names), weights=[3.0]) for row in rows]
+    found = []
+    for entry in entries:
+        [group] = entry.expand(DOMAIN)
+        try:
+            plan.analysis.check_support(group)
+        except UnsupportedQueryError:
+            continue
+        found.append(entry)
+    return mdp.Workload(DOMAIN, *found)
+
+
+def dense_covariance(plan, queries):
+    rows = [dense_measurement(own, DOMAIN) / math.sqrt(own.variance) for own in plan.parts]
+    return queries @ np.linalg.pinv(sum(own.T @ own for own in rows), rcond=1e-12) @ queries.T
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_answers_are_the_least_squares_of_everything(name):
+    plan = union(CASES[name])
+    assert isinstance(plan.analysis.combination, Pair if name in PAIRS else Overlaps)
+    workload = workload_of(plan)
+    check_plan(plan, workload)
+    queries = np.vstack([dense_queries(group, DOMAIN) for group in workload])
+    expected = np.diagonal(dense_covariance(plan, queries))
+    found = np.concatenate([plan.analysis.variances(group) for group in workload])
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    average = union(CASES[name], kind=Local)
+    assert all(
+        (plan.analysis.group(g).total <= average.analysis.group(g).total * (1 + 1e-9)) for g in workload
+    )
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+@pytest.mark.parametrize("name", ["overlap", "deficient", "many: ring", "many: deficient"])
+def test_losses_and_gradients_are_those_of_the_plan(name, noise):
+    plan = union(CASES[name], noise)
+    workload = workload_of(plan)
+    evaluate = plan.analysis.loss(workload)
+    precisions = np.array([1.0 / own.variance for own in plan.parts])
+    loss, gradient = evaluate(precisions)
+    assert loss == pytest.approx(math.fsum(plan.analysis.group(g).weighted for g in workload), rel=1e-9)
+    for place, slope in enumerate(gradient):
+        step = 1e-5 * precisions * (np.arange(len(precisions)) == place)
+        difference = evaluate(precisions + step)[0] - evaluate(precisions - step)[0]
+        assert difference / (2.0 * step[place]) == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["one marginal twice", "overlap", "many: deficient"])
+def test_large_groups_are_analysed_by_their_different_queries(name, monkeypatch):
+    plan = union(CASES[name])
+    groups = [group for group in workload_of(plan) if isinstance(group, ProductGroup)]
+    expected = [plan.analysis.group(group) for group in groups]
+    seen = []
+    monkeypatch.setattr(module, "compressible", lambda group: group.query_weights is None)
+    monkeypatch.setattr(
+        module, "representatives", lambda *given: seen.append(repeats.representatives(*given)) or seen[-1]
+    )
+    again = union(CASES[name])
+    for group, error in zip(groups, expected, strict=True):
+        found = again.analysis.group(group)
+        values = [found.total, found.weighted, found.largest]
+        np.testing.assert_allclose(values, [error.total, error.weighted, error.largest], rtol=1e-9)
+    assert any(found is not None for found in seen)
+
+
+def test_what_no_part_determines_is_refused():
+    plan = union(CASES["deficient"])
+    [fine] = mdp.product(b={"ranges": [[2, 2]]}, c="identity").expand(DOMAIN)
+    [wide] = mdp.product(a="identity", c="identity").expand(DOMAIN)
+    assert plan.analysis.place(fine) == 1
+    estimates = plan.analysis.estimates([np.zeros(own.rows) for own in plan.parts])
+    for ask in (plan.analysis.check_support, plan.analysis.variances, estimates.answers):
+        with pytest.raises(UnsupportedQueryError):
+            ask(wide)
+
+
+def test_unions_that_make_no_sense_are_refused(monkeypatch):
+    one = part(3.0, a=None)
+    with pytest.raises(NumericalError, match="at least two parts"):
+        union([one])
+    blocks = (Block(("a", "c"), IntegerMatrix(np.eye(6, dtype=np.int64))),)
+    with pytest.raises(NumericalError, match="products over single attributes"):
+        union([one, Part(("a", "c"), blocks, 1.0)])
+    monkeypatch.setattr("matrixdp.plan.overlaps.MAX_COMMON", 3)
+    assert union(CASES["many: deficient"][:2]).analysis  # two parts need no common unknowns
+    for name in ("many: ring", "many: star"):
+        with pytest.raises(TooLargeError, match="too many unknowns in common"):
+            assert union(CASES[name]).analysis
+
+
+def test_parts_that_do_not_determine_their_totals_are_too_many():
+    parts = [part(3.0, a=None, b=ENDS), part(2.0, a=None, c=None), part(1.0, c=None)]
+    with pytest.raises(TooLargeError, match="too many unknowns in common"):
+        assert union(parts).analysis

@@ -1,0 +1,82 @@
+"""Unions of products: shares of the cost for their least squares, and averages where those are too large."""
+
+import math
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.exact import IdentityMatrix, IntegerMatrix
+from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
+from matrixdp.plan import Block, Local, Part, Union
+from matrixdp.selection.compose.kron import select_kron
+from matrixdp.selection.compose.union import combined_plan, least_squares_plan, select_union
+from matrixdp.testing import dense_error, dense_gram, dense_measurement
+
+DOMAIN = mdp.Domain({"a": 4, "b": 5, "c": 3})
+WORKLOAD = mdp.Workload(
+    DOMAIN, mdp.product(a="prefix", b="identity", weight=4.0), mdp.product(b="range", c="prefix")
+)
+
+
+def parts_of(noise, share=0.5):
+    prefix = IntegerMatrix(np.tril(np.ones((4, 4), dtype=np.int64)))
+    first = Part(("a", "b"), (Block(("a",), prefix), Block(("b",), IdentityMatrix(5))), 1.0)
+    second = Part(("b", "c"), tuple(Block((n,), IdentityMatrix(DOMAIN[n].size)) for n in "bc"), 1.0)
+    return [first.at_cost(noise, share), second.at_cost(noise, 1.0 - share)]
+
+
+def dense_loss(plan, workload=WORKLOAD):
+    rows = [dense_measurement(part, plan.domain) / math.sqrt(part.variance) for part in plan.parts]
+    return dense_error(dense_gram(workload), np.vstack(rows))
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=str)
+def test_no_other_shares_have_less_error(noise):
+    plan = least_squares_plan(WORKLOAD, parts_of(noise), noise)
+    best = dense_loss(plan)
+    others = [
+        dense_loss(Union(DOMAIN, tuple(parts_of(noise, s)), noise)) for s in np.linspace(0.02, 0.98, 97)
+    ]
+    assert best <= min(others) * (1 + 1e-9)
+    assert best < 0.99 * others[48]
+    assert plan.cost == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=str)
+def test_the_loss_is_that_of_the_dense_matrices(noise):
+    domain = mdp.Domain({"a": 16, "b": 3, "c": 16})
+    workload = mdp.Workload(
+        domain, mdp.product(a="prefix", b="identity"), mdp.product(b="range", c="prefix", weight=2.0)
+    )
+    plan, certificate = select_union(workload, noise)
+    assert isinstance(plan, Union)
+    assert certificate.loss == pytest.approx(dense_loss(plan, workload), rel=1e-7)
+
+
+def test_least_squares_are_better_than_averages():
+    """Two products on one table: 5 to 10 % of the root mean squared error."""
+    domain = mdp.Domain({"a": 16, "b": 16})
+    entries = [mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")]
+    workload = mdp.Workload(domain, *entries)
+    for noise, least in ((GAUSSIAN, 0.07), (LAPLACE, 0.05)):
+        parts = []
+        for entry in entries:
+            [part] = select_kron(mdp.Workload(domain, entry), noise)[0].parts
+            parts.append(part.at_cost(noise, 0.5))
+        average = Local(domain, tuple(parts), noise).analysis
+        before = math.fsum(average.group(group).total for group in workload)
+        _, certificate = combined_plan(workload, parts, noise)
+        assert certificate.loss < before * (1 - least) ** 2
+
+
+def test_averages_serve_where_least_squares_are_too_large_and_say_so(monkeypatch):
+    monkeypatch.setattr("matrixdp.plan.pair.MAX_VALUES", 3)
+    monkeypatch.setattr("matrixdp.plan.overlaps.MAX_COMMON", 3)
+    parts = parts_of(GAUSSIAN)
+    plan, certificate = combined_plan(WORKLOAD, parts, GAUSSIAN)
+    assert isinstance(plan, Local)
+    assert "averages" in plan.words
+    assert "averages" in certificate.scope
+    analysis = Local(DOMAIN, tuple(parts), GAUSSIAN).analysis
+    assert certificate.loss == pytest.approx(math.fsum(analysis.group(g).weighted for g in WORKLOAD))
