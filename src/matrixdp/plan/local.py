@@ -29,7 +29,8 @@ class Local(Plan, kind="local"):
     """Parts that each determine some queries by themselves.
 
     A query is estimated from each part that determines it; the estimates are averaged by inverse variance.
-    That serves where a `Union` would be too large. Answers are consistent with one another only as far as they come from the same parts.
+    That serves where a `Union` would be too large. Answers are consistent with one another only as far as
+    they come from the same parts.
     """
 
     words: ClassVar[str] = "one part for each union of queries, averages of what they estimate"
