@@ -17,6 +17,7 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from matrixdp.noise import GAUSSIAN, Noise
+from matrixdp.selection.compose.coarse_weights import MAX_SEARCHED_SIZE, coarse_split
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
@@ -27,6 +28,8 @@ from matrixdp.selection.view.sub_workloads import Split, SubWorkload
 #: While weights are searched, larger sub-workloads that do not factor are solved by structure.
 MAX_SEARCHED_CELLS = 420
 MAX_SEARCHED_ROW_CELLS = 1_000
+#: The gap to which the optimum of a large attribute's own queries is solved for the weights that it gives.
+LARGE_GAP = 1e-5
 #: Evaluations of phi by a descent, after those of its starting points.
 MAX_EVALUATIONS = 80
 
@@ -218,17 +221,21 @@ def _starting_points(split: Split) -> list[list[Array]]:
             if float(np.trace(gram)) > 0:
                 grams[type_] = grams.get(type_, np.zeros_like(gram)) + gram / np.trace(gram)
     for type_, gram in grams.items():
-        factor = solve_gram(gram, gap=1e-8)
+        factor = solve_gram(gram, gap=1e-8 if len(gram) <= MAX_SEARCHED_SIZE else LARGE_GAP)
         assert factor.dual is not None
         dual[type_] = factor.dual / factor.dual.sum()
-        own[type_] = _exact_weights(factor.rows)
+        own[type_] = _exact_weights(factor)
     return [own, dual, uniform]
 
 
-def _exact_weights(factor: Array) -> Array:
+def _exact_weights(found: Factor) -> Array:
     """Return w = X^+ 1 / (1' X^+ 1), or the null vector with sum 1 where 1 is not in the row space of X."""
+    factor = found.rows
     size = factor.shape[1]
     ones = np.ones(size)
+    if len(factor) == size:  # rows that come with a dual point are independent
+        weights = found.inverse @ (ones @ found.inverse)
+        return np.asarray(weights / weights.sum())
     _, values, right = np.linalg.svd(factor, full_matrices=True)
     rank = int((values > 1e-9 * values[0]).sum())
     null = right[rank:]
@@ -279,6 +286,10 @@ def optimized_weights(split: Split, report: Callable[[int, float], None] | None 
     free = [t for t, is_free in enumerate(split.free) if is_free]
     if not free:
         return uniform_weights(split)
+    coarse = coarse_split(split)
+    if coarse is not None:
+        found = optimized_weights(coarse.split, report)
+        return coarse.carried(found, _starting_points(coarse.split)[0], _starting_points(split)[0])
     objective = Objective(split, GAUSSIAN, report=report)
     own, *others = _starting_points(split)
     for candidate in (own, *others):

@@ -1,0 +1,112 @@
+"""Weight vectors of large ordered attributes, searched on a coarse grid.
+
+The optimum of an attribute's own queries gives a weight vector in closed form, exact where nothing else is
+asked. What other queries change of it is smooth: the search sees the attribute at a few of its values, and
+the ratio of what it finds there to that closed form is carried over to all of them. Any weight vector is
+feasible, so that only the error depends on how well this does, in second order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.queries import Matrix
+from matrixdp.selection.gram.coarse import grid, interpolated, is_smooth, sampled
+from matrixdp.selection.view.sub_workloads import Slot, Split
+
+__all__ = ["MAX_SEARCHED_SIZE", "CoarseSplit", "coarse_split"]
+
+Array = NDArray[np.float64]
+
+#: Attributes of more values are searched on a grid of ``GRID_POINTS``.
+MAX_SEARCHED_SIZE = 512
+GRID_POINTS = 160
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseSplit:
+    """A split whose large attribute types are sampled.
+
+    Attributes
+    ----------
+    split : Split
+        With a few values in the place of those types' own.
+    places : dict of int to ndarray
+        For each such type, which of its values these are.
+    """
+
+    split: Split
+    places: dict[int, Array]
+
+    def carried(self, found: Sequence[Array], own: Sequence[Array], fine: Sequence[Array]) -> list[Array]:
+        """Return weights for all values.
+
+        Parameters
+        ----------
+        found, own : sequence of ndarray
+            The weights found on the grid, and there the closed form.
+        fine : sequence of ndarray
+            The closed form at all values.
+        """
+        weights = list(found)
+        for type_, places in self.places.items():
+            size = len(fine[type_])
+            if min(own[type_].min(), fine[type_].min()) > 0.0:
+                vector = fine[type_] * interpolated(found[type_] / own[type_], places, size)
+            else:
+                away = (found[type_] - own[type_]) * (len(places) / size)
+                vector = fine[type_] + interpolated(away, places, size)
+            weights[type_] = vector / vector.sum()
+        return weights
+
+
+def coarse_split(split: Split) -> CoarseSplit | None:
+    """Return a split with its large types sampled, or None where none is large, ordered and smooth.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.selection.view.sub_workloads import split_workload
+    >>> domain = mdp.Domain({"a": range(600), "b": 2})
+    >>> split = split_workload(mdp.Workload(domain, mdp.product(a="prefix", b="identity")))
+    >>> coarse_split(split).split.sizes
+    (160, 2)
+    """
+    explicit = {type_ for item in split.explicit for type_ in item.types}
+    places: dict[int, Array] = {}
+    for type_, size in enumerate(split.sizes):
+        if split.free[type_] and size > MAX_SEARCHED_SIZE and type_ not in explicit:
+            places[type_] = grid(size, GRID_POINTS)
+    slots: list[Slot] = []
+    for slot in split.slots:
+        here = _sampled_slot(slot, places[slot.type]) if slot.type in places else slot
+        if here is None:
+            return None
+        slots.append(here)
+    if not places:
+        return None
+    sizes = tuple(len(places.get(type_, range(size))) for type_, size in enumerate(split.sizes))
+    classes = tuple(replace(sub, sizes=tuple(sizes[type_] for type_ in sub.types)) for sub in split.classes)
+    return CoarseSplit(replace(split, sizes=sizes, slots=tuple(slots), classes=classes), places)
+
+
+def _sampled_slot(slot: Slot, places: Array) -> Slot | None:
+    """Return a slot at a few values, or None where its queries are not smooth."""
+    points = len(places)
+    if slot.symmetric is not None:
+        # every point stands for as many values as lie around it
+        a, b = slot.symmetric[0] * (slot.size + 1) / (points + 1), slot.symmetric[1]
+        symmetric: tuple[float, float] | None = (a, b)
+        gram = a * np.eye(points) + b
+    else:
+        fine = slot.predicates.gram(slot.size)
+        if not is_smooth(fine):
+            return None
+        symmetric, gram = None, sampled(fine, places)
+    values, vectors = np.linalg.eigh(gram)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    return Slot(slot.type, Matrix(root), points, symmetric)
