@@ -135,7 +135,7 @@ def test_imports_point_one_way(path: Path):
 
 
 #: How selection is built: from what a workload looks like to the mechanisms.
-SELECTION = ("view", "gram", "weights", "compose", "mechanisms")
+SELECTION = ("view", "gram", "weights", "compose", "bounds", "mechanisms")
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.parent.parent.name == "selection"], ids=place)

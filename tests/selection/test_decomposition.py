@@ -15,6 +15,7 @@ from matrixdp.measure.calibration import calibrate, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.selection import select
 from matrixdp.selection.compose import weight_vectors as weights
+from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.testing import dense_measurement, dense_queries
@@ -129,11 +130,8 @@ def test_equal_sub_problems_are_solved_once(monkeypatch):
     for attributes in (4, 12):
         calls.clear()
         domain = mdp.Domain({f"a{i}": 9 for i in range(attributes)})
-        select(
-            mdp.Workload(domain, mdp.kway([1, 2, 3], "prefix"), mdp.pairwise("affine")),
-            mechanism="querysmasher",
-            noise=GAUSSIAN,
-        )
+        workload = mdp.Workload(domain, mdp.kway([1, 2, 3], "prefix"), mdp.pairwise("affine"))
+        select_by_decomposition(workload, GAUSSIAN, "querysmasher", 1e-6)
         counts.append(len(calls))
     assert counts == [3, 3]  # one attribute alone, one pair, and the prefixes of three
 

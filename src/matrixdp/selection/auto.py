@@ -137,7 +137,7 @@ def select(
                 progress=progress,
             )
         elif certificate.lower_bound is None:
-            certificate = bounded(certificate, trials.svd_bound())
+            certificate = bounded(certificate, trials.lower_bound())
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
     return Selection(workload, plan, chosen, neighbours, certificate, reason, objective, dict(targets or {}))
 
@@ -152,7 +152,7 @@ def _asks_something(group: Group) -> bool:
 
 def _bound_after(trials: Trials) -> Bound:
     """Return a lower bound for a mechanism that has none of its own."""
-    return trials.whole_bound() if trials.small else trials.svd_bound()
+    return trials.whole_bound() if trials.small else trials.lower_bound()
 
 
 def _candidates(trials: Trials) -> list[str]:

@@ -26,10 +26,13 @@ from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.sub_workloads import Split, SubWorkload, split_workload
 
-__all__ = ["certify_decomposition", "select_by_decomposition", "solve_classes"]
+__all__ = ["certify_decomposition", "select_by_decomposition", "solve_classes", "solve_decomposition"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
+Solved = list[tuple[SubWorkload, SubSolution]]
+#: From a solved decomposition to a lower bound on the loss of every Gaussian strategy.
+BoundOf = Callable[[Split, SubSolver, Solved], float | None]
 
 #: The relative gap of the sub-solver ``fast``, and up to how many cells it solves jointly.
 FAST_GAP = 1e-2
@@ -104,6 +107,21 @@ def solve_classes(
     return [(sub, solution) for sub, solution in solved if solution.loss > floor]
 
 
+def solve_decomposition(workload: Workload, gap: float) -> tuple[Split, SubSolver, Solved]:
+    """Solve the decomposition for Gaussian noise at the best weights that are found.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 4}), mdp.marginals(2))
+    >>> [round(s.loss, 3) for _, s in solve_decomposition(workload, 1e-6)[2]]
+    [0.083, 0.333, 0.75, 3.0]
+    """
+    split = split_workload(workload)
+    solver = SubSolver(Pieces(split, optimized_weights(split)), GAUSSIAN, ConvexSolver(gap))
+    return split, solver, solve_classes(split, solver)
+
+
 def _gaussian_bound(
     split: Split, solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]]
 ) -> float | None:
@@ -119,9 +137,12 @@ def _gaussian_bound(
 
 
 def certify_decomposition(
-    split: Split, solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]], gap: float
+    split: Split, solver: SubSolver, solved: Solved, gap: float, bound_of: BoundOf | None = None
 ) -> Certificate:
-    """Return the loss of solved sub-workloads under the best split of the budget, and a bound if known."""
+    """Return the loss of solved sub-workloads under the best split of the budget, and a bound if known.
+
+    ``bound_of`` is asked where the sub-workloads of Gaussian noise do not attain one.
+    """
     methods = describe_methods(solver, solved)
     noise = solver.noise
     counts = [len(sub.marginals) for sub, _ in solved]
@@ -134,6 +155,10 @@ def certify_decomposition(
         bound = None
         if not split.explicit:
             bound = _gaussian_bound(split, gaussian, solve_classes(split, gaussian))
+    if bound is None and noise.norm == 2 and bound_of is not None:
+        bound = bound_of(split, solver, solved)
+        if bound is not None:
+            return Certificate(loss, bound, f"every {noise.title} strategy{methods}")
     if bound is None:
         return Certificate(loss, None, f"no bound for the decomposition at this size{methods}")
     reason = "the sub-workloads are orthogonal"
@@ -152,6 +177,7 @@ def select_by_decomposition(
     progress: Progress | None = None,
     sub_solver: str = "auto",
     seed: int = 0,
+    bound_of: BoundOf | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select a strategy by splitting the workload into sub-workloads of marginals.
 
@@ -184,5 +210,5 @@ def select_by_decomposition(
         weights = laplace_weights(split, report) if noise.norm == 1 else optimized_weights(split, report)
     solver = _solver(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
     solved = solve_classes(split, solver, progress)
-    certificate = certify_decomposition(split, solver, solved, gap)
+    certificate = certify_decomposition(split, solver, solved, gap, bound_of)
     return assemble(workload.domain, split, solver, solved), certificate

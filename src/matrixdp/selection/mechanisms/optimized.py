@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from matrixdp.plan import Plan
+from matrixdp.selection.bounds.decomposed import decomposition_bound
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.hdmm import select_hdmm, select_whole
 from matrixdp.selection.compose.kron import select_kron
@@ -72,6 +73,7 @@ def _decomposition(name: str, source: str) -> None:
             task.progress,
             sub_solver=given.sub_solver,
             seed=given.seed,
+            bound_of=decomposition_bound if task.bounded else None,
         )
 
     register(Mechanism(name, source, _BOTH, Decomposed, select))

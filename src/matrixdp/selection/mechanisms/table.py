@@ -92,12 +92,15 @@ class Task(Generic[O_co]):
         Of the mechanism's own class.
     progress : callable
         Is called with what is being done and the share that is done, if known.
+    bounded : bool
+        Whether a lower bound is wanted that takes work of its own.
     """
 
     workload: Workload
     noise: Noise
     options: O_co
     progress: Callable[[str, float | None], None] = silent
+    bounded: bool = True
 
 
 @final

@@ -10,6 +10,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
+from matrixdp.selection.bounds.product_bound import product_bound
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
 from matrixdp.selection.mechanisms.options import given_options
 from matrixdp.selection.mechanisms.table import Task, mechanism_named, silent
@@ -34,6 +35,7 @@ class Trials:
     noise: Noise
     given: Mapping[str, object]
     progress: Callable[[str, float | None], None] = silent
+    bounded: bool = True
 
     @cached_property
     def asked(self) -> Workload:
@@ -44,11 +46,11 @@ class Trials:
         """Return what a mechanism selects."""
         mechanism = mechanism_named(name)
         options = given_options(mechanism.options, self.given)
-        return mechanism.select(Task(self.asked, self.noise, options, self.progress))
+        return mechanism.select(Task(self.asked, self.noise, options, self.progress, self.bounded))
 
     def quietly(self, workload: Workload) -> Trials:
-        """Return the same for another workload, telling nobody of the progress."""
-        return replace(self, workload=workload, progress=silent)
+        """Return the same for another workload, telling nobody of the progress, bounds left out."""
+        return replace(self, workload=workload, progress=silent, bounded=False)
 
     @property
     def small(self) -> bool:
@@ -65,8 +67,11 @@ class Trials:
         scope = f"every strategy with {self.noise} noise"
         return self.noise.variance_factor * certificate.lower_bound, scope
 
-    def svd_bound(self) -> Bound:
-        """Return the SVD bound, if the spectrum of the workload is within reach."""
+    def lower_bound(self) -> Bound:
+        """Return the bound that the Gaussian decomposition proves, or else the SVD bound, if known."""
+        found = product_bound(self.asked)
+        if found is not None:
+            return self.noise.variance_factor * found[0], f"every strategy with {self.noise} noise"
         bound = svd_bound_workload(self.asked)
         if bound is None:
             return None

@@ -1,0 +1,77 @@
+"""One attribute's share of a triple of subsets: small traces and quadratic forms, linear in 1 / p.
+
+At weights w with 1'w = 1, a strategy's covariance Z with Z 1 = 0 stands for the attribute in a subset that
+keeps it, and w w' in one that does not. With q = 1 / p, what the attribute adds to a triple (B, C, E) is the
+trace along the ring V Z_C q Z_E V' Z_B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Axes", "Code"]
+
+Array = NDArray[np.float64]
+Code = tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Axes:
+    """What is asked and measured of single attributes.
+
+    Parameters
+    ----------
+    weights : sequence of ndarray, shape (n,)
+        w of each attribute type.
+    grams : list of ndarray, shape (n, n)
+        V of each predicate set.
+    measured : list of ndarray, shape (n, n)
+        Z of each strategy.
+    """
+
+    weights: Sequence[Array]
+    grams: list[Array]
+    measured: list[Array]
+    _seen: dict[tuple[int, int], Array] = field(default_factory=dict)
+    _products: dict[tuple[int, int, int], Array] = field(default_factory=dict)
+
+    def seen(self, slot: int, found: int) -> Array:
+        """Return V Z."""
+        if (slot, found) not in self._seen:
+            self._seen[slot, found] = self.grams[slot] @ self.measured[found]
+        return self._seen[slot, found]
+
+    def product(self, left: int, slot: int, right: int) -> Array:
+        """Return Z V Z'."""
+        if (left, slot, right) not in self._products:
+            self._products[left, slot, right] = self.measured[left] @ self.seen(slot, right)
+        return self._products[left, slot, right]
+
+    def share(self, code: Code) -> tuple[Array, float]:
+        """Return (g, c): the share is g'q + c.
+
+        The code has the type, Z of B, C and E, and V of B u C and of B u E; -1 is a subset that does not keep
+        the attribute.
+        """
+        type_, b, c, e, one, two = code
+        w = self.weights[type_]
+        if b >= 0 and c >= 0 and e >= 0:
+            return np.einsum("ij,ij->j", self.product(b, one, c), self.seen(two, e)), 0.0
+        if b >= 0 and c >= 0:
+            return ((self.grams[two] @ w) @ self.product(b, one, c)) * w, 0.0
+        if b >= 0 and e >= 0:
+            return ((self.grams[one] @ w) @ self.product(b, two, e)) * w, 0.0
+        if c >= 0 and e >= 0:
+            return (w @ self.seen(one, c)) * (w @ self.seen(two, e)), 0.0
+        if b >= 0:
+            return np.zeros(len(w)), float((self.grams[two] @ w) @ self.measured[b] @ (self.grams[one] @ w))
+        slot, found = (one, c) if c >= 0 else (two, e)
+        return (w @ self.seen(slot, found)) * w, 0.0
+
+    def trace(self, slot: int, found: int) -> float:
+        """Return tr(V Z)."""
+        return float(np.einsum("ij,ji->", self.grams[slot], self.measured[found]))

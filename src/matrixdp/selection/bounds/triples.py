@@ -1,0 +1,338 @@
+"""T1 and T2 of a decomposition, summed over triples of subsets of attributes.
+
+For a positive semidefinite Z over all cells and a distribution p on them, with q = 1 / p, T1 = tr(V Z) and
+T2 = tr(V Z q Z V Z) prove that no Gaussian strategy has a loss below T1^3 / T2. A decomposition gives Z, the
+sum of the covariances of its sub-strategies; what is left to choose are p and the scales of the covariances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError
+from matrixdp.selection.bounds.axes import Axes, Code
+from matrixdp.selection.bounds.lattice import Content, Lattice, Neighbours, Places
+from matrixdp.selection.bounds.scales import best_scales
+
+__all__ = ["Operator", "SubsetTerms"]
+
+Array = NDArray[np.float64]
+
+#: Distributions are kept above this share of the uniform one.
+_LEAST = 1e-7
+#: Steps by which p is tuned, and the relative gain below which they stop.
+_STEPS, _GAIN = 30, 1e-5
+#: Pairs of subsets that are looked through for all subsets, and triples that are kept, at most.
+_MOST_LOOKS, _MOST_TRIPLES = 100_000_000, 5_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetTerms:
+    """What is asked and measured on the subsets of one class.
+
+    Attributes
+    ----------
+    terms : list of (float, tuple of int)
+        Kronecker terms: a coefficient, symmetric attributes included, and the Gram matrix of each free one.
+    measured : tuple of int, or None
+        The strategy of each free attribute; None where the class is not measured.
+    spread : tuple of int
+        The sizes of the symmetric attributes. With J = I - 11'/n, Z is (n - 1) / n J there, as if measured
+        with sensitivity 1.
+    """
+
+    terms: list[tuple[float, tuple[int, ...]]]
+    measured: tuple[int, ...] | None
+    spread: tuple[int, ...] = ()
+
+    @property
+    def trace(self) -> float:
+        """What symmetric attributes add to T1: the product of tr(Z)."""
+        return math.prod((n - 1.0) ** 2 / n for n in self.spread)
+
+    @property
+    def cube(self) -> float:
+        """What they add to T2: the product of tr(Z q Z Z) at the uniform p."""
+        return math.prod((n - 1.0) ** 4 / n**2 for n in self.spread)
+
+
+@dataclass(eq=False)
+class _Sector:
+    """The triples of the sectors of one orbit."""
+
+    parts: list[tuple[Array, Places, Places, Places]] = field(default_factory=list)
+    traces: dict[int, float] = field(default_factory=dict)
+
+    @cached_property
+    def arrays(self) -> tuple[Array, Places, Places, Places]:
+        """Coefficients, the orders of the three subsets as one number, unions, and codes of shares."""
+        width = max(part[3].shape[1] for part in self.parts)
+        padded = [np.pad(part[3], ((0, 0), (0, width - part[3].shape[1]))) for part in self.parts]
+        plain = [np.concatenate([part[i] for part in self.parts]) for i in range(3)]
+        return plain[0], plain[1], plain[2], np.concatenate(padded)
+
+
+class Operator:
+    """T1 and T2 of a decomposition as functions of the distributions p.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    axes : Axes
+    classes : sequence of SubsetTerms
+        By class of the split.
+
+    Raises
+    ------
+    TooLargeError
+        If there are too many triples.
+    """
+
+    def __init__(self, lattice: Lattice, axes: Axes, classes: Sequence[SubsetTerms]) -> None:
+        self.lattice, self.axes, self.classes = lattice, axes, classes
+        self.base = lattice.members.shape[1] + 1
+        self._numbers: dict[int, int] = {}
+        self._codes: list[Code] = []
+        self._lay_out()
+        self._sectors = self._collect()
+        shares = [axes.share(code) for code in self._codes]
+        self._slopes = [g for g, _ in shares]
+        self._constants = np.array([c for _, c in shares])
+
+    def _lay_out(self) -> None:
+        """Lay out terms and strategies by subset and attribute."""
+        lattice = self.lattice
+        shape = len(lattice.classes), max(len(one.terms) for one in self.classes)
+        self.coefficients = np.zeros(shape)
+        self.slots = np.full((*shape, len(lattice.names)), -1, dtype=np.int64)
+        self.found = np.full((len(lattice.classes), len(lattice.names)), -1, dtype=np.int64)
+        self.levels = np.zeros(len(lattice.classes))
+        levels = [self._level(one) for one in self.classes]
+        for place, number in enumerate(lattice.classes):
+            own = lattice.members[place][lattice.members[place] >= 0]
+            one = self.classes[number]
+            for m, (coefficient, slots) in enumerate(one.terms):
+                self.coefficients[place, m] = coefficient
+                self.slots[place, m, own] = slots
+            if one.measured is not None and levels[number] > 0:
+                self.found[place, own] = one.measured
+                self.levels[place] = levels[number]
+
+    def _level(self, one: SubsetTerms) -> float:
+        """Return the loss of a class."""
+        if one.measured is None:
+            return 0.0
+        return one.trace * math.fsum(
+            coefficient * math.prod(self.axes.trace(s, z) for s, z in zip(slots, one.measured, strict=True))
+            for coefficient, slots in one.terms
+        )
+
+    def _contents(self) -> list[Content]:
+        found: list[Content] = []
+        for place, number in enumerate(self.lattice.classes):
+            own = self.lattice.members[place][self.lattice.members[place] >= 0].tolist()
+            spread = [(i, None) for i in self.lattice.spread[place]]
+            one = self.classes[number]
+            terms: list[tuple[Hashable, frozenset[tuple[int, Hashable]]]] = [
+                (float(f"{c:.12g}"), frozenset([*spread, *zip(own, slots, strict=True)]))
+                for c, slots in one.terms
+            ]
+            if one.measured is not None:
+                terms.append(("measured", frozenset(zip(own, one.measured, strict=True))))
+            found.append(frozenset(terms))
+        return found
+
+    def _collect(self) -> list[_Sector]:
+        """Return the triples of all sectors."""
+        sectors: dict[Hashable, _Sector] = {}
+        measured = self.levels > 0
+        roots = np.sqrt(self.levels)
+        orbits = [one for one in self.lattice.orbits(self._contents()) if measured[one[0]]]
+        most = self.coefficients.shape[1]
+        looks = sum(self.lattice.count(place) for place, *_ in orbits)
+        if looks * most**2 > _MOST_LOOKS:
+            raise TooLargeError(
+                f"a bound of {looks} pairs of marginals; the limit is {_MOST_LOOKS // most**2}"
+            )
+        triples = 0
+        for place, size, orbit in orbits:
+            sector = sectors.setdefault(orbit, _Sector())
+            order = int(self.lattice.orders[place])
+            sector.traces[order] = sector.traces.get(order, 0.0) + size * roots[place]
+            near = self.lattice.neighbours(place, measured)
+            one = self.classes[self.lattice.classes[place]]
+            scale = size * one.cube / roots[place]
+            scales = scale / (roots[near.first] * roots[near.second])
+            orders = order * self.base + self.lattice.orders[near.first]
+            orders = orders * self.base + self.lattice.orders[near.second]
+            for m in range(most):
+                for k in range(most):
+                    pair = self.coefficients[near.with_first, m], self.coefficients[near.with_second, k]
+                    values = scales * pair[0] * pair[1]
+                    kept = np.flatnonzero(values)
+                    triples += len(kept)
+                    if triples > _MOST_TRIPLES:
+                        raise TooLargeError(f"a bound of more than {_MOST_TRIPLES} triples of marginals")
+                    if len(kept):
+                        codes = self._coded(place, near, m, k, kept)
+                        sector.parts.append((values[kept], orders[kept], near.together[kept], codes))
+        return list(sectors.values())
+
+    def _coded(self, place: int, near: Neighbours, m: int, k: int, kept: Places) -> Places:
+        """Return the codes of the shares of triples' attributes, 0 for none; shape (triples, columns)."""
+        members = self.lattice.members
+        own = members[place][members[place] >= 0]
+        columns = [np.full(len(kept), i) for i in own]
+        for j in range(members.shape[1]):
+            other = members[near.together[kept], j]
+            columns.append(np.where((other[:, None] == own).any(axis=1), -1, other))
+        codes = np.zeros((len(kept), len(columns)), dtype=np.int64)
+        for j, attribute in enumerate(columns):
+            there = attribute >= 0
+            names, rows = attribute[there], kept[there]
+            key = self.lattice.types[names]
+            for radix, found in (
+                (len(self.axes.measured), self.found[place, names]),
+                (len(self.axes.measured), self.found[near.first[rows], names]),
+                (len(self.axes.measured), self.found[near.second[rows], names]),
+                (len(self.axes.grams), self.slots[near.with_first[rows], m, names]),
+                (len(self.axes.grams), self.slots[near.with_second[rows], k, names]),
+            ):
+                key = key * (radix + 1) + found + 1
+            keys, inverse = np.unique(key, return_inverse=True)
+            numbers = np.array([self._number(int(one)) for one in keys], dtype=np.int64)
+            codes[there, j] = numbers[inverse] if len(keys) else 0
+        return codes
+
+    def _number(self, key: int) -> int:
+        """Return the number of a share, counted from 1."""
+        if key not in self._numbers:
+            code = []
+            rest = key
+            for radix in (*[len(self.axes.grams)] * 2, *[len(self.axes.measured)] * 3):
+                rest, digit = divmod(rest, radix + 1)
+                code.append(digit - 1)
+            self._codes.append((rest, *code[::-1]))
+            self._numbers[key] = len(self._codes)
+        return self._numbers[key]
+
+    def _thetas(self, squares: Array) -> Array:
+        """Return theta of every subset, from |u_i|^2 of every attribute."""
+        subsets, members = self.lattice.subsets, self.lattice.members
+        theta = np.zeros(len(subsets))
+        for pattern in range(subsets.shape[1]):
+            known = subsets[:, pattern] >= 0
+            left = [j for j in range(members.shape[1]) if not pattern >> j & 1]
+            own = members[known][:, left]
+            values = np.where(own >= 0, squares[own], 1.0).prod(axis=1)
+            theta += np.bincount(subsets[known, pattern], values, minlength=len(theta))
+        return theta
+
+    def _theta_slopes(self, squares: Array, slopes: Array) -> Array:
+        """Return the derivative of slopes'theta by |u_i|^2."""
+        subsets, members = self.lattice.subsets, self.lattice.members
+        found = np.zeros(len(squares))
+        for pattern in range(subsets.shape[1]):
+            known = subsets[:, pattern] >= 0
+            left = [j for j in range(members.shape[1]) if not pattern >> j & 1]
+            own = members[known][:, left]
+            values = np.where(own >= 0, squares[own], 1.0)
+            for j in range(len(left)):
+                others = np.delete(values, j, axis=1).prod(axis=1) * slopes[subsets[known, pattern]]
+                there = own[:, j] >= 0
+                found += np.bincount(own[there, j], others[there], minlength=len(found))
+        return found
+
+    def _at(self, p: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """Return |u_i|^2 of all attributes, theta of all subsets, and the shares by their codes."""
+        q = [1.0 / one for one in p]
+        norms = [float(w @ (w * one)) - 1.0 for w, one in zip(self.axes.weights, q, strict=True)]
+        kinds = zip(self.lattice.types, self.lattice.free, strict=True)
+        squares = np.array([max(norms[type_], 0.0) if free else 0.0 for type_, free in kinds])
+        own = [float(g @ q[code[0]]) for g, code in zip(self._slopes, self._codes, strict=True)]
+        return squares, self._thetas(squares), np.concatenate([[1.0], np.array(own) + self._constants])
+
+    def _summed(self, sector: _Sector, theta: Array, shares: Array) -> tuple[Array, Array, Array]:
+        """Return the triples' values in T2, T1 by order, and T2 by the orders of the three subsets."""
+        coefficients, orders, together, codes = sector.arrays
+        values = coefficients * theta[together]
+        for column in codes.T:
+            values = values * shares[column]
+        cubes = np.bincount(orders, values, minlength=self.base**3).reshape((self.base,) * 3)
+        traces = np.zeros(self.base)
+        for order, trace in sector.traces.items():
+            traces[order] = trace
+        return values, traces, cubes
+
+    def traces(self, p: Sequence[Array]) -> list[tuple[Array, Array]]:
+        """Return T1 by order of subset and T2 by those of three subsets, for every orbit of sectors.
+
+        Shapes (orders,) and (orders, orders, orders); the covariances are scaled such that a class of
+        loss L has the trace sqrt(L).
+        """
+        _, theta, shares = self._at(p)
+        return [self._summed(sector, theta, shares)[1:] for sector in self._sectors]
+
+    def evaluate(self, p: Sequence[Array], slopes: bool = False) -> tuple[float, list[Array]]:
+        """Return F, at the best scales of the orders; and the derivatives of -F by 1 / p, of every type."""
+        squares, theta, shares = self._at(p)
+        total = 0.0
+        by_share, by_theta = np.zeros(len(shares)), np.zeros(len(theta))
+        for sector in self._sectors:
+            values, traces, cubes = self._summed(sector, theta, shares)
+            scales = best_scales(traces, cubes)
+            first = float(scales @ traces)
+            second = float(np.einsum("abc,a,b,c->", cubes, scales, scales, scales))
+            total += (first**3 / second) ** 0.5
+            if slopes:
+                _, orders, together, codes = sector.arrays
+                a, b, c = np.unravel_index(orders, cubes.shape)
+                values = values * (0.5 * (first / second) ** 1.5) * scales[a] * scales[b] * scales[c]
+                by_theta += np.bincount(together, values / theta[together], minlength=len(theta))
+                for column in codes.T:
+                    used = shares[column]
+                    ratio = np.divide(values, used, out=np.zeros_like(values), where=used != 0)
+                    by_share += np.bincount(column, ratio, minlength=len(shares))
+        found = [np.zeros(len(w)) for w in self.axes.weights]
+        if slopes:
+            for g, code, slope in zip(self._slopes, self._codes, by_share[1:], strict=True):
+                found[code[0]] += slope * g
+            for t, slope in zip(self.lattice.types, self._theta_slopes(squares, by_theta), strict=True):
+                found[t] += slope * self.axes.weights[t] ** 2
+        return total, found
+
+    def tuned(self, p: Sequence[Array], steps: int = _STEPS) -> tuple[float, list[Array]]:
+        """Return F at the best distributions that are found, and those.
+
+        T2 is linear in every attribute's 1 / p; where it is g'(1 / p), the best p is proportional to sqrt(g).
+        """
+        current = [np.maximum(one, _LEAST / len(one)) for one in p]
+        current = [one / float(one.sum()) for one in current]
+        best, slopes = self.evaluate(current, slopes=True)
+        power = 1.0
+        for _ in range(steps):
+            trial = []
+            for one, slope, w in zip(current, slopes, self.axes.weights, strict=True):
+                if not slope.any():
+                    trial.append(one)
+                    continue
+                step = one ** (1.0 - power) * np.sqrt(np.maximum(slope, 0.0)) ** power
+                step = np.maximum(step / step.sum(), _LEAST / len(w))
+                trial.append(step / step.sum())
+            value, found = self.evaluate(trial, slopes=True)
+            if value > best:
+                gain = value / best - 1.0
+                best, current, slopes = value, trial, found
+                if gain < _GAIN:
+                    break
+            else:
+                power *= 0.5
+                if power < 0.2:
+                    break
+        return best, current

@@ -1,0 +1,143 @@
+"""Lower bounds from triples of subsets: never above the optimum, and the traces that they are made of."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import matrixdp as mdp
+from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.selection import select
+from matrixdp.selection.bounds import decomposed, triples
+from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of
+from matrixdp.selection.bounds.product_bound import product_bound
+from matrixdp.selection.compose.decomposition import solve_decomposition
+from matrixdp.testing import dense_gram
+
+KINDS = ["identity", "prefix", "range", "total"]
+
+
+@st.composite
+def workloads(draw):
+    names = "abc"[: draw(st.integers(2, 3))]
+    domain = mdp.Domain({name: range(draw(st.integers(2, 4))) for name in names})
+    asked = st.dictionaries(st.sampled_from(names), st.sampled_from(KINDS), min_size=1)
+    entries = draw(st.lists(st.tuples(asked, st.sampled_from([0.2, 1.0, 7.0])), min_size=1, max_size=3))
+    return mdp.Workload(domain, *(mdp.product(weight=weight, **sets) for sets, weight in entries))
+
+
+def nuclear_bound(workload, distributions):
+    """The square of the nuclear norm of W diag(p)^(1/2), below the loss of every strategy."""
+    p = np.ones(1)
+    for name in workload.domain.names:
+        p = np.kron(p, distributions.get(name, np.full(workload.domain[name].size, 1.0)))
+    root = np.sqrt(p / p.sum())
+    values = np.linalg.eigvalsh(root[:, None] * dense_gram(workload) * root)
+    return float(np.sqrt(np.maximum(values, 0.0)).sum()) ** 2
+
+
+@settings(max_examples=20, deadline=None)
+@given(workloads())
+def test_never_above_the_optimum(workload):
+    bound = product_bound(workload)[0]
+    assert bound <= select(workload, noise=GAUSSIAN, mechanism="dense").certificate.loss
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Several predicate sets for each attribute, weights, a symmetric attribute, and two of one role."""
+    domain = mdp.Domain({"a": range(4), "b": range(4), "c": ["x", "y", "z"], "d": range(3)})
+    return mdp.Workload(
+        domain,
+        mdp.product(a="prefix", c="identity"),
+        mdp.product(b="prefix", c="identity"),
+        mdp.product(a="prefix", b="prefix"),
+        mdp.product(a="range", weight=3.0),
+        mdp.product(b="range", weight=3.0),
+        mdp.product(c="identity", d="prefix", weight=0.5),
+    )
+
+
+def test_traces_are_those_of_dense_matrices(mixed):
+    split, solver, solved = solve_decomposition(mixed, 1e-6)
+    operator, _ = operator_of(split, solver, solved)
+    rng = np.random.default_rng(3)
+    p = [
+        one / one.sum() if free else np.full(len(one), 1 / len(one))
+        for one, free in zip((rng.uniform(0.5, 2.0, n) for n in split.sizes), split.free, strict=True)
+    ]
+    found = operator.traces(p)
+    first = sum(float(traces.sum()) for traces, _ in found)
+    second = sum(float(cubes.sum()) for _, cubes in found)
+    names, sizes = mixed.domain.names, [mixed.domain[name].size for name in mixed.domain.names]
+    weights = {name: solver.pieces.weights[split.types[name]] for name in names}
+    measured = np.zeros((math.prod(sizes),) * 2)
+    kept = np.zeros_like(measured)
+    for sub, solution in solved:
+        for marginal in sub.marginals:
+            # of this workload, whose sub-strategies are products of one attribute each
+            factors = {marginal[axis]: f for block in solution.blocks for axis, f in factors_of(block)}
+            z: np.ndarray = np.ones((1, 1))
+            projection: np.ndarray = np.ones((1, 1))
+            for name, n in zip(names, sizes, strict=True):
+                w, q = weights[name], p[split.types[name]]
+                root = np.outer(np.sqrt(q), np.sqrt(q))
+                if name in marginal:
+                    right = np.linalg.pinv(factors[name].rows)
+                    right = right - np.outer(w, right.sum(axis=0))
+                    z, projection = np.kron(z, right @ right.T), np.kron(projection, np.eye(n) - root)
+                else:
+                    z, projection = np.kron(z, np.outer(w, w)), np.kron(projection, root)
+            measured += z / math.sqrt(solution.loss)
+            kept += projection
+    gram = dense_gram(mixed)
+    q = np.ones(1)
+    for name in names:
+        q = np.kron(q, 1 / p[split.types[name]])
+    middle = np.sqrt(q)[:, None] * kept * np.sqrt(q)
+    assert first == pytest.approx(np.trace(gram @ measured), rel=1e-9)
+    assert first == pytest.approx(sum(math.sqrt(s.loss) * len(sub.marginals) for sub, s in solved), rel=1e-6)
+    assert second == pytest.approx(np.trace(gram @ measured @ middle @ measured @ gram @ measured), rel=1e-9)
+
+
+def factors_of(block):
+    factors = getattr(block.found, "factors", (block.found,))
+    return zip(block.axes, factors, strict=True)
+
+
+def test_nothing_is_lost_on_marginals_nor_beside_the_nuclear_norm(mixed):
+    marginals = mdp.Workload(mixed.domain, mdp.marginals([1, 2], weight=2.0), mdp.marginals(3))
+    loss = select(marginals, noise=GAUSSIAN, mechanism="residual").certificate.loss
+    assert loss * (1 - 1e-9) <= product_bound(marginals)[0] <= loss
+    split, solver, solved = solve_decomposition(mixed, 1e-6)
+    operator, start = operator_of(split, solver, solved)
+    root, p = operator.tuned(start)
+    best = nuclear_bound(mixed, {name: p[type_] for name, type_ in split.types.items()})
+    assert root >= operator.evaluate(start)[0]
+    assert 0.9 * best <= root**2 <= best
+    assert decomposition_bound(split, solver, solved) == pytest.approx(root**2, rel=1e-9)
+
+
+def test_certificates_have_it_for_both_noises():
+    domain = mdp.Domain({f"a{i}": range(6) for i in range(5)})
+    workload = mdp.Workload(domain, mdp.kway([1, 2], "prefix"))
+    found = select(workload, noise=GAUSSIAN, mechanism="residual").certificate
+    assert 0 < found.gap < 0.045
+    assert found.scope.startswith("every Gaussian strategy")
+    laplace = select(workload, noise=LAPLACE, mechanism="identity").certificate
+    assert laplace.lower_bound == pytest.approx(2 * found.lower_bound, rel=1e-3)
+
+
+@pytest.mark.parametrize("limit", ["_MOST_LOOKS", "_MOST_TRIPLES"])
+def test_none_where_there_are_too_many_triples(mixed, monkeypatch, limit):
+    monkeypatch.setattr(triples, limit, 10)
+    assert product_bound(mixed) is None
+
+
+def test_none_where_the_tables_are_too_large(mixed, monkeypatch):
+    monkeypatch.setattr(decomposed, "_MOST_ENTRIES", 10)
+    assert product_bound(mixed) is None
+    monkeypatch.setattr(decomposed, "MAX_AXIS_CELLS", 3)
+    assert decomposition_bound(*solve_decomposition(mixed, 1e-2)) is None
