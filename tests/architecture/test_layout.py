@@ -213,7 +213,7 @@ def test_only_the_measurement_draws_noise():
 
 
 #: Where a noise is still the text that a user or a file wrote.
-NOISE_IS_TEXT = {"noise/names.py", "strategy/choice.py", "cli/compare.py", "cli/pictures.py"}
+NOISE_IS_TEXT = {"noise/names.py", "strategy/noises.py", "cli/compare.py", "cli/pictures.py"}
 
 
 def _compares_noises(node: ast.AST) -> bool:

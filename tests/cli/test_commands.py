@@ -493,3 +493,40 @@ def test_the_program_ends_with_the_status(home: Path, tmp_path: Path):
     bad = subprocess.run([*program, "validate", tmp_path / "absent.yaml"], capture_output=True, text=True)
     assert (bad.returncode, bad.stdout) == (2, "")
     assert "no such file" in bad.stderr
+
+
+def test_a_strategy_that_is_given_is_evaluated_saved_and_released(home: Path, tmp_path: Path) -> None:
+    spec, given, out = tmp_path / "few.yaml", tmp_path / "own.yaml", tmp_path / "out"
+    spec.write_text(
+        f"data: {home / 'people.parquet'}\n"
+        "domain: {sex: [female, male], code: 6}\n"
+        "workload: [marginals: [0, 1, 2]]\n"
+        "privacy: {rho: 0.5}\n"
+    )
+    given.write_text(
+        "strategy:\n"
+        "  - product: {sex: identity, code: {width: 3}}\n"
+        "  - marginals: [[code], [sex, code]]\n"
+        "    share: 3\n"
+    )
+    result = run("select", spec, "--given", given, "--json", "--save", tmp_path / "own.mdp")
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert figures["mechanism"] == "given"
+    assert figures["lower_bound_rmse"] <= figures["weighted_rmse"]
+    assert figures["reason"] == "a strategy that was given, not selected"
+    result = run("release", spec, "--strategy", tmp_path / "own.mdp", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert run("verify", out).exit_code == 0
+    for arguments in (["--mechanism", "residual"], ["--option", "seed=1"]):
+        refused = run("select", spec, "--given", given, *arguments)
+        assert refused.exit_code == 2
+        assert "--given: found a strategy that is given beside --mechanism" in refused.stderr
+    given.write_text("strategy:\n  - product: {sex: identity}\n")
+    refused = run("select", spec, "--given", given)
+    assert refused.exit_code == 2
+    assert "not measured" in refused.stderr
+
+
+def test_the_schema_of_given_strategies_names_shares() -> None:
+    assert "share" in run("schema", "strategy").stdout

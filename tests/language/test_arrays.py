@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from matrixdp.errors import EntryError, TooLargeError, WorkloadError
 from matrixdp.forms import FormError, as_given
@@ -28,17 +29,38 @@ def test_files_refused(tmp_path: Path) -> None:
     (tmp_path / "text.npy").write_text("1,2")
     np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object), allow_pickle=True)
     (tmp_path / "cut.npy").write_bytes((tmp_path / "pickle.npy").read_bytes()[:20])
-    np.savez(tmp_path / "many.npz", a=np.eye(2))
+    np.savez(tmp_path / "many.npz", a=np.eye(2), b=np.eye(2))
+    (tmp_path / "zip.npz").write_bytes((tmp_path / "many.npz").read_bytes()[:90])
     headers = {"open.npy": b"[[", "deep.npy": b"-" * 9000 + b"1", "long.npy": b"+".join([b"1"] * 4500)}
     for name, header in headers.items():
         content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
         (tmp_path / name).write_bytes(content)
-    for name in ("text.npy", "pickle.npy", "cut.npy", "many.npz", *headers):
+    for name in ("text.npy", "pickle.npy", "cut.npy", "zip.npz", *headers):
         with pytest.raises(WorkloadError, match="cannot be read as NumPy"):
             load_array(tmp_path / name)
+    with pytest.raises(WorkloadError, match="a file of 2 arrays; expected one array, or a sparse matrix"):
+        load_array(tmp_path / "many.npz")
     np.save(tmp_path / "words.npy", np.array(["a"]))
     with pytest.raises(WorkloadError, match="expected an array of real numbers"):
         load_array(tmp_path / "words.npy")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("1,2\n\n3,x\n", "'x' in line 3, column 2; expected numbers alone, without a header"),
+        ("age,sex\n1,2\n", "'age' in line 1, column 1"),
+        ("1,2\n3\n", "1 numbers in line 2, and 2 before"),
+        ('1,"2\n', "cannot be read as CSV"),
+        ("1\xa0;\x00", "line 1, column 1|cannot be read as CSV"),
+    ],
+)
+def test_csv_files_refused(tmp_path: Path, text: str, found: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(WorkloadError, match=found):
+        load_array(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("1, 2.5\n-3e1,4\n")
+    assert load_array(tmp_path / "a.csv").tolist() == [[1.0, 2.5], [-30.0, 4.0]]
 
 
 def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,6 +68,13 @@ def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "MAX_EXPLICIT_ENTRIES", 8)
     with pytest.raises(TooLargeError, match="9 entries; the limit is 8"):
         load_array(tmp_path / "a.npy")
+    np.savetxt(tmp_path / "a.csv", np.eye(3), delimiter=",")
+    sparse = scipy.sparse.csr_array(([1.0], ([0], [4])), shape=(3, 9))
+    scipy.sparse.save_npz(tmp_path / "wide.npz", sparse, compressed=False)
+    np.savez_compressed(tmp_path / "zeros.npz", np.zeros(100))
+    for name in ("a.csv", "wide.npz", "zeros.npz"):
+        with pytest.raises(TooLargeError, match="entries; the limit is 8"):
+            load_array(tmp_path / name)
     with pytest.raises(TooLargeError):
         ArrayForm("a matrix").read(np.eye(3), as_given)
 

@@ -18,17 +18,20 @@ class Document(StrEnum):
 
     release = "release"
     specification = "specification"
+    strategy = "strategy"
 
 
 _Document = Annotated[
     Document,
-    typer.Argument(metavar="DOCUMENT", help="specification, or release (release.json)."),
+    typer.Argument(
+        metavar="DOCUMENT", help="specification, strategy (for `select --given`), or release (release.json)."
+    ),
 ]
 
 
 @guarded
 def schema(document: _Document = Document.specification) -> None:
-    r"""Print the JSON Schema of specifications or of release.json.
+    r"""Print the JSON Schema of specifications, of strategies that are given, or of release.json.
 
     Editors complete and check a specification by it: save it beside the file and begin the file with
 
@@ -36,7 +39,11 @@ def schema(document: _Document = Document.specification) -> None:
       # yaml-language-server: $schema=matrixdp.schema.json
     """
     from matrixdp.release import release_schema
-    from matrixdp.specification import json_schema
+    from matrixdp.specification import json_schema, strategy_schema
 
-    found = release_schema() if document is Document.release else json_schema()
-    typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    schemas = {
+        Document.release: release_schema,
+        Document.specification: json_schema,
+        Document.strategy: strategy_schema,
+    }
+    typer.echo(json.dumps(schemas[document](), indent=2, ensure_ascii=False))

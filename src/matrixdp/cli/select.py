@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,13 +24,33 @@ from matrixdp.cli.options import (
 
 if TYPE_CHECKING:
     from matrixdp.privacy import Budget
+    from matrixdp.queries import Workload
     from matrixdp.strategy import Strategy
 
 __all__ = ["select"]
 
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with every group.")]
+_Save = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="STRATEGY", help="Save the strategy here, for `release --strategy`."),
+]
+_IgnoreTargets = Annotated[
+    bool, typer.Option("--ignore-targets", help="Select for the budget, whatever targets there are.")
+]
+_Every = Annotated[bool, typer.Option("--all", help="Show every query group, however many.")]
 _Picture = Annotated[
     Path | None,
     typer.Option("--picture", metavar="FILE", help="Draw the strategy: PNG, SVG or PDF by its ending."),
+]
+_Given = Annotated[
+    Path | None,
+    typer.Option(
+        "--given",
+        metavar="FILE",
+        show_default=False,
+        help="Take this strategy instead of choosing one: YAML or JSON that lists what is measured under "
+        "`strategy`, or a matrix (.npy, .npz or .csv) over the cells of the attributes that are asked about.",
+    ),
 ]
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
@@ -44,16 +64,12 @@ def select(
     objective: ObjectiveOption = Objective.sum,
     sub_solver: SubSolverOption = None,
     option: OptionOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, with every group.")] = False,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", metavar="STRATEGY", help="Save the strategy here, for `release --strategy`."),
-    ] = None,
-    ignore_targets: Annotated[
-        bool, typer.Option("--ignore-targets", help="Select for the budget, whatever targets there are.")
-    ] = False,
-    every: Annotated[bool, typer.Option("--all", help="Show every query group, however many.")] = False,
+    as_json: _Json = False,
+    save: _Save = None,
+    ignore_targets: _IgnoreTargets = False,
+    every: _Every = False,
     picture: _Picture = None,
+    given: _Given = None,
 ) -> None:
     """Choose the strategy for a workload, without touching the data.
 
@@ -68,7 +84,7 @@ def select(
     from matrixdp.specification import load_specification
     from matrixdp.strategy import select as select_strategy
 
-    given = mechanism_options(mechanism, sub_solver, option)
+    options = mechanism_options(mechanism, sub_solver, option)
     _check_files(save, picture)
     written = (
         inputs.specification_with_budget(spec)[0]
@@ -78,16 +94,19 @@ def select(
     reference = inputs.reference_budget(written)
     inputs.warn_of_delta(written)
     with Reporter() as reporter:
-        strategy = select_strategy(
-            written.workload,
-            noise=noise,
-            budget=reference,
-            mechanism=mechanism,
-            objective=objective.value,
-            targets=None if ignore_targets else written.targets or None,
-            progress=reporter.stage,
-            **given,
-        )
+        how: dict[str, Any] = {
+            "noise": noise,
+            "budget": reference,
+            "objective": objective.value,
+            "targets": None if ignore_targets else written.targets or None,
+        }
+        if given is None:
+            strategy = select_strategy(
+                written.workload, mechanism=mechanism, progress=reporter.stage, **how, **options
+            )
+        else:
+            reporter.stage("evaluating the strategy")
+            strategy = _evaluated(written.workload, given, mechanism, how, options)
         reporter.stage("analysing the error")
         budget = reference if ignore_targets else inputs.budget_spent(written, strategy)
         figures = selection_figures(strategy, budget, 0.0)
@@ -101,6 +120,20 @@ def select(
         typer.echo(json.dumps(figures))
     else:
         _show(strategy, budget, figures, every, save)
+
+
+def _evaluated(
+    workload: Workload, given: Path, mechanism: str, how: dict[str, Any], options: dict[str, Any]
+) -> Strategy:
+    """Return the strategy that a file gives."""
+    from matrixdp.errors import SpecificationError
+    from matrixdp.specification import load_given
+    from matrixdp.strategy import Strategy
+
+    if mechanism != "auto" or options:
+        found = "a strategy that is given beside --mechanism or its options"
+        raise SpecificationError.at(("--given",), found, "one of the two: it is not selected by a mechanism")
+    return Strategy.from_parts(workload.domain, load_given(given, workload), workload=workload, **how)
 
 
 def _check_files(save: Path | None, picture: Path | None) -> None:

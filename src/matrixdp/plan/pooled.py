@@ -30,7 +30,7 @@ from matrixdp.plan.quadratic_forms import without_sums
 from matrixdp.plan.split import SplitAnalysis, residual_weights
 from matrixdp.queries.groups import Group
 
-__all__ = ["MAX_PAIRS", "Pooled"]
+__all__ = ["MAX_PAIRS", "Pooled", "measures_total"]
 
 Array = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ class Pooled(Plan, kind="pooled"):
                         f"attribute {name!r}: a pooled plan has one matrix for each attribute"
                     )
         for name, matrix in self.matrices.items():
-            if isinstance(matrix, CenteredMatrix) or not _measures_the_total(matrix):
+            if not measures_total(matrix):
                 raise NumericalError(f"attribute {name!r}: its matrix in a pooled plan measures no total")
 
     @cached_property
@@ -106,7 +106,10 @@ def _same(matrix: MeasuredMatrix, other: MeasuredMatrix) -> bool:
     return matrix.digest() == other.digest() and np.array_equal(one, two)
 
 
-def _measures_the_total(matrix: MeasuredMatrix) -> bool:
+def measures_total(matrix: MeasuredMatrix) -> bool:
+    """Return whether a matrix determines the total of its attribute, as those of pooled plans do."""
+    if isinstance(matrix, CenteredMatrix):
+        return False
     if matrix.unsupported is None:
         return True
     outside = matrix.unsupported.sum(axis=1)

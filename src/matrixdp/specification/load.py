@@ -13,7 +13,7 @@ from typing import Any, final
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, format_place, within
 from matrixdp.errors import Path as Place
-from matrixdp.forms import Given, has_scheme, names_secret, shown
+from matrixdp.forms import Given, Record, has_scheme, names_secret, shown
 from matrixdp.language import read_entry
 from matrixdp.language.public import ImpossibleBox, Published, check_public
 from matrixdp.privacy import Budget, LeastBudget, Unit
@@ -22,7 +22,16 @@ from matrixdp.queries.workload import Entry, Workload
 from matrixdp.specification.written import WrittenSpecification
 from matrixdp.specification.yaml_text import UNFILLED, Document, parse_yaml
 
-__all__ = ["Specification", "entry_from_spec", "json_schema", "load_specification"]
+__all__ = [
+    "Specification",
+    "entry_from_spec",
+    "files_under",
+    "json_schema",
+    "load_specification",
+    "read_document",
+    "refused",
+    "schema_of",
+]
 
 _BUDGETS = "a budget: {rho: 0.5}, {mu: 1.0}, {epsilon: 1.0, delta: 1.0e-6} or {epsilon: 1.0}"
 
@@ -154,8 +163,8 @@ def load_specification(
             document = parse_yaml(source)
         else:
             path = _path(source)
-            document, base = _read(path), path.parent
-    with _refused(document.lines):
+            document, base = read_document(path), path.parent
+    with refused(document.lines):
         _check_filled(document)
         return _specification(document.value, path, base, require_privacy)
 
@@ -191,7 +200,7 @@ def entry_from_spec(
     >>> entry_from_spec({"kway": 2, "predicates": "prefix"}).to_spec()
     {'kway': [2], 'predicates': 'prefix'}
     """
-    with _refused({}), within(place):
+    with refused({}), within(place):
         return read_entry(written, files_under(Path(base_path).resolve()))
 
 
@@ -203,9 +212,14 @@ def json_schema() -> dict[str, Any]:
     >>> sorted(json_schema()["required"])
     ['domain', 'workload']
     """
+    return schema_of(WrittenSpecification)
+
+
+def schema_of(written: type[Record]) -> dict[str, Any]:
+    """Return the JSON Schema of files that hold a record."""
     definitions: dict[str, Any] = {}
-    WrittenSpecification.schema(definitions)
-    top = definitions.pop(WrittenSpecification.__name__)
+    written.schema(definitions)
+    top = definitions.pop(written.__name__)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": definitions}
 
 
@@ -226,7 +240,8 @@ def _path(source: str | os.PathLike[str]) -> Path:
         raise SpecificationError.at((), "a name that is not a path", "a specification file (YAML)") from None
 
 
-def _read(path: Path) -> Document:
+def read_document(path: Path) -> Document:
+    """Return what a YAML file says."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -275,7 +290,7 @@ def _table_under(base: Path, written: str) -> Path | str:
 
 
 @contextmanager
-def _refused(lines: Mapping[Place, int]) -> Iterator[None]:
+def refused(lines: Mapping[Place, int]) -> Iterator[None]:
     """Turn errors inside parts into errors of the specification, with the line where it is known."""
     try:
         yield

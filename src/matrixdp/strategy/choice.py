@@ -6,16 +6,15 @@ import math
 from collections.abc import Callable, Mapping
 
 from matrixdp.errors import PrivacyError, WorkloadError
-from matrixdp.noise import Noise, noise_named
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
 from matrixdp.selection import select as select_strategy
 from matrixdp.selection.auto import check_mechanism
-from matrixdp.selection.noise_choice import noises_for
 from matrixdp.selection.targets import check_targets, largest_ratio
+from matrixdp.strategy.noises import possible_noises
 from matrixdp.strategy.strategy import Strategy
 
-__all__ = ["meet_targets", "possible_noises", "select"]
+__all__ = ["meet_targets", "select"]
 
 
 def select(
@@ -152,14 +151,3 @@ def meet_targets(
         f"targets: meeting them takes {budget!r}, more than privacy allows: {limit!r}. The tightest is "
         f"{tightest.group!r}; expected a larger budget, or targets {factor:.4g} times as large"
     )
-
-
-def possible_noises(noise: str, budget: Budget | None, mechanism: str) -> tuple[tuple[Noise, ...], str]:
-    """Return the noises to select for by the name that was asked for, and why.
-
-    Examples
-    --------
-    >>> possible_noises("auto", Budget(epsilon=1), "auto")[0], possible_noises("gaussian", None, "auto")[0]
-    ((laplace,), (gaussian,))
-    """
-    return noises_for(None if noise == "auto" else noise_named(noise), budget, mechanism)

@@ -29,13 +29,14 @@ from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
 from matrixdp.sources import open_source
 from matrixdp.storage.saving import load_strategy, save_strategy
 from matrixdp.strategy.chosen import Chosen
+from matrixdp.strategy.given import OfOnesOwn
 
 __all__ = ["MeasuredStrategy", "Strategy"]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Strategy(Chosen, PlottedStrategy):
+class Strategy(Chosen, OfOnesOwn, PlottedStrategy):
     """A strategy: what to measure so that a workload is answered with little error.
 
     It holds no data, and can be saved, inspected, and measured on any number of tables.

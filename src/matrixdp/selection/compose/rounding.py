@@ -29,7 +29,15 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Block
 from matrixdp.selection.gram.factor import Factor
 
-__all__ = ["MAX_MEASURED_CELLS", "check_measurable", "measured_factor", "measured_matrix", "product_blocks"]
+__all__ = [
+    "MAX_MEASURED_CELLS",
+    "check_measurable",
+    "explicit_matrix",
+    "measured_factor",
+    "measured_matrix",
+    "product_blocks",
+    "small_integers",
+]
 
 Array = NDArray[np.float64]
 
@@ -85,9 +93,9 @@ def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:
     """
     if check_measurable(rows):
         return IdentityMatrix(rows.shape[1])
-    small = _small_integers(rows)
+    small = small_integers(rows)
     if small is not None:
-        return _explicit(small)
+        return explicit_matrix(small)
     if _holds_every_cell(rows):
         rank = rows.shape[1]
     else:
@@ -137,7 +145,7 @@ def _is_identity(square: Array) -> bool:
     return float(np.abs(square - np.eye(len(square))).max()) < 1e-9
 
 
-def _small_integers(rows: Array) -> NDArray[np.int64] | None:
+def small_integers(rows: Array) -> NDArray[np.int64] | None:
     """Return the rows as small integers where they are proportional to such, without a common factor."""
     magnitudes = np.abs(rows)
     positive = magnitudes[magnitudes > 1e-12 * magnitudes.max()]
@@ -152,7 +160,8 @@ def _small_integers(rows: Array) -> NDArray[np.int64] | None:
     return None
 
 
-def _explicit(entries: NDArray[np.int64]) -> ExplicitMatrix:
+def explicit_matrix(entries: NDArray[np.int64]) -> ExplicitMatrix:
+    """Return a matrix of integers as it is measured; rows of zeros are left out."""
     entries = entries[np.abs(entries).any(axis=1)]
     if entries.shape[0] >= entries.shape[1]:
         try:
