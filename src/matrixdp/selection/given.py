@@ -83,7 +83,7 @@ def evaluate_given(
         else:
             loss = math.fsum(analysis.group(group).weighted for group in asked)
         trials = Trials(asked, noise, {})
-        bound = trials.whole_bound() if trials.small else trials.svd_bound()
+        bound = (trials.whole_bound() if trials.small else None) or trials.lower_bound()
         if bound is not None and largest:
             scope = f"{bound[1]}; about the largest (weighted) variance, from the mean of all"
             bound = bound[0] / workload.queries, scope
