@@ -63,7 +63,9 @@ def decomposition_bound(
 def within_reach(split: Split) -> bool:
     """Return whether the queries of a split have a form that the bound covers."""
     sizes = [size for size, is_free in zip(split.sizes, split.free, strict=True) if is_free]
-    return not split.explicit and max(sizes, default=0) <= MAX_AXIS_CELLS
+    if split.explicit or not all(slot.definite for slot in split.slots):
+        return False
+    return max(sizes, default=0) <= MAX_AXIS_CELLS
 
 
 def operator_of(
@@ -125,7 +127,7 @@ class _Gathered:
                 else:
                     coefficient *= (self.split.slots[slot].symmetric or (0.0, 0.0))[0]
             merged[tuple(free)] = merged.get(tuple(free), 0.0) + coefficient
-        terms = [(coefficient, slots) for slots, coefficient in merged.items() if coefficient > 0.0]
+        terms = [(coefficient, slots) for slots, coefficient in merged.items() if coefficient != 0.0]
         if len(terms) > 1 and len(terms[0][1]) == 1:
             total = np.zeros_like(self.axes.grams[terms[0][1][0]])
             for coefficient, (slot,) in terms:
