@@ -2,6 +2,7 @@
 
 from matrixdp.plan.analysis import Analysis, Estimates, GroupError
 from matrixdp.plan.direct import Direct, TableAnalysis
+from matrixdp.plan.joint import Joint
 from matrixdp.plan.local import Local
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.plan import PLAN_KINDS, Plan
@@ -16,6 +17,7 @@ __all__ = [
     "Direct",
     "Estimates",
     "GroupError",
+    "Joint",
     "Local",
     "Part",
     "Plan",

@@ -31,7 +31,7 @@ from matrixdp.plan.repeats import Representatives, compressible, representatives
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 from matrixdp.queries.predicates import Total
 
-__all__ = ["PieceAnalysis"]
+__all__ = ["MAX_VARIANCES", "SUPPORT_TOLERANCE", "PieceAnalysis"]
 
 Array = NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, final
@@ -10,11 +10,12 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError
 from matrixdp.plan.pieces import PieceAnalysis
 from matrixdp.plan.plan import Plan
 
-__all__ = ["Split", "SplitAnalysis", "residual_weights"]
+__all__ = ["Split", "SplitAnalysis", "check_weight_vectors", "residual_weights"]
 
 Array = NDArray[np.float64]
 
@@ -25,6 +26,15 @@ _WEIGHT_SUM = 1e-6
 def residual_weights(size: int) -> Array:
     """Return the uniform weight vector of QuerySmasher: 1/n for each of n values."""
     return np.full(size, 1.0 / size)
+
+
+def check_weight_vectors(domain: Domain, weights: Mapping[str, Array]) -> None:
+    """Refuse weights that do not fit an attribute, or sum neither to 1 nor are all zero."""
+    for name in domain.names:
+        vector = weights[name]
+        sums_up = not vector.any() or abs(float(vector.sum()) - 1.0) < _WEIGHT_SUM
+        if vector.shape != (domain[name].size,) or not sums_up:
+            raise NumericalError(f"the weights of attribute {name!r} do not fit it, or do not sum to 1")
 
 
 @final
@@ -51,11 +61,7 @@ class Split(Plan, kind="split"):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_distinct()
-        for name in self.domain.names:
-            vector = self.weights[name]
-            sums_up = not vector.any() or abs(float(vector.sum()) - 1.0) < _WEIGHT_SUM
-            if vector.shape != (self.domain[name].size,) or not sums_up:
-                raise NumericalError(f"the weights of attribute {name!r} do not fit it, or do not sum to 1")
+        check_weight_vectors(self.domain, self.weights)
 
     def analysed(self, noise: Sequence[float]) -> SplitAnalysis:
         return SplitAnalysis(self.domain, self.parts, noise, self.weights)
