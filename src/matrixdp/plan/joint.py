@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, final
@@ -62,7 +62,9 @@ class Joint(Plan, kind="joint"):
         marks = self.whole["parts"]
         if marks.shape != (len(self.parts),) or not np.isin(marks, (0.0, 1.0)).all() or not marks.any():
             raise NumericalError("a joint plan says of every part whether it is a whole table; one must be")
-        held = {name for part, mark in zip(self.parts, marks, strict=True) if mark for name in part.attributes}
+        held = {
+            name for part, mark in zip(self.parts, marks, strict=True) if mark for name in part.attributes
+        }
         for part, mark in zip(self.parts, marks, strict=True):
             if not mark:
                 if len(part.attributes) < 2 and held.issuperset(part.attributes):
@@ -201,9 +203,7 @@ class JointAnalysis(SplitAnalysis):
     def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
         found = super().covariances(left, right, paired=paired)
         first, second = self._asked_rows(left, left.rows()), self._asked_rows(right, right.rows())
-        return found + self._shared_covariances(
-            self.asked(left), first, self.asked(right), second, paired
-        )
+        return found + self._shared_covariances(self.asked(left), first, self.asked(right), second, paired)
 
     def noise_terms(self, group: Group, most: int) -> Array | None:
         shared = self.shared
@@ -211,7 +211,9 @@ class JointAnalysis(SplitAnalysis):
         found = super().noise_terms(group, most) if width * group.queries <= most else None
         if found is None:
             return None
-        tables, places, unknowns = self._coefficients(self.asked(group), self._asked_rows(group, group.rows()))
+        tables, places, unknowns = self._coefficients(
+            self.asked(group), self._asked_rows(group, group.rows())
+        )
         terms = [found]
         for attributes, table in shared.tables.items():
             pulled = unknowns @ shared.covariance[np.ix_(places, shared.places(attributes))]

@@ -1,6 +1,6 @@
 """Global least squares of tables that share their one-way marginals.
 
-The unknowns are the total T and, for every attribute, the contrasts z_i = U_i' m_i of its one-way marginal m_i,
+The unknowns are the total and, for every attribute, the contrasts U_i' m_i of its one-way marginal m_i, with
 U_i an orthonormal basis of the vectors that sum to zero: few, however many tables there are. A table alone
 has the least-squares estimate y with covariance S. With A the map from its cells to its unknowns,
 
@@ -44,18 +44,29 @@ def contrasts(size: int) -> Array:
     for column in range(size - 1):
         basis[: column + 1, column] = 1.0
         basis[column + 1, column] = -(column + 1.0)
-    return basis / np.linalg.norm(basis, axis=0)
+    return np.asarray(basis / np.linalg.norm(basis, axis=0))
 
 
 def one_way_maps(sizes: Sequence[int]) -> Array:
     """Return the map from a table's cells to the total and the contrasts of its one-way marginals."""
     rows = [np.ones((1, int(np.prod(sizes, dtype=int))))]
     for axis, size in enumerate(sizes):
-        own = np.ones((1, 1))
+        own: Array = np.ones((1, 1))
         for other, count in enumerate(sizes):
-            own = np.kron(own, contrasts(size).T if other == axis else np.ones((1, count)))
+            own = np.asarray(np.kron(own, contrasts(size).T if other == axis else np.ones((1, count))))
         rows.append(own)
     return np.vstack(rows)
+
+
+def _inverse(matrix: Array) -> Array:
+    """Return the inverse of a positive definite matrix."""
+    try:
+        factor = scipy.linalg.cho_factor(matrix)
+    except (ValueError, np.linalg.LinAlgError):
+        message = "one-way marginals do not follow from the measured tables in floating point"
+        raise NumericalError(message) from None
+    inverse = scipy.linalg.cho_solve(factor, np.eye(len(matrix)), overwrite_b=True)
+    return np.asarray((inverse + inverse.T) / 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +88,9 @@ class SharedTable:
     @cached_property
     def covariance(self) -> Array:
         """The covariance of the table's own estimate, shape (cells, cells)."""
-        form = np.ones((1, 1))
+        form: Array = np.ones((1, 1))
         for block in self.part.blocks:
-            form = np.kron(form, block.matrix.covariance())
+            form = np.asarray(np.kron(form, block.matrix.covariance()))
         return np.asarray(self.noise * form)
 
     @cached_property
@@ -94,11 +105,7 @@ class SharedTable:
     @cached_property
     def information(self) -> Array:
         """(A S A')^-1."""
-        try:
-            factor = scipy.linalg.cho_factor(self.spread)
-        except np.linalg.LinAlgError:
-            raise NumericalError(f"part {self.part.attributes}: its one-way marginals do not follow") from None
-        return np.asarray(scipy.linalg.cho_solve(factor, np.eye(len(self.spread))))
+        return _inverse(self.spread)
 
     @cached_property
     def lift(self) -> Array:
@@ -158,12 +165,7 @@ class Shared:
         for attributes, table in self.tables.items():
             places = self.places(attributes)
             information[np.ix_(places, places)] += table.information
-        try:
-            factor = scipy.linalg.cho_factor(information, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            raise NumericalError("the one-way marginals do not follow from the measured tables") from None
-        inverse = scipy.linalg.cho_solve(factor, np.eye(self.unknowns), overwrite_b=True)
-        return np.asarray((inverse + inverse.T) / 2.0)
+        return _inverse(information)
 
     def solved(self, alone: Mapping[tuple[str, ...], Array]) -> Array:
         """Return the best estimates of the unknowns from those of each table alone, flat."""

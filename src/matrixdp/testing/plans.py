@@ -66,7 +66,10 @@ def _check_parts(plan: Plan, measured: list[Array]) -> None:
     counts = np.floor(500.0 * (1.0 + probes(*plan.domain.shape))).astype(np.int64)
     for part, rows in zip(plan.parts, measured, strict=True):
         label, whole = f"the part on {part.attributes}", np.rint(rows).astype(np.int64)
-        exact = int((np.abs(whole) ** noise.norm).sum(axis=0).max())
+        sizes = np.abs(whole)
+        if len(whole) * int(sizes.max()) ** noise.norm >= 2**63:
+            sizes = sizes.astype(object)  # integers of any width
+        exact = int((sizes**noise.norm).sum(axis=0).max())
         require(noise.power_sum(part) == exact, f"{label}: its sensitivity is not that of its rows")
         others = tuple(axis for axis, name in enumerate(plan.domain.names) if name not in part.attributes)
         answers = part.answers(np.asarray(counts.sum(axis=others)), _RECORDS).values()

@@ -26,7 +26,13 @@ from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.sub_workloads import Split, SubWorkload, split_workload
 
-__all__ = ["certify_decomposition", "select_by_decomposition", "solve_classes", "solve_decomposition"]
+__all__ = [
+    "certify_decomposition",
+    "select_by_decomposition",
+    "solve_classes",
+    "solve_decomposition",
+    "sub_solver_for",
+]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
@@ -61,7 +67,7 @@ def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> 
     return all(isinstance(one, Factor) and one.scope == EVERY and one.uniform for one in found)
 
 
-def _solver(
+def sub_solver_for(
     pieces: Pieces, mechanism: str, noise: Noise, gap: float, sub_solver: str, seed: int
 ) -> SubSolver:
     """Return the solver of sub-workloads at the final weights."""
@@ -208,7 +214,7 @@ def select_by_decomposition(
                 progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
 
         weights = laplace_weights(split, report) if noise.norm == 1 else optimized_weights(split, report)
-    solver = _solver(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
+    solver = sub_solver_for(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
     solved = solve_classes(split, solver, progress)
     certificate = certify_decomposition(split, solver, solved, gap, bound_of)
     return assemble(workload.domain, split, solver, solved), certificate

@@ -8,6 +8,7 @@ from matrixdp.plan import Plan
 from matrixdp.selection.bounds.decomposed import decomposition_bound
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.hdmm import select_hdmm, select_whole
+from matrixdp.selection.compose.joint_tables import select_jointly
 from matrixdp.selection.compose.kron import select_kron
 from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.compose.residual_planner import select_residual_planner, select_residual_planner_plus
@@ -65,6 +66,10 @@ class Decomposed(Searched):
 def _decomposition(name: str, source: str) -> None:
     def select(task: Task[Decomposed]) -> tuple[Plan, Certificate]:
         given = task.options
+        if name == "residual" and task.noise.norm == 2 and given.sub_solver in ("auto", "optimum", "fast"):
+            joint = select_jointly(task.workload, given.gap, task.progress, given.sub_solver, given.seed)
+            if joint is not None:
+                return joint
         return select_by_decomposition(
             task.workload,
             task.noise,
