@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from matrixdp.storage.saving import load_measurement, save_measurement
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
 
 
-def pairs(kind: str, size: int, attributes: int) -> mdp.Workload:
+def pairs(kind: Literal["affine", "abs"], size: int, attributes: int) -> mdp.Workload:
     domain = mdp.Domain({f"a{i}": range(size) for i in range(attributes)})
     return mdp.Workload(domain, mdp.kway(1, "prefix"), mdp.pairwise(kind))
 
@@ -112,6 +113,11 @@ def test_no_table_is_joined_where_none_is_explicit_or_one_is_too_large(monkeypat
         with monkeypatch.context() as patch:
             patch.setattr(joint_tables, name, limit)
             assert joint_pairs(workload) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(joint_tables, "MAX_WRITTEN_ENTRIES", 24)
+        assert joint_pairs(workload) == []
+    either = mdp.Workload(DOMAIN, mdp.disjunction(a="prefix", b="prefix"))
+    assert joint_pairs(either) == []
     monkeypatch.setattr(joint_tables, "MAX_SEARCHED_UNKNOWNS", 6)
     assert select_jointly(workload, 1e-6) is None
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Joint, Part, Plan
+from matrixdp.plan import Joint, Part, Plan, residual_weights
 from matrixdp.queries import DenseGroup, Group, Workload
 from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.decomposition import select_by_decomposition, solve_classes, sub_solver_for
@@ -43,6 +43,8 @@ Progress = Callable[[str, float | None], None]
 MAX_TABLE_RANK = 600
 #: Cells of such a table.
 MAX_TABLE_CELLS = 8_000
+#: Entries of a group's queries, written out.
+MAX_WRITTEN_ENTRIES = 20_000_000
 #: Unknowns of the one-way marginals, those of attributes that can be exchanged counted once, in the search,
 #: and all of them.
 MAX_SEARCHED_UNKNOWNS, MAX_SHARED_UNKNOWNS = 1_500, 4_000
@@ -62,9 +64,12 @@ def joint_pairs(workload: Workload) -> list[Names]:
     """
     groups: dict[Names, list[Group]] = defaultdict(list)
     for group in workload:
+        large = group.queries * math.prod(group.sizes) > MAX_WRITTEN_ENTRIES
+        if large and (isinstance(group, DenseGroup) or len(group.attributes) == 2):
+            return []  # its queries would be written out
         if len(group.attributes) == 2:
             groups[group.attributes].append(group)
-    pairs = [pair for pair, own in groups.items() if any(isinstance(group, DenseGroup) for group in own)]
+    pairs = [pair for pair, own in groups.items() if any(map(_explicit, own))]
     for pair in pairs:
         sizes = [workload.domain[name].size for name in pair]
         cells, rank = math.prod(sizes), sum(group.queries for group in groups[pair]) + sum(sizes) - 1
@@ -75,6 +80,11 @@ def joint_pairs(workload: Workload) -> list[Names]:
     names = {name for pair in pairs for name in pair}
     unknowns = sum(workload.domain[name].size - 1 for name in names)
     return pairs if unknowns <= MAX_SHARED_UNKNOWNS else []
+
+
+def _explicit(group: Group) -> bool:
+    """Return whether a group is neither a product nor a sum of few."""
+    return isinstance(group, DenseGroup) and not group.summands
 
 
 def select_jointly(
@@ -107,25 +117,30 @@ def select_jointly(
         else:
             rest.append(group)
 
-    def searched(evaluations: int, phi: float) -> None:
-        if progress is not None:
-            progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
-
     others = None
     if rest:
-        split = split_workload(Workload(workload.domain, GivenGroups(tuple(rest))))
-        pieces = Pieces(split, optimized_weights(split, searched))
-        solver = sub_solver_for(pieces, "residual", GAUSSIAN, gap, sub_solver, seed)
-        others = _Others(workload.domain, split, solver, held)
+        others = _others(workload.domain, rest, held, gap, progress, sub_solver, seed)
     problem = _problem(workload, pairs, own, {} if others is None else others.pulled)
     if problem is None:
         return None
+    choice = _choice(workload, problem, others, progress)
+    if others is None:
+        return choice
+    # where queries on more attributes weigh most, tables of their own can lose by their lifts
+    split_apart = select_by_decomposition(workload, GAUSSIAN, "residual", gap, progress, sub_solver, seed)
+    return min(choice, split_apart, key=lambda found: found[1].loss)
 
-    def designed(rounds: int, loss: float) -> None:
+
+def _choice(
+    workload: Workload, problem: _Problem, others: _Others | None, progress: Progress | None
+) -> tuple[Plan, Certificate]:
+    """Return the joint plan, its loss that of the integer matrices."""
+
+    def report(rounds: int, loss: float) -> None:
         if progress is not None:
             progress(f"designing tables jointly ({rounds} rounds, error {math.sqrt(loss):.6g})", None)
 
-    design = design_jointly(problem.roles, [table for _, table in problem.tables], problem.total, designed)
+    design = design_jointly(problem.roles, [table for _, table in problem.tables], problem.total, report)
     apart = None if others is None else others.solve(progress)
     losses = [design.loss] if apart is None else [design.loss, apart[1]]
     shares = GAUSSIAN.best_shares(losses, [1] * len(losses))
@@ -134,21 +149,34 @@ def select_jointly(
     if apart is not None:
         parts += [replace(part, variance=part.variance / shares[1]) for part in apart[0]]
         marks += [0.0] * len(apart[0])
-    weights = {
-        name: np.full(n, 1.0 / n)
-        for name, n in zip(workload.domain.names, workload.domain.shape, strict=True)
-    }
+    sizes = zip(workload.domain.names, workload.domain.shape, strict=True)
+    weights = {name: residual_weights(size) for name, size in sizes}
     if others is not None:
         weights |= {name: others.solver.pieces.weights[type_] for name, type_ in others.split.types.items()}
     plan = Joint(workload.domain, tuple(parts), GAUSSIAN, weights, {"parts": np.array(marks)})
     loss = math.fsum(plan.analysis.group(group).weighted for group in workload)
     methods = "" if apart is None else apart[2]
-    choice = plan, Certificate(loss, None, f"no bound for the decomposition at this size{methods}")
-    if others is None:
-        return choice
-    # where queries on more attributes weigh most, tables of their own can lose by their lifts
-    split_apart = select_by_decomposition(workload, GAUSSIAN, "residual", gap, progress, sub_solver, seed)
-    return min(choice, split_apart, key=lambda found: found[1].loss)
+    return plan, Certificate(loss, None, f"no bound for the decomposition at this size{methods}")
+
+
+def _others(
+    domain: Domain,
+    rest: Sequence[Group],
+    held: Collection[Names],
+    gap: float,
+    progress: Progress | None,
+    sub_solver: str,
+    seed: int,
+) -> _Others:
+    """Split the groups that tables alone do not answer, with optimized weights."""
+
+    def report(evaluations: int, phi: float) -> None:
+        if progress is not None:
+            progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
+
+    split = split_workload(Workload(domain, GivenGroups(tuple(rest))))
+    pieces = Pieces(split, optimized_weights(split, report))
+    return _Others(domain, split, sub_solver_for(pieces, "residual", GAUSSIAN, gap, sub_solver, seed), held)
 
 
 class _Others:
