@@ -10,7 +10,19 @@ import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
-from matrixdp.plan import PLAN_KINDS, Block, Direct, Local, Part, Plan, Pooled, Split, Union, residual_weights
+from matrixdp.plan import (
+    PLAN_KINDS,
+    Block,
+    Direct,
+    Joint,
+    Local,
+    Part,
+    Plan,
+    Pooled,
+    Split,
+    Union,
+    residual_weights,
+)
 from matrixdp.testing import check_plan, dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2})
@@ -46,12 +58,18 @@ def plans(noise):
     pooled = [identity(names, v) for names, v in [(("a", "b"), 4.0), (("b", "c"), 7.0), (("a",), 5.0)]]
     local = [tall, weighted, total, identity(("a",), 11.0), only_total, identity(("a",), 2.0)]
     union = [tall, Part(("b", "c"), weighted.blocks, 4.0), total, only_total, identity(("a", "c"), 2.0)]
+    joint = [
+        identity(("a", "b"), 2.0),
+        Part(("b", "c"), (Block(("b",), TALL), Block(("c",), IdentityMatrix(2))), 90.0),
+    ]
+    marks = {"parts": np.ones(2)}
     return {
         "direct": at_unit_cost(Direct, [tall], noise),
         "split": at_unit_cost(Split, [total, centered, identity(("b",), 2.0)], noise, weights=weights),
         "pooled": at_unit_cost(Pooled, pooled, noise),
         "local": at_unit_cost(Local, local, noise),
         "union": at_unit_cost(Union, union, noise),
+        "joint": at_unit_cost(Joint, joint, noise, weights=weights, whole=marks),
     }
 
 
@@ -79,6 +97,8 @@ WORKLOADS = {
     ),
 }
 
+
+WORKLOADS["joint"] = WORKLOADS["local"]
 
 #: Other tests add kinds of their own.
 KINDS = [kind for kind, plan in PLAN_KINDS.items() if plan.__module__.startswith("matrixdp.")]
@@ -120,7 +140,7 @@ def test_wrong_analyses_are_found(monkeypatch, name, wrong, message):
         check_plan(plan, WORKLOADS["split"])
 
 
-@pytest.mark.parametrize("kind", ["pooled", "union"])
+@pytest.mark.parametrize("kind", ["pooled", "union", "joint"])
 def test_pooled_plans_and_unions_are_global_least_squares(kind):
     plan, workload = plans(LAPLACE)[kind], WORKLOADS[kind]
     measured = np.vstack([dense_measurement(part, DOMAIN) for part in plan.parts])
