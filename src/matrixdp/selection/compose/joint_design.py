@@ -259,7 +259,7 @@ def design_jointly(
     >>> role = Role(2, 2, np.eye(2))
     >>> cells = DesignTable((2, 2), np.eye(4), [((0, 0), 1)])
     >>> round(design_jointly([role], [cells]).loss, 3)
-    8.0
+    11.223
     """
     solved = [_Table(table) for table in tables]
     counts = [table.count for table in tables]
