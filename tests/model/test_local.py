@@ -64,7 +64,10 @@ BASE = list(NAMES)
 
 
 def measured(workload, mechanism="residual", budget=BUDGET, seed=3, **options):
-    strategy = mdp.select(workload, mechanism=mechanism, budget=budget, **options)
+    if mechanism == "given":
+        strategy = mdp.Strategy.from_parts(workload.domain, workload.entries, budget=budget, **options)
+    else:
+        strategy = mdp.select(workload, mechanism=mechanism, budget=budget, **options)
     return strategy.measure(PEOPLE, budget, seed_not_private=seed).measurement
 
 
@@ -105,6 +108,14 @@ def test_errors_are_less_than_those_of_unbiased_answers(strategy, seed):
 KINDS: dict[str, tuple[list[Any], str, str]] = {
     "split with prefixes": ([mdp.kway([1, 2], "prefix", attributes=BASE[:2])], "residual", "Split"),
     "weighted marginals": ([mdp.marginals([1, 2], attributes=BASE)], "opt-m", "Pooled"),
+    "weighted marginals of prefixes and cells": (
+        [
+            mdp.product(age=["prefix", "identity"], sex="identity"),
+            mdp.product(age=["prefix", "identity"], city="identity"),
+        ],
+        "given",
+        "Pooled",
+    ),
     "one table": ([mdp.product(age="range", sex="identity")], "opt-kron", "Direct"),
     "a union": (
         [mdp.product(age="prefix", sex="identity"), mdp.product(age="identity", city="prefix")],

@@ -12,7 +12,7 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Direct, Local, Pooled
+from matrixdp.plan import Direct, Local, Pooled, Union, overlaps, pair
 from matrixdp.selection.compose import given_parts
 from matrixdp.selection.compose.given_parts import exact_integers, given_part, given_plan
 from matrixdp.selection.given import evaluate_given
@@ -155,12 +155,22 @@ def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch):
         evaluate(mdp.dense(np.eye(8), ["sex", "county"]))
 
 
-def test_many_cells_are_answered_part_by_part(monkeypatch: pytest.MonkeyPatch):
+def test_many_cells_are_a_union_or_answered_part_by_part(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(given_parts, "MAX_STACKED_CELLS", 7)
-    groups = [entry.expand(DOMAIN)[0] for entry in (mdp.product(age="prefix"), mdp.product(age="identity"))]
-    plan = given_plan(DOMAIN, [given_part(group, 1.0) for group in groups], GAUSSIAN)
-    assert isinstance(plan, Local)
-    check_plan(plan, RANGES)
+
+    def plan_of(*entries):
+        return given_plan(DOMAIN, [given_part(entry.expand(DOMAIN)[0], 1.0) for entry in entries], GAUSSIAN)
+
+    products = mdp.product(age="prefix", sex="identity"), mdp.product(age="identity", sex="identity")
+    union = plan_of(*products)
+    assert isinstance(union, Union)
+    check_plan(union, RANGES)
+    written_out = plan_of(products[0], mdp.dense(np.tri(16), ["age", "sex"]))
+    monkeypatch.setattr(pair, "MAX_CELLS", 15)
+    monkeypatch.setattr(overlaps, "MAX_COMMON", 1)
+    for plan in (written_out, plan_of(*products)):
+        assert isinstance(plan, Local)
+        check_plan(plan, RANGES)
 
 
 def test_a_total_and_a_table_of_pairs_are_parts_like_others():

@@ -1,12 +1,18 @@
-"""Matrices that cannot be saved, and saved ones that do not fit."""
+"""Matrices that cannot be saved, saved ones that do not fit, and plans that are not of their kind."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import matrixdp as mdp
 from matrixdp.errors import StorageError
 from matrixdp.exact import IntegerMatrix
+from matrixdp.noise import LAPLACE
+from matrixdp.plan import Plan
+from matrixdp.selection.compose.pooled_products import pooled_products
 from matrixdp.storage import plan_format
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
@@ -43,3 +49,58 @@ def test_a_matrix_of_a_strangers_kind_cannot_be_saved(tmp_path: Path):
     ):
         plan_format._write_matrix(3, archive)  # type: ignore[arg-type]  # stands for a stranger's class
     assert not list(tmp_path.iterdir())
+
+
+HIGHER = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 0, 1]])
+
+
+@pytest.fixture(scope="module")
+def pooled() -> Plan:
+    domain = mdp.Domain({"a": 3, "b": 3, "c": 2})
+    bases: dict[str, np.ndarray | None] = {"a": HIGHER / 3.0, "b": HIGHER[::-1] / 3.0, "c": None}
+    precisions: dict[tuple[str, ...], float] = {("a", "b"): 0.25, ("a", "c"): 0.25}
+    return pooled_products(domain, bases, precisions, LAPLACE)
+
+
+def reread(plan: Plan, path: Path, change: Callable[[dict[str, Any]], None]) -> Plan:
+    with ArchiveWriter(path) as archive:
+        form = plan_format.write_plan(plan, archive)
+        change(form)
+        archive.close({"format": KIND, "format_version": 1, "plan": form})
+    with ArchiveReader(path, KIND, 1) as archive:
+        return plan_format.read_plan(archive.header["plan"], plan.domain, archive)
+
+
+def test_pooled_plans_keep_one_matrix_for_each_attribute(pooled: Plan, tmp_path: Path):
+    again = reread(pooled, tmp_path / "x.mdp", lambda form: None)
+    workload = mdp.Workload(pooled.domain, mdp.product(a="range", b="prefix"), mdp.marginals([0, 1]))
+    for group in workload:
+        np.testing.assert_array_equal(again.analysis.variances(group), pooled.analysis.variances(group))
+    assert again.cost == pooled.cost
+
+
+def another_matrix(form: dict[str, Any]) -> None:
+    blocks = form["parts"][1]["blocks"]
+    [place] = [i for i, matrix in enumerate(form["matrices"]) if "entries" in matrix and i != blocks[0][1]]
+    blocks[0][1] = place
+
+
+def no_total(form: dict[str, Any]) -> None:
+    identity = next(i for i, matrix in enumerate(form["matrices"]) if matrix["kind"] == "identity")
+    form["matrices"][identity] = {"kind": "centered", "size": 2}
+    form["parts"][1]["variance"] *= 100  # of greater sensitivity
+
+
+def twice(form: dict[str, Any]) -> None:
+    form["parts"].append(form["parts"][0])
+    for part in form["parts"]:
+        part["variance"] *= 100
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [(another_matrix, "one matrix for each"), (no_total, "measures no total"), (twice, "one part for each")],
+)
+def test_archives_of_pooled_plans_that_are_none_are_refused(pooled: Plan, tmp_path: Path, change, says: str):
+    with pytest.raises(StorageError, match=says):
+        reread(pooled, tmp_path / "x.mdp", change)

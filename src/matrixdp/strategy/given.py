@@ -135,8 +135,9 @@ class OfOnesOwn:
     ) -> Self:
         """Return the strategy that measures several things, each at a share of the privacy cost.
 
-        Answers are the least squares of all parts where the parts have one matrix for each attribute, as
-        marginals have, or their cells together are few; otherwise see `docs/measurement.md`.
+        Answers are the least squares of all parts where these have one matrix for each attribute, as
+        marginals have, their cells together are few, or they are a union of products that is not too large;
+        otherwise each part answers what it determines, and answers of several are averaged.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -21,7 +21,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct, Local, Part, Plan, Pooled
+from matrixdp.plan import Block, Direct, Local, Part, Plan, Pooled, Union
 from matrixdp.plan.pooled import measures_total
 from matrixdp.queries import Group, Identity, ProductGroup, Total
 from matrixdp.selection.compose.rounding import (
@@ -142,7 +142,8 @@ def given_plan(domain: Domain, parts: Sequence[GivenPart], noise: Noise) -> Plan
     """Return the plan that measures parts, each at its share of the privacy cost.
 
     One part is measured as it is; parts that have the same matrix on each attribute are pooled; others become
-    one matrix over all their cells, or where that is too large are answered each by itself and averaged.
+    one matrix over all their cells, or where that is too large a union of products. All of these are answered
+    by least squares; where even a union does not fit, parts are answered each by itself and averaged.
 
     Raises
     ------
@@ -175,8 +176,13 @@ def given_plan(domain: Domain, parts: Sequence[GivenPart], noise: Noise) -> Plan
         with _measurable("the strategy"):
             block = Block(names, _stacked(domain, names, parts, noise))
         return Direct(domain, (Part(names, (block,), 1.0).at_cost(noise),), noise)
-    own = [p.at_cost(noise, g.share / total) for p, g in zip(measured, parts, strict=True)]
-    return Local(domain, tuple(own), noise)
+    own = tuple(p.at_cost(noise, g.share / total) for p, g in zip(measured, parts, strict=True))
+    if all(len(block.attributes) == 1 for part in own for block in part.blocks):
+        union = Union(domain, own, noise)
+        with suppress(TooLargeError):
+            _ = union.analysis  # where the parts have too many unknowns in common, that says so
+            return union
+    return Local(domain, own, noise)
 
 
 def _measured_part(domain: Domain, part: GivenPart, noise: Noise) -> Part:
