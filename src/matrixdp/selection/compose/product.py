@@ -20,7 +20,7 @@ from matrixdp.plan.quadratic_forms import along
 from matrixdp.selection.gram.factor import Factor, Solver
 from matrixdp.selection.view.product_terms import Inverse, ProductTerms, energies
 
-__all__ = ["Product", "alternate", "solve_structured"]
+__all__ = ["Product", "alternate", "row_weights", "solve_structured", "weighted_product"]
 
 Array = NDArray[np.float64]
 
@@ -124,8 +124,12 @@ def alternate(
     return best, loss, False
 
 
-def _row_weights(found: Array, squares: Sequence[Array], y: Array) -> tuple[Array, float]:
-    """Minimize sum(d / lambda) subject to column norms at most 1; return lambda and its error."""
+def row_weights(found: Array, squares: Sequence[Array], y: Array) -> tuple[Array, float]:
+    """Minimize sum(d / lambda) subject to column norms at most 1; return lambda and its error.
+
+    ``found`` are the rows' energies d, ``squares`` the squared entries of the factors, ``y`` a distribution
+    over the cells to start from.
+    """
     best, least, bound = y, math.inf, 0.0
     for _ in range(_WEIGHT_STEPS):
         pull = y
@@ -190,13 +194,18 @@ def solve_structured(
         assert factor.dual is not None
         y = np.multiply.outer(y, factor.dual)
     squares = [factor.rows**2 for factor in factors]
-    weights, error = _row_weights(found, squares, 0.99 * y + 0.01 / y.size)
+    weights, error = row_weights(found, squares, 0.99 * y + 0.01 / y.size)
     if error > loss * (1.0 - 1e-4):
         return plain
+    return weighted_product(factors, found, weights)
+
+
+def weighted_product(factors: Sequence[Factor], found: Array, weights: Array) -> Product:
+    """Return a product with weighted rows whose energies are known, its largest column norm 1."""
     # a row that hardly matters still has to be measured: keep the spread of the weights within 2^16
     weights = np.maximum(weights, float(weights.max()) * 2.0**-16)
     norms = weights
-    for axis, square in enumerate(squares):
-        norms = along(norms, axis, square.T)
+    for axis, factor in enumerate(factors):
+        norms = along(norms, axis, (factor.rows**2).T)
     weights = weights / float(norms.max())
     return Product(tuple(factors), float((found / weights).sum()), multipliers=weights)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
+from matrixdp.selection.compose.free_bases import free_bases
 from matrixdp.selection.compose.given_bases import fixed_factor, fixed_product, residual_basis
 from matrixdp.selection.compose.product import Product, solve_structured
 from matrixdp.selection.gram.factor import Factor, Solver
@@ -291,6 +292,8 @@ class SubSolver:
             start = self.products.get(start_key)
             found = solve_structured(problem, self.factors or self.solver, self.weigh_rows, start)
             self.products[start_key] = found.factors
+            if self.weigh_rows and self.solver.optimal and self.sub_solver != "fast":
+                found = free_bases(problem, found)
             # the weights' search follows one family; Fourier strategies are compared once they are found
             tries_fourier = self.solver.optimal and self.weigh_rows and self.sub_solver in ("auto", "fast")
             if not tries_fourier or math.prod(problem.sizes) > MAX_FOURIER_CELLS:
