@@ -29,7 +29,18 @@ __all__ = [
 _QUICKEST = (
     *("identity", "wavelet", "hierarchical", "hb", "quadtree", "singular-value", "fourier-thresholds"),
     *("residualplanner", "residualplanner-plus", "workload", "greedy-h", "datacube", "l2-approximation"),
-    *("residual", "querysmasher", "fourier", "opt-kron", "eigen-query", "opt-m", "opt-0", "dense", "auto"),
+    *(
+        "residual",
+        "querysmasher",
+        "fourier",
+        "opt-kron",
+        "eigen-query",
+        "weighted-product",
+        "opt-m",
+        "opt-0",
+        "dense",
+        "auto",
+    ),
     *("hdmm", "opt-plus"),
 )
 #: Those that take long wherever they apply.

@@ -76,8 +76,10 @@ MechanismOption = Annotated[
         "for a few thousand cells. residual: one part for each marginal, with optimized weight vectors. "
         "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis. hdmm: the best of "
         "opt-0 (one explicit table), opt-kron (one product), opt-plus (a union of products) and opt-m "
-        "(weighted marginals). `matrixdp compare` shows them side by side, with the mechanisms of other "
-        "papers: " + ", ".join(OF_OTHERS) + ".",
+        "(weighted marginals). weighted-product: one product of bases with weighted rows. `matrixdp "
+        "compare` shows them side by side, with the mechanisms of other papers: "
+        + ", ".join(OF_OTHERS)
+        + ".",
         metavar="NAME",
     ),
 ]

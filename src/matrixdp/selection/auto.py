@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
 from matrixdp.noise import NOISES, Noise
 from matrixdp.queries import DenseGroup, Group, Workload
+from matrixdp.selection.compose.weighted_product import few_products
 from matrixdp.selection.mechanisms.options import check_options, given_options
 from matrixdp.selection.mechanisms.table import mechanism_named, silent
 from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
@@ -23,7 +24,7 @@ __all__ = ["check_mechanism", "select"]
 _LOG = logging.getLogger(__name__)
 
 #: What ``auto`` may try.
-_CANDIDATES = ("residual", "dense", "opt-kron", "hdmm")
+_CANDIDATES = ("residual", "dense", "opt-kron", "weighted-product", "hdmm")
 #: ``auto`` tries one product over the whole table up to this many cells.
 MAX_PRODUCT_CELLS = 10_000_000
 #: Reweightings for the objective ``max``, by norm; searches in the L1 norm are dear and not certified.
@@ -62,7 +63,8 @@ def select(
     mechanism : str
         ``auto``, or one of `matrixdp.selection.MECHANISMS`. ``auto`` is the least expected error: with
         Gaussian noise among ``residual``, where it fits ``dense``, and for tables that are not too large
-        ``opt-kron``; with Laplace noise among ``hdmm`` (all of its kinds) and ``residual``.
+        ``opt-kron``, or for a sum of few products ``weighted-product``; with Laplace noise among ``hdmm``
+        (all of its kinds) and ``residual``.
     noise : Noise
     neighbours : str
         ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases.
@@ -163,7 +165,9 @@ def _candidates(trials: Trials) -> list[str]:
         return ["residual", "dense"]
     shape = table_shape(trials.asked)
     table = trials.asked.domain.cells((*shape.factored, *shape.joint))
-    return ["residual", "opt-kron"] if table <= MAX_PRODUCT_CELLS else ["residual"]
+    if table > MAX_PRODUCT_CELLS:
+        return ["residual"]
+    return ["residual", "weighted-product" if few_products(trials.asked, shape) else "opt-kron"]
 
 
 def _least_error(trials: Trials) -> tuple[Choice, str, str]:

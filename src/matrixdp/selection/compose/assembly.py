@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,7 @@ from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, Su
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.view.sub_workloads import Split, SubWorkload
 
-__all__ = ["Assembly", "assemble"]
+__all__ = ["Assembly", "assemble", "row_multipliers"]
 
 Array = NDArray[np.float64]
 
@@ -44,6 +44,17 @@ def _variances(drafts: list[_Draft], noise: Noise) -> list[float]:
     losses = [noise.variance(matrix) * trace for matrix, (*_, trace) in zip(matrices, drafts, strict=True)]
     shares = noise.best_shares(losses, [len(sub.marginals) for sub, *_ in drafts])
     return [noise.variance(matrix, share) for matrix, share in zip(matrices, shares, strict=True)]
+
+
+def row_multipliers(found: Product, matrices: Sequence[MeasuredMatrix]) -> NDArray[np.int64] | None:
+    """Return the roots of a product's row weights as integers, for the rows of its measured matrices."""
+    if found.multipliers is None:
+        return None
+    roots = np.sqrt(found.multipliers)
+    # rows that only keep the support exact are weighted like the rows beside them
+    pads = [(0, matrix.rows - n) for matrix, n in zip(matrices, roots.shape, strict=True)]
+    padded = np.pad(roots, pads, mode="mean")
+    return np.asarray(np.maximum(np.rint(padded / padded.max() * 2**_MULTIPLIER_BITS), 1.0), dtype=np.int64)
 
 
 @dataclass(eq=False)
@@ -86,17 +97,8 @@ class Assembly:
         """Return a product's matrices, integer row multipliers and total squared error."""
         if block.key not in self.products:
             matrices = [measured_matrix(factor, self.solver.noise) for factor in found.factors]
-            multipliers = None
-            scale = np.ones([matrix.rows for matrix in matrices])
-            if found.multipliers is not None:
-                roots = np.sqrt(found.multipliers)
-                # rows that only keep the support exact are weighted like the rows beside them
-                pads = [(0, m.rows - n) for m, n in zip(matrices, roots.shape, strict=True)]
-                padded = np.pad(roots, pads, mode="mean")
-                multipliers = np.maximum(np.rint(padded / padded.max() * 2**_MULTIPLIER_BITS), 1.0).astype(
-                    np.int64
-                )
-                scale = np.asarray(multipliers, dtype=float)
+            multipliers = row_multipliers(found, matrices)
+            scale = np.ones(()) if multipliers is None else np.asarray(multipliers, dtype=float)
             problem = self.solver.problem(sub, block.axes, block.terms, self.solver.explicit(sub))
             energies = problem.row_energies([m.solve(np.eye(m.rows)) for m in matrices])
             self.products[block.key] = (matrices, multipliers, float((energies / scale**2).sum()))

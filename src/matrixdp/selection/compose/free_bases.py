@@ -80,7 +80,7 @@ class _Error:
     def __call__(self, flat: Array, power: float) -> tuple[float, Array]:
         bases, logs = self.split(flat)
         weights, variances = np.exp(logs), np.exp(-logs)
-        inverses = [np.linalg.inv(basis) for basis in bases]
+        inverses = [np.asarray(np.linalg.inv(basis), dtype=np.float64) for basis in bases]
         energies, pulls = self._energies(inverses, variances)
         error = float((energies * variances).sum())
         rows = [basis @ space for basis, space in zip(bases, self.spaces, strict=True)]

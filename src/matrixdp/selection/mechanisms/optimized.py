@@ -14,6 +14,7 @@ from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.compose.residual_planner import select_residual_planner, select_residual_planner_plus
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
 from matrixdp.selection.compose.union import select_union
+from matrixdp.selection.compose.weighted_product import select_weighted_product
 from matrixdp.selection.compose.whole_table import select_directly
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.mechanisms.options import Options, option
@@ -124,6 +125,15 @@ register(
         _GAUSSIAN,
         Certified,
         lambda task: select_directly(task.workload, task.noise, task.options.gap),
+    )
+)
+register(
+    Mechanism(
+        "weighted-product",
+        "one product of bases with weighted rows, bases and weights optimized together",
+        _GAUSSIAN,
+        Certified,
+        lambda task: select_weighted_product(task.workload, task.noise, task.options.gap),
     )
 )
 _decomposition("residual", "the decomposition into marginals, weight vectors optimized")

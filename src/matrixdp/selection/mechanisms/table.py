@@ -41,7 +41,10 @@ __all__ = [
 #: The group of entry points by which installed packages offer mechanisms.
 ENTRY_POINTS = "matrixdp.mechanisms"
 
-_OURS = ("dense", "residual", "querysmasher", "fourier", "hdmm", "opt-0", "opt-kron", "opt-plus", "opt-m")
+_OURS = (
+    *("dense", "residual", "querysmasher", "fourier", "weighted-product"),
+    *("hdmm", "opt-0", "opt-kron", "opt-plus", "opt-m"),
+)
 _OTHERS = {
     "residualplanner": "selection.mechanisms.optimized",
     "residualplanner-plus": "selection.mechanisms.optimized",
