@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.matrices import MeasuredMatrix
+from matrixdp.exact.threads import blas_threads
 
 __all__ = ["DeficientMatrix", "ExplicitMatrix", "IntegerMatrix"]
 
@@ -79,7 +80,8 @@ class ExplicitMatrix(MeasuredMatrix):
 
     @cached_property
     def _covariance(self) -> Array:
-        return np.asarray(self.inverse @ self.inverse.T)
+        with blas_threads(self.columns):
+            return np.asarray(self.inverse @ self.inverse.T)
 
     def covariance(self) -> Array:
         return self._covariance
@@ -138,11 +140,13 @@ class IntegerMatrix(ExplicitMatrix):
         self.entries.setflags(write=False)
         if _measures_every_cell(self.entries):
             return
-        size = self.entries.shape[1]
-        inverse = self.inverse
-        residual = np.abs(np.eye(size) - inverse @ self._float)
-        rounding = self.rows * np.finfo(float).eps * (np.abs(inverse) @ np.abs(self._float))
-        if not float((residual + 2 * rounding).sum(axis=1).max()) < 0.5:
+        with blas_threads(self.columns):
+            inverse = self.inverse
+            residual = inverse @ self._float
+        residual[np.diag_indices(self.columns)] -= 1.0
+        # row sums of |C| |B|, which bound the rounding errors of the product, need no product of matrices
+        rounding = self.rows * np.finfo(float).eps * (np.abs(inverse) @ np.abs(self._float).sum(axis=1))
+        if not float((np.abs(residual, out=residual).sum(axis=1) + 2 * rounding).max()) < 0.5:
             raise NumericalError("a measured matrix could not be proved nonsingular after rounding")
 
     @property

@@ -95,8 +95,10 @@ def coarse_split(split: Split) -> CoarseSplit | None:
 
 
 def _sampled_slot(slot: Slot, places: Array) -> Slot | None:
-    """Return a slot at a few values, or None where its queries are not smooth."""
+    """Return a slot at a few values, or None where its queries are not smooth or not a square."""
     points = len(places)
+    if not slot.definite:
+        return None
     if slot.symmetric is not None:
         # every point stands for as many values as lie around it
         a, b = slot.symmetric[0] * (slot.size + 1) / (points + 1), slot.symmetric[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,14 +207,17 @@ def select_by_decomposition(
         raise WorkloadError(f"sub_solver: {sub_solver} is for Gaussian noise; use auto or product")
     split = split_workload(workload)
     weights = uniform_weights(split)
+    starts: dict[Hashable, Factor] = {}
     if mechanism == "residual":
 
         def report(evaluations: int, phi: float) -> None:
             if progress is not None:
                 progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
 
-        weights = laplace_weights(split, report) if noise.norm == 1 else optimized_weights(split, report)
+        laplace = noise.norm == 1
+        weights = laplace_weights(split, report) if laplace else optimized_weights(split, report, starts)
     solver = sub_solver_for(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
+    solver.starts.update(starts)
     solved = solve_classes(split, solver, progress)
     certificate = certify_decomposition(split, solver, solved, gap, bound_of)
     return assemble(workload.domain, split, solver, solved), certificate

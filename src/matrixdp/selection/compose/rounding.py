@@ -25,6 +25,7 @@ from matrixdp.exact import (
     IntegerMatrix,
     MeasuredMatrix,
 )
+from matrixdp.exact.threads import THREADED_CELLS, blas_threads
 from matrixdp.noise import Noise
 from matrixdp.plan import Block
 from matrixdp.selection.gram.factor import Factor
@@ -46,7 +47,9 @@ BITS = 14
 #: The same for L1 norms, to which the rounding errors of all rows add up.
 SUM_BITS = 18
 #: A measured matrix has at least as many rows as columns: past this many it would take gigabytes.
-MAX_MEASURED_CELLS = 8_192
+MAX_MEASURED_CELLS = 10_000
+#: Up to so many missing directions of a large factor are found without a factorization.
+_FEW_MISSING = 8
 #: Real rows whose entries are multiples of one number, up to this, are measured as integers exactly.
 _SMALL = 1 << 12
 #: Singular values below this share of the largest are what a strategy does not measure.
@@ -73,11 +76,13 @@ def measured_matrix(factor: Factor, noise: Noise) -> MeasuredMatrix:
     if factor.dual is None:
         return measured_factor(factor.rows, noise)
     rows = factor.rows
-    if _is_identity(rows.T @ rows):
+    if _is_orthogonal(rows):
         return IdentityMatrix(factor.cells)
     _check_size(factor.cells)
     # rows that come with a dual point are independent: only their number says what is missing
-    return _rounded(rows, len(rows), 2.0**BITS, noise)
+    outside = _outside_of_large(factor) if factor.cells >= THREADED_CELLS else None
+    with blas_threads(factor.cells):
+        return _rounded(rows, len(rows), 2.0**BITS, noise, outside)
 
 
 def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:
@@ -141,6 +146,29 @@ def _holds_every_cell(rows: Array) -> bool:
     return float(np.diagonal(rows).min()) > 1e-4
 
 
+def _is_orthogonal(rows: Array) -> bool:
+    """Return whether the Gram matrix of rows is the identity: where it is not, one vector mostly tells."""
+    probe = np.cos(np.arange(rows.shape[1]))
+    if float(np.abs(rows.T @ (rows @ probe) - probe).max()) > 1e-9 * rows.size**0.5 + 1e-6:
+        return False
+    return _is_identity(rows.T @ rows)
+
+
+def _outside_of_large(factor: Factor) -> Array | None:
+    """Return orthonormal rows that span what a large factor does not measure, where that is little.
+
+    I - R B with a right inverse R of B maps every vector there: a few vectors do, without a factorization.
+    """
+    rows = factor.rows
+    missing = factor.cells - len(rows)
+    if not 0 < missing <= _FEW_MISSING:
+        return None
+    found = np.cos(np.multiply.outer(np.arange(missing) + 1.0, np.arange(factor.cells)))
+    for _ in range(2):
+        found = np.linalg.qr((found - (found @ rows.T) @ factor.inverse.T).T)[0].T
+    return np.ascontiguousarray(found)
+
+
 def _is_identity(square: Array) -> bool:
     return float(np.abs(square - np.eye(len(square))).max()) < 1e-9
 
@@ -171,19 +199,19 @@ def explicit_matrix(entries: NDArray[np.int64]) -> ExplicitMatrix:
     return DeficientMatrix(entries)
 
 
-def _rounded(factor: Array, rank: int, scale: float, noise: Noise) -> IntegerMatrix:
+def _rounded(
+    factor: Array, rank: int, scale: float, noise: Noise, outside: Array | None = None
+) -> IntegerMatrix:
+    """Return the rounded factor, with rows along what it does not measure: ``outside``, where known."""
     rows = np.rint(scale * factor)
     missing = factor.shape[1] - rank
     if missing == 0:
         if noise.norm == 1:
             rows = _filled(rows)
         return IntegerMatrix(rows.astype(np.int64))
-    lengths = np.linalg.norm(factor, axis=1, keepdims=True)
-    normed = (factor / np.where(lengths > 0, lengths, 1.0)).T
-    if rank == len(factor):
-        outside = scipy.linalg.qr(normed, check_finite=False)[0][:, rank:].T
-    else:
-        outside = scipy.linalg.svd(normed, check_finite=False)[0][:, rank:].T
+    if outside is None:
+        lengths = np.linalg.norm(factor, axis=1, keepdims=True)
+        outside = _outside(factor / np.where(lengths > 0, lengths, 1.0), rank)
     if noise.norm == 1:
         spread = float(np.abs(outside).sum(axis=0).max())
         weight = (missing * scale / (12.0 * spread)) ** (1.0 / 3.0)
@@ -193,6 +221,13 @@ def _rounded(factor: Array, rank: int, scale: float, noise: Noise) -> IntegerMat
     extension = np.rint(weight * outside)
     entries = np.vstack([rows, extension]).astype(np.int64)
     return IntegerMatrix(entries, np.ascontiguousarray(outside))
+
+
+def _outside(normed: Array, rank: int) -> Array:
+    """Return orthonormal rows that span what rows of length 1, of a known rank, do not."""
+    if rank == len(normed):
+        return np.asarray(scipy.linalg.qr(normed.T, check_finite=False)[0][:, rank:].T)
+    return np.asarray(scipy.linalg.svd(normed.T, check_finite=False)[0][:, rank:].T)
 
 
 def _filled(rows: Array) -> Array:

@@ -103,7 +103,8 @@ class SubSolver:
     weigh_rows : bool
         Whether larger ones get row weights beyond the best product.
     starts, products : dict
-        What was found, by the structure of the problem: the next weights start from it.
+        What was found, by the structure of the problem: the next weights start from it. Under ("own", type):
+        the optimum of a type's own queries, from which its sub-workloads start.
     sub_solver : str
         For sub-workloads that do not factor. ``optimum``: jointly, or refused where too large.
         ``product``: the best product of strategies for the axes, with row weights. ``fourier``: the best
@@ -210,9 +211,11 @@ class SubSolver:
             elif first.gram is None:
                 found = self.solver.centered(size).scaled(first.coefficient)
             else:
-                found = self._explicit(
-                    self.gram(terms), (size,), terms, ("axis", tuple(t.kept for t in terms))
-                )
+                start_key = ("axis", tuple(t.kept for t in terms))
+                own = self.starts.get(("own", sub.types[axis]))
+                if own is not None:
+                    self.starts.setdefault(start_key, own)
+                found = self._explicit(self.gram(terms), (size,), terms, start_key)
             self.solved[key] = BlockSolution((axis,), found, terms, key, method)
         return replace(self.solved[key], axes=(axis,), terms=terms)
 

@@ -9,13 +9,14 @@ costs the sub-workloads' own solutions and little more.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
+from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.selection.compose.coarse_weights import MAX_SEARCHED_SIZE, coarse_split
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
@@ -202,8 +203,11 @@ class Objective:
             gradient.add_types(solver.pieces.explicit_gradient(item.explicit, item.kept, image))
 
 
-def _starting_points(split: Split) -> list[list[Array]]:
-    """Return per-type candidates: the optimum of each attribute's own queries, its dual, and uniform."""
+def _starting_points(split: Split, starts: dict[Hashable, Factor] | None = None) -> list[list[Array]]:
+    """Return per-type candidates: the optimum of each attribute's own queries, its dual, and uniform.
+
+    ``starts`` takes the dual points of large types.
+    """
     uniform = uniform_weights(split)
     own, dual = list(uniform), list(uniform)
     grams: dict[int, Array] = {}
@@ -223,6 +227,9 @@ def _starting_points(split: Split) -> list[list[Array]]:
     for type_, gram in grams.items():
         factor = solve_gram(gram, gap=1e-8 if len(gram) <= MAX_SEARCHED_SIZE else LARGE_GAP)
         assert factor.dual is not None
+        if starts is not None and len(gram) > MAX_SEARCHED_SIZE:
+            # without its rows, which may be gigabytes
+            starts["own", type_] = replace(factor, strategy=IdentityMatrix(len(gram)))
         dual[type_] = factor.dual / factor.dual.sum()
         own[type_] = _exact_weights(factor)
     return [own, dual, uniform]
@@ -275,8 +282,14 @@ def descend(
     )
 
 
-def optimized_weights(split: Split, report: Callable[[int, float], None] | None = None) -> list[Array]:
+def optimized_weights(
+    split: Split,
+    report: Callable[[int, float], None] | None = None,
+    starts: dict[Hashable, Factor] | None = None,
+) -> list[Array]:
     """Minimize phi over the weight vectors of all attribute types that are not symmetric.
+
+    ``starts`` takes what is a start for the sub-workloads at these weights.
 
     Notes
     -----
@@ -289,7 +302,7 @@ def optimized_weights(split: Split, report: Callable[[int, float], None] | None 
     coarse = coarse_split(split)
     if coarse is not None:
         found = optimized_weights(coarse.split, report)
-        return coarse.carried(found, _starting_points(coarse.split)[0], _starting_points(split)[0])
+        return coarse.carried(found, _starting_points(coarse.split)[0], _starting_points(split, starts)[0])
     objective = Objective(split, GAUSSIAN, report=report)
     own, *others = _starting_points(split)
     for candidate in (own, *others):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,12 +11,14 @@ from typing import ClassVar
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact import CenteredMatrix
+from matrixdp.exact.threads import blas_threads
+from matrixdp.selection.gram.chains import chain_of
 from matrixdp.selection.gram.dual import DEFAULT_GAP, solve_dual
 from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.quadratic import MIN_CHAIN_CELLS, solve_chain
 
 __all__ = ["ConvexSolver", "solve_gram", "solve_rows"]
 
@@ -25,8 +26,6 @@ Array = NDArray[np.float64]
 
 #: Eigenvalues of a Gram matrix below this share of the largest are noise of the eigendecomposition.
 RANK_TOLERANCE = 1e-12
-#: Explicit problems of at least this many cells gain from several BLAS threads; smaller ones lose.
-THREADED_CELLS = 1_000
 
 
 def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
@@ -92,10 +91,10 @@ def solve_gram(
     >>> round(solve_gram(np.eye(3)).loss, 6)
     3.0
     """
-    if len(gram) < THREADED_CELLS:
-        return _solve_gram(gram, sizes, gap, start)
-    with threadpool_limits(limits=os.cpu_count(), user_api="blas"):
-        return _solve_gram(gram, sizes, gap, start)
+    chain = chain_of(gram) if len(gram) >= MIN_CHAIN_CELLS else None
+    with blas_threads(len(gram)):
+        found = None if chain is None else solve_chain(gram, chain, gap, start)
+        return found or _solve_gram(gram, sizes, gap, start)
 
 
 def _blocks(gram: Array, bases: Sequence[Array] | Sequence[None]) -> list[Array]:

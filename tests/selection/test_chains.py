@@ -1,0 +1,154 @@
+"""Gram matrices of chains: tridiagonal eigenproblems in the place of dense ones, with the same optimum."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import threadpoolctl
+from numpy.typing import NDArray
+
+import matrixdp as mdp
+from matrixdp.exact.threads import THREADED_CELLS, blas_threads
+from matrixdp.noise import GAUSSIAN
+from matrixdp.queries import AllRanges, Prefix, Suffix
+from matrixdp.selection import select
+from matrixdp.selection.compose import coarse_weights, rounding
+from matrixdp.selection.gram import optimum, quadratic, solve_gram
+from matrixdp.selection.gram.chains import Bridge, Chain, chain_of
+from matrixdp.selection.gram.quadratic import solve_chain
+
+Array = NDArray[np.float64]
+SIZE = 37
+RNG = np.random.default_rng(3)
+SHARES = np.maximum(RNG.dirichlet(np.ones(SIZE)), 1e-4)
+WEIGHTS = RNG.dirichlet(np.ones(SIZE))
+WEIGHTED = Prefix().rows(SIZE) * RNG.random(SIZE)[:, None]
+MEAN = np.eye(SIZE) - np.outer(WEIGHTS, np.ones(SIZE))
+OTHER_MEAN = np.eye(SIZE) - np.outer(SHARES / SHARES.sum(), np.ones(SIZE))
+
+FULL = {
+    "prefixes": Prefix().gram(SIZE),
+    "suffixes and the total": Suffix().gram(SIZE) + 2.0,
+    "ranges": AllRanges().gram(SIZE),
+    "ranges, prefixes and suffixes": (2 * AllRanges().gram(SIZE) + Prefix().gram(SIZE)),
+    "weighted prefixes": WEIGHTED.T @ WEIGHTED,
+}
+WITHOUT_MEANS = {
+    "prefixes": MEAN.T @ Prefix().gram(SIZE) @ MEAN,
+    "prefixes and suffixes": MEAN.T @ (Prefix().gram(SIZE) + 3 * Suffix().gram(SIZE)) @ MEAN,
+    "weighted prefixes": MEAN.T @ WEIGHTED.T @ WEIGHTED @ MEAN,
+    "under the distribution itself": OTHER_MEAN.T @ Prefix().gram(SIZE) @ OTHER_MEAN,
+}
+
+
+def _check_spectrum(gram: Array, chain: Chain | Bridge) -> None:
+    shares = SHARES / SHARES.sum()
+    spectrum = chain.spectrum(shares)
+    root = np.sqrt(shares)
+    values = np.linalg.eigvalsh(root[:, None] * gram * root)[-len(spectrum.roots) :]
+    np.testing.assert_allclose(np.sort(spectrum.roots), np.sqrt(values), rtol=1e-9)
+    # U U' = V, and U' D U is the diagonal of the eigenvalues: U = R'Q for a factor R of V
+    np.testing.assert_allclose(spectrum.loadings @ spectrum.loadings.T, gram, atol=1e-9 * np.abs(gram).max())
+    crossed = (spectrum.loadings.T * shares) @ spectrum.loadings
+    np.testing.assert_allclose(crossed, np.diag(spectrum.roots**2), atol=1e-9 * values.max())
+
+
+@pytest.mark.parametrize("gram", FULL.values(), ids=FULL)
+def test_the_spectrum_of_a_chain_is_that_of_its_gram_matrix(gram: Array) -> None:
+    chain = chain_of(gram)
+    assert isinstance(chain, Chain)
+    assert len(chain.spectrum(SHARES).roots) == SIZE
+    _check_spectrum(gram, chain)
+
+
+@pytest.mark.parametrize("gram", WITHOUT_MEANS.values(), ids=WITHOUT_MEANS)
+def test_the_spectrum_of_a_chain_less_its_mean_is_that_of_its_gram_matrix(gram: Array) -> None:
+    chain = chain_of(gram)
+    assert isinstance(chain, Bridge)
+    assert len(chain.spectrum(SHARES).roots) == SIZE - 1
+    _check_spectrum(gram, chain)
+
+
+def test_other_gram_matrices_are_no_chains() -> None:
+    prefixes = Prefix().gram(SIZE)
+    repeated = np.repeat(np.repeat(Prefix().gram(4), 2, axis=0), 2, axis=1)
+    for gram in (np.eye(SIZE), prefixes + np.eye(SIZE), prefixes + Suffix().gram(SIZE), repeated, -prefixes):
+        assert chain_of(gram) is None
+    nearly = prefixes.copy()
+    nearly[3, 9] = nearly[9, 3] = nearly[3, 9] * (1 + 1e-6)
+    assert chain_of(nearly) is None
+
+
+@pytest.mark.parametrize("gram", [*FULL.values(), *WITHOUT_MEANS.values()], ids=[*FULL, *WITHOUT_MEANS])
+def test_the_optimum_of_a_chain_is_that_of_the_dense_problem(
+    gram: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense = solve_gram(gram, gap=1e-8)
+    assert dense.bound is not None
+    monkeypatch.setattr(optimum, "MIN_CHAIN_CELLS", 2)
+    found = solve_gram(gram, gap=1e-6)
+    assert found.bound is not None
+    assert found.loss <= found.bound * (1 + 1e-6)
+    assert found.bound <= dense.loss * (1 + 1e-12)
+    assert found.loss == pytest.approx(dense.loss, rel=1.1e-6)
+    # what is claimed of the rows: norms at most 1, the error, and the right inverse of the dual point
+    assert np.linalg.norm(found.rows, axis=0).max() == pytest.approx(1.0, abs=1e-12)
+    inverse = np.linalg.pinv(found.rows, rcond=1e-10)
+    assert np.einsum("ia,ia->", inverse, gram @ inverse) == pytest.approx(found.loss, rel=1e-8)
+    np.testing.assert_allclose(found.rows @ found.inverse, np.eye(len(found.rows)), atol=1e-8)
+    again = solve_gram(gram, gap=1e-6, start=dense.dual)
+    assert again.loss == pytest.approx(found.loss, rel=1.1e-6)
+
+
+def test_large_chains_are_solved_to_a_gap_of_a_thousandth(monkeypatch: pytest.MonkeyPatch) -> None:
+    prefixes = FULL["prefixes"]
+    chain = chain_of(prefixes)
+    assert chain is not None
+    monkeypatch.setattr(quadratic, "LARGE_CELLS", SIZE - 1)
+    found = solve_chain(prefixes, chain, 1e-9)
+    assert found is not None
+    assert found.bound is not None
+    assert 1e-9 < found.loss / found.bound - 1 <= 1e-3
+
+
+def test_a_chain_that_is_not_that_of_the_gram_matrix_has_no_solution() -> None:
+    prefixes = Prefix().gram(SIZE)
+    chain = chain_of(prefixes)
+    assert isinstance(chain, Chain)
+    assert solve_chain(prefixes, chain, 1e-6) is not None
+    assert solve_chain(prefixes * (1 + 1e-6), chain, 1e-6) is None
+    for broken in (np.nan, -1.0):
+        assert solve_chain(prefixes, Chain(chain.diagonal * broken, chain.beside), 1e-6) is None
+
+
+def test_selection_takes_the_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few values stand for many: every limit is lowered, and the result is that of the dense problems."""
+    domain = mdp.Domain({"income": range(48), "sex": ["f", "m"]})
+    workload = mdp.Workload(domain, mdp.kway([1, 2], {"numeric": "prefix", "categorical": "identity"}))
+    expected = select(workload, noise=GAUSSIAN, mechanism="residual")
+    monkeypatch.setattr(optimum, "MIN_CHAIN_CELLS", 16)
+    monkeypatch.setattr(coarse_weights, "MAX_SEARCHED_SIZE", 32)
+    monkeypatch.setattr(coarse_weights, "GRID_POINTS", 24)
+    monkeypatch.setattr(rounding, "THREADED_CELLS", 16)
+    selection = select(workload, noise=GAUSSIAN, mechanism="residual")
+    assert selection.certificate.loss == pytest.approx(expected.certificate.loss, rel=1e-4)
+    [income] = [part for part in selection.plan.parts if part.attributes == ("income",)]
+    outside = income.blocks[0].matrix.unsupported
+    assert outside is not None
+    np.testing.assert_allclose(np.linalg.norm(outside, axis=1), [1.0], rtol=1e-12)
+    exact = selection.plan.analysis.group(workload.groups[0]).total
+    assert exact == pytest.approx(expected.plan.analysis.group(workload.groups[0]).total, rel=1e-3)
+
+
+def test_large_matrices_take_every_processor() -> None:
+    def threads() -> set[int]:
+        return {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"}
+
+    with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
+        with blas_threads(THREADED_CELLS - 1):
+            assert threads() == {1}
+        with blas_threads(THREADED_CELLS):
+            assert max(threads()) == os.cpu_count()
+        assert threads() == {1}
