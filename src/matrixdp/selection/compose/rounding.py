@@ -47,7 +47,7 @@ BITS = 14
 #: The same for L1 norms, to which the rounding errors of all rows add up.
 SUM_BITS = 18
 #: A measured matrix has at least as many rows as columns: past this many it would take gigabytes.
-MAX_MEASURED_CELLS = 10_000
+MAX_MEASURED_CELLS = 9_000
 #: Up to so many missing directions of a large factor are found without a factorization.
 _FEW_MISSING = 8
 #: Real rows whose entries are multiples of one number, up to this, are measured as integers exactly.
