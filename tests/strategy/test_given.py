@@ -46,7 +46,7 @@ def test_a_matrix_of_any_kind_is_measured_as_the_same_integers(matrix):
 
 
 def test_decimals_are_measured_as_they_are_written():
-    hundredths = np.array([[17, 0, 131, 0], [0, 23, 0, 29], [7, 0, 0, 0], [0, 0, 3, 1009]])
+    hundredths = np.array([[17, 0, 131, 0], [0, 23, 0, 29], [11, 0, 0, 0], [0, 0, 13, 1009]])
     strategy = mdp.Strategy.from_matrix(DOMAIN, "age", hundredths / 100.0)
     np.testing.assert_array_equal(entries_of(strategy), hundredths)
 
