@@ -15,7 +15,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Direct, Local, Pooled, Union, overlaps, pair
 from matrixdp.selection.compose import given_parts
 from matrixdp.selection.compose.given_parts import exact_integers, given_part, given_plan
-from matrixdp.selection.given import evaluate_given
+from matrixdp.selection.given import certified, evaluate_given
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"age": 8, "sex": 2, "county": 4})
@@ -75,7 +75,7 @@ def dense_rows(groups, shares, noise):
 def test_errors_are_those_of_the_dense_matrices(case, noise):
     entries, shares, workload, kind, rounding = CASES[case]
     groups, each = groups_of(entries, shares)
-    selection = evaluate_given(workload, groups, each, noise=noise)
+    selection = certified(evaluate_given(workload, groups, each, noise=noise))
     assert isinstance(selection.plan, kind)
     check_plan(selection.plan, workload)
     rows = dense_rows(groups, each, noise)
@@ -90,7 +90,7 @@ def test_errors_are_those_of_the_dense_matrices(case, noise):
 def test_the_bound_is_met_by_what_is_optimal():
     cells = mdp.marginals([["age", "sex"]]).expand(DOMAIN)
     workload = mdp.Workload(DOMAIN, mdp.marginals([["age", "sex"]]))
-    selection = evaluate_given(workload, cells, [1.0], noise=GAUSSIAN)
+    selection = certified(evaluate_given(workload, cells, [1.0], noise=GAUSSIAN))
     assert selection.certificate.gap < 1e-6
     assert isinstance(selection.plan.parts[0].blocks[0].matrix, IdentityMatrix)
 
@@ -118,10 +118,10 @@ def test_numbers_are_kept_exactly_where_they_have_a_small_denominator():
 
 def test_targets_and_the_largest_variance_have_bounds_too():
     groups, shares = groups_of([mdp.product(age={"matrix": TREE})], [1.0])
-    largest = evaluate_given(RANGES, groups, shares, noise=GAUSSIAN, objective="max")
+    largest = certified(evaluate_given(RANGES, groups, shares, noise=GAUSSIAN, objective="max"))
     assert largest.certificate.loss == pytest.approx(largest.max_variance)
     assert 0 < largest.certificate.lower_bound < largest.certificate.loss
-    aimed = evaluate_given(RANGES, groups, shares, noise=GAUSSIAN, targets={"age: range": 2.0})
+    aimed = certified(evaluate_given(RANGES, groups, shares, noise=GAUSSIAN, targets={"age: range": 2.0}))
     assert aimed.certificate.loss == pytest.approx(largest.max_variance / 4.0)
     assert aimed.certificate.lower_bound == pytest.approx(largest.certificate.lower_bound / 4.0)
     assert (aimed.objective, aimed.targets) == ("max", {"age: range": 2.0})

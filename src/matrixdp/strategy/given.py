@@ -17,7 +17,7 @@ from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
 from matrixdp.selection import Selection
-from matrixdp.selection.given import evaluate_given
+from matrixdp.selection.given import certified, evaluate_given
 from matrixdp.specification.given import given_entries
 from matrixdp.strategy.noises import possible_noises
 
@@ -193,11 +193,11 @@ class OfOnesOwn:
             for kind in noises
         ]
         if len(made) == 1 or budget is None:
-            return cls(made[0], reason)
-        errors = [_figure(one) / one.noise.error_scale(budget) for one in made]
+            return cls(certified(made[0]), reason)
+        errors = [one.certificate.loss / one.noise.error_scale(budget) for one in made]
         best, other, *_ = np.argsort(errors)
         less = 100 * (1 - math.sqrt(errors[best] / errors[other]))
-        return cls(made[best], f"{less:.3g} % less error than {made[other].noise} noise")
+        return cls(certified(made[best]), f"{less:.3g} % less error than {made[other].noise} noise")
 
 
 def _check(domain: Domain, asked: object, budget: object) -> None:
@@ -207,11 +207,6 @@ def _check(domain: Domain, asked: object, budget: object) -> None:
         raise WorkloadError("workload: found another domain than that of the strategy")
     if budget is not None and not isinstance(budget, Budget):
         raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget")
-
-
-def _figure(selection: Selection) -> float:
-    """Return the squared error by which noises are compared, at privacy cost 1."""
-    return selection.total_squared_error if selection.objective == "sum" else selection.max_variance
 
 
 def _numbers(matrix: object) -> Any:
