@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.selection.bounds.rings import Tied
+
 __all__ = ["Axes", "Code"]
 
 Array = NDArray[np.float64]
@@ -27,28 +29,46 @@ class Axes:
     ----------
     weights : sequence of ndarray, shape (n,)
         w of each attribute type.
-    grams : list of ndarray, shape (n, n)
-        V of each predicate set.
-    measured : list of ndarray, shape (n, n)
-        Z of each strategy.
+    grams : list of ndarray, shape (n, n), or Tied
+        V of each predicate set, or a part of explicit queries.
+    measured : list of ndarray, shape (n, n), or Tied
+        Z of each strategy, or a part of a joint one.
     """
 
     weights: Sequence[Array]
-    grams: list[Array]
-    measured: list[Array]
+    grams: list[Array | Tied]
+    measured: list[Array | Tied]
     _seen: dict[tuple[int, int], Array] = field(default_factory=dict)
     _products: dict[tuple[int, int, int], Array] = field(default_factory=dict)
+
+    def gram(self, number: int) -> Array:
+        """Return V of a predicate set."""
+        found = self.grams[number]
+        assert isinstance(found, np.ndarray)
+        return found
+
+    def covariance(self, number: int) -> Array:
+        """Return Z of a strategy."""
+        found = self.measured[number]
+        assert isinstance(found, np.ndarray)
+        return found
+
+    def tied(self, code: Code) -> bool:
+        """Return whether a share does not fall apart from those of other attributes."""
+        _, *kept, one, two = code
+        own = [self.measured[i] for i in kept if i >= 0] + [self.grams[i] for i in (one, two) if i >= 0]
+        return any(isinstance(part, Tied) for part in own)
 
     def seen(self, slot: int, found: int) -> Array:
         """Return V Z."""
         if (slot, found) not in self._seen:
-            self._seen[slot, found] = self.grams[slot] @ self.measured[found]
+            self._seen[slot, found] = self.gram(slot) @ self.covariance(found)
         return self._seen[slot, found]
 
     def product(self, left: int, slot: int, right: int) -> Array:
         """Return Z V Z'."""
         if (left, slot, right) not in self._products:
-            self._products[left, slot, right] = self.measured[left] @ self.seen(slot, right)
+            self._products[left, slot, right] = self.covariance(left) @ self.seen(slot, right)
         return self._products[left, slot, right]
 
     def share(self, code: Code) -> tuple[Array, float]:
@@ -62,16 +82,12 @@ class Axes:
         if b >= 0 and c >= 0 and e >= 0:
             return np.einsum("ij,ij->j", self.product(b, one, c), self.seen(two, e)), 0.0
         if b >= 0 and c >= 0:
-            return ((self.grams[two] @ w) @ self.product(b, one, c)) * w, 0.0
+            return ((self.gram(two) @ w) @ self.product(b, one, c)) * w, 0.0
         if b >= 0 and e >= 0:
-            return ((self.grams[one] @ w) @ self.product(b, two, e)) * w, 0.0
+            return ((self.gram(one) @ w) @ self.product(b, two, e)) * w, 0.0
         if c >= 0 and e >= 0:
             return (w @ self.seen(one, c)) * (w @ self.seen(two, e)), 0.0
         if b >= 0:
-            return np.zeros(len(w)), float((self.grams[two] @ w) @ self.measured[b] @ (self.grams[one] @ w))
+            return np.zeros(len(w)), float((self.gram(two) @ w) @ self.covariance(b) @ (self.gram(one) @ w))
         slot, found = (one, c) if c >= 0 else (two, e)
         return (w @ self.seen(slot, found)) * w, 0.0
-
-    def trace(self, slot: int, found: int) -> float:
-        """Return tr(V Z)."""
-        return float(np.einsum("ij,ji->", self.grams[slot], self.measured[found]))

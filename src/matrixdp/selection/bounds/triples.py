@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.selection.bounds.axes import Axes, Code
 from matrixdp.selection.bounds.lattice import Content, Lattice, Neighbours, Places
+from matrixdp.selection.bounds.rings import Ring
 from matrixdp.selection.bounds.scales import best_scales
 
 __all__ = ["Operator", "SubsetTerms"]
@@ -26,8 +27,10 @@ Array = NDArray[np.float64]
 
 #: Distributions are kept above this share of the uniform one.
 _LEAST = 1e-7
-#: Steps by which p is tuned, and the relative gain below which they stop.
-_STEPS, _GAIN = 30, 1e-5
+#: The relative gain of a step below which p is good enough.
+_GAIN = 1e-5
+#: Traces that do not fall apart by attribute, at most.
+_MOST_RINGS = 200
 #: Pairs of subsets that are looked through for all subsets, and triples that are kept, at most.
 _MOST_LOOKS, _MOST_TRIPLES = 100_000_000, 5_000_000
 
@@ -42,6 +45,8 @@ class SubsetTerms:
         Kronecker terms: a coefficient, symmetric attributes included, and the Gram matrix of each free one.
     measured : tuple of int, or None
         The strategy of each free attribute; None where the class is not measured.
+    level : float
+        tr(V Z), the loss of the strategy; 0 where nothing is measured.
     spread : tuple of int
         The sizes of the symmetric attributes. With J = I - 11'/n, Z is (n - 1) / n J there, as if measured
         with sensitivity 1.
@@ -49,12 +54,8 @@ class SubsetTerms:
 
     terms: list[tuple[float, tuple[int, ...]]]
     measured: tuple[int, ...] | None
+    level: float
     spread: tuple[int, ...] = ()
-
-    @property
-    def trace(self) -> float:
-        """What symmetric attributes add to T1: the product of tr(Z)."""
-        return math.prod((n - 1.0) ** 2 / n for n in self.spread)
 
     @property
     def cube(self) -> float:
@@ -98,12 +99,19 @@ class Operator:
         self.lattice, self.axes, self.classes = lattice, axes, classes
         self.base = lattice.members.shape[1] + 1
         self._numbers: dict[int, int] = {}
-        self._codes: list[Code] = []
+        #: By number, from 1: the code of one attribute's share, whether others are tied to it, and rings.
+        self._codes: list[Code] = [()]
+        self._tied = [False]
+        self._rings: dict[tuple[int, ...], tuple[int, Ring]] = {}
         self._lay_out()
         self._sectors = self._collect()
-        shares = [axes.share(code) for code in self._codes]
-        self._slopes = [g for g, _ in shares]
-        self._constants = np.array([c for _, c in shares])
+        rings = {number for number, _ in self._rings.values()}
+        #: By number: type, g and c of shares g'q + c.
+        self._shares = {
+            number: (code[0], *axes.share(code))
+            for number, code in enumerate(self._codes)
+            if number and number not in rings and not self._tied[number]
+        }
 
     def _lay_out(self) -> None:
         """Lay out terms and strategies by subset and attribute."""
@@ -113,25 +121,15 @@ class Operator:
         self.slots = np.full((*shape, len(lattice.names)), -1, dtype=np.int64)
         self.found = np.full((len(lattice.classes), len(lattice.names)), -1, dtype=np.int64)
         self.levels = np.zeros(len(lattice.classes))
-        levels = [self._level(one) for one in self.classes]
         for place, number in enumerate(lattice.classes):
             own = lattice.members[place][lattice.members[place] >= 0]
             one = self.classes[number]
             for m, (coefficient, slots) in enumerate(one.terms):
                 self.coefficients[place, m] = coefficient
                 self.slots[place, m, own] = slots
-            if one.measured is not None and levels[number] > 0:
+            if one.measured is not None and one.level > 0:
                 self.found[place, own] = one.measured
-                self.levels[place] = levels[number]
-
-    def _level(self, one: SubsetTerms) -> float:
-        """Return the loss of a class."""
-        if one.measured is None:
-            return 0.0
-        return one.trace * math.fsum(
-            coefficient * math.prod(self.axes.trace(s, z) for s, z in zip(slots, one.measured, strict=True))
-            for coefficient, slots in one.terms
-        )
+                self.levels[place] = one.level
 
     def _contents(self) -> list[Content]:
         found: list[Content] = []
@@ -208,7 +206,32 @@ class Operator:
             keys, inverse = np.unique(key, return_inverse=True)
             numbers = np.array([self._number(int(one)) for one in keys], dtype=np.int64)
             codes[there, j] = numbers[inverse] if len(keys) else 0
-        return codes
+        return self._with_rings(codes)
+
+    def _with_rings(self, codes: Places) -> Places:
+        """Return the codes, those of attributes that are tied together as one number in a further column."""
+        tied = np.array(self._tied)[codes]
+        rows = np.flatnonzero(tied.any(axis=1))
+        if not len(rows):
+            return codes
+        found, inverse = np.unique(
+            np.sort(np.where(tied, codes, 0)[rows], axis=1), axis=0, return_inverse=True
+        )
+        column = np.zeros(len(codes), dtype=np.int64)
+        column[rows] = np.array([self._ring(tuple(one[one > 0].tolist())) for one in found])[inverse.ravel()]
+        return np.column_stack([np.where(tied, 0, codes), column])
+
+    def _ring(self, numbers: tuple[int, ...]) -> int:
+        """Return the number of the share of tied attributes."""
+        if numbers not in self._rings:
+            if len(self._rings) >= _MOST_RINGS:
+                raise TooLargeError(f"a bound of more than {_MOST_RINGS} joint traces")
+            codes = [self._codes[number] for number in numbers]
+            ring = Ring(codes, self.axes.weights, self.axes.grams, self.axes.measured)
+            self._codes.append(())
+            self._tied.append(False)
+            self._rings[numbers] = len(self._codes) - 1, ring
+        return self._rings[numbers][0]
 
     def _number(self, key: int) -> int:
         """Return the number of a share, counted from 1."""
@@ -219,7 +242,8 @@ class Operator:
                 rest, digit = divmod(rest, radix + 1)
                 code.append(digit - 1)
             self._codes.append((rest, *code[::-1]))
-            self._numbers[key] = len(self._codes)
+            self._tied.append(self.axes.tied(self._codes[-1]))
+            self._numbers[key] = len(self._codes) - 1
         return self._numbers[key]
 
     def _thetas(self, squares: Array) -> Array:
@@ -255,8 +279,12 @@ class Operator:
         norms = [float(w @ (w * one)) - 1.0 for w, one in zip(self.axes.weights, q, strict=True)]
         kinds = zip(self.lattice.types, self.lattice.free, strict=True)
         squares = np.array([max(norms[type_], 0.0) if free else 0.0 for type_, free in kinds])
-        own = [float(g @ q[code[0]]) for g, code in zip(self._slopes, self._codes, strict=True)]
-        return squares, self._thetas(squares), np.concatenate([[1.0], np.array(own) + self._constants])
+        shares = np.ones(len(self._codes))
+        for number, (type_, g, c) in self._shares.items():
+            shares[number] = float(g @ q[type_]) + c
+        for number, ring in self._rings.values():
+            shares[number] = ring.value(q)
+        return squares, self._thetas(squares), shares
 
     def _summed(self, sector: _Sector, theta: Array, shares: Array) -> tuple[Array, Array, Array]:
         """Return the triples' values in T2, T1 by order, and T2 by the orders of the three subsets."""
@@ -301,13 +329,17 @@ class Operator:
                     by_share += np.bincount(column, ratio, minlength=len(shares))
         found = [np.zeros(len(w)) for w in self.axes.weights]
         if slopes:
-            for g, code, slope in zip(self._slopes, self._codes, by_share[1:], strict=True):
-                found[code[0]] += slope * g
+            for number, (type_, g, _) in self._shares.items():
+                found[type_] += by_share[number] * g
+            q = [1.0 / one for one in p]
+            for number, ring in self._rings.values():
+                for type_, g in ring.slopes(q):
+                    found[type_] += by_share[number] * g
             for t, slope in zip(self.lattice.types, self._theta_slopes(squares, by_theta), strict=True):
                 found[t] += slope * self.axes.weights[t] ** 2
         return total, found
 
-    def tuned(self, p: Sequence[Array], steps: int = _STEPS) -> tuple[float, list[Array]]:
+    def tuned(self, p: Sequence[Array], steps: int = 30) -> tuple[float, list[Array]]:
         """Return F at the best distributions that are found, and those.
 
         T2 is linear in every attribute's 1 / p; where it is g'(1 / p), the best p is proportional to sqrt(g).

@@ -1,0 +1,150 @@
+"""Triples' shares of attributes that a joint strategy or explicit queries tie together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from string import ascii_letters
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Ring", "Tied"]
+
+Array = NDArray[np.float64]
+Code = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Tied:
+    """One attribute's part of a tensor over several.
+
+    Attributes
+    ----------
+    tensor : ndarray
+        Explicit queries, shape (m, n_1, n_2, ...), or a covariance, shape (n_1, n_2, ..., n_1, n_2, ...).
+    axis : int
+        The attribute's place; all are 0 where the attributes may be exchanged.
+    """
+
+    tensor: Array
+    axis: int
+
+
+class Ring:
+    """The trace around V Z_C q Z_E V' Z_B over attributes that do not fall apart.
+
+    Parameters
+    ----------
+    codes : sequence of tuple of int
+        For each attribute what `Axes.share` takes.
+    weights : sequence of ndarray
+        By type.
+    grams, measured : sequence of ndarray or Tied
+        By number.
+    """
+
+    def __init__(
+        self,
+        codes: Sequence[Code],
+        weights: Sequence[Array],
+        grams: Sequence[Array | Tied],
+        measured: Sequence[Array | Tied],
+    ) -> None:
+        self.codes, self._grams, self._measured = codes, grams, measured
+        self._labels = iter(range(len(ascii_letters)))
+        self._operands: list[tuple[Array, list[int]]] = []
+        #: For each attribute with a factor q: its type, its label, and what multiplies q.
+        self._middles: list[tuple[int, int, Array]] = []
+        ends = [self._ends(code, weights[code[0]]) for code in codes]
+        for place, (left, right) in {1: (0, 1), 2: (2, 3), 3: (4, 5)}.items():
+            self._join([(code[place], end[left], end[right]) for code, end in zip(codes, ends, strict=True)])
+        for place, (left, right) in {4: (0, 2), 5: (1, 5)}.items():
+            asked = [(code[place], end[left], end[right]) for code, end in zip(codes, ends, strict=True)]
+            self._ask(asked)
+
+    def _ends(self, code: Code, w: Array) -> list[int]:
+        """Return an attribute's labels around the ring, and close the ends of subsets without it.
+
+        Between Z_B and V, Z_B and V', V and Z_C, Z_C and q, q and Z_E, Z_E and V'.
+        """
+        type_, b, c, e, one, two = code
+        labels = [next(self._labels) for _ in range(6)]
+        if c >= 0 and e >= 0:
+            labels[4] = labels[3]
+        if c >= 0 or e >= 0:
+            both = c >= 0 and e >= 0
+            self._middles.append((type_, labels[3] if c >= 0 else labels[4], np.ones(len(w)) if both else w))
+        # V ends in w where B, or C, does not keep the attribute; V' where B, or E, does not
+        for kept, asked, label in ((b, one, 0), (b, two, 1), (c, one, 2), (e, two, 5)):
+            if kept < 0 and asked >= 0:
+                self._operands.append((w, [labels[label]]))
+        return labels
+
+    def _join(self, kept: list[tuple[int, int, int]]) -> None:
+        """Add the strategies of one subset."""
+        tied: dict[int, list[tuple[int, int, int]]] = {}
+        for number, left, right in kept:
+            if number < 0:
+                continue
+            found = self._measured[number]
+            if isinstance(found, Tied):
+                tied.setdefault(id(found.tensor), []).append((number, left, right))
+            else:
+                self._operands.append((found, [left, right]))
+        for parts in tied.values():
+            tensor, ordered = self._ordered(parts, self._measured)
+            self._operands.append(
+                (tensor, [left for _, left, _ in ordered] + [right for *_, right in ordered])
+            )
+
+    def _ask(self, asked: list[tuple[int, int, int]]) -> None:
+        """Add what is asked of one pair of subsets."""
+        tied = []
+        for number, left, right in asked:
+            if number < 0:
+                continue
+            found = self._grams[number]
+            if isinstance(found, Tied):
+                tied.append((number, left, right))
+            else:
+                self._operands.append((found, [left, right]))
+        if tied:
+            tensor, ordered = self._ordered(tied, self._grams)
+            row = next(self._labels)
+            self._operands.append((tensor, [row, *(left for _, left, _ in ordered)]))
+            self._operands.append((tensor, [row, *(right for *_, right in ordered)]))
+
+    @staticmethod
+    def _ordered(
+        parts: list[tuple[int, int, int]], found: Sequence[Array | Tied]
+    ) -> tuple[Array, list[tuple[int, int, int]]]:
+        def axis(part: tuple[int, int, int]) -> int:
+            own = found[part[0]]
+            assert isinstance(own, Tied)
+            return own.axis
+
+        first = found[parts[0][0]]
+        assert isinstance(first, Tied)
+        return first.tensor, sorted(parts, key=axis)
+
+    def value(self, q: Sequence[Array]) -> float:
+        """Return the trace."""
+        middles = [(factor * q[type_], [label]) for type_, label, factor in self._middles]
+        return float(self._contracted([*self._operands, *middles], []))
+
+    def slopes(self, q: Sequence[Array]) -> Iterator[tuple[int, Array]]:
+        """Yield types with the derivatives of the trace by their q, each attribute's on its own."""
+        for place, (type_, label, factor) in enumerate(self._middles):
+            others = [
+                (factor * q[type_], [label])
+                for other, (type_, label, factor) in enumerate(self._middles)
+                if other != place
+            ]
+            yield type_, factor * self._contracted([*self._operands, *others], [label])
+
+    @staticmethod
+    def _contracted(operands: list[tuple[Array, list[int]]], result: list[int]) -> Array:
+        written = ["".join(ascii_letters[label] for label in labels) for _, labels in operands]
+        form = ",".join(written) + "->" + "".join(ascii_letters[label] for label in result)
+        return np.asarray(np.einsum(form, *(tensor for tensor, _ in operands), optimize="greedy"))
