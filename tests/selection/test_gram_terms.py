@@ -157,3 +157,40 @@ def test_pairs_of_products_have_the_product_of_their_rows() -> None:
     np.testing.assert_array_equal(cross.squares(3), np.diagonal(expected))
     assert cross.symmetric(3) is None
     assert cross.key(3) != CrossGram(mdp.queries.Identity(), predicates).key(3)
+
+
+BOXES: list[list[dict[str, object]] | dict[str, object]] = [
+    {"a": [0, 1], "b": 0},
+    [{"a": 3, "b": [0, 2]}, {"a": 0}],
+]
+
+
+def test_queries_over_merged_attributes_leave_the_others_to_factor_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = np.random.default_rng(2).integers(-2, 3, (2, 12))
+    asked = Workload(
+        DOMAIN,
+        mdp.cells(BOXES, by={"c": "identity"}, weight=2),
+        mdp.dense(rows, ["a", "b"], by={"c": "identity"}),
+    )
+    assert table_shape(asked).joint == ("a", "b")
+    assert list(table_shape(asked).factored) == ["c"]
+    over = over_all(asked)
+    np.testing.assert_allclose(joint_gram(asked, DOMAIN.names), over.T @ over, atol=1e-11)
+    assert not split_workload(asked).explicit
+    selection = select(asked, noise=GAUSSIAN, mechanism="residual")
+    loss = sum(selection.plan.analysis.group(group).weighted for group in asked)
+    assert loss == pytest.approx(selection.certificate.loss, rel=1e-3)
+    # what is within each cell of an attribute costs so many times what it costs alone
+    alone = Workload(DOMAIN, mdp.cells(BOXES, weight=2), mdp.dense(rows, ["a", "b"]))
+    single = select(alone, noise=GAUSSIAN, mechanism="dense").certificate.loss
+    assert select(asked, noise=GAUSSIAN, mechanism="dense").certificate.loss == pytest.approx(
+        2 * single, rel=1e-4
+    )
+    monkeypatch.setattr("matrixdp.selection.view.gram_terms.MAX_BOX_TERMS", 4)
+    assert len(split_workload(asked).explicit) == 2
+    [matrix] = mdp.dense(rows[:, :4], ["a"], by={"c": "prefix"}).expand(DOMAIN)
+    [(coefficient, (own, _))] = gram_terms(matrix) or []
+    assert coefficient == 1.0
+    np.testing.assert_array_equal(own.gram(4), rows[:, :4].T @ rows[:, :4])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.queries import Group, Matrix, Predicates, ProductGroup, Total
+from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, ProductGroup, Total
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
 from matrixdp.queries.complements import Complement, Totals, column_sums
 
@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 
 #: Weights that are a sum of more products than this are written out.
 MAX_WEIGHT_TERMS = 4
+#: Terms that queries over merged attributes within predicates of others may have, else they are written out.
+MAX_BOX_TERMS = 100
 #: How far the products may be from the weights, relative to each weight.
 _WEIGHT_ERROR = 1e-10
 
@@ -114,6 +116,8 @@ def gram_terms(group: Group) -> list[GramTerm] | None:
     >>> [coefficient for coefficient, _ in gram_terms(group)]
     [1.0, -1.0, -1.0, 1.0]
     """
+    if isinstance(group, DenseGroup) and isinstance(group.content, Crossed) and not group.summands:
+        return _boxed_terms(group, group.content) if group.query_weights is None else None
     products = ((1.0, group),) if isinstance(group, ProductGroup) else group.summands
     weights: list[WeightProduct] | None = None
     if group.query_weights is not None and products:
@@ -143,6 +147,49 @@ def gram_terms(group: Group) -> list[GramTerm] | None:
                     return None
                 terms.append((scale * sign * other, tuple(one for one in made if one is not None)))
     return terms
+
+
+def _boxed_terms(group: DenseGroup, content: Crossed) -> list[GramTerm] | None:
+    """Return queries over merged attributes, within predicates of others, as terms of boxes of cells.
+
+    The other attributes stand in all terms alike, and factor out.
+    """
+    sizes = [group.sizes[place] for place in content.merged]
+    others: dict[int, Question] = dict(zip(content.others, content.predicates, strict=True))
+    if len(sizes) == 1:
+        others[content.merged[0]] = Matrix(content.content.matrix())
+        return [(1.0, tuple(others[place] for place in range(len(group.sizes))))]
+    terms: list[GramTerm] = []
+    for row in content.content.matrix():
+        boxes = _boxes(row.reshape(sizes), math.isqrt(MAX_BOX_TERMS))
+        if boxes is None or len(terms) + len(boxes) ** 2 > MAX_BOX_TERMS:
+            return None
+        for i, left in enumerate(boxes):
+            for j, right in enumerate(boxes):
+                asked = dict(others)
+                for place, own, other in zip(content.merged, left, right, strict=True):
+                    asked[place] = _vector(own) if i == j else CrossGram(_vector(own), _vector(other))
+                terms.append((1.0, tuple(asked[place] for place in range(len(group.sizes)))))
+    return terms
+
+
+def _boxes(tensor: Array, most: int) -> list[tuple[Array, ...]] | None:
+    """Return a tensor as a sum of at most so many outer products: of its different slices, axis by axis."""
+    if tensor.ndim == 1:
+        return [(tensor,)] if tensor.any() else []
+    slices, alike = np.unique(tensor.reshape(len(tensor), -1), axis=0, return_inverse=True)
+    found: list[tuple[Array, ...]] = []
+    for number, one in enumerate(slices):
+        rest = _boxes(one.reshape(tensor.shape[1:]), most - len(found))
+        if rest is None or len(found) + len(rest) > most:
+            return None
+        found += [((alike.ravel() == number).astype(np.float64), *vectors) for vectors in rest]
+    return found
+
+
+def _vector(values: Array) -> Predicates:
+    """Return one query on an attribute."""
+    return Total() if (values == 1.0).all() else Matrix(values[None, :])
 
 
 def _weighted(left: Predicates, right: Predicates, size: int, weights: Array) -> Question | None:
