@@ -47,9 +47,10 @@ class OfOnesOwn:
     ) -> Self:
         """Return the strategy that measures the rows of a matrix.
 
-        Its scale does not matter. Integers, fractions and decimals over a common denominator below 2^24 are
-        kept exactly; other numbers are rounded to integers, which costs about 2^-14 of the variance. Rows of
-        zeros are left out.
+        It must be chosen without the confidential table: how it was tuned is not accounted for. Its scale
+        does not matter. Integers, fractions and decimals over a small common denominator are kept exactly;
+        other numbers are rounded to integers, which costs about 2^-14 of the variance. Rows of zeros are
+        left out.
 
         Parameters
         ----------
