@@ -7,35 +7,28 @@ from collections.abc import Callable, Mapping
 
 from threadpoolctl import threadpool_limits
 
-from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
+from matrixdp.errors import PrivacyError, WorkloadError
 from matrixdp.noise import NOISES, Noise
 from matrixdp.queries import DenseGroup, Group, Workload
-from matrixdp.selection.compose.weighted_product import few_products
+from matrixdp.selection.mechanisms.contest import CANDIDATES, hoped_for, least_error
 from matrixdp.selection.mechanisms.options import check_options, given_options
 from matrixdp.selection.mechanisms.table import mechanism_named, silent
-from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
+from matrixdp.selection.mechanisms.trials import Bound, Trials, bounded
 from matrixdp.selection.minimax import select_minimax
 from matrixdp.selection.selection import Selection
 from matrixdp.selection.targets import targeted
-from matrixdp.selection.view.table_shape import table_shape
 
-__all__ = ["check_mechanism", "select"]
+__all__ = ["check_mechanism", "hope_of", "select"]
 
 _LOG = logging.getLogger(__name__)
 
-#: What ``auto`` may try.
-_CANDIDATES = ("residual", "dense", "opt-kron", "weighted-product", "hdmm")
-#: ``auto`` tries one product over the whole table up to this many cells.
-MAX_PRODUCT_CELLS = 10_000_000
 #: Reweightings for the objective ``max``, by norm; searches in the L1 norm are dear and not certified.
 _BALANCING_STEPS = {2: 60, 1: 8}
-#: Less per cent of error than this is no difference.
-_EVEN = 0.005
 
 
 def check_mechanism(name: str, options: Mapping[str, object]) -> None:
     """Raise WorkloadError if there is no such mechanism, or it does not have options of these values."""
-    tried = [mechanism_named(one).options for one in (_CANDIDATES if name == "auto" else (name,))]
+    tried = [mechanism_named(one).options for one in (CANDIDATES if name == "auto" else (name,))]
     check_options(name, tried, options)
     for kind in tried:
         given_options(kind, options)
@@ -62,9 +55,9 @@ def select(
     workload : Workload
     mechanism : str
         ``auto``, or one of `matrixdp.selection.MECHANISMS`. ``auto`` is the least expected error: with
-        Gaussian noise among ``residual``, where it fits ``dense``, and for tables that are not too large
-        ``opt-kron``, or for a sum of few products ``weighted-product``; with Laplace noise among ``hdmm``
-        (all of its kinds) and ``residual``.
+        Gaussian noise among ``residual``, where it fits ``dense``, for a sum of few products
+        ``weighted-product`` and else for small tables ``opt-kron``; with Laplace noise among the strategies of ``hdmm`` and ``residual``, of which those that take long are
+        searched only if a fast trial leaves hope that they win.
     noise : Noise
     neighbours : str
         ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases.
@@ -124,7 +117,7 @@ def select(
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with threadpool_limits(limits=1, user_api="blas"):
         if mechanism == "auto":
-            (plan, certificate), chosen, reason = _least_error(trials)
+            (plan, certificate), chosen, reason = least_error(trials)
         else:
             plan, certificate = trials.choose(mechanism)
             chosen, reason = mechanism, "asked for"
@@ -157,53 +150,16 @@ def _bound_after(trials: Trials) -> Bound:
     return trials.whole_bound() if trials.small else trials.lower_bound()
 
 
-def _candidates(trials: Trials) -> list[str]:
-    """Return what is tried for a workload."""
-    if trials.noise.norm == 1:
-        return ["residual", "hdmm"]
-    if trials.small:
-        return ["residual", "dense"]
-    shape = table_shape(trials.asked)
-    table = trials.asked.domain.cells((*shape.factored, *shape.joint))
-    if table > MAX_PRODUCT_CELLS:
-        return ["residual"]
-    return ["residual", "weighted-product" if few_products(trials.asked, shape) else "opt-kron"]
+def hope_of(workload: Workload, noise: Noise, **options: object) -> float:
+    """Return a loss that ``auto`` is not expected to go below for a workload and a noise, from fast trials.
 
-
-def _least_error(trials: Trials) -> tuple[Choice, str, str]:
-    """Return the choice with the least loss among those that fit, its mechanism, and why."""
-    names = _candidates(trials)
-    found: dict[str, Choice] = {}
-    refusals: dict[str, TooLargeError] = {}
-    for name in names:
-        trials.progress(f"trying {name}", None)
-        _LOG.info("trying %s", name)
-        try:
-            found[name] = trials.choose(name)
-        except TooLargeError as error:
-            refusals[name] = error
-    if not found:
-        raise refusals[names[0]]
-    bound = None
-    if "dense" in found and found["dense"][1].lower_bound is not None:
-        bound = found["dense"][1].lower_bound, found["dense"][1].scope
-    elif trials.small and trials.noise.norm == 1:
-        bound = trials.whole_bound()
-    # as accurate as dense within rounding, the decomposition measures each marginal apart
-    losses = {name: choice[1].loss for name, choice in found.items()}
-    best = min(losses, key=lambda name: losses[name] * (1.0 + 2e-6 * (name == "dense")))
-    if best == "residual" and "dense" in losses and not table_shape(trials.asked).joint:
-        best = "dense"
-    plan, certificate = found[best]
-    return (plan, bounded(certificate, bound)), best, _reason(best, losses, refusals)
-
-
-def _reason(best: str, losses: dict[str, float], refusals: dict[str, TooLargeError]) -> str:
-    others = [
-        f"{share:.3g} % less error than {name}" if share >= _EVEN else f"as little error as {name}"
-        for name, loss in sorted(losses.items(), key=lambda item: item[1])
-        if name != best
-        for share in [100 * (1 - (losses[best] / loss) ** 0.5)]
-    ]
-    others += [f"{name} does not fit: {error}" for name, error in refusals.items()]
-    return "; ".join(others) or "the only one that fits a table of this size"
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> workload = mdp.Workload(mdp.Domain({"a": 20}), mdp.product(a="prefix"))
+    >>> hope_of(workload, LAPLACE) <= select(workload, noise=LAPLACE).certificate.loss
+    True
+    """
+    with threadpool_limits(limits=1, user_api="blas"):
+        return hoped_for(Trials(workload, noise, options))

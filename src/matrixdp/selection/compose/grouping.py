@@ -17,9 +17,12 @@ Members = tuple[int, ...]
 
 
 def group_products(
-    workload: Workload, noise: Noise, solve: Callable[[Members], float]
+    workload: Workload, noise: Noise, solve: Callable[[Members], float], merge: bool = True
 ) -> tuple[list[Members], float]:
-    """Return sets of groups (by their places) and the total loss of solving each by one product."""
+    """Return sets of groups (by their places) and the total loss of solving each by one product.
+
+    Without ``merge`` sets are not merged two by two, which takes most of the time.
+    """
     asked: dict[tuple[str, ...], list[int]] = {}
     for place, group in enumerate(workload):
         names = product_terms(workload.domain, [group]).attributes
@@ -46,7 +49,7 @@ def group_products(
     total, sets = min(scored, key=lambda item: item[0])
     everything = (tuple(range(len(workload))),)
     if len(sets) <= MAX_MERGED_SETS:
-        for start in candidates:
+        for start in candidates if merge else ():
             if len(start) <= MAX_MERGED_SETS:
                 merged = _merged(list(start), noise, loss, related)
                 found = noise.total_loss([loss(s) for s in merged])

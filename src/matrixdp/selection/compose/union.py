@@ -21,10 +21,12 @@ from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.product_terms import product_terms
 
-__all__ = ["combined_plan", "least_squares_plan", "select_union"]
+__all__ = ["combined_plan", "least_squares_plan", "select_union", "unmerged_loss"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
+
+_TOO_LARGE = "opt-plus: a group asks about a table of too many cells. Use residual or opt-m"
 
 #: Steps of the search for the shares of the cost.
 _SHARE_STEPS = 60
@@ -77,7 +79,7 @@ def select_union(
 
     sets, total = group_products(workload, noise, solve)
     if not math.isfinite(total):
-        raise TooLargeError("opt-plus: a group asks about a table of too many cells. Use residual or opt-m")
+        raise TooLargeError(_TOO_LARGE)
     losses = [solve(members, "full") for members in sets]
     parts = []
     for members, share in zip(sets, noise.best_shares(losses), strict=True):
@@ -89,6 +91,33 @@ def select_union(
         found: Plan = Direct(workload.domain, tuple(parts), noise)
         return found, Certificate(noise.variance_factor * loss, None, "no bound for a union of products")
     return combined_plan(workload, parts, noise)
+
+
+def unmerged_loss(workload: Workload, noise: Noise) -> float:
+    """Return the loss of a union of products before sets of groups are merged two by two, searched fast.
+
+    Raises TooLargeError if no union fits.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> workload = mdp.Workload(mdp.Domain({"a": 2, "b": 5}), mdp.marginals(1))
+    >>> round(unmerged_loss(workload, LAPLACE), 3)
+    20.0
+    """
+
+    def solve(members: Members) -> float:
+        terms = product_terms(workload.domain, group_subset(workload, members))
+        try:
+            return solve_kron(terms, noise, gap=1e-4, effort="fast").loss
+        except TooLargeError:
+            return math.inf
+
+    total = group_products(workload, noise, solve, merge=False)[1]
+    if not math.isfinite(total):
+        raise TooLargeError(_TOO_LARGE)
+    return total
 
 
 def combined_plan(workload: Workload, parts: Sequence[Part], noise: Noise) -> tuple[Plan, Certificate]:

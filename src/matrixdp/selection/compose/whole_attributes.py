@@ -27,7 +27,7 @@ from matrixdp.selection.gram.l1_search import MAX_FAST_CELLS, LaplaceSolver
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.sub_workloads import Split
 
-__all__ = ["laplace_weights", "may_stay_whole"]
+__all__ = ["first_loss", "laplace_weights", "may_stay_whole"]
 
 Array = NDArray[np.float64]
 
@@ -91,19 +91,7 @@ def laplace_weights(split: Split, report: Callable[[int, float], None] | None = 
     def phi(weights: list[Array]) -> float:
         nonlocal evaluations
         evaluations += 1
-        solver = SubSolver(
-            Pieces(split, weights),
-            LAPLACE,
-            LaplaceSolver(1e-5, "fast"),
-            joint_cells=MAX_FAST_CELLS,
-            row_cells=MAX_SEARCHED_ROW_CELLS,
-            solved=solved,
-        )
-        total = 0.0
-        for sub in split.classes:
-            solution = solver.solve(sub)
-            if solution is not None:
-                total += len(sub.marginals) * solution.loss ** (1.0 / 3.0)
+        total = _phi(split, weights, solved)
         if report is not None:
             report(evaluations, total)
         return total
@@ -116,6 +104,41 @@ def laplace_weights(split: Split, report: Callable[[int, float], None] | None = 
         if found < value:
             value, best = found, weights
     return _descend(split, best)
+
+
+def _phi(split: Split, weights: list[Array], solved: dict[Hashable, BlockSolution]) -> float:
+    """Return the sum of cube roots of the losses of all parts, searched fast."""
+    solver = SubSolver(
+        Pieces(split, weights),
+        LAPLACE,
+        LaplaceSolver(1e-5, "fast"),
+        joint_cells=MAX_FAST_CELLS,
+        row_cells=MAX_SEARCHED_ROW_CELLS,
+        solved=solved,
+    )
+    total = 0.0
+    for sub in split.classes:
+        solution = solver.solve(sub)
+        if solution is not None:
+            total += len(sub.marginals) * solution.loss ** (1.0 / 3.0)
+    return total
+
+
+def first_loss(split: Split) -> float:
+    """Return the loss of the decomposition before weights are searched: all attributes split, or whole.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.selection.view.sub_workloads import split_workload
+    >>> round(first_loss(split_workload(mdp.Workload(mdp.Domain({"a": 5}), mdp.marginals(1)))), 9)
+    5.0
+    """
+    uniform = uniform_weights(split)
+    allowed = may_stay_whole(split)
+    whole = [np.zeros_like(w) if a else w for w, a in zip(uniform, allowed, strict=True)]
+    solved: dict[Hashable, BlockSolution] = {}
+    return min(_phi(split, weights, solved) for weights in (uniform, whole)) ** 3
 
 
 def _descend(split: Split, weights: list[Array]) -> list[Array]:

@@ -1,0 +1,149 @@
+"""What ``auto`` tries: mechanisms that may win, those that take long only after a fast trial."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from matrixdp.errors import TooLargeError
+from matrixdp.selection.compose.hdmm import MAX_SEARCHED_CELLS
+from matrixdp.selection.compose.kron import solve_kron
+from matrixdp.selection.compose.union import unmerged_loss
+from matrixdp.selection.compose.whole_attributes import first_loss
+from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
+from matrixdp.selection.view.product_terms import product_terms
+from matrixdp.selection.view.sub_workloads import split_workload
+from matrixdp.selection.view.table_shape import table_shape
+
+__all__ = ["CANDIDATES", "hoped_for", "least_error"]
+
+_LOG = logging.getLogger(__name__)
+
+#: What may be tried, in the order in which ties are decided.
+CANDIDATES = ("residual", "dense", "opt-kron", "opt-plus", "opt-m", "opt-0")
+#: With a proved gap below this no other mechanism is tried.
+_SETTLED = 1e-6
+#: Under Gaussian noise no product has less error than the decomposition at its optimum. Where weights end
+#: in a local minimum one may: products are compared up to this many cells, where they take little time.
+_COMPARED_CELLS = 100_000
+#: No search has been seen to end with a loss below its fast trial's divided by this.
+_HOPES = {"opt-kron": 1.15, "opt-plus": 2.0, "residual": 1.7}
+#: Less per cent of error than this is no difference.
+_EVEN = 0.005
+
+_Found = tuple[dict[str, Choice], dict[str, TooLargeError], dict[str, float]]
+
+
+def least_error(trials: Trials) -> tuple[Choice, str, str]:
+    """Return the choice with the least loss among those that fit, its mechanism, and why."""
+    found, refusals, passed = (_gaussian if trials.noise.norm == 2 else _searched)(trials)
+    if not found:
+        raise next(iter(refusals.values()))
+    bound: Bound = None
+    if "dense" in found and found["dense"][1].lower_bound is not None:
+        bound = found["dense"][1].lower_bound, found["dense"][1].scope
+    elif trials.small and trials.noise.norm == 1:
+        bound = trials.whole_bound()
+    # as accurate as dense within rounding, the decomposition measures each marginal apart
+    losses = {name: choice[1].loss for name, choice in found.items()}
+    best = min(losses, key=lambda name: losses[name] * (1.0 + 2e-6 * (name == "dense")))
+    if best == "residual" and "dense" in losses and not table_shape(trials.asked).joint:
+        best = "dense"
+    plan, certificate = found[best]
+    return (plan, bounded(certificate, bound)), best, _reason(best, losses, refusals, passed)
+
+
+def hoped_for(trials: Trials) -> float:
+    """Return a loss that no mechanism is expected to go below, from the fast trials of all.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 4}), mdp.marginals([1, 2]))
+    >>> trials = Trials(workload, LAPLACE, {})
+    >>> 0.5 < hoped_for(trials) / least_error(trials)[0][1].loss <= 1.0
+    True
+    """
+    found, _, hopes = _tried(trials)
+    return min([*hopes.values(), *(choice[1].loss for choice in found.values())], default=0.0)
+
+
+def _choose(trials: Trials, names: Sequence[str], found: dict[str, Choice]) -> dict[str, TooLargeError]:
+    """Select by each of some mechanisms; return what does not fit."""
+    refusals = {}
+    for name in names:
+        trials.progress(f"trying {name}", None)
+        _LOG.info("trying %s", name)
+        try:
+            found[name] = trials.choose(name)
+        except TooLargeError as error:
+            refusals[name] = error
+    return refusals
+
+
+def _gaussian(trials: Trials) -> _Found:
+    """Select by the decomposition, and by the whole table where it fits and may have less error."""
+    found: dict[str, Choice] = {}
+    refusals = _choose(trials, ["residual"], found)
+    gap = found["residual"][1].gap if found else None
+    shape = table_shape(trials.asked)
+    if trials.small:
+        # one product is measured as it is: its strategy has one part
+        if gap is None or gap > _SETTLED or not shape.joint:
+            refusals |= _choose(trials, ["dense"], found)
+    elif (gap is None or gap > _SETTLED) and trials.asked.domain.cells(
+        (*shape.factored, *shape.joint)
+    ) <= _COMPARED_CELLS:
+        refusals |= _choose(trials, ["opt-kron"], found)
+    return found, refusals, {}
+
+
+def _searched(trials: Trials) -> _Found:
+    """Select by every mechanism of L1 norms that may win, going by fast trials."""
+    found, refusals, hopes = _tried(trials)
+    passed = {}
+    for name, hope in sorted(hopes.items(), key=lambda item: item[1]):
+        if hope < min((choice[1].loss for choice in found.values()), default=math.inf):
+            refusals |= _choose(trials, [name], found)
+        else:
+            passed[name] = hope
+    return found, refusals, passed
+
+
+def _tried(trials: Trials) -> _Found:
+    """Return what is quickly selected, what does not fit, and what loss may be hoped for of the others."""
+    found: dict[str, Choice] = {}
+    refusals = _choose(trials, ["opt-m"], found)
+    asked, noise, factor = trials.asked, trials.noise, trials.noise.variance_factor
+    fast: Mapping[str, Callable[[], float]] = {
+        "opt-kron": lambda: solve_kron(product_terms(asked.domain, asked.groups), noise, effort="fast").loss,
+        "opt-plus": lambda: unmerged_loss(asked, noise),
+        "residual": lambda: first_loss(split_workload(asked)),
+    }
+    hopes = {}
+    for name, loss in fast.items():
+        try:
+            hopes[name] = factor * loss() / _HOPES[name]
+        except TooLargeError as error:
+            refusals[name] = error
+    shape = table_shape(asked)
+    if len(shape.joint) > 1 and shape.cells <= MAX_SEARCHED_CELLS:
+        hopes["opt-0"] = 0.0  # one strategy of the table contains all others
+    return found, refusals, hopes
+
+
+def _reason(
+    best: str, losses: dict[str, float], refusals: dict[str, TooLargeError], passed: dict[str, float]
+) -> str:
+    others = [
+        f"{share:.3g} % less error than {name}" if share >= _EVEN else f"as little error as {name}"
+        for name, loss in sorted(losses.items(), key=lambda item: item[1])
+        if name != best
+        for share in [100 * (1 - (losses[best] / loss) ** 0.5)]
+    ]
+    if passed:
+        others.append(f"a fast trial of {' and '.join(sorted(passed))} had more")
+    others += [f"{name} does not fit: {error}" for name, error in refusals.items()]
+    return "; ".join(others) or "no strategy has less error, or none other fits"
