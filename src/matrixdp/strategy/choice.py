@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 
 from matrixdp.errors import PrivacyError, WorkloadError
+from matrixdp.noise import Noise
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
+from matrixdp.selection import Selection
 from matrixdp.selection import select as select_strategy
-from matrixdp.selection.auto import check_mechanism
+from matrixdp.selection.auto import check_mechanism, hope_of
 from matrixdp.selection.targets import check_targets, largest_ratio
 from matrixdp.strategy.noises import possible_noises
 from matrixdp.strategy.strategy import Strategy
@@ -85,38 +87,49 @@ def select(
     check_mechanism(mechanism, options)
     noises, reason = possible_noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
-    strategies = [
-        Strategy(
-            select_strategy(
-                workload,
-                noise=kind,
-                neighbours=neighbours,
-                mechanism=mechanism,
-                objective=objective,
-                targets=targets,
-                progress=progress,
-                **options,
-            ),
-            reason,
+    strategies: list[Strategy] = []
+    for kind in noises:
+        tried = mechanism == "auto" and objective == "sum" and targets is None
+        if strategies and tried and _hopeless(kind, strategies[0].selection, budget, options):
+            reason = f"less error than a fast trial with {kind.title} noise leaves hope for"
+            continue
+        selection = select_strategy(
+            workload,
+            noise=kind,
+            neighbours=neighbours,
+            mechanism=mechanism,
+            objective=objective,
+            targets=targets,
+            progress=progress,
+            **options,
         )
-        for kind in noises
-    ]
+        strategies.append(Strategy(selection, reason))
     if len(strategies) == 1:
-        return strategies[0]
+        return Strategy(strategies[0].selection, reason)
     assert budget is not None
     if targets is not None:
-        kind, delta = LeastBudget.within(budget).kind, budget.delta
-        needed = [strategy.least_budget(kind, delta=delta, unit=budget.unit) for strategy in strategies]
+        form, delta = LeastBudget.within(budget).kind, budget.delta
+        needed = [strategy.least_budget(form, delta=delta, unit=budget.unit) for strategy in strategies]
         errors = [float(least.epsilon or 0) for least in needed]
     else:
         errors = [
             strategy.rmse(budget) if objective == "sum" else strategy.max_stddev(budget)
             for strategy in strategies
         ]
-    best, other, *_ = sorted(range(len(noises)), key=errors.__getitem__)
+    best, other, *_ = sorted(range(len(strategies)), key=errors.__getitem__)
     less = "error" if targets is None else "epsilon"
-    reason = f"{100 * (1 - errors[best] / errors[other]):.3g} % less {less} than {noises[other]} noise"
+    reason = (
+        f"{100 * (1 - errors[best] / errors[other]):.3g} % less {less} than {strategies[other].noise} noise"
+    )
     return Strategy(strategies[best].selection, reason)
+
+
+def _hopeless(noise: Noise, other: Selection, budget: Budget | None, options: Mapping[str, object]) -> bool:
+    """Return whether no strategy with a noise can be expected to have less error than one with another."""
+    if budget is None:
+        return False
+    reached = other.certificate.loss / other.noise.error_scale(budget)
+    return hope_of(other.workload, noise, **options) / noise.error_scale(budget) >= reached
 
 
 def meet_targets(

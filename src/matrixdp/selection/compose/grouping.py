@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from matrixdp.noise import Noise
@@ -17,11 +18,12 @@ Members = tuple[int, ...]
 
 
 def group_products(
-    workload: Workload, noise: Noise, solve: Callable[[Members], float], merge: bool = True
+    workload: Workload, noise: Noise, solve: Callable[[Members, float], float], merge: bool = True
 ) -> tuple[list[Members], float]:
     """Return sets of groups (by their places) and the total loss of solving each by one product.
 
-    Without ``merge`` sets are not merged two by two, which takes most of the time.
+    ``solve`` also gets the loss above which an answer is of no use. Without ``merge`` sets are not merged
+    two by two, which takes most of the time.
     """
     asked: dict[tuple[str, ...], list[int]] = {}
     for place, group in enumerate(workload):
@@ -29,9 +31,9 @@ def group_products(
         asked.setdefault(names, []).append(place)
     losses: dict[Members, float] = {}
 
-    def loss(members: Members) -> float:
+    def loss(members: Members, worth: float = math.inf) -> float:
         if members not in losses:
-            losses[members] = solve(members)
+            losses[members] = solve(members, worth)
         return losses[members]
 
     names_of = {place: set(names) for names, places in asked.items() for place in places}
@@ -72,7 +74,7 @@ def _folded(asked: dict[tuple[str, ...], list[int]]) -> list[Members]:
 def _merged(
     sets: list[Members],
     noise: Noise,
-    loss: Callable[[Members], float],
+    loss: Callable[..., float],
     related: Callable[[Members, Members], bool],
 ) -> list[Members]:
     """Merge the two sets whose union gains most, until none does."""
@@ -85,7 +87,8 @@ def _merged(
                     continue
                 union = tuple(sorted((*sets[i], *sets[j])))
                 rest = [s for k, s in enumerate(sets) if k not in (i, j)]
-                found = noise.total_loss([loss(s) for s in (*rest, union)])
+                merged = loss(union, noise.total_loss([loss(sets[i]), loss(sets[j])]))
+                found = noise.total_loss([*(loss(s) for s in rest), merged])
                 if best is None or found < best[0]:
                     best = found, [*rest, union]
         if best is None or best[0] >= now * (1 - 1e-9):

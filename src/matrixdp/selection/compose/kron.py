@@ -27,6 +27,8 @@ Progress = Callable[[str, float | None], None]
 
 #: Rounds of alternation: of each start, and of the best of them after that.
 _FIRST_SWEEPS, _MORE_SWEEPS = 3, 12
+#: After a round a loss this many times what is wanted does not fall to it.
+_HOPELESS = 1.3
 #: Relative decrease of the loss at which alternation stops, and gap of the problems within it.
 _TOLERANCE, _LOOP_GAP = 1e-4, 1e-5
 
@@ -38,8 +40,13 @@ def solve_kron(
     gap: float = DEFAULT_GAP,
     seed: int = 0,
     effort: str = "full",
+    start: Sequence[Factor | None] | None = None,
+    worth: float = math.inf,
 ) -> Product:
     """Return the best product found for a union of products, bounded where that is one product.
+
+    ``start`` are strategies of attributes that suit some of what is asked, to search from. Searches
+    end early where their loss is far above ``worth``.
 
     Raises TooLargeError if it is over more cells than can be held, or an attribute that is not measured
     whole has too many values.
@@ -74,14 +81,19 @@ def solve_kron(
         ratios = [None if factor.bound is None else factor.bound / factor.loss for factor in known]
         bounded = [ratio for ratio in ratios if ratio is not None]
         return Product(tuple(known), loss, loss * math.prod(bounded) if len(bounded) == len(ratios) else None)
-    starts = [[fast(axis, terms.unknown, None) for axis in axes]]
+    given = start or [None for _ in axes]
+    starts = [[fast(axis, terms.unknown, given[axis]) for axis in axes]]
     if effort == "full":
         loss = terms.loss([1.0 for _ in axes])
         starts.append([Factor(IdentityMatrix(size), loss) for size in terms.sizes])
     first = []
-    for start in starts:
-        loss = terms.loss([factor.estimator for factor in start])
-        first.append(alternate(fast, start, loss, _FIRST_SWEEPS, _TOLERANCE))
+    for begin in starts:
+        loss = terms.loss([factor.estimator for factor in begin])
+        if worth < math.inf:
+            begin, loss, _ = alternate(fast, begin, loss, 1, _TOLERANCE)
+            if loss > _HOPELESS * worth:
+                return Product(tuple(begin), loss)
+        first.append(alternate(fast, begin, loss, _FIRST_SWEEPS, _TOLERANCE))
     known, loss, settled = min(first, key=lambda item: item[1])
     if not settled:
         known, loss, _ = alternate(fast, known, loss, _MORE_SWEEPS, _TOLERANCE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 import scipy.optimize
@@ -18,6 +18,7 @@ from matrixdp.selection.compose.grouping import Members, group_products, group_s
 from matrixdp.selection.compose.kron import measured_product, solve_kron
 from matrixdp.selection.compose.product import Product
 from matrixdp.selection.gram import DEFAULT_GAP
+from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.product_terms import product_terms
 
@@ -61,13 +62,16 @@ def select_union(
     solved: dict[Members, tuple[tuple[str, ...], Product]] = {}
     contents: dict[Hashable, Product] = {}
 
-    def solve(members: Members, effort: str = "fast") -> float:
+    def solve(members: Members, worth: float = math.inf, effort: str = "fast") -> float:
         terms = product_terms(workload.domain, group_subset(workload, members))
         content = (terms.sizes, frozenset((keys, weight) for weight, keys in terms.products), effort)
         known = None if terms.explicit else contents.get(content)
         if known is None:
             try:
-                known = solve_kron(terms, noise, gap=max(gap, 1e-4), seed=seed, effort=effort)
+                begin = _starts(terms.attributes, members, solved) if effort == "fast" else None
+                known = solve_kron(
+                    terms, noise, gap=max(gap, 1e-4), seed=seed, effort=effort, start=begin, worth=worth
+                )
             except TooLargeError:
                 return math.inf
             if not terms.explicit:
@@ -80,7 +84,7 @@ def select_union(
     sets, total = group_products(workload, noise, solve)
     if not math.isfinite(total):
         raise TooLargeError(_TOO_LARGE)
-    losses = [solve(members, "full") for members in sets]
+    losses = [solve(members, effort="full") for members in sets]
     parts = []
     for members, share in zip(sets, noise.best_shares(losses), strict=True):
         attributes, product = solved[members]
@@ -91,6 +95,19 @@ def select_union(
         found: Plan = Direct(workload.domain, tuple(parts), noise)
         return found, Certificate(noise.variance_factor * loss, None, "no bound for a union of products")
     return combined_plan(workload, parts, noise)
+
+
+def _starts(
+    attributes: Sequence[str], members: Members, solved: Mapping[Members, tuple[tuple[str, ...], Product]]
+) -> list[Factor | None]:
+    """Return for each attribute the strategy with the most rows of those for some of the same groups."""
+    found: dict[str, Factor] = {}
+    for own, (names, product) in solved.items():
+        if set(own) < set(members):
+            for name, factor in zip(names, product.factors, strict=True):
+                if name not in found or len(factor.rows) > len(found[name].rows):
+                    found[name] = factor
+    return [found.get(name) for name in attributes]
 
 
 def unmerged_loss(workload: Workload, noise: Noise) -> float:
@@ -107,10 +124,10 @@ def unmerged_loss(workload: Workload, noise: Noise) -> float:
     20.0
     """
 
-    def solve(members: Members) -> float:
+    def solve(members: Members, worth: float) -> float:
         terms = product_terms(workload.domain, group_subset(workload, members))
         try:
-            return solve_kron(terms, noise, gap=1e-4, effort="fast").loss
+            return solve_kron(terms, noise, gap=1e-4, effort="fast", worth=worth).loss
         except TooLargeError:
             return math.inf
 

@@ -18,6 +18,7 @@ from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
 from matrixdp.selection.gram.adapted_starts import adapted_starts, low_rank_starts, total_start
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.p_identity import best_of, optimize, strategy_rows
+from matrixdp.selection.gram.remembered import remembered
 from matrixdp.selection.gram.rotation import rotated
 from matrixdp.selection.gram.starts import SMALL, random_start, starts
 from matrixdp.selection.starting_points import generator
@@ -88,9 +89,14 @@ def solve_axis(
             solved = Factor(design.rows, design.loss, design.bound)
         else:
             begin = None if start is None else _theta(start.rows[:, first])
-            # products of a few rows lose by several threads, many times over where cores are shared
-            with threadpool_limits(limits=1, user_api="blas"):
-                solved = _search(reduced, gap, seed, restarts, begin, progress, effort, p)
+
+            def search(problem: Array) -> Factor:
+                # products of a few rows lose by several threads, many times over where cores are shared
+                with threadpool_limits(limits=1, user_api="blas"):
+                    return _search(problem, gap, seed, restarts, begin, progress, effort, p)
+
+            options = (gap, seed, restarts, effort, p)
+            solved = remembered.solve(reduced, options, search) if begin is None else search(reduced)
     if len(first) == len(gram):
         return solved
     return Factor(solved.rows[:, inverse], solved.loss, solved.bound)
@@ -165,7 +171,7 @@ def _search(
     fast = effort == "fast"
     tolerance = 1e-6 if fast else 1e-8 if size <= _RANDOM_CELLS else 1e-7
     if fast and begin is not None:
-        loss, theta = optimize(gram, begin, 60, tolerance)
+        loss, theta = optimize(gram, begin, 30, 1e-5)
         return Factor(strategy_rows(theta), loss)
     if progress is not None:
         progress(f"searching p-Identity strategies over {size} cells", None)
