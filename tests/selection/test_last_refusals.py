@@ -42,7 +42,7 @@ def test_no_iteration_gives_no_strategy():
 
 def test_sub_workloads_that_ask_nothing_are_refused():
     split: Any = SimpleNamespace(classes=["one", "two"])
-    silent: Any = SimpleNamespace(solve=lambda sub: None)
+    silent: Any = SimpleNamespace(solve=lambda sub: None, starts={})
     with pytest.raises(WorkloadError, match="there is nothing to measure"):
         solve_classes(split, silent)
 

@@ -15,6 +15,7 @@ from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.given_bases import own_bases
 from matrixdp.selection.compose.methods import describe_methods
+from matrixdp.selection.compose.spread_solver import solved_apart
 from matrixdp.selection.compose.sub_solver import MAX_JOINT_CELLS, SUB_SOLVERS, SubSolution, SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
 from matrixdp.selection.compose.whole_attributes import laplace_weights
@@ -94,11 +95,16 @@ class RescaledFourier(LaplaceSolver):
 
 
 def solve_classes(
-    split: Split, solver: SubSolver, progress: Progress | None = None
+    split: Split, solver: SubSolver, progress: Progress | None = None, jobs: int = 1
 ) -> list[tuple[SubWorkload, SubSolution]]:
-    """Solve all sub-workloads that ask something."""
+    """Solve all sub-workloads that ask something, their distinct problems by several jobs at a time."""
+    if jobs > 1:
+        solver = solved_apart(solver, split.classes, jobs, progress)
     solved = []
+    begin = dict(solver.starts)
     for number, sub in enumerate(split.classes):
+        # every class from where the search ended, not from another class: so they may be solved in any order
+        solver.starts = dict(begin)
         solution = solver.solve(sub)
         if solution is not None and solution.loss > 0.0:
             solved.append((sub, solution))
@@ -184,6 +190,7 @@ def select_by_decomposition(
     sub_solver: str = "auto",
     seed: int = 0,
     bound_of: BoundOf | None = None,
+    jobs: int = 1,
 ) -> tuple[Plan, Certificate]:
     """Select a strategy by splitting the workload into sub-workloads of marginals.
 
@@ -218,6 +225,6 @@ def select_by_decomposition(
         weights = laplace_weights(split, report) if laplace else optimized_weights(split, report, starts)
     solver = sub_solver_for(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
     solver.starts.update(starts)
-    solved = solve_classes(split, solver, progress)
+    solved = solve_classes(split, solver, progress, jobs)
     certificate = certify_decomposition(split, solver, solved, gap, bound_of)
     return assemble(workload.domain, split, solver, solved), certificate

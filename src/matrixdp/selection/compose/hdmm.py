@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
@@ -17,6 +17,7 @@ from matrixdp.selection.compose.whole_table import select_directly, solve_table
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.selection import Certificate
+from matrixdp.selection.spread import spread
 from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
 
 __all__ = ["KINDS", "select_hdmm", "select_whole"]
@@ -71,6 +72,20 @@ def select_whole(
     )
 
 
+def _choice(workload: Workload, noise: Noise, gap: float, seed: int, kind: str) -> Choice | str:
+    """Return what one of the strategies is, or why it does not fit."""
+    try:
+        if kind == "opt-kron":
+            return select_kron(workload, noise, gap=gap, seed=seed)
+        if kind == "opt-m":
+            return select_marginals(workload, noise, seed=seed)
+        if kind == "opt-plus":
+            return select_union(workload, noise, gap=gap, seed=seed)
+        return select_whole(workload, noise, gap=gap, seed=seed, max_cells=MAX_SEARCHED_CELLS)
+    except TooLargeError as error:
+        return str(error)
+
+
 def select_hdmm(
     workload: Workload,
     noise: Noise,
@@ -94,23 +109,17 @@ def select_hdmm(
     >>> select_hdmm(mdp.Workload(domain, mdp.marginals(2)), LAPLACE)[2]
     'opt-m'
     """
-    runs: dict[str, Callable[[], Choice]] = {
-        "opt-kron": lambda: select_kron(workload, noise, gap=gap, seed=seed),
-        "opt-m": lambda: select_marginals(workload, noise, seed=seed),
-        "opt-plus": lambda: select_union(workload, noise, gap=gap, seed=seed),
-        "opt-0": lambda: select_whole(workload, noise, gap=gap, seed=seed, max_cells=MAX_SEARCHED_CELLS),
-    }
     found: dict[str, Choice] = {}
     refused: list[str] = []
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        futures = {kind: pool.submit(runs[kind]) for kind in KINDS}
-        for done, (kind, future) in enumerate(futures.items()):
-            if progress is not None:
-                progress(f"trying {kind}", done / len(futures))
-            try:
-                found[kind] = future.result()
-            except TooLargeError as error:
-                refused.append(str(error))
+    choices = spread(partial(_choice, workload, noise, gap, seed), KINDS, jobs)
+    for done, kind in enumerate(KINDS):
+        if progress is not None:
+            progress(f"trying {kind}", done / len(KINDS))
+        choice = next(choices)
+        if isinstance(choice, str):
+            refused.append(choice)
+        else:
+            found[kind] = choice
     if not found:
         raise TooLargeError(" ".join(refused))
     best = min(found, key=lambda kind: (found[kind][1].loss, KINDS.index(kind)))

@@ -25,6 +25,7 @@ __all__ = ["Certified", "Compared", "Decomposed", "Searched", "Weighted"]
 
 _BOTH = (1, 2)
 _GAUSSIAN = (2,)
+_JOBS = "how many problems are solved at the same time, by joblib"
 _SEED = "of the searches that start from random points; equal seeds give equal strategies"
 
 
@@ -46,7 +47,7 @@ class Searched(Certified):
 class Compared(Searched):
     """Of the comparison of HDMM's strategies."""
 
-    jobs: int = option(1, "how many strategies are searched at the same time", least=1)
+    jobs: int = option(1, _JOBS, least=1)
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Decomposed(Searched):
     """Of the decomposition into marginals."""
 
     sub_solver: str = option("auto", "how the sub-workload of a marginal is solved", SUB_SOLVERS)
+    jobs: int = option(1, _JOBS, least=1)
 
 
 def _decomposition(name: str, source: str) -> None:
@@ -80,6 +82,7 @@ def _decomposition(name: str, source: str) -> None:
             sub_solver=given.sub_solver,
             seed=given.seed,
             bound_of=decomposition_bound if task.bounded else None,
+            jobs=given.jobs,
         )
 
     register(Mechanism(name, source, _BOTH, Decomposed, select))
