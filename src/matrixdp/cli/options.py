@@ -14,6 +14,7 @@ from matrixdp.selection.mechanisms.table import MECHANISMS, OF_OTHERS
 
 __all__ = [
     "Confidence",
+    "JobsOption",
     "MechanismOption",
     "NoiseOption",
     "Objective",
@@ -113,6 +114,16 @@ SubSolverOption = Annotated[
         "others.",
     ),
 ]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        show_default="1",
+        help="How many problems are solved at the same time, each by a process.",
+    ),
+]
 OptionOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -128,7 +139,12 @@ Confidence = Annotated[
 ]
 
 
-def mechanism_options(mechanism: str, sub_solver: str | None, pairs: list[str] | None) -> dict[str, Any]:
+_FLAGS = {"mechanism": "--mechanism", "sub_solver": "--sub-solver", "jobs": "--jobs"}
+
+
+def mechanism_options(
+    mechanism: str, sub_solver: str | None, pairs: list[str] | None, jobs: int | None = None
+) -> dict[str, Any]:
     """Return the options that a mechanism is given, checked to be its own.
 
     Examples
@@ -139,7 +155,8 @@ def mechanism_options(mechanism: str, sub_solver: str | None, pairs: list[str] |
     from matrixdp.errors import SpecificationError, WorkloadError
     from matrixdp.selection.auto import check_mechanism
 
-    given: dict[str, Any] = {} if sub_solver is None else {"sub_solver": sub_solver}
+    own = {"sub_solver": sub_solver, "jobs": jobs}
+    given: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
     for pair in pairs or []:
         name, sign, value = pair.partition("=")
         if not sign:
@@ -151,6 +168,6 @@ def mechanism_options(mechanism: str, sub_solver: str | None, pairs: list[str] |
         if error.problem is None:
             raise
         name = str(error.problem.path[0])
-        flag = {"mechanism": "--mechanism", "sub_solver": "--sub-solver"}.get(name, f"--option {name}")
+        flag = _FLAGS.get(name, f"--option {name}")
         raise SpecificationError(replace(error.problem, path=(flag,))) from None
     return given

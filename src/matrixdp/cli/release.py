@@ -13,6 +13,7 @@ from matrixdp.cli.keys import PassphraseFile, SignOption, signing_key
 from matrixdp.cli.ledger import LedgerOption, ledger_to_debit
 from matrixdp.cli.options import (
     Confidence,
+    JobsOption,
     MechanismOption,
     NoiseOption,
     Objective,
@@ -36,6 +37,7 @@ __all__ = ["UNEXPECTED", "release"]
 #: The exit status of a release whose total is not the number of records that was expected.
 UNEXPECTED = 3
 
+_WRITING = "writing answers"
 _MAX_ANSWERS = 50_000_000
 _SHOWN = 8
 _SMALL = 100_000
@@ -96,6 +98,7 @@ def release(
     noise: NoiseOption = "auto",
     objective: ObjectiveOption = Objective.sum,
     sub_solver: SubSolverOption = None,
+    jobs: JobsOption = None,
     option: OptionOption = None,
     confidence: Confidence = None,
     csv: _Csv = False,
@@ -123,7 +126,7 @@ def release(
     from matrixdp.specification import load_specification
 
     key = signing_key(sign, passphrase_file)
-    given = mechanism_options(mechanism, sub_solver, option)
+    given = mechanism_options(mechanism, sub_solver, option, jobs)
     written = load_specification(spec, require_privacy=True)
     level = _level(confidence)
     path, table_name = _table_of(written, data, table)
@@ -151,8 +154,7 @@ def release(
             release=out,
             progress=_marking(folder, budget, debited, seed_not_private, reporter.counter("measuring")),
         )
-        result = measured.reconstruct(written.workload, level, expect)
-        progress = reporter.counter("writing answers")
+        result, progress = measured.reconstruct(written.workload, level, expect), reporter.counter(_WRITING)
         write_release(result, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
     mark_released(result, out)
     _show(result, out, max_answers)

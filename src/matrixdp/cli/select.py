@@ -12,6 +12,7 @@ import typer
 from matrixdp.cli.guard import guarded
 from matrixdp.cli.ledger import ledger_figures
 from matrixdp.cli.options import (
+    JobsOption,
     MechanismOption,
     NoiseOption,
     Objective,
@@ -63,6 +64,7 @@ def select(
     noise: NoiseOption = "auto",
     objective: ObjectiveOption = Objective.sum,
     sub_solver: SubSolverOption = None,
+    jobs: JobsOption = None,
     option: OptionOption = None,
     as_json: _Json = False,
     save: _Save = None,
@@ -84,7 +86,7 @@ def select(
     from matrixdp.specification import load_specification
     from matrixdp.strategy import select as select_strategy
 
-    options = mechanism_options(mechanism, sub_solver, option)
+    options = mechanism_options(mechanism, sub_solver, option, jobs)
     _check_files(save, picture)
     written = (
         inputs.specification_with_budget(spec)[0]

@@ -71,7 +71,7 @@ class _Noted:
 class _Outline(SubSolver):
     """Goes through a sub-workload without solving what has no solution of its own."""
 
-    def _apart(self, *_: object) -> tuple[Factor, str]:  # type: ignore[override]
+    def _apart(self, *_: object) -> tuple[Factor, str]:
         return Factor(np.ones((1, 1)), 1.0), "product"
 
 

@@ -39,7 +39,7 @@ def least_error(trials: Trials) -> tuple[Choice, str, str]:
     """Return the choice with the least loss among those that fit, its mechanism, and why."""
     found, refusals, passed = (_gaussian if trials.noise.norm == 2 else _searched)(trials)
     if not found:
-        raise next(iter(refusals.values()))
+        raise refusals.get("residual") or next(iter(refusals.values()))
     bound: Bound = None
     if "dense" in found and found["dense"][1].lower_bound is not None:
         bound = found["dense"][1].lower_bound, found["dense"][1].scope
