@@ -10,6 +10,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.selection.compose.hdmm import MAX_SEARCHED_CELLS
 from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.compose.union import unmerged_loss
+from matrixdp.selection.compose.weighted_product import few_products
 from matrixdp.selection.compose.whole_attributes import first_loss
 from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
 from matrixdp.selection.view.product_terms import product_terms
@@ -21,12 +22,14 @@ __all__ = ["CANDIDATES", "hoped_for", "least_error"]
 _LOG = logging.getLogger(__name__)
 
 #: What may be tried, in the order in which ties are decided.
-CANDIDATES = ("residual", "dense", "opt-kron", "opt-plus", "opt-m", "opt-0")
+CANDIDATES = ("residual", "dense", "weighted-product", "opt-kron", "opt-plus", "opt-m", "opt-0")
 #: With a proved gap below this no other mechanism is tried.
 _SETTLED = 1e-6
 #: Under Gaussian noise no product has less error than the decomposition at its optimum. Where weights end
 #: in a local minimum one may: products are compared up to this many cells, where they take little time.
 _COMPARED_CELLS = 100_000
+#: One product with weighted rows over the whole table is tried up to this many cells.
+MAX_PRODUCT_CELLS = 10_000_000
 #: No search has been seen to end with a loss below its fast trial's divided by this.
 _HOPES = {"opt-kron": 1.15, "opt-plus": 2.0, "residual": 1.7}
 #: Less per cent of error than this is no difference.
@@ -93,10 +96,12 @@ def _gaussian(trials: Trials) -> _Found:
         # one product is measured as it is: its strategy has one part
         if gap is None or gap > _SETTLED or not shape.joint:
             refusals |= _choose(trials, ["dense"], found)
-    elif (gap is None or gap > _SETTLED) and trials.asked.domain.cells(
-        (*shape.factored, *shape.joint)
-    ) <= _COMPARED_CELLS:
-        refusals |= _choose(trials, ["opt-kron"], found)
+    elif gap is None or gap > _SETTLED:
+        table = trials.asked.domain.cells((*shape.factored, *shape.joint))
+        if table <= MAX_PRODUCT_CELLS and few_products(trials.asked, shape):
+            refusals |= _choose(trials, ["weighted-product"], found)
+        elif table <= _COMPARED_CELLS:
+            refusals |= _choose(trials, ["opt-kron"], found)
     return found, refusals, {}
 
 
