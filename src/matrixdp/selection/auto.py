@@ -56,8 +56,9 @@ def select(
     mechanism : str
         ``auto``, or one of `matrixdp.selection.MECHANISMS`. ``auto`` is the least expected error: with
         Gaussian noise among ``residual``, where it fits ``dense``, for a sum of few products
-        ``weighted-product`` and else for small tables ``opt-kron``; with Laplace noise among the strategies of ``hdmm`` and ``residual``, of which those that take long are
-        searched only if a fast trial leaves hope that they win.
+        ``weighted-product`` and else for small tables ``opt-kron``; with Laplace noise among the strategies
+        of ``hdmm`` and ``residual``, of which those that take long are searched only if a fast trial leaves
+        hope that they win.
     noise : Noise
     neighbours : str
         ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases.
