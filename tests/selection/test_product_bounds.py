@@ -13,6 +13,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection import select
 from matrixdp.selection.bounds import decomposed, triples
 from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of
+from matrixdp.selection.bounds.exact import sector_norm
 from matrixdp.selection.bounds.product_bound import product_bound
 from matrixdp.selection.compose.decomposition import solve_decomposition
 from matrixdp.testing import dense_gram
@@ -46,7 +47,7 @@ def nuclear_bound(workload, distributions):
     return float(np.sqrt(np.maximum(values, 0.0)).sum()) ** 2
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(workloads())
 def test_never_above_the_optimum(workload):
     found = product_bound(workload)
@@ -126,7 +127,24 @@ def test_nothing_is_lost_on_marginals_nor_beside_the_nuclear_norm(mixed):
     best = nuclear_bound(mixed, {name: p[type_] for name, type_ in split.types.items()})
     assert root >= operator.evaluate(start)[0]
     assert 0.9 * best <= root**2 <= best
-    assert decomposition_bound(split, solver, solved) == pytest.approx(root**2, rel=1e-9)
+    # all of its sectors are small enough for their eigenvalues
+    exact = [count * sector_norm(operator, spread, p) for spread, count, _ in operator.roots(p)]
+    assert sum(exact) ** 2 == pytest.approx(best, rel=1e-6)
+    assert 0.999 * best <= decomposition_bound(split, solver, solved) <= best * (1 + 1e-9)
+
+
+def test_small_sectors_of_explicit_queries_are_exact():
+    domain = mdp.Domain({"a": range(3), "b": range(4), "c": range(3)})
+    rows = np.array([[1.0, 2, 0, 0, 1, 0, 0, 0, 1, 1, 0, 3], [0, 1, 1, 1, 0, 0, 2, 0, 0, 0, 1, 0]])
+    workload = mdp.Workload(
+        domain, mdp.dense(matrix=rows, attributes=["a", "b"]), mdp.pairwise("affine"), mdp.product(c="prefix")
+    )
+    split, solver, solved = solve_decomposition(workload, 1e-6)
+    operator, p, again = operator_of(split, solver, solved)
+    assert again
+    best = nuclear_bound(workload, {name: p[type_] for name, type_ in split.types.items()})
+    assert sector_norm(operator, (), p) ** 2 == pytest.approx(best, rel=1e-6)
+    assert 0.5 * best <= operator.evaluate(p)[0] ** 2 <= best
 
 
 def test_certificates_have_it_for_both_noises():

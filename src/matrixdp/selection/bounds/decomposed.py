@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.selection.bounds.exact import sector_dimensions, sector_norm
 from matrixdp.selection.bounds.gathered import Gathered
 from matrixdp.selection.bounds.lattice import Lattice
 from matrixdp.selection.bounds.triples import Operator
@@ -26,6 +27,8 @@ _MOST_ENTRIES = 30_000_000
 _ROUNDS, _GAIN = 3, 2e-3
 #: Steps by which distributions are tuned; few where that is dear.
 _STEPS, _FEW_STEPS = 30, 5
+#: The cubes of the dimensions of sectors whose eigenvalues are computed, in all.
+_MOST_WORK = 4e8
 #: What floating point may add to a bound of positive terms, generously.
 _ROUNDING = 1e-11
 
@@ -58,10 +61,22 @@ def decomposition_bound(
         except TooLargeError:
             return None
         found, p = operator.tuned(start, _FEW_STEPS if again else _STEPS)
-        gain, best = found / max(best, 1e-300) - 1.0, max(best, found)
+        gain, best = found / max(best, 1e-300) - 1.0, max(best, found, _with_exact_sectors(operator, p))
         if not again or gain < _GAIN:
             break
     return best * best * (1.0 - _ROUNDING)
+
+
+def _with_exact_sectors(operator: Operator, p: list[Array]) -> float:
+    """Return F, that of the smallest sectors exactly."""
+    total, work = 0.0, 0.0
+    roots = [(sector_dimensions(operator, found[0]), found) for found in operator.roots(p)]
+    for dimensions, (spread, count, root) in sorted(roots):
+        work += float(dimensions) ** 3
+        if work <= _MOST_WORK:
+            root = max(root, count * sector_norm(operator, spread, p))
+        total += root
+    return total
 
 
 def within_reach(split: Split) -> bool:

@@ -65,8 +65,10 @@ class SubsetTerms:
 
 @dataclass(eq=False)
 class _Sector:
-    """The triples of the sectors of one orbit."""
+    """The triples of the sectors of one orbit: symmetric attributes of one of them, and how many they are."""
 
+    spread: tuple[int, ...]
+    count: int
     parts: list[tuple[Array, Places, Places, Places]] = field(default_factory=list)
     traces: dict[int, float] = field(default_factory=dict)
 
@@ -151,7 +153,9 @@ class Operator:
         sectors: dict[Hashable, _Sector] = {}
         measured = self.levels > 0
         roots = np.sqrt(self.levels)
-        orbits = [one for one in self.lattice.orbits(self._contents()) if measured[one[0]]]
+        every = self.lattice.orbits(self._contents())
+        counts = {orbit: size for place, size, orbit in every if not self.lattice.orders[place]}
+        orbits = [one for one in every if measured[one[0]]]
         most = self.coefficients.shape[1]
         looks = sum(self.lattice.count(place) for place, *_ in orbits)
         if looks * most**2 > _MOST_LOOKS:
@@ -160,7 +164,8 @@ class Operator:
             )
         triples = 0
         for place, size, orbit in orbits:
-            sector = sectors.setdefault(orbit, _Sector())
+            spread = self.lattice.spread[place]
+            sector = sectors.setdefault(orbit, _Sector(spread, counts.get(orbit, 1)))
             order = int(self.lattice.orders[place])
             sector.traces[order] = sector.traces.get(order, 0.0) + size * roots[place]
             near = self.lattice.neighbours(place, measured)
@@ -298,6 +303,10 @@ class Operator:
             traces[order] = trace
         return values, traces, cubes
 
+    def thetas(self, p: Sequence[Array]) -> Array:
+        """Return theta of every subset: what is left of 1 / p outside of it."""
+        return self._at(p)[1]
+
     def traces(self, p: Sequence[Array]) -> list[tuple[Array, Array]]:
         """Return T1 by order of subset and T2 by those of three subsets, for every orbit of sectors.
 
@@ -306,6 +315,17 @@ class Operator:
         """
         _, theta, shares = self._at(p)
         return [self._summed(sector, theta, shares)[1:] for sector in self._sectors]
+
+    def roots(self, p: Sequence[Array]) -> list[tuple[tuple[int, ...], int, float]]:
+        """Return, for every orbit of sectors, one of them, how many there are, and what they add to F."""
+        _, theta, shares = self._at(p)
+        found = []
+        for sector in self._sectors:
+            _, traces, cubes = self._summed(sector, theta, shares)
+            scales = best_scales(traces, cubes)
+            second = float(np.einsum("abc,a,b,c->", cubes, scales, scales, scales))
+            found.append((sector.spread, sector.count, (float(scales @ traces) ** 3 / second) ** 0.5))
+        return found
 
     def evaluate(self, p: Sequence[Array], slopes: bool = False) -> tuple[float, list[Array]]:
         """Return F, at the best scales of the orders; and the derivatives of -F by 1 / p, of every type."""
