@@ -41,8 +41,8 @@ _FLOOR = 1e-11
 #: The search ends when a round gains less than this share of the error, or after so many rounds.
 _GAIN = 2e-5
 MAX_ROUNDS = 80
-#: The relative gap of the tables' own problems.
-_GAP = 1e-4
+#: The relative gap of the tables' own problems: what the last round gained, within these limits.
+_LEAST_GAP, _LARGEST_GAP = 1e-4, 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,12 +191,12 @@ class _Table:
         self.known = len(maps)
         self.factor: Factor | None = None
 
-    def solve(self, gram: Array) -> Factor:
+    def solve(self, gram: Array, gap: float) -> Factor:
         """Solve the table's own problem for the Gram matrix C'C of coefficients in the basis."""
         values, vectors = scipy.linalg.eigh(gram, driver="evd", check_finite=False)
         roots = np.sqrt(np.maximum(values, _FLOOR * values[-1]))
         start = None if self.factor is None else self.factor.dual
-        self.factor = solve_rows((vectors * roots).T @ self.basis, _GAP, start)
+        self.factor = solve_rows((vectors * roots).T @ self.basis, gap, start)
         return self.factor
 
     def measured(self, share: float) -> None:
@@ -280,17 +280,19 @@ def design_jointly(
         gram[: one.known, : one.known] += share[:, None] * asked.block(own) * share
         grams.append(gram)
     best: Design | None = None
+    gap = _LARGEST_GAP
     for rounds in range(1, MAX_ROUNDS + 1):
-        found = [one.solve(gram) for one, gram in zip(solved, grams, strict=True)]
+        found = [one.solve(gram, gap) for one, gram in zip(solved, grams, strict=True)]
         shares = GAUSSIAN.best_shares([factor.loss for factor in found], counts)
         loss, grams = _least_squares(roles, solved, shares, asked)
         if report is not None:
             report(rounds, loss)
-        done = best is not None and loss > best.loss * (1.0 - _GAIN)
-        if best is None or loss < best.loss:
+        gain = math.inf if best is None else 1.0 - loss / best.loss
+        if gain > 0.0:
             best = Design(found, list(shares), loss)
-        if done:
+        if gain < _GAIN and gap <= _LEAST_GAP:
             break
+        gap = min(max(gain, _LEAST_GAP), _LARGEST_GAP)
     assert best is not None
     return best
 
