@@ -69,3 +69,20 @@ def test_the_objective_is_saved(tmp_path):
     strategy = mdp.select(workload, objective="max")
     strategy.save(tmp_path / "s.mdp")
     assert mdp.Strategy.load(tmp_path / "s.mdp").selection.objective == "max"
+
+
+def test_disjunctions_of_many_cells_are_weighted_by_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("matrixdp.selection.minimax.MAX_SINGLE_ENTRIES", 10)
+    monkeypatch.setattr("matrixdp.queries.crossed.MAX_EXPLICIT_ENTRIES", 150)  # never written out
+    domain = mdp.Domain({"a": 5, "b": 3, "c": 2})
+    asked = mdp.disjunction(c="identity", a="prefix", by={"b": "identity"}, weights=np.repeat([1.0, 2.0], 15))
+    workload = mdp.Workload(domain, asked)
+    largest = {}
+    for objective in ("sum", "max"):
+        selection = select(workload, noise=GAUSSIAN, mechanism="opt-kron", objective=objective)
+        [group] = workload.groups
+        assert group.query_weights is not None
+        variances = selection.plan.analysis.variances(group) * group.query_weights
+        largest[objective] = float(variances.max())
+    assert selection.certificate.loss == pytest.approx(largest["max"])
+    assert largest["max"] < 0.99 * largest["sum"]

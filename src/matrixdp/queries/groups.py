@@ -252,6 +252,14 @@ class DenseGroup:
         found = self.content.summands
         return np.ascontiguousarray(values if found is None else values.transpose(found.order)).ravel()
 
+    def shaped(self, values: Array) -> Array:
+        """Return numbers in the order of the queries in the shape of the summands' ``counts``."""
+        counts = self.summands[0][1].counts
+        order = self.arranged(np.arange(self.queries, dtype=np.float64).reshape(counts)).astype(np.intp)
+        tensor = np.empty(self.queries)
+        tensor[order] = values
+        return tensor.reshape(counts)
+
     def place(self, index: int) -> int:
         """Return which query of the summands the query at a place is."""
         found = self.content.summands

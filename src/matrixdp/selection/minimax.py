@@ -30,6 +30,8 @@ Progress = Callable[[str, float | None], None]
 
 #: Predicates of one attribute are weighted one by one up to this many entries of their matrix.
 MAX_WEIGHED_ENTRIES = 20_000_000
+#: Sums of products over more entries than this are weighted by products, as products are.
+MAX_SINGLE_ENTRIES = 20_000_000
 #: Weights below this share of the largest of their set are raised to it: every query stays supported.
 _LEAST_WEIGHT = 1e-9
 #: Without a bound it stops where so many reweightings have gained less than this share of the variance.
@@ -47,12 +49,9 @@ class _Weights:
     @property
     def total(self) -> float:
         """The sum of the weights of all queries."""
-        if isinstance(self.group, DenseGroup):
-            axis = self.axes[0]
-            return self.whole * (self.group.queries if axis is None else float(axis.sum()))
         counts = [
             float(count if axis is None else axis.sum())
-            for axis, count in zip(self.axes, self.group.counts, strict=True)
+            for axis, count in zip(self.axes, _counts(self.group), strict=True)
         ]
         return self.whole * math.prod(counts)
 
@@ -60,6 +59,14 @@ class _Weights:
         """Return the group with its queries scaled by the roots of their weights."""
         importance = self.group.weight * self.whole
         own = self.group.query_weights
+        if isinstance(self.group, DenseGroup) and _summed(self.group):
+            # products of weights leave a disjunction a difference of products
+            tensor = np.ones(())
+            for axis, count in zip(self.axes, _counts(self.group), strict=True):
+                tensor = np.multiply.outer(tensor, np.ones(count) if axis is None else axis)
+            weights = self.group.arranged(tensor)
+            weights = weights if own is None else weights * own
+            return replace(self.group, weight=importance, query_weights=weights)
         if isinstance(self.group, DenseGroup):
             rows = self.group.rows()
             factor = np.ones(len(rows)) if self.axes[0] is None else self.axes[0]
@@ -73,8 +80,10 @@ class _Weights:
 
     def update(self, variances: Array, largest: float, power: float) -> None:
         """Let weights grow with the variances, which come with the queries' own weights."""
-        shape = (self.group.queries,) if isinstance(self.group, DenseGroup) else self.group.counts
-        tensor = variances.reshape(shape)
+        if isinstance(self.group, DenseGroup) and _summed(self.group):
+            tensor = self.group.shaped(variances)
+        else:
+            tensor = variances.reshape(_counts(self.group))
         peak = float(tensor.max())
         self.whole *= (peak / largest) ** power
         for position, axis in enumerate(self.axes):
@@ -85,11 +94,24 @@ class _Weights:
             self.axes[position] = np.maximum(stepped / stepped.max(), _LEAST_WEIGHT)
 
 
-def _start(group: Group) -> _Weights:
+def _summed(group: DenseGroup) -> bool:
+    """Return whether explicit queries are too many to be weighted one by one, and are a sum of products."""
+    return bool(group.summands) and group.queries * math.prod(group.sizes) > MAX_SINGLE_ENTRIES
+
+
+def _counts(group: Group) -> tuple[int, ...]:
+    """Return the shape of a group's queries: of products by attributes, of explicit ones flat."""
     if isinstance(group, DenseGroup):
+        return group.summands[0][1].counts if _summed(group) else (group.queries,)
+    return group.counts
+
+
+def _start(group: Group) -> _Weights:
+    if isinstance(group, DenseGroup) and not _summed(group):
         return _Weights(group, 1.0, [np.ones(group.queries)])
     axes: list[Array | None] = []
-    for predicates, size in zip(group.predicates, group.sizes, strict=True):
+    own = group.summands[-1][1] if isinstance(group, DenseGroup) else group
+    for predicates, size in zip(own.predicates, group.sizes, strict=True):
         count = predicates.count(size)
         even = predicates.symmetric(size) is not None or count == 1
         axes.append(None if even or count * size > MAX_WEIGHED_ENTRIES else np.ones(count))

@@ -121,14 +121,10 @@ def gram_terms(group: Group) -> list[GramTerm] | None:
     products = ((1.0, group),) if isinstance(group, ProductGroup) else group.summands
     weights: list[WeightProduct] | None = None
     if group.query_weights is not None and products:
-        counts = products[0][1].counts
-        if not isinstance(group, ProductGroup):
-            order = group.arranged(np.arange(math.prod(counts), dtype=float).reshape(counts))
-            tensor = np.empty(math.prod(counts))
-            tensor[order.astype(np.intp)] = group.query_weights
-            weights = weight_products(tensor.reshape(counts))
+        if isinstance(group, ProductGroup):
+            weights = weight_products(group.query_weights.reshape(group.counts))
         else:
-            weights = weight_products(group.query_weights.reshape(counts))
+            weights = weight_products(group.shaped(group.query_weights))
         if weights is None:
             return None
     if not products:
