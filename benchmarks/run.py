@@ -62,6 +62,10 @@ def _mix(size: int, attributes: int, mechanism: str) -> list[str]:
     return ["selection.py", "mix", *numbers, "--mechanism", mechanism]
 
 
+def _large(workload: str, size: int, mechanism: str) -> list[str]:
+    return ["selection.py", workload, "--size", str(size), "--mechanism", mechanism]
+
+
 _COARSE = "Adult, numbers in bins, all up to 3-way marginals, epsilon"
 _RANGES = ["selection.py", "all-ranges", "--size", "50", "--attributes", "40"]
 
@@ -76,6 +80,10 @@ PARTS = [
         60,
         1000,
     ),
+    Part("cdf-1411", "CDF of 1,411 values in two groups", _large("cdf", 1411, "auto"), 60, None),
+    Part("cdf-8500", "CDF of 8,500 values in two groups", _large("cdf", 8500, "auto"), 300, None),
+    Part("dense-4096", "optimum for all ranges of 4,096 values", _large("ranges", 4096, "dense")),
+    Part("dense-8192", "optimum for all ranges of 8,192 values", _large("ranges", 8192, "dense")),
     Part("ranges-50-40", "all 1- and 2-way ranges, n = 50, d = 40", _RANGES, 10, 1000),
     Part(
         "release-marginals",

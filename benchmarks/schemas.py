@@ -91,3 +91,15 @@ def all_ranges(size: int = 50, attributes: int = 40) -> mdp.Workload:
     """Return all 1-way and 2-way ranges."""
     domain = mdp.Domain({f"a{i}": range(size) for i in range(attributes)})
     return mdp.Workload(domain, mdp.kway([1, 2], "range"))
+
+
+def cdf(size: int) -> mdp.Workload:
+    """Return the cumulative counts of a number of many values: of all, and in each of two groups."""
+    domain = mdp.Domain({"amount": range(size), "group": ["a", "b"]})
+    return mdp.Workload(domain, mdp.kway([1, 2], {"numeric": "prefix", "categorical": "identity"}))
+
+
+def windows(size: int) -> mdp.Workload:
+    """Return all cells and all windows of an eighth of the values: a problem without structure."""
+    domain = mdp.Domain({"x": range(size)})
+    return mdp.Workload(domain, mdp.product(x={"width": size // 8}), mdp.product(x="identity"))

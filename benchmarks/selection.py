@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from harness import emit
-from schemas import adult, all_ranges, hybrid, mix
+from schemas import adult, all_ranges, cdf, hybrid, mix, windows
 
 import matrixdp as mdp
 
@@ -18,6 +18,9 @@ WORKLOADS: dict[str, Callable[[int, int], mdp.Workload]] = {
     "mix": mix,
     "adult": lambda _size, _attributes: hybrid(adult(), [1, 2, 3]),
     "all-ranges": all_ranges,
+    "cdf": lambda size, _attributes: cdf(size),
+    "ranges": lambda size, _attributes: mdp.Workload(mdp.Domain({"x": range(size)}), mdp.product(x="range")),
+    "windows": lambda size, _attributes: windows(size),
 }
 
 
@@ -36,6 +39,7 @@ def main() -> None:
             "groups": len(workload),
             "parts": len(selection.plan.parts),
             "mechanism": selection.mechanism,
+            "gap": selection.certificate.gap,
             "rmse_before_rounding": math.sqrt(selection.squared_error_before_rounding / workload.queries),
             "rmse": math.sqrt(selection.total_squared_error / workload.queries),
         }

@@ -28,7 +28,7 @@ __all__ = ["MAX_DENSE_CELLS", "product_choice", "select_directly", "solve_table"
 Array = NDArray[np.float64]
 
 #: The dense optimum is solved up to this many cells that do not factor.
-MAX_DENSE_CELLS = 4_096
+MAX_DENSE_CELLS = 8_500
 
 
 def solve_table(

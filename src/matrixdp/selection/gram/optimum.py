@@ -18,7 +18,7 @@ from matrixdp.exact.threads import blas_threads
 from matrixdp.selection.gram.chains import chain_of
 from matrixdp.selection.gram.dual import DEFAULT_GAP, solve_dual
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.quadratic import MIN_CHAIN_CELLS, solve_chain
+from matrixdp.selection.gram.quadratic import MIN_CHAIN_CELLS, solve_chain, solve_large
 
 __all__ = ["ConvexSolver", "solve_gram", "solve_rows"]
 
@@ -94,7 +94,7 @@ def solve_gram(
     chain = chain_of(gram) if len(gram) >= MIN_CHAIN_CELLS else None
     with blas_threads(len(gram)):
         found = None if chain is None else solve_chain(gram, chain, gap, start)
-        return found or _solve_gram(gram, sizes, gap, start)
+        return found or solve_large(gram, gap, start) or _solve_gram(gram, sizes, gap, start)
 
 
 def _blocks(gram: Array, bases: Sequence[Array] | Sequence[None]) -> list[Array]:

@@ -1,4 +1,7 @@
-"""The optimum for chains: a fixed point of the dual distribution, accelerated, each step in quadratic time.
+"""The optimum by one spectrum a step: a fixed point of the dual distribution, accelerated.
+
+For chains a step takes quadratic time (`matrixdp.selection.gram.chains`); large problems without structure
+take one eigendecomposition a step (`matrixdp.selection.gram.spectra`).
 
 At the optimum g_j = F wherever p_j > 0 (`matrixdp.selection.gram.dual`), so log p is a fixed point of
 log p + 3 log(g / F). Anderson's acceleration over the last steps reaches a gap of 1e-6 in some 20 steps from
@@ -13,8 +16,9 @@ from numpy.typing import NDArray
 
 from matrixdp.selection.gram.chains import Bridge, Chain, Spectrum
 from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.spectra import MIN_DEVICE_CELLS, DenseSpectra, device_found
 
-__all__ = ["LARGE_CELLS", "LARGE_GAP", "MIN_CHAIN_CELLS", "solve_chain"]
+__all__ = ["LARGE_CELLS", "LARGE_GAP", "MIN_CHAIN_CELLS", "solve_chain", "solve_large"]
 
 Array = NDArray[np.float64]
 
@@ -48,7 +52,7 @@ class _Acceleration:
 
 
 def _fixed_point(
-    chain: Chain | Bridge, start: Array, gap: float
+    chain: Chain | Bridge | DenseSpectra, start: Array, gap: float
 ) -> tuple[Array, Spectrum, float, float] | None:
     """Return the best distribution met, its spectrum and largest g, and the largest trace met.
 
@@ -89,7 +93,9 @@ def _stands_for(spectrum: Spectrum, gram: Array) -> bool:
     return float(np.abs(away).max()) <= _SAME * float(np.abs(seen).max())
 
 
-def solve_chain(gram: Array, chain: Chain | Bridge, gap: float, start: Array | None = None) -> Factor | None:
+def solve_chain(
+    gram: Array, chain: Chain | Bridge | DenseSpectra, gap: float, start: Array | None = None
+) -> Factor | None:
     """Return the optimum for the Gram matrix of a chain, certified, or None where the digits do not suffice.
 
     ``start`` is the dual distribution of a similar problem.
@@ -113,3 +119,19 @@ def solve_chain(gram: Array, chain: Chain | Bridge, gap: float, start: Array | N
     rows = spectrum.loadings
     rows *= (peak * spectrum.roots) ** -0.5
     return Factor(rows.T, loss, min(trace * trace, loss), p)
+
+
+def solve_large(gram: Array, gap: float, start: Array | None = None) -> Factor | None:
+    """Return the certified optimum for a large Gram matrix without structure, or None for Newton's steps.
+
+
+    They serve up to ``LARGE_CELLS`` cells, unless a GPU reaches the gap.
+    """
+    size = len(gram)
+    device = device_found() if size >= MIN_DEVICE_CELLS else None
+    if size <= LARGE_CELLS and device is None:
+        return None
+    found = solve_chain(gram, DenseSpectra(gram, device), gap, start)
+    if found is None or found.bound is None or size > LARGE_CELLS:
+        return found
+    return found if found.loss <= found.bound * (1.0 + gap) else None
