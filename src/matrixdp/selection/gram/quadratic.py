@@ -124,7 +124,6 @@ def solve_chain(
 def solve_large(gram: Array, gap: float, start: Array | None = None) -> Factor | None:
     """Return the certified optimum for a large Gram matrix without structure, or None for Newton's steps.
 
-
     They serve up to ``LARGE_CELLS`` cells, unless a GPU reaches the gap.
     """
     size = len(gram)
