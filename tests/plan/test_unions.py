@@ -174,3 +174,10 @@ def test_parts_that_do_not_determine_their_totals_are_too_many():
     parts = [part(3.0, a=None, b=ENDS), part(2.0, a=None, c=None), part(1.0, c=None)]
     with pytest.raises(TooLargeError, match="too many unknowns in common"):
         assert union(parts).analysis
+
+
+def test_matrices_close_to_singular_are_refused():
+    steep = IntegerMatrix(np.array([[1, 10**8], [0, 1]]))
+    for parts in ([part(3.0, c=steep)], [part(3.0, a=None), part(3.0, c=steep)]):
+        with pytest.raises(NumericalError, match="too close to singular"):
+            assert union([part(2.0, b=None, c=steep), *parts]).analysis

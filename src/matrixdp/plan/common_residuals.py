@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from matrixdp.errors import NumericalError
 from matrixdp.exact import DeficientMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.plan.combination import multiplied, rank_of
 from matrixdp.queries.predicates import Predicates
@@ -130,7 +131,10 @@ class PartView:
     @cached_property
     def half(self) -> Array:
         """L with L' L = C^-1, C the covariance at noise 1 of what the part says of the unknowns."""
-        lower = scipy.linalg.cholesky(self.covariance, lower=True, check_finite=False)
+        try:
+            lower = scipy.linalg.cholesky(self.covariance, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            raise NumericalError("measured matrices too close to singular for least squares") from None
         return np.asarray(scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True))
 
     @cached_property

@@ -106,9 +106,8 @@ def _whitened(gram: Array, known: int) -> Array:
     """Return R with R' G R = I, its columns spanning what G sees, of which ``known`` dimensions are sure."""
     values, vectors = scipy.linalg.eigh(gram, check_finite=False)
     kept = values > _DROPPED * values[-1]
-    kept[len(values) - known :] = True
-    if not (values[kept] > 0).all():
-        raise NumericalError("a measured matrix is singular in floating point")
+    if kept.sum() < known:
+        raise NumericalError("measured matrices too close to singular for least squares with others")
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 

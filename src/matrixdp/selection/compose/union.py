@@ -10,7 +10,7 @@ import scipy.optimize
 import scipy.special
 from numpy.typing import NDArray
 
-from matrixdp.errors import TooLargeError
+from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
@@ -31,6 +31,9 @@ _TOO_LARGE = "opt-plus: a group asks about a table of too many cells. Use residu
 
 #: Steps of the search for the shares of the cost.
 _SHARE_STEPS = 60
+#: Up to so many groups are also measured by a product each.
+_MOST_APART = 8
+_SCOPE = "no bound for a union of products"
 
 
 def select_union(
@@ -84,17 +87,25 @@ def select_union(
     sets, total = group_products(workload, noise, solve)
     if not math.isfinite(total):
         raise TooLargeError(_TOO_LARGE)
-    losses = [solve(members, effort="full") for members in sets]
-    parts = []
-    for members, share in zip(sets, noise.best_shares(losses), strict=True):
-        attributes, product = solved[members]
-        blocks = measured_product(workload.domain, attributes, product, noise)
-        parts.append(Part(attributes, blocks, 1.0).at_cost(noise, share))
-    if len(parts) == 1:
-        [loss] = losses
-        found: Plan = Direct(workload.domain, tuple(parts), noise)
-        return found, Certificate(noise.variance_factor * loss, None, "no bound for a union of products")
-    return combined_plan(workload, parts, noise)
+    candidates: list[list[Members]] = [list(sets)]
+    apart: list[Members] = [(place,) for place in range(len(workload.groups))]
+    if noise.norm == 2 and len(apart) <= _MOST_APART and sorted(sets) != apart:
+        # what merging gains by itself least squares may gain without it
+        candidates.append(apart)
+
+    def measured(sets: Sequence[Members]) -> tuple[Plan, Certificate]:
+        losses = [solve(members, effort="full") for members in sets]
+        parts = []
+        for members, share in zip(sets, noise.best_shares(losses), strict=True):
+            attributes, product = solved[members]
+            blocks = measured_product(workload.domain, attributes, product, noise)
+            parts.append(Part(attributes, blocks, 1.0).at_cost(noise, share))
+        if len(parts) > 1:
+            return combined_plan(workload, parts, noise)
+        plan = Direct(workload.domain, tuple(parts), noise)
+        return plan, Certificate(noise.variance_factor * losses[0], None, _SCOPE)
+
+    return min((measured(sets) for sets in candidates), key=lambda choice: choice[1].loss)
 
 
 def _starts(
@@ -156,10 +167,10 @@ def combined_plan(workload: Workload, parts: Sequence[Part], noise: Noise) -> tu
     """
     try:
         found: Plan = least_squares_plan(workload, parts, noise)
-        scope = "no bound for a union of products"
-    except TooLargeError:
+        scope = _SCOPE
+    except (NumericalError, TooLargeError):
         found = Local(workload.domain, tuple(parts), noise)
-        scope = "no bound for a union of products, and averages of their estimates instead of least squares"
+        scope = f"{_SCOPE}, and averages of their estimates instead of least squares"
     loss = math.fsum(found.analysis.group(group).weighted for group in workload)
     return found, Certificate(loss, None, scope)
 
