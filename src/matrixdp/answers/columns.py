@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -51,17 +51,26 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 @final
 @dataclass(eq=False)
+class _Bound:
+    """Where the ranges of a set begin, or end; ``missing`` where they do not, None if all do."""
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_] | None
+
+
+@final
+@dataclass(eq=False)
 class _Asked:
     """What is asked of an attribute: the texts in the order of the domain, and what each set has of them."""
 
     texts: pa.Array
     codes: dict[Hashable, NDArray[np.int32]]
-    bounds: dict[Hashable, tuple[pa.Array, pa.Array]]
+    bounds: dict[Hashable, tuple[_Bound, _Bound]]
 
     @cached_property
     def types(self) -> list[pa.DataType]:
         """The types of the two columns of bounds, if there are any."""
-        return [bound.type for bound in next(iter(self.bounds.values()), ())]
+        return [pa.array(bound.values[:0]).type for bound in next(iter(self.bounds.values()), ())]
 
 
 @final
@@ -137,10 +146,10 @@ class AnswerColumns:
             deviation = np.sqrt(variances[start:stop])
             width = (quantile if isinstance(quantile, float) else quantile[start:stop]) * deviation
             count = stop - start
-            indices = self._indices(group, start, stop)
+            repeats = _repeats(group)
             arrays = [_coded(np.full(count, self._places[position], dtype=np.int32), self._names)]
             for name in self._asked:
-                arrays += self._values(name, indices.get(name), count)
+                arrays += self._values(name, repeats.get(name), start, stop)
             if self._explicit:
                 arrays.append(pa.nulls(count, pa.utf8()) if texts is None else pa.array(texts[start:stop]))
             figures = (estimate, deviation, estimate - width, estimate + width)
@@ -148,30 +157,45 @@ class AnswerColumns:
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _values(
-        self, name: str, index: tuple[Hashable, NDArray[np.intp]] | None, count: int
+        self, name: str, repeats: tuple[Hashable, int] | None, start: int, stop: int
     ) -> list[pa.Array]:
-        """Return the columns of an attribute, given the set that is asked and the place in it of each row."""
+        """Return the columns of an attribute in some rows, given the set and how often each of it repeats."""
         asked = self._asked[name]
-        if index is None:
-            bounds = [pa.nulls(count, bound) for bound in asked.types]
-            return [_coded(pa.nulls(count, pa.int32()), asked.texts, ordered=True), *bounds]
-        key, rows = index
-        texts = _coded(asked.codes[key][rows], asked.texts, ordered=True)
-        return [texts, *(bound.take(pa.array(rows)) for bound in asked.bounds.get(key, ()))]
+        if repeats is None:
+            bounds = [pa.nulls(stop - start, bound) for bound in asked.types]
+            return [_coded(pa.nulls(stop - start, pa.int32()), asked.texts, ordered=True), *bounds]
+        key, stride = repeats
+        found = [_coded(_repeated(asked.codes[key], stride, start, stop), asked.texts, ordered=True)]
+        for bound in asked.bounds.get(key, ()):
+            own = _repeated(bound.values, stride, start, stop)
+            missing = None if bound.missing is None else _repeated(bound.missing, stride, start, stop)
+            found.append(pa.array(own, mask=missing))
+        return found
 
-    def _indices(self, group: Group, start: int, stop: int) -> dict[str, tuple[Hashable, NDArray[np.intp]]]:
-        """Return the set and the places in it of the queries from start to stop, where asked about."""
-        if isinstance(group, DenseGroup):
-            return {}
-        flat = np.arange(start, stop)
-        counts = group.counts
-        result = {}
-        for axis, (name, predicates) in enumerate(zip(group.attributes, group.predicates, strict=True)):
-            if not isinstance(predicates, Total):
-                stride = math.prod(counts[axis + 1 :])
-                key = predicates.text_key(group.sizes[axis])
-                result[name] = (key, flat // stride % counts[axis])
-        return result
+
+def _repeats(group: Group) -> dict[str, tuple[Hashable, int]]:
+    """Return for each attribute that is asked about the set, and how many rows each query repeats."""
+    if isinstance(group, DenseGroup):
+        return {}
+    return {
+        name: (predicates.text_key(size), math.prod(group.counts[axis + 1 :]))
+        for axis, (name, predicates, size) in enumerate(
+            zip(group.attributes, group.predicates, group.sizes, strict=True)
+        )
+        if not isinstance(predicates, Total)
+    }
+
+
+def _repeated(values: NDArray[Any], stride: int, start: int, stop: int) -> NDArray[Any]:
+    """Return rows from start to stop of a column that repeats each value ``stride`` times, over and over."""
+    block = len(values) * stride
+    if stop - start > block:
+        times = -(-stop // block) - start // block
+        offset = start // block * block
+        return np.tile(np.repeat(values, stride), times)[start - offset : stop - offset]
+    first, last = start // stride, -(-stop // stride)
+    own = np.take(values, np.arange(first, last), mode="wrap")
+    return np.repeat(own, stride)[start - first * stride : stop - first * stride]
 
 
 def _read(attribute: Attribute, sets: dict[Hashable, Predicates]) -> _Asked:
@@ -179,7 +203,7 @@ def _read(attribute: Attribute, sets: dict[Hashable, Predicates]) -> _Asked:
     places: dict[str, int] = {}
     orders: list[tuple[int, int]] = []
     codes: dict[Hashable, NDArray[np.int32]] = {}
-    bounds: dict[Hashable, tuple[pa.Array, pa.Array]] = {}
+    bounds: dict[Hashable, tuple[_Bound, _Bound]] = {}
     ends = attribute.ends
     for key, predicates in sets.items():
         texts, spans = predicates.describe(attribute), predicates.spans(attribute.size)
@@ -201,14 +225,14 @@ def _read(attribute: Attribute, sets: dict[Hashable, Predicates]) -> _Asked:
     return _Asked(texts, {key: rank[own] for key, own in codes.items()}, bounds)
 
 
-def _bounds(ends: Ends, spans: Spans) -> tuple[pa.Array, pa.Array]:
+def _bounds(ends: Ends, spans: Spans) -> tuple[_Bound, _Bound]:
     """Return where the ranges of a set begin and end, null for what is no range of numbers or days."""
     known = spans.whole & (spans.last < len(ends.low))
     found = []
     for values, codes in ((ends.low, spans.first), (ends.high, spans.last)):
         small = values.dtype.kind == "i" and max(abs(int(values[0])), abs(int(values[-1]))) < 2**31
         own = values[np.where(known, codes, 0)].astype(np.int32 if small else values.dtype)
-        found.append(pa.array(own, mask=~known))
+        found.append(_Bound(own, None if known.all() else ~known))
     return found[0], found[1]
 
 

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from matrixdp.answers.columns import BATCH_ROWS, AnswerColumns, plain_schema
+from matrixdp.answers.columns import BATCH_ROWS, FIGURES, AnswerColumns, plain_schema
 from matrixdp.errors import SafeNote
 from matrixdp.release.document import as_text, document
 from matrixdp.release.keys import SigningKey
@@ -60,7 +60,10 @@ Progress = Callable[[int, int], None]
 #: Above so many queries only the measurement is written, unless the caller says otherwise.
 MAX_ANSWERS = 50_000_000
 
-_UNREPEATED = ("query", "estimate", "lower", "upper")
+#: Columns of values that hardly repeat are written as they stand.
+_UNREPEATED = ("query", *FIGURES)
+#: The column that row groups are told apart by; least and largest values of others would help no reader.
+_SORTED = "group"
 _LOG = logging.getLogger(__name__)
 
 
@@ -277,7 +280,14 @@ class _Sink:
 
 def _parquet(path: Path, schema: pa.Schema) -> _Sink:
     repeated = [name for name in schema.names if name not in _UNREPEATED]
-    writer = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1, use_dictionary=repeated)
+    writer = pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=repeated,
+        write_statistics=[_SORTED],
+    )
     return _Sink(lambda table: writer.write_table(table, row_group_size=table.num_rows), writer.close)
 
 
