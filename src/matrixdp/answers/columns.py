@@ -72,6 +72,12 @@ class _Asked:
         """The types of the two columns of bounds, if there are any."""
         return [pa.array(bound.values[:0]).type for bound in next(iter(self.bounds.values()), ())]
 
+    @cached_property
+    def nothing(self) -> list[pa.Array]:
+        """The columns of rows that do not ask about it, as many as a batch has."""
+        codes = _coded(pa.nulls(BATCH_ROWS, pa.int32()), self.texts, ordered=True)
+        return [codes, *(pa.nulls(BATCH_ROWS, bound) for bound in self.types)]
+
 
 @final
 class AnswerColumns:
@@ -162,8 +168,7 @@ class AnswerColumns:
         """Return the columns of an attribute in some rows, given the set and how often each of it repeats."""
         asked = self._asked[name]
         if repeats is None:
-            bounds = [pa.nulls(stop - start, bound) for bound in asked.types]
-            return [_coded(pa.nulls(stop - start, pa.int32()), asked.texts, ordered=True), *bounds]
+            return [nulls.slice(0, stop - start) for nulls in asked.nothing]
         key, stride = repeats
         found = [_coded(_repeated(asked.codes[key], stride, start, stop), asked.texts, ordered=True)]
         for bound in asked.bounds.get(key, ()):
