@@ -6,7 +6,8 @@ the others by `matrixdp.noise.decisions` from the same bits and further ones. do
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError
 from matrixdp.noise.decisions import LazyTail, round_exactly
-from matrixdp.noise.source import RandomSource
+from matrixdp.noise.source import RandomSource, SystemSource
 
 __all__ = ["CHUNK", "LARGEST_SCALE", "SMALLEST_SCALE", "Distribution", "draw"]
 
@@ -25,6 +26,8 @@ SMALLEST_SCALE = 1
 LARGEST_SCALE = 1 << 20
 
 CHUNK = 1 << 15
+#: From so many chunks on they are drawn by so many threads.
+_MOST_ALONE, THREADS = 8, 2
 _SIGN = np.uint64(63)
 _MAGNITUDE = np.uint64((1 << 63) - 1)
 
@@ -121,34 +124,45 @@ def draw(
         distribution, exact_scale, max(epsilon or distribution.epsilon, distribution.epsilon)
     )
     result = np.empty(count, dtype=np.int64)
-    for start in range(0, count, chunk):
+
+    def sample(start: int) -> tuple[list[int], list[int], list[bool]]:
+        """Draw a chunk; return the places, words and signs of samples that are left to be decided."""
         stop = min(start + chunk, count)
         bits = source.bits64(stop - start)
         if not isinstance(bits, np.ndarray) or bits.dtype != np.uint64 or bits.shape != (stop - start,):
             raise PrivacyError("the random source did not return the words that were asked for")
         lower = bits & _MAGNITUDE
         negative = (bits >> _SIGN).astype(np.bool_)
+        undecided = np.arange(stop - start)
         if filtered and distribution.approximate is not None:
             part = None if offsets is None else offsets[start:stop]
             undecided = _filter(
                 distribution.approximate(lower), negative, part, float(exact_scale), limit, result[start:stop]
             )
-        else:
-            undecided = np.arange(stop - start)
-        for place in undecided.tolist():
+        return (undecided + start).tolist(), lower[undecided].tolist(), negative[undecided].tolist()
+
+    for left in _in_order(sample, range(0, count, chunk), source):
+        for place, word, minus in zip(*left, strict=True):
             offset = Fraction(0)
             if exact_offset is not None and offsets is not None:
-                offset = _checked_offset(exact_offset(start + place), float(offsets[start + place]))
-            tail = LazyTail(int(lower[place]), 64, source)
-            result[start + place] = round_exactly(
-                tail,
-                bool(negative[place]),
-                exact_scale,
-                offset,
-                distribution.upper_tail,
-                distribution.guess,
+                offset = _checked_offset(exact_offset(place), float(offsets[place]))
+            tail = LazyTail(word, 64, source)
+            result[place] = round_exactly(
+                tail, minus, exact_scale, offset, distribution.upper_tail, distribution.guess
             )
     return result
+
+
+def _in_order(
+    sample: Callable[[int], tuple[list[int], list[int], list[bool]]], starts: range, source: RandomSource
+) -> Iterator[tuple[list[int], list[int], list[bool]]]:
+    """Yield what is left of each chunk; many chunks of the operating system's bits are drawn by threads."""
+    # no other source need serve two threads, nor give each chunk the same words whichever comes first
+    if len(starts) < _MOST_ALONE or not isinstance(source, SystemSource):
+        yield from map(sample, starts)
+        return
+    with ThreadPoolExecutor(THREADS) as pool:
+        yield from pool.map(sample, starts)
 
 
 def _checked_offset(exact: Fraction, rounded: float) -> Fraction:

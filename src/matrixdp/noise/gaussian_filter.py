@@ -34,6 +34,8 @@ LARGEST_STEP = 33 / 32 / 512  # the largest |t| that the proof of EPSILON allows
 EPSILON = Fraction(1, 2**39)
 
 _TWO_TO_MINUS_64 = 2.0**-64
+#: Words are looked up by their first 16 of 63 bits; of words below the second, a bucket holds several cells.
+_BUCKET, _RARE = np.uint64(47), np.uint64(1 << 54)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,25 +112,40 @@ def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray
     (0.67448975, [True, False])
     """
     cells = table()
-    # The cell is a guess that no proof rests on: what the proof needs is |t| <= LARGEST_STEP, checked below.
-    guess = lower.astype(np.float64)
-    guess += 0.5
-    guess *= _TWO_TO_MINUS_64
-    scipy.special.ndtri(guess, out=guess)
-    guess *= -CELLS_PER_UNIT
-    np.rint(guess, out=guess)
-    np.fmin(np.fmax(guess, 0.0, out=guess), LAST_CELL, out=guess)
-    cell = guess.astype(np.intp)
+    cell = _guessed(lower)
     # Both integers are at most 2**63: the wrapped difference, read as signed, is the exact difference.
     t = (cells.tail[cell] - lower).view(np.int64).astype(np.float64)
-    t *= cells.step[cell]
-    proved = np.abs(t) <= LARGEST_STEP
-    magnitude = cells.fifth[cell]
+    looked_up = np.take(cells.step, cell)
+    t *= looked_up
+    proved = np.abs(t, out=looked_up) <= LARGEST_STEP
+    magnitude = np.take(cells.fifth, cell)
     for coefficient in (cells.fourth, cells.third, cells.second):
         magnitude *= t
-        magnitude += coefficient[cell]
+        magnitude += np.take(coefficient, cell, out=looked_up, mode="clip")
     magnitude *= t
     magnitude += 1.0
     magnitude *= t
-    magnitude += cells.centre[cell]
+    magnitude += np.take(cells.centre, cell, out=looked_up, mode="clip")
     return magnitude, proved
+
+
+def _guessed(lower: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Return the cells that words lie in; no proof rests on it, as |t| <= LARGEST_STEP is checked."""
+    first, end = _guesses()
+    cell = np.take(first, (lower >> _BUCKET).view(np.int64)).astype(np.intp)
+    cell += lower < np.take(end, cell)
+    rare = np.flatnonzero(lower < _RARE)
+    if rare.size:
+        points = scipy.special.ndtri((lower[rare].astype(np.float64) + 0.5) * _TWO_TO_MINUS_64)
+        cell[rare] = np.fmin(np.rint(points * -CELLS_PER_UNIT), LAST_CELL).astype(np.intp)
+    return cell
+
+
+@lru_cache(maxsize=1)
+def _guesses() -> tuple[NDArray[np.int16], NDArray[np.uint64]]:
+    """Return the cell of the largest word that begins with each 16 bits, and where each cell ends."""
+    largest = np.arange(1.0, (1 << 16) + 1.0) / (1 << 17)
+    points = np.rint(scipy.special.ndtri(largest) * -CELLS_PER_UNIT)
+    ends = (np.arange(LAST_CELL + 1) + 0.5) / CELLS_PER_UNIT
+    words = np.ldexp(scipy.special.ndtr(-ends), 64).astype(np.uint64)
+    return np.fmin(points, LAST_CELL).astype(np.int16), words
