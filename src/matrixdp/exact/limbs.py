@@ -51,11 +51,13 @@ def _carry(pieces: list[Array], bits: int) -> list[Array]:
     """Bring all limbs but the last into [0, 2^bits); append one where the last is too large."""
     base = float(2**bits)
     limbs = []
-    carry: Array | float = 0.0
+    carry: Array | None = None
     for piece in pieces:
-        total = piece + carry
-        carry = np.floor(total / base)
-        limbs.append(total - carry * base)
+        total = piece if carry is None else piece + carry
+        carry = np.asarray(total / base)
+        np.floor(carry, out=carry)
+        own = np.asarray(carry * base)
+        limbs.append(np.asarray(np.subtract(total, own, out=own)))
     limbs.append(np.asarray(carry))
     return limbs
 

@@ -38,7 +38,7 @@ Groups = tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64]]
 _CODES = "codes"
 _COUNTING = "count the table"
 #: The most cells of all marginals that are counted at once.
-_MOST_AT_ONCE = 2**24
+_MOST_AT_ONCE = 2**25
 _BATCH = 2**17
 _CODE_TYPES = ((8, "UTINYINT"), (16, "USMALLINT"), (32, "UINTEGER"), (64, "BIGINT"))
 
