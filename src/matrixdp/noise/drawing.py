@@ -161,8 +161,10 @@ def _in_order(
     if len(starts) < _MOST_ALONE or not isinstance(source, SystemSource):
         yield from map(sample, starts)
         return
+    # the first makes the filter's tables: ball arithmetic has one precision for all threads
+    yield sample(starts[0])
     with ThreadPoolExecutor(THREADS) as pool:
-        yield from pool.map(sample, starts)
+        yield from pool.map(sample, starts[1:])
 
 
 def _checked_offset(exact: Fraction, rounded: float) -> Fraction:
