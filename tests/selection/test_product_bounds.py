@@ -130,7 +130,8 @@ def test_nothing_is_lost_on_marginals_nor_beside_the_nuclear_norm(mixed):
     # all of its sectors are small enough for their eigenvalues
     exact = [count * sector_norm(operator, spread, p) for spread, count, _ in operator.roots(p)]
     assert sum(exact) ** 2 == pytest.approx(best, rel=1e-6)
-    assert 0.999 * best <= decomposition_bound(split, solver, solved) <= best * (1 + 1e-9)
+    first = nuclear_bound(mixed, {name: start[type_] for name, type_ in split.types.items()})
+    assert decomposition_bound(split, solver, solved) == pytest.approx(max(first, best), rel=1e-6)
 
 
 def test_small_sectors_of_explicit_queries_are_exact():

@@ -61,7 +61,9 @@ def decomposition_bound(
         except TooLargeError:
             return None
         found, p = operator.tuned(start, _FEW_STEPS if again else _STEPS)
-        gain, best = found / max(best, 1e-300) - 1.0, max(best, found, _with_exact_sectors(operator, p))
+        gain = found / max(best, 1e-300) - 1.0
+        # what is best for T1^3 / T2 need not be for the eigenvalues of small sectors
+        best = max(best, found, *(_with_exact_sectors(operator, one) for one in (start, p)))
         if not again or gain < _GAIN:
             break
     return best * best * (1.0 - _ROUNDING)

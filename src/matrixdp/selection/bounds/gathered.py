@@ -29,6 +29,8 @@ MAX_JOINT_CELLS = 2_500
 _MOST_ENTRIES = 10_000_000
 #: Eigenvalues below this share of the largest are those of what is not measured.
 _RANK = 1e-10
+#: Distributions are kept above this share of the uniform one.
+_LEAST = 1e-7
 #: Tensors that an exchange of attributes changes by less than this are the same.
 _SAME = 1e-12
 
@@ -184,7 +186,8 @@ class Gathered:
                     for axis, type_ in enumerate(own):
                         marginal = dual.sum(axis=tuple(i for i in range(dual.ndim) if i != axis))
                         sums[type_] += share * marginal / float(marginal.sum())
-        return [one / float(one.sum()) for one in sums]
+        means = [np.maximum(one / float(one.sum()), _LEAST / len(one)) for one in sums]
+        return [one / float(one.sum()) for one in means]
 
     def _covariances(self, block: BlockSolution, types: list[int], explicit: Explicit) -> tuple[int, ...]:
         """Return the numbers of a block's covariances, one for each axis."""
