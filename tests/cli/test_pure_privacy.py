@@ -151,6 +151,6 @@ def test_options_belong_to_their_mechanism(spec: Path, tmp_path: Path, command: 
 
 
 def test_options_are_given_by_name(spec: Path):
-    restarts = ["--option", "restarts=1", "--option", "seed=4"]
+    restarts = ["--restarts", "1", "--seed", "4"]
     result = run("select", spec, "--mechanism", "opt-m", *restarts, "--json")
     assert json.loads(result.stdout)["mechanism"] == "opt-m"

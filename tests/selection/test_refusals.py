@@ -15,6 +15,7 @@ PRODUCT = mdp.product({"a": "prefix", "b": "range"})
 MIXED = (PRODUCT, mdp.product({"a": "range", "b": "identity"}), mdp.product({"b": "prefix"}))
 JOINT = (mdp.product({"a": "prefix", "b": "range"}), mdp.product({"a": "range", "b": "prefix"}))
 MARGINALS = (mdp.marginals([1, 2]),)
+EXPLICIT = (mdp.dense([[1.0] * 30, [0.0] * 29 + [1.0]], ["a", "b"]),)
 
 
 @pytest.fixture
@@ -45,6 +46,8 @@ def refused(entries, mechanism: str, says: str, noise=GAUSSIAN, **options) -> No
         ("MAX_QUERY_ENTRIES", MIXED, "workload", "workload: .* queries over 30 cells would be written out"),
         ("MAX_QUERY_ENTRIES", [PRODUCT], "workload", "workload: .* predicates over .* would be written out"),
         ("MAX_PIECES", MARGINALS, "opt-m", "marginals of up to . attributes are asked about"),
+        ("MAX_AXIS_PIECES", MIXED, "generalized-marginals", "products have more than 4 pieces on marginals"),
+        ("MAX_WRITTEN_ENTRIES", EXPLICIT, "generalized-marginals", "entries would be written out"),
         ("MAX_COUNTED_CELLS", MARGINALS, "opt-m", "asks about a marginal of 30 cells; the limit is"),
         ("MAX_COUNTED_CELLS", MARGINALS, "datacube", "asks about a marginal of 30 cells; the limit is"),
         ("MAX_ASKED_MARGINALS", MARGINALS, "datacube", "more than 2 marginals are asked about"),

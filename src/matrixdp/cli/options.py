@@ -21,6 +21,8 @@ __all__ = [
     "ObjectiveOption",
     "OptionOption",
     "ReleaseFolder",
+    "RestartsOption",
+    "SeedOption",
     "Spec",
     "SubSolverOption",
     "mechanism_options",
@@ -77,7 +79,8 @@ MechanismOption = Annotated[
         "for a few thousand cells. residual: one part for each marginal, with optimized weight vectors. "
         "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis. hdmm: the best of "
         "opt-0 (one explicit table), opt-kron (one product), opt-plus (a union of products) and opt-m "
-        "(weighted marginals). weighted-product: one product of bases with weighted rows. `matrixdp "
+        "(weighted marginals). generalized-marginals: weighted marginals with one optimized strategy for "
+        "each attribute. weighted-product: one product of bases with weighted rows. `matrixdp "
         "compare` shows them side by side, with the mechanisms of other papers: "
         + ", ".join(OF_OTHERS)
         + ".",
@@ -124,6 +127,26 @@ JobsOption = Annotated[
         help="How many problems are solved at the same time, each by a process.",
     ),
 ]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        min=0,
+        show_default="0",
+        help="Of the searches for a strategy that start from random points: equal seeds, equal strategies. "
+        "The noise knows nothing of it.",
+    ),
+]
+RestartsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--restarts",
+        min=0,
+        show_default="10",
+        help="How many random covers by marginals opt-m and generalized-marginals start from under Laplace "
+        "noise.",
+    ),
+]
 OptionOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -139,11 +162,14 @@ Confidence = Annotated[
 ]
 
 
-_FLAGS = {"mechanism": "--mechanism", "sub_solver": "--sub-solver", "jobs": "--jobs"}
-
-
 def mechanism_options(
-    mechanism: str, sub_solver: str | None, pairs: list[str] | None, jobs: int | None = None
+    mechanism: str,
+    sub_solver: str | None,
+    pairs: list[str] | None,
+    jobs: int | None = None,
+    *,
+    seed: int | None = None,
+    restarts: int | None = None,
 ) -> dict[str, Any]:
     """Return the options that a mechanism is given, checked to be its own.
 
@@ -155,8 +181,8 @@ def mechanism_options(
     from matrixdp.errors import SpecificationError, WorkloadError
     from matrixdp.selection.auto import check_mechanism
 
-    own = {"sub_solver": sub_solver, "jobs": jobs}
-    given: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
+    flags = {"sub_solver": sub_solver, "jobs": jobs, "seed": seed, "restarts": restarts}
+    given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
     for pair in pairs or []:
         name, sign, value = pair.partition("=")
         if not sign:
@@ -168,6 +194,7 @@ def mechanism_options(
         if error.problem is None:
             raise
         name = str(error.problem.path[0])
-        flag = _FLAGS.get(name, f"--option {name}")
+        own = name == "mechanism" or flags.get(name) is not None
+        flag = f"--{name.replace('_', '-')}" if own else f"--option {name}"
         raise SpecificationError(replace(error.problem, path=(flag,))) from None
     return given

@@ -18,6 +18,8 @@ from matrixdp.cli.options import (
     Objective,
     ObjectiveOption,
     OptionOption,
+    RestartsOption,
+    SeedOption,
     Spec,
     SubSolverOption,
     mechanism_options,
@@ -65,6 +67,8 @@ def select(
     objective: ObjectiveOption = Objective.sum,
     sub_solver: SubSolverOption = None,
     jobs: JobsOption = None,
+    seed: SeedOption = None,
+    restarts: RestartsOption = None,
     option: OptionOption = None,
     as_json: _Json = False,
     save: _Save = None,
@@ -86,7 +90,7 @@ def select(
     from matrixdp.specification import load_specification
     from matrixdp.strategy import select as select_strategy
 
-    options = mechanism_options(mechanism, sub_solver, option, jobs)
+    options = mechanism_options(mechanism, sub_solver, option, jobs, seed=seed, restarts=restarts)
     _check_files(save, picture)
     written = (
         inputs.specification_with_budget(spec)[0]

@@ -22,6 +22,7 @@ from matrixdp.selection.weights.search import laplace_shares
 __all__ = [
     "MAX_COUNTED_CELLS",
     "MAX_MARGINAL_CELLS",
+    "check_cells",
     "marginals_plan",
     "select_marginals",
 ]
@@ -82,7 +83,7 @@ def select_marginals(
     """
     if progress is not None:
         progress("weighting marginals", None)
-    _check_cells(workload)
+    check_cells(workload)
     spectrum = marginal_spectrum(workload)
     sizes = spectrum.sizes
 
@@ -107,7 +108,7 @@ def select_marginals(
     return plan, Certificate(factor * loss, None, scope)
 
 
-def _check_cells(workload: Workload) -> None:
+def check_cells(workload: Workload) -> None:
     """Refuse asked marginals of more cells than are counted."""
     asked = set(asked_attributes(workload))
     largest = max(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from matrixdp.plan import Plan
 from matrixdp.selection.bounds.decomposed import decomposition_bound
 from matrixdp.selection.compose.decomposition import select_by_decomposition
+from matrixdp.selection.compose.generalized_marginals import select_generalized_marginals
 from matrixdp.selection.compose.hdmm import select_hdmm, select_whole
 from matrixdp.selection.compose.joint_tables import select_jointly
 from matrixdp.selection.compose.kron import select_kron
@@ -55,7 +56,7 @@ class Weighted(Options):
     """Of weighted marginals."""
 
     seed: int = option(0, _SEED)
-    restarts: int = option(10, "random starting points under Laplace noise")
+    restarts: int = option(10, "random covers by marginals to start from, under Laplace noise")
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,13 @@ def _opt_kron(task: Task[Searched]) -> tuple[Plan, Certificate]:
 def _opt_plus(task: Task[Searched]) -> tuple[Plan, Certificate]:
     given = task.options
     return select_union(task.workload, task.noise, gap=given.gap, seed=given.seed, progress=task.progress)
+
+
+def _generalized_marginals(task: Task[Weighted]) -> tuple[Plan, Certificate]:
+    given = task.options
+    return select_generalized_marginals(
+        task.workload, task.noise, seed=given.seed, restarts=given.restarts, progress=task.progress
+    )
 
 
 def _opt_m(task: Task[Weighted]) -> tuple[Plan, Certificate]:
@@ -173,6 +181,15 @@ register(
     Mechanism("opt-plus", "McKenna et al. 2018, section 6.2: a union of products", _BOTH, Searched, _opt_plus)
 )
 register(Mechanism("opt-m", "McKenna et al. 2018, section 6.3: weighted marginals", _BOTH, Weighted, _opt_m))
+register(
+    Mechanism(
+        "generalized-marginals",
+        "weighted marginals with one optimized strategy for each attribute",
+        _BOTH,
+        Weighted,
+        _generalized_marginals,
+    )
+)
 register(
     Mechanism(
         "residualplanner",

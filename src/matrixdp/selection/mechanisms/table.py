@@ -42,7 +42,7 @@ __all__ = [
 ENTRY_POINTS = "matrixdp.mechanisms"
 
 _OURS = (
-    *("dense", "residual", "querysmasher", "fourier", "weighted-product"),
+    *("dense", "residual", "querysmasher", "fourier", "weighted-product", "generalized-marginals"),
     *("hdmm", "opt-0", "opt-kron", "opt-plus", "opt-m"),
 )
 _OTHERS = {

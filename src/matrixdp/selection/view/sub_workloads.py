@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from matrixdp.queries import Group, Workload
 from matrixdp.selection.view.gram_terms import CrossGram, GramTerm, Question, gram_terms, is_flat
 
-__all__ = ["Explicit", "ProductTerm", "RowsTerm", "Slot", "Split", "SubWorkload", "split_workload"]
+__all__ = [
+    "Explicit",
+    "ProductTerm",
+    "RowsTerm",
+    "Slot",
+    "Split",
+    "SubWorkload",
+    "attribute_types",
+    "split_workload",
+]
 
 Array = NDArray[np.float64]
 
@@ -108,7 +117,7 @@ def _exchangeable(item: Explicit) -> bool:
     return bool(np.array_equal(tensor, np.swapaxes(tensor, 1, 2)))
 
 
-def _attribute_types(workload: Workload, terms: Sequence[list[GramTerm] | None]) -> dict[str, int]:
+def attribute_types(workload: Workload, terms: Sequence[list[GramTerm] | None]) -> dict[str, int]:
     """Return a number for the role of each attribute: its size and all that is asked with it."""
     roles: dict[str, Counter[Hashable]] = defaultdict(Counter)
     for group, own in zip(workload, terms, strict=True):
@@ -135,7 +144,7 @@ class _Splitter:
     """Collects the slots, the explicit queries, and what every marginal gets of each group."""
 
     def __init__(self, workload: Workload, terms: Sequence[list[GramTerm] | None]) -> None:
-        self.types = _attribute_types(workload, terms)
+        self.types = attribute_types(workload, terms)
         self.slots: dict[Hashable, int] = {}
         self.slot_list: list[Slot] = []
         self.explicit: dict[Hashable, int] = {}

@@ -32,8 +32,11 @@ def lower_bound(problem: WeightProblem, measured: Array) -> float:
     return loss * loss / float(slopes.max())
 
 
-def convex_weights(problem: WeightProblem, dimensions: Array) -> Array:
-    """Return the u_S with sum 1 and the least loss; ``dimensions`` are those of the residual spaces.
+def convex_weights(problem: WeightProblem, costs: Array) -> Array:
+    """Return the u_S with sum 1 and the least loss.
+
+    ``costs`` are what a precision of 1 of each residual adds to the sum of the u_S: the product of s - 1 over
+    its attributes, with identities the dimension of the residual space.
 
     References
     ----------
@@ -47,19 +50,19 @@ def convex_weights(problem: WeightProblem, dimensions: Array) -> Array:
     >>> convex_weights(problem, np.ones(2)).tolist()
     [0.0, 1.0]
     """
-    closed = _closed_form(problem, dimensions)
+    closed = _closed_form(problem, costs)
     return _multiplied(problem) if closed is None else closed
 
 
-def _closed_form(problem: WeightProblem, dimensions: Array) -> Array | None:
+def _closed_form(problem: WeightProblem, costs: Array) -> Array | None:
     """Return the weights at which lambda_T is as if every residual could be weighted on its own.
 
     They minimize sum(delta / lambda) subject to the sensitivity in terms of lambda; they are a strategy where
     none of them is negative. None where one is.
     """
     incidence = problem.incidence
-    wanted = np.sqrt(problem.weights / dimensions)
-    wanted = wanted / float((wanted * dimensions).sum())
+    wanted = np.sqrt(problem.weights / costs)
+    wanted = wanted / float((wanted * costs).sum())
     # u_S kappa_S = sum over T that hold S of (-1)^(|T| - |S|) lambda_T, S among the residuals
     own = [incidence.place[residual] for residual in incidence.residuals]
     signs = np.array([(-1.0) ** len(residual) for residual in incidence.residuals])

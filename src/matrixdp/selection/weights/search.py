@@ -51,7 +51,7 @@ class Shares:
 
 def laplace_shares(
     problem: WeightProblem,
-    dimensions: Array,
+    costs: Array,
     *,
     seed: int = 0,
     restarts: int = 10,
@@ -62,8 +62,8 @@ def laplace_shares(
     Parameters
     ----------
     problem : WeightProblem
-    dimensions : ndarray, shape (residuals,)
-        Of the residual spaces.
+    costs : ndarray, shape (residuals,)
+        See `convex_weights`.
     seed, restarts : int
         Of the random starts, and how many.
     given : tuple of ndarray
@@ -83,7 +83,7 @@ def laplace_shares(
     """
     rng = generator(seed)
     found = []
-    for start in (*given, *_starts(problem, dimensions, rng, restarts)):
+    for start in (*given, *_starts(problem, costs, rng, restarts)):
         support = np.flatnonzero(start)
         restricted = problem.restricted(support)
         if np.isfinite(restricted.loss(start[support])):
@@ -111,7 +111,7 @@ def _finished(
     return (less, support, last) if less < loss else (loss, support, shares)
 
 
-def _starts(problem: WeightProblem, dimensions: Array, rng: Generator, restarts: int) -> Iterator[Array]:
+def _starts(problem: WeightProblem, costs: Array, rng: Generator, restarts: int) -> Iterator[Array]:
     """Yield shares to start from: all that is asked, what is best for Gaussian noise, covers, random ones."""
     incidence, scales = problem.incidence, problem.scales
     full = np.ones(len(scales))
@@ -123,7 +123,7 @@ def _starts(problem: WeightProblem, dimensions: Array, rng: Generator, restarts:
     yield balanced(problem, np.array([place for place in by_precision if maximal[place]], dtype=np.intp))
     yield greedy_cover(problem)
     if len(scales) <= _FEW:
-        convex = convex_weights(problem, dimensions)
+        convex = convex_weights(problem, costs)
         yield np.sqrt(convex) + 1e-3 * full
         yield np.where(convex > 0, np.cbrt(convex), 0.0)
         yield full / np.cbrt(scales)
