@@ -66,6 +66,14 @@ def _large(workload: str, size: int, mechanism: str) -> list[str]:
     return ["selection.py", workload, "--size", str(size), "--mechanism", mechanism]
 
 
+def _laplace(workload: str, claim: str, seconds: float, mechanism: str = "generalized-marginals") -> Part:
+    """Return a selection under pure differential privacy, epsilon = 1."""
+    command = ["selection.py", workload, "--mechanism", mechanism, "--noise", "laplace"]
+    if workload.startswith("pairs"):
+        command += ["--size", "10", "--attributes", "40"]
+    return Part(f"laplace-{workload}", f"{claim}, Laplace noise", command, seconds, 1000)
+
+
 _COARSE = "Adult, numbers in bins, all up to 3-way marginals, epsilon"
 _RANGES = ["selection.py", "all-ranges", "--size", "50", "--attributes", "40"]
 
@@ -85,6 +93,12 @@ PARTS = [
     Part("dense-4096", "optimum for all ranges of 4,096 values", _large("ranges", 4096, "dense")),
     Part("dense-8192", "optimum for all ranges of 8,192 values", _large("ranges", 8192, "dense")),
     Part("ranges-50-40", "all 1- and 2-way ranges, n = 50, d = 40", _RANGES, 10, 1000),
+    _laplace("adult-marginals", "Adult up to 3-way marginals", 10, "opt-m"),
+    _laplace("adult-pairs", "Adult 2-way, identity and prefix", 40),
+    _laplace("adult", "Adult up to 3-way, identity and prefix", 40),
+    _laplace("cps-marginals", "CPS, all marginals", 10, "opt-m"),
+    _laplace("pairs-of-prefixes", "1- and 2-way prefixes, n = 10, d = 40", 40),
+    _laplace("pairs-of-ranges", "1- and 2-way ranges, n = 10, d = 40", 40),
     Part(
         "release-marginals",
         "whole release, Adult marginals up to 3-way",

@@ -7,13 +7,14 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.selection import select
 from matrixdp.selection.compose.generalized_marginals import select_generalized_marginals
 from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.weights import generalized
 from matrixdp.selection.weights.axes_of_workload import asked_axes
 from matrixdp.selection.weights.incidence import incidence_of, problem_of
 from matrixdp.selection.weights.joint import Fixed, Objective, PIdentity, UnitColumns, descend, states_of
-from matrixdp.testing import dense_error, dense_gram
+from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
 RNG = np.random.default_rng(7)
 DOMAIN = mdp.Domain({"a": 5, "b": 4, "one": 1, "c": 3, "e": 4})
@@ -115,6 +116,34 @@ def test_published_figures_of_pairs_of_prefixes_are_passed():
     plan, certificate = select_generalized_marginals(workload, LAPLACE, restarts=0)
     assert math.sqrt(certificate.loss / workload.queries) < 1_930
     assert len({id(block.matrix) for part in plan.parts for block in part.blocks}) == 1
+
+
+def test_auto_takes_it_where_it_is_best():
+    domain = mdp.Domain({f"a{i}": range(16) for i in range(4)})
+    workload = mdp.Workload(domain, mdp.kway([1, 2], "prefix"))
+    selection = select(workload, noise=LAPLACE, restarts=1)
+    assert selection.mechanism == "generalized-marginals"
+    assert "error than residual" in selection.reason
+
+
+def test_values_that_nothing_asked_tells_apart_are_measured_together():
+    domain = mdp.Domain({"age": range(20), "sex": 2, "race": 3})
+    ages = {"ranges": [[0, 4], [5, 12], [13, 19]]}
+    spread = np.kron(np.repeat(np.eye(3), [5, 8, 7], axis=1), [[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]])
+    workload = mdp.Workload(
+        domain,
+        mdp.product(age=ages, sex="identity", weights=[1.0, 2.0, 3.0, 4.0, 1.0, 5.0]),
+        mdp.product(sex="identity"),
+        mdp.dense(spread, ["age", "race"]),
+    )
+    asked = asked_axes(workload)
+    assert asked.free == {0: 3, 1: 2, 2: 3}
+    assert asked.merged[0].tolist() == [0] * 5 + [1] * 8 + [2] * 7
+    plan, certificate = select_generalized_marginals(workload, LAPLACE)
+    rows = np.vstack([dense_measurement(part, domain) / math.sqrt(part.variance) for part in plan.parts])
+    expected = dense_error(dense_gram(workload, domain.names), rows)
+    assert expected == pytest.approx(certificate.loss, rel=1e-5)
+    assert sum(plan.analysis.group(group).weighted for group in workload) == pytest.approx(expected, rel=1e-9)
 
 
 def test_attributes_that_are_too_large_to_search_keep_their_own_optimum(monkeypatch):

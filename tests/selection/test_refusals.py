@@ -47,6 +47,12 @@ def refused(entries, mechanism: str, says: str, noise=GAUSSIAN, **options) -> No
         ("MAX_QUERY_ENTRIES", [PRODUCT], "workload", "workload: .* predicates over .* would be written out"),
         ("MAX_PIECES", MARGINALS, "opt-m", "marginals of up to . attributes are asked about"),
         ("MAX_AXIS_PIECES", MIXED, "generalized-marginals", "products have more than 4 pieces on marginals"),
+        (
+            "MAX_AXIS_CELLS",
+            [PRODUCT],
+            "generalized-marginals",
+            "other queries than identities on an attribute",
+        ),
         ("MAX_WRITTEN_ENTRIES", EXPLICIT, "generalized-marginals", "entries would be written out"),
         ("MAX_COUNTED_CELLS", MARGINALS, "opt-m", "asks about a marginal of 30 cells; the limit is"),
         ("MAX_COUNTED_CELLS", MARGINALS, "datacube", "asks about a marginal of 30 cells; the limit is"),

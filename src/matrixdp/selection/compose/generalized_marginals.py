@@ -68,7 +68,8 @@ def select_generalized_marginals(
     found = search_generalized(asked, noise, allowed, seed=seed, restarts=restarts, progress=progress)
     bases: dict[str, Array | None] = {}
     for name, type_ in zip(asked.attributes, asked.types, strict=True):
-        bases[name] = found.strategies[type_].rows if type_ in found.strategies else None
+        rows = found.strategies[type_].rows if type_ in found.strategies else None
+        bases[name] = rows if rows is None or type_ not in asked.merged else rows[:, asked.merged[type_]]
     power = 2 // noise.norm
     precisions = {
         tuple(asked.attributes[axis] for axis in marginal): float(share) ** power

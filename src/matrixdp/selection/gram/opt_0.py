@@ -24,7 +24,7 @@ from matrixdp.selection.gram.starts import SMALL, random_start, starts
 from matrixdp.selection.starting_points import generator
 from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
 
-__all__ = ["solve_axis"]
+__all__ = ["distinct_cells", "solve_axis"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
@@ -78,7 +78,7 @@ def solve_axis(
     known = _symmetric(gram, noise)
     if known is not None:
         return known
-    first, inverse = _distinct_cells(gram)
+    first, inverse = distinct_cells(gram)
     reduced = gram[np.ix_(first, first)]
     solved = None if len(first) == len(gram) else _symmetric(reduced, noise)
     if solved is None:
@@ -102,8 +102,15 @@ def solve_axis(
     return Factor(solved.rows[:, inverse], solved.loss, solved.bound)
 
 
-def _distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return one cell of each set that no query tells apart, in order, and where each cell's stands."""
+def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return one cell of each set that no query tells apart, in order, and where each cell's stands.
+
+    Examples
+    --------
+    >>> pairs = np.kron(np.eye(2), np.ones((1, 2)))
+    >>> [found.tolist() for found in distinct_cells(pairs.T @ pairs)]
+    [[0, 2], [0, 0, 1, 1]]
+    """
     # of every row a number: only rows with equal numbers can be equal, and most differ
     numbers = np.sort(gram @ np.cos(np.arange(len(gram)) ** 2.0)) / np.abs(gram).max()
     if float(np.diff(numbers).min(initial=np.inf)) > _TOLD_APART:

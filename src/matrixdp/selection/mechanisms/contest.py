@@ -22,7 +22,10 @@ __all__ = ["CANDIDATES", "hoped_for", "least_error"]
 _LOG = logging.getLogger(__name__)
 
 #: What may be tried, in the order in which ties are decided.
-CANDIDATES = ("residual", "dense", "weighted-product", "opt-kron", "opt-plus", "opt-m", "opt-0")
+CANDIDATES = (
+    *("residual", "dense", "weighted-product"),
+    *("opt-kron", "opt-plus", "opt-m", "generalized-marginals", "opt-0"),
+)
 #: With a proved gap below this no other mechanism is tried.
 _SETTLED = 1e-6
 #: Under Gaussian noise no product has less error than the decomposition at its optimum. Where weights end
@@ -120,7 +123,7 @@ def _searched(trials: Trials) -> _Found:
 def _tried(trials: Trials) -> _Found:
     """Return what is quickly selected, what does not fit, and what loss may be hoped for of the others."""
     found: dict[str, Choice] = {}
-    refusals = _choose(trials, ["opt-m"], found)
+    refusals = _choose(trials, ["opt-m", "generalized-marginals"] if _shaped(trials) else ["opt-m"], found)
     asked, noise, factor = trials.asked, trials.noise, trials.noise.variance_factor
     fast: Mapping[str, Callable[[], float]] = {
         "opt-kron": lambda: solve_kron(product_terms(asked.domain, asked.groups), noise, effort="fast").loss,
@@ -137,6 +140,14 @@ def _tried(trials: Trials) -> _Found:
     if len(shape.joint) > 1 and shape.cells <= MAX_SEARCHED_CELLS:
         hopes["opt-0"] = 0.0  # one strategy of the table contains all others
     return found, refusals, hopes
+
+
+def _shaped(trials: Trials) -> bool:
+    """Return whether several attributes are asked about, and one for more than identities and totals."""
+    terms = product_terms(trials.asked.domain, trials.asked.groups)
+    asked = zip(terms.sets, terms.sizes, strict=True)
+    plain = all(one.symmetric(size) is not None for sets, size in asked for one in sets.values())
+    return len(terms.sizes) > 1 and not (plain and not terms.explicit)
 
 
 def _reason(

@@ -59,19 +59,26 @@ class Slot:
     size: int
     question: Question
     flat: bool
-    _gram: Array | None = None
+    #: One of each set of values that nothing asked tells apart; None where all are told apart.
+    cells: Places | None = None
+    known: Array | None = None
 
-    @property
-    def definite(self) -> bool:
-        """Whether its Gram matrix is that of queries."""
-        return not isinstance(self.question, CrossGram)
+    def queries(self) -> Array:
+        """Return a Gram matrix of the queries themselves: of a pair of two products those of both."""
+        question = self.question
+        if not isinstance(question, CrossGram):
+            return self.gram()
+        gram = question.left.gram(self.size) + question.right.gram(self.size)
+        return gram if self.cells is None else gram[np.ix_(self.cells, self.cells)]
 
     def gram(self) -> Array:
         """Return its Gram matrix; of a pair of two products the symmetric part."""
-        if self._gram is None:
+        if self.known is None:
             gram = self.question.gram(self.size)
-            self._gram = (gram + gram.T) / 2.0
-        return self._gram
+            if self.cells is not None:
+                gram = gram[np.ix_(self.cells, self.cells)]
+            self.known = (gram + gram.T) / 2.0
+        return self.known
 
     def numbers(self, state: AxisState) -> tuple[float, float]:
         """Return tau and q."""
@@ -138,7 +145,9 @@ class AskedAxes:
     sizes, types : tuple of int
         Of each attribute.
     free : dict of int to int
-        The size of each type whose strategy is worth a search.
+        The size of each type whose strategy is worth a search, in values that something asked tells apart.
+    merged : dict of int to ndarray
+        For types with values that nothing asked tells apart: the place of each value among those that are.
     residuals : tuple of tuple of int
         The subsets of the attributes of any group, by place, the smallest first.
     """
@@ -147,6 +156,7 @@ class AskedAxes:
     sizes: tuple[int, ...]
     types: tuple[int, ...]
     free: dict[int, int]
+    merged: dict[int, Places]
     residuals: tuple[tuple[int, ...], ...]
     slots: list[Slot]
     products: list[AskedProducts]
@@ -159,7 +169,7 @@ class AskedAxes:
     def gram(self, type_: int) -> Array:
         """Return the sum of what is asked of attributes of a type, each question with a mean square of 1."""
         found = np.zeros((self.free[type_],) * 2)
-        grams = [slot.gram() for slot in self.slots if slot.type == type_ and slot.definite]
+        grams = [slot.queries() for slot in self.slots if slot.type == type_]
         for rows in self.rows:
             for axis, own in enumerate(rows.types):
                 if own == type_:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.queries import Group, Total, Workload
+from matrixdp.selection.gram.opt_0 import distinct_cells
 from matrixdp.selection.view.gram_terms import GramTerm, Question, gram_terms, is_flat
+from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
 from matrixdp.selection.view.sub_workloads import attribute_types
 from matrixdp.selection.weights.asked_axes import AskedAxes, AskedProducts, AskedRows, Slot
 
@@ -124,7 +127,34 @@ class _Builder:
         asked = {slot.type for slot in self.slot_list if slot.question.symmetric(slot.size) is None}
         asked |= {type_ for own in rows for type_ in own.types}
         free = {type_: size for type_, size in zip(types, sizes, strict=True) if type_ in asked}
-        return AskedAxes(self.attributes, sizes, types, free, tuple(order), self.slot_list, products, rows)
+        found = AskedAxes(
+            self.attributes, sizes, types, free, {}, tuple(order), self.slot_list, products, rows
+        )
+        _merge(found)
+        return found
+
+
+def _merge(asked: AskedAxes) -> None:
+    """Let one value stand for all that nothing asked tells apart."""
+    for type_, size in asked.free.items():
+        if size > MAX_AXIS_CELLS:
+            raise TooLargeError(
+                f"generalized-marginals: other queries than identities on an attribute of {size:,} values; "
+                f"the limit is {MAX_AXIS_CELLS:,}. Use residual"
+            )
+        first, places = distinct_cells(asked.gram(type_))
+        if len(first) == size:
+            continue
+        asked.merged[type_], asked.free[type_] = places, len(first)
+        for slot in asked.slots:
+            if slot.type == type_:
+                slot.cells, slot.known = first, None
+        for number, rows in enumerate(asked.rows):
+            tensor = rows.tensor
+            for axis, own in enumerate(rows.types):
+                if own == type_:
+                    tensor = np.take(tensor, first, axis=axis + 1)
+            asked.rows[number] = replace(rows, tensor=tensor)
 
 
 def asked_axes(workload: Workload) -> AskedAxes:

@@ -179,7 +179,11 @@ class UnitColumns:
 def states_of(asked: AskedAxes, strategies: Mapping[int, Strategy]) -> dict[int, AxisState]:
     """Return the strategies of all attribute types as errors see them; the others are identities."""
     return {
-        type_: AxisState(strategies[type_].covariance() if type_ in strategies else None, size)
+        type_: (
+            AxisState(strategies[type_].covariance(), asked.free[type_])
+            if type_ in strategies
+            else AxisState(None, size)
+        )
         for type_, size in zip(asked.types, asked.sizes, strict=True)
     }
 
