@@ -90,6 +90,19 @@ def test_what_has_no_free_bases_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) 
     assert loss == pytest.approx(selection.certificate.loss, rel=1e-3)
 
 
+def test_explicit_queries_may_leave_attributes_out() -> None:
+    rows = np.array([[1.0, 2.0, 0.0, -1.0], [0.0, 1.0, 1.0, 1.0]])
+    domain = mdp.Domain({"a": 3, "b": 4, "c": 2})
+    entries = [mdp.product(a="prefix", b="prefix"), mdp.dense(rows, ["b"]), mdp.marginals([["c"]])]
+    workload = mdp.Workload(domain, *entries)
+    terms = product_terms(domain, workload.groups)
+    inverses = [np.random.default_rng(size).normal(size=(size, size)) for size in terms.sizes]
+    assert terms.row_energies(inverses).sum() == pytest.approx(terms.loss(inverses))
+    selection = select(workload, noise=GAUSSIAN, mechanism="weighted-product")
+    loss = sum(selection.plan.analysis.group(group).weighted for group in workload)
+    assert loss == pytest.approx(selection.certificate.loss, rel=1e-3)
+
+
 def test_attributes_that_factor_out_are_solved_apart() -> None:
     domain = mdp.Domain({"a": 5, "b": 4, "c": 6, "d": 3})
     both = {"c": "prefix", "d": "identity"}

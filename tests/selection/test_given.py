@@ -180,3 +180,10 @@ def test_a_total_and_a_table_of_pairs_are_parts_like_others():
     epsilons = [part.sensitivity / math.sqrt(part.variance / 2.0) for part in plan.parts]
     assert epsilons == pytest.approx([1 / 8, 1 / 8, 6 / 8])
     assert dense_measurement(plan.parts[0], DOMAIN).tolist() == [[1.0] * 64]
+
+
+def test_totals_alone_are_measured_once_together():
+    total = mdp.marginals(0)
+    strategy = mdp.Strategy.from_parts(DOMAIN, [total, total], [1.0, 3.0], noise="laplace")
+    assert strategy.selection.total_squared_error == pytest.approx(2 * 2.0)
+    check_plan(strategy.selection.plan, strategy.workload)

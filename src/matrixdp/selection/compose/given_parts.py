@@ -171,6 +171,8 @@ def given_plan(domain: Domain, parts: Sequence[GivenPart], noise: Noise) -> Plan
     if pooled is not None:
         return pooled
     names = domain.sort({name for part in measured for name in part.attributes})
+    if not names:  # every part measures the total: together, once
+        return Direct(domain, (measured[0].at_cost(noise),), noise)
     cells, rows = domain.cells(names), sum(part.rows for part in measured)
     if cells <= MAX_STACKED_CELLS and rows * cells <= MAX_STACKED_ENTRIES:
         with _measurable("the strategy"):

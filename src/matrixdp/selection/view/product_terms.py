@@ -186,21 +186,23 @@ class ProductTerms(Generic[A]):
         return total
 
     def row_energies(self, inverses: Sequence[Array]) -> Array:
-        """Return d with error = sum(d / lambda) if rows are weighted by lambda: the diagonal of R'VR.
-
-        Explicit queries are over all attributes.
-        """
+        """Return d with error = sum(d / lambda) if rows are weighted by lambda: the diagonal of R'VR."""
         total = np.zeros([inverse.shape[1] for inverse in inverses])
         for coefficient, keys in self.products:
             product = np.full((), coefficient)
             for axis, (key, inverse) in enumerate(zip(keys, inverses, strict=True)):
                 product = np.multiply.outer(product, energies(inverse, self.gram(axis, key)))
             total += product
-        for weight, _, tensor in self.explicit:
+        for weight, axes, tensor in self.explicit:
             image = tensor
-            for axis, inverse in enumerate(inverses):
-                image = along(image, axis + 1, inverse.T)
-            total += weight * (image**2).sum(axis=0)
+            for place, axis in enumerate(axes):
+                image = along(image, place + 1, inverses[axis].T)
+            others = [axis for axis in range(len(inverses)) if axis not in axes]
+            own = np.expand_dims(weight * (image**2).sum(axis=0), others)
+            for axis in others:  # of which the total is asked
+                shape = [-1 if axis == place else 1 for place in range(len(inverses))]
+                own = own * (inverses[axis].sum(axis=0) ** 2).reshape(shape)
+            total += own
         return np.maximum(total, 0.0)
 
 
