@@ -12,12 +12,14 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.compose.decomposition import select_by_decomposition
+from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import Objective, uniform_weights
 from matrixdp.selection.compose.whole_attributes import laplace_weights, may_stay_whole
 from matrixdp.selection.gram import l1_search as laplace
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.l1_search import LaplaceSolver, rescaled
+from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.testing import dense_gram, dense_measurement, dense_queries
 
@@ -298,3 +300,39 @@ def test_every_query_of_an_odd_workload_is_answered(mechanism, entries):
     for group in workload:
         zero = ~group.rows().any(axis=1)
         assert ((analysis.variances(group) > 0) | zero).all()
+
+
+def test_attribute_of_many_categories_is_never_written_out():
+    domain = mdp.Domain({"a": 20_000, "b": 2})
+    workload = mdp.Workload(domain, mdp.marginals([1, 2]))
+    # a table of that many cells squared is 3.2 GB, and would take a minute
+    plan, certificate = select_by_decomposition(workload, LAPLACE, "residual", 1e-6)
+    assert certificate.loss == pytest.approx(_weighted(plan, workload), rel=1e-9)
+    assert mdp.select(workload, noise="laplace").certificate.loss <= certificate.loss * (1 + 1e-9)
+
+
+def test_whole_attribute_has_its_own_gram_matrix():
+    workload = mdp.Workload(mdp.Domain({"a": 5, "b": 3}), mdp.product(a="identity", b="prefix"))
+    split = split_workload(workload)
+    weights = [np.zeros(size) if size == 5 else np.full(size, 1.0 / size) for size in split.sizes]
+    pieces = Pieces(split, weights)
+    solver = SubSolver(pieces, LAPLACE, LaplaceSolver())
+    [whole] = [number for number, slot in enumerate(split.slots) if slot.size == 5]
+    assert np.array_equal(solver.slot_gram(whole), np.eye(5))
+    assert pieces.slots[whole].mean_square == 0.0
+
+
+@settings(max_examples=5, deadline=None)
+@given(
+    st.lists(st.integers(2, 5), min_size=2, max_size=3),
+    st.lists(st.integers(1, 2), min_size=1, max_size=2, unique=True),
+    st.floats(0.1, 10.0),
+)
+def test_weighted_marginals_contain_products_and_unions(sizes, ways, weight):
+    domain = mdp.Domain({f"a{i}": size for i, size in enumerate(sizes)})
+    workload = mdp.Workload(domain, mdp.marginals(ways, weight=weight), mdp.marginals(1))
+    losses = {
+        name: mdp.select(workload, noise="laplace", mechanism=name, seed=0).certificate.loss
+        for name in ("opt-m", "opt-kron", "opt-plus")
+    }
+    assert losses["opt-m"] <= min(losses.values()) * (1.0 + 1e-6)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact import CenteredMatrix, MeasuredMatrix
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan
 from matrixdp.plan import Split as SplitPlan
@@ -78,7 +78,7 @@ class Assembly:
         """Return the total squared error of a block under unit noise, after rounding."""
         if block.key not in self.traces:
             matrix = self.matrix(block, factor)
-            if isinstance(matrix, CenteredMatrix):
+            if isinstance(matrix, CenteredMatrix) or isinstance(factor.strategy, IdentityMatrix):
                 self.traces[block.key] = factor.loss / matrix.squared_sensitivity
             else:
                 covariance = matrix.covariance()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
 from matrixdp.selection.compose.free_bases import free_bases
 from matrixdp.selection.compose.given_bases import fixed_factor, fixed_product, residual_basis
@@ -192,7 +193,7 @@ class SubSolver:
         if piece.gram is not None:
             return piece.gram
         size = self.pieces.split.slots[slot].size
-        return piece.coefficient * (np.eye(size) - 1.0 / size)
+        return piece.coefficient * (np.eye(size) - (0.0 if piece.whole else 1.0 / size))
 
     def _content(self, slot: int) -> Hashable:
         definition = self.pieces.split.slots[slot]
@@ -208,7 +209,9 @@ class SubSolver:
             method = "optimum" if basis is None else "fixed"
             if basis is not None:
                 found = fixed_factor(basis, self.gram(terms))
-            elif first.gram is None:
+            elif first.whole and len(terms) == 1:
+                found = Factor(IdentityMatrix(size), float(size)).scaled(first.coefficient)
+            elif first.gram is None and not first.whole:
                 found = self.solver.centered(size).scaled(first.coefficient)
             else:
                 start_key = ("axis", tuple(t.kept for t in terms))

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from matrixdp.errors import TooLargeError
+from matrixdp.queries import Workload
 from matrixdp.selection.compose.hdmm import MAX_SEARCHED_CELLS
 from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.compose.union import unmerged_loss
@@ -130,8 +131,12 @@ def _tried(trials: Trials) -> _Found:
         "opt-plus": lambda: unmerged_loss(asked, noise),
         "residual": lambda: first_loss(split_workload(asked)),
     }
+    # weighted marginals contain the products of identities and totals, and the unions of those
+    contained = ("opt-kron", "opt-plus") if "opt-m" in found and _marginals_alone(asked) else ()
     hopes = {}
     for name, loss in fast.items():
+        if name in contained:
+            continue
         try:
             hopes[name] = factor * loss() / _HOPES[name]
         except TooLargeError as error:
@@ -144,10 +149,16 @@ def _tried(trials: Trials) -> _Found:
 
 def _shaped(trials: Trials) -> bool:
     """Return whether several attributes are asked about, and one for more than identities and totals."""
-    terms = product_terms(trials.asked.domain, trials.asked.groups)
+    several = len(product_terms(trials.asked.domain, trials.asked.groups).sizes) > 1
+    return several and not _marginals_alone(trials.asked)
+
+
+def _marginals_alone(workload: Workload) -> bool:
+    """Return whether every query set of every attribute has a Gram matrix a I + b 11'."""
+    terms = product_terms(workload.domain, workload.groups)
     asked = zip(terms.sets, terms.sizes, strict=True)
     plain = all(one.symmetric(size) is not None for sets, size in asked for one in sets.values())
-    return len(terms.sizes) > 1 and not (plain and not terms.explicit)
+    return plain and not terms.explicit
 
 
 def _reason(

@@ -28,11 +28,13 @@ class SlotPiece:
     mean_square : float
         t = w' V w: what is left of the slot where its attribute is contracted.
     gram : ndarray, shape (n, n), or None
-        P' V P with P = I - w 1'; None for symmetric slots.
+        P' V P with P = I - w 1'; None for symmetric slots, split or with V = a I.
     coefficient : float
-        For a symmetric slot a, in P' V P = a (I - 11'/n).
+        For a symmetric slot a, in P' V P = a (I - 11'/n), or a I where it is whole.
     representative, ratio : int, float
         The first slot on the type with a proportional piece, and the factor.
+    whole : bool
+        Whether P' V P = a I.
     """
 
     mean_square: float
@@ -40,6 +42,7 @@ class SlotPiece:
     coefficient: float
     representative: int
     ratio: float
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,13 @@ class Pieces:
         self.slots = []
         for number, slot in enumerate(self.split.slots):
             w = self.weights[slot.type]
-            if slot.symmetric is not None and not self.split.free[slot.type] and w.any():
+            if slot.symmetric is not None and not self.split.free[slot.type]:
                 a, b = slot.symmetric
-                self.slots.append(SlotPiece(a / slot.size + b, None, a, self._first(number), 1.0))
-                continue
+                whole = not w.any()
+                if not whole or b == 0.0:
+                    square = 0.0 if whole else a / slot.size + b
+                    self.slots.append(SlotPiece(square, None, a, self._first(number), 1.0, whole))
+                    continue
             gram = slot.predicates.gram(slot.size)
             seen = gram @ w
             mean_square = float(w @ seen)
@@ -113,10 +119,13 @@ class Pieces:
 
     def scale(self, kept: tuple[int, ...]) -> float:
         """Return the largest diagonal entry of the Kronecker product of the slots' own Gram matrices."""
-        return math.prod(
-            float(np.abs(np.diagonal(self.split.slots[s].predicates.gram(self.split.slots[s].size))).max())
-            for s in kept
-        )
+        return math.prod(self._largest(number) for number in kept)
+
+    def _largest(self, number: int) -> float:
+        slot = self.split.slots[number]
+        if slot.symmetric is not None:
+            return sum(slot.symmetric)
+        return float(np.abs(np.diagonal(slot.predicates.gram(slot.size))).max())
 
     def explicit_rows(self, number: int, kept: tuple[bool, ...]) -> Array:
         """Return explicit queries as pieces on the kept axes, shape (queries, cells kept)."""
