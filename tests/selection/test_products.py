@@ -235,3 +235,13 @@ def test_groups_over_many_attributes_split_by_what_they_ask():
     plan, certificate = select_union(mdp.Workload(domain, *entries), LAPLACE)
     assert len(plan.parts) > 1
     assert certificate.loss <= 2 * LAPLACE.total_loss([6 * 9.0] * 15)
+
+
+def test_one_product_is_solved_once():
+    told = []
+    workload = mdp.Workload(mdp.Domain({"a": 6, "b": 3}), mdp.product(a="prefix", b="identity"))
+    chosen = mdp.select(workload, noise="gaussian", progress=lambda text, _: told.append(text))
+    apart = mdp.select(workload, noise="gaussian", mechanism="residual")
+    assert [text for text in told if text.startswith("trying")] == ["trying dense"]
+    assert chosen.mechanism == "dense"
+    assert chosen.certificate.loss <= apart.certificate.loss * (1.0 + 1e-6)

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError

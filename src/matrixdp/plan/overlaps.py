@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.plan.combination import Combination, Loss, Placed, asked_sets, axis_matrices

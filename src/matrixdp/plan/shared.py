@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
