@@ -56,3 +56,15 @@ def test_matrices_that_do_not_fit_are_refused(tmp_path: Path):
         load_given(file, WORKLOAD)
     with pytest.raises(WorkloadError, match="no such file"):
         load_given(tmp_path / "none.csv", WORKLOAD)
+
+
+def test_parts_that_do_not_fit_the_domain_are_named_where_they_stand(tmp_path: Path):
+    file = tmp_path / "own.yaml"
+    file.write_text("strategy:\n  - marginals: 1\n  - product:\n      agee: prefix\n")
+    with pytest.raises(SpecificationError, match=r"^strategy\[1\].product.agee \(line 4\): .*mean 'age'"):
+        load_given(file, WORKLOAD)
+    with pytest.raises(WorkloadError, match=r"^parts\[1\].product.agee: .*mean 'age'"):
+        mdp.Strategy.from_parts(DOMAIN, [mdp.marginals(1), mdp.product(agee="prefix")])
+    (tmp_path / "own.csv").write_text("1;2;3\n")
+    with pytest.raises(WorkloadError, match="numbers alone, separated by commas"):
+        load_given(tmp_path / "own.csv", WORKLOAD)

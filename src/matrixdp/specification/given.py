@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from matrixdp.errors import MatrixDPError, SpecificationError, WorkloadError, within
+from matrixdp.errors import MatrixDPError, SpecificationError, WorkloadError, each, within
 from matrixdp.forms import Form, Given, ListOf, Record, Schema, as_given, key, number, record
 from matrixdp.language import dense
 from matrixdp.language.array_files import ARRAY_FILE, read_array
@@ -137,7 +137,10 @@ def load_given(path: str | os.PathLike[str], workload: Workload) -> tuple[GivenE
     if file.suffix.lower() in _TEXTS:
         document: Document = read_document(file)
         with refused(document.lines):
-            return WrittenStrategy.read(document.value, files_under(file.resolve().parent)).strategy
+            given = WrittenStrategy.read(document.value, files_under(file.resolve().parent)).strategy
+            with within("strategy"):
+                each(lambda part: part.entry.expand(workload.domain), given)
+            return given
     matrix = read_array(file)
     names = workload.domain.sort({name for group in workload for name in group.attributes})
     cells = workload.domain.cells(names)

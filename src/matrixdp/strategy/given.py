@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from matrixdp.domain import Domain
-from matrixdp.errors import MatrixDPError, PrivacyError, TooLargeError, WorkloadError
+from matrixdp.errors import MatrixDPError, PrivacyError, TooLargeError, WorkloadError, each, within
 from matrixdp.language import dense
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
@@ -173,6 +173,8 @@ class OfOnesOwn:
         ('given', 20)
         """
         given = given_entries(parts, shares)
+        with within("parts"):
+            each(lambda part: part.entry.expand(domain), given)
         own = Workload(domain, *(part.entry for part in given))
         asked = own if workload is None else workload
         _check(domain, asked, budget)
