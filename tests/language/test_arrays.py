@@ -48,7 +48,7 @@ def test_files_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("1,2\n\n3,x\n", "'x' in line 3, column 2; expected numbers alone, separated by commas, without a header"),
+        ("1,2\n\n3,x\n", "'x' in line 3, column 2; expected numbers alone, separated by commas"),
         ("age,sex\n1,2\n", "'age' in line 1, column 1"),
         ("1,2\n3\n", "1 numbers in line 2, and 2 before"),
         ('1,"2\n', "cannot be read as CSV"),

@@ -153,3 +153,12 @@ def test_attributes_that_are_too_large_to_search_keep_their_own_optimum(monkeypa
     monkeypatch.setattr(generalized, "_MAX_SEARCHED", 8)
     kept = select_generalized_marginals(workload, LAPLACE)[1].loss
     assert searched < kept < 1.2 * searched
+
+
+def test_marginals_need_not_hold_what_nothing_is_asked_of():
+    domain = mdp.Domain({"one": 1, "a": 3})
+    rows = mdp.dense(np.array([[2.0, 2.0, 2.0]]), ["a"])
+    workload = mdp.Workload(domain, rows, mdp.disjunction(one="prefix", a="identity"))
+    plan, certificate = select_generalized_marginals(workload, LAPLACE)  # a division by 0 would warn
+    loss = sum(plan.analysis.group(group).weighted for group in workload)
+    assert loss == pytest.approx(certificate.loss, rel=1e-4)

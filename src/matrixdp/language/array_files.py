@@ -109,7 +109,8 @@ def _row(row: list[str], number: int, file: Path) -> list[float]:
     except ValueError:
         place = next(place for place, cell in enumerate(row, 1) if not _is_number(cell))
         found = f"{row[place - 1][:40]!r} in line {number}, column {place}"
-        raise WorkloadError.at((str(file),), found, "numbers alone, separated by commas, without a header") from None
+        expected = "numbers alone, separated by commas, without a header"
+        raise WorkloadError.at((str(file),), found, expected) from None
 
 
 def _is_number(cell: str) -> bool:

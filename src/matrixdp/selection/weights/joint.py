@@ -229,7 +229,9 @@ class Objective:
         states = states_of(self.asked, known)
         weights, spreads = self.asked.weights(states), np.array(self.asked.spreads(states))
         measured = theta**self.power * np.exp(-self.members @ np.log(spreads))
-        inverse = 1.0 / (self.incidence.held @ measured)
+        precisions = self.incidence.held @ measured
+        # nothing is asked of residuals that no marginal holds, whatever the strategies
+        inverse = np.divide(1.0, precisions, out=np.zeros_like(precisions), where=precisions > 0)
         slopes = measured * (self.incidence.holds @ (weights * inverse**2))
         by_covariance = self.asked.slopes(states, inverse, (self.members.T @ slopes) / spreads)
         return float(weights @ inverse), slopes, by_covariance
