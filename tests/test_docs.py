@@ -133,5 +133,5 @@ def test_specification_example_is_valid() -> None:
 @pytest.mark.parametrize("page", ["privacy.md", "mathematics.md"])
 def test_no_two_theorems_of_a_page_have_one_number(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    numbers = re.findall(r"^(?:#+ |.*\*)Theorem (\d+)", text, re.MULTILINE)
+    numbers = re.findall(r"^(?:#+ |.*\*)Theorem (\d+)\b", text, re.MULTILINE)
     assert numbers == [str(number + 1) for number in range(len(numbers))] != []

@@ -94,6 +94,16 @@ def test_select_prints_one_json_object_with_all_keys(home: Path):
     assert figures["peak_memory_mb"] > 10
 
 
+def test_select_certifies(home: Path):
+    options = ("--noise", "gaussian", "--mechanism", "residual", "--json")
+    plain, certified = (
+        json.loads(run("select", home / "people.yaml", *options, *more).stdout)
+        for more in ([], ["--certify"])
+    )
+    assert certified["lower_bound_rmse"] >= plain["lower_bound_rmse"] * (1 - 1e-9)
+    assert certified["lower_bound_rmse"] <= certified["weighted_rmse"]
+
+
 def test_select_draws_the_strategy(home: Path):
     picture = home / "strategy.svg"
     options = ("--noise", "gaussian", "--mechanism", "identity")
@@ -518,7 +528,7 @@ def test_a_strategy_that_is_given_is_evaluated_saved_and_released(home: Path, tm
     result = run("release", spec, "--strategy", tmp_path / "own.mdp", "--out", out)
     assert result.exit_code == 0, result.output
     assert run("verify", out).exit_code == 0
-    for arguments in (["--mechanism", "residual"], ["--option", "seed=1"]):
+    for arguments in (["--mechanism", "residual"], ["--option", "seed=1"], ["--certify"]):
         refused = run("select", spec, "--given", given, *arguments)
         assert refused.exit_code == 2
         assert "--given: found a strategy that is given beside --mechanism" in refused.stderr

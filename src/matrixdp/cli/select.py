@@ -55,6 +55,14 @@ _Given = Annotated[
         "`strategy`, or a matrix (.npy, .npz or .csv) over the cells of the attributes that are asked about.",
     ),
 ]
+_Certify = Annotated[
+    bool,
+    typer.Option(
+        "--certify",
+        help="Take longer for a higher lower bound; it may hold except with a probability of 1e-9 over the "
+        "coins of the check, and then says so.",
+    ),
+]
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
 
@@ -76,6 +84,7 @@ def select(
     every: _Every = False,
     picture: _Picture = None,
     given: _Given = None,
+    certify: _Certify = False,
 ) -> None:
     """Choose the strategy for a workload, without touching the data.
 
@@ -91,6 +100,8 @@ def select(
     from matrixdp.strategy import select as select_strategy
 
     options = mechanism_options(mechanism, sub_solver, option, jobs, seed=seed, restarts=restarts)
+    if certify:
+        options["certify"] = True
     _check_files(save, picture)
     written = (
         inputs.specification_with_budget(spec)[0]
@@ -118,14 +129,19 @@ def select(
         figures = selection_figures(strategy, budget, 0.0)
     figures |= ledger_figures(written.ledger, budget, strategy)
     figures["seconds"] = time.perf_counter() - started
-    if save is not None:
-        strategy.save(save)
-    if picture is not None:
-        strategy.plot(budget).savefig(picture, dpi=150)
+    _write(strategy, budget, save, picture)
     if as_json:
         typer.echo(json.dumps(figures))
     else:
         _show(strategy, budget, figures, every, save)
+
+
+def _write(strategy: Strategy, budget: Budget, save: Path | None, picture: Path | None) -> None:
+    """Write the files that were asked for."""
+    if save is not None:
+        strategy.save(save)
+    if picture is not None:
+        strategy.plot(budget).savefig(picture, dpi=150)
 
 
 def _evaluated(
@@ -137,7 +153,7 @@ def _evaluated(
     from matrixdp.strategy import Strategy
 
     if mechanism != "auto" or options:
-        found = "a strategy that is given beside --mechanism or its options"
+        found = "a strategy that is given beside --mechanism, its options or --certify"
         raise SpecificationError.at(("--given",), found, "one of the two: it is not selected by a mechanism")
     return Strategy.from_parts(workload.domain, load_given(given, workload), workload=workload, **how)
 

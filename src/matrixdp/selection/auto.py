@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from threadpoolctl import threadpool_limits
 
@@ -43,6 +44,7 @@ def select(
     objective: str = "sum",
     targets: Mapping[str, float] | None = None,
     progress: Callable[[str, float | None], None] | None = None,
+    certify: bool = False,
     **options: object,
 ) -> Selection:
     """Choose the strategy that answers a workload with the least expected squared error.
@@ -70,6 +72,9 @@ def select(
         is the budget that meets them, whatever the objective and the weights.
     progress : callable, optional
         Called with what is being done and the share done, if known.
+    certify : bool
+        Take longer for a higher lower bound, which may hold except with a probability of 1e-9 over the coins
+        of the check; its scope then says so. The option ``seed`` is that of the coins, too.
     **options : object
         Of the mechanism, such as ``gap`` or ``seed``; ``auto`` takes those of the mechanisms that it tries.
 
@@ -113,7 +118,7 @@ def select(
     if not any(_asks_something(group) for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
-    trials = Trials(asked, noise, options, progress or silent)
+    trials = Trials(asked, noise, options, progress or silent, certify=certify)
     _LOG.info("selecting by %s for %d queries in %d groups", mechanism, workload.queries, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with threadpool_limits(limits=1, user_api="blas"):
@@ -129,10 +134,10 @@ def select(
                 asked,
                 lambda weighted: trials.quietly(weighted).choose(chosen),
                 iterations=_BALANCING_STEPS[noise.norm],
-                bound_of=lambda weighted: _bound_after(trials.quietly(weighted)),
+                bound_of=lambda weighted: _bound_after(replace(trials, workload=weighted)),
                 progress=progress,
             )
-        elif certificate.lower_bound is None:
+        elif certify or certificate.lower_bound is None:
             certificate = bounded(certificate, trials.lower_bound())
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
     return Selection(workload, plan, chosen, neighbours, certificate, reason, objective, dict(targets or {}))

@@ -28,6 +28,7 @@ def select(
     objective: str = "sum",
     targets: Mapping[str, float] | None = None,
     progress: Callable[[str, float | None], None] | None = None,
+    certify: bool = False,
     **options: object,
 ) -> Strategy:
     """Choose a strategy for a workload, without the data.
@@ -55,6 +56,10 @@ def select(
         largest. Weights and the objective have no influence then.
     progress : callable, optional
         Is called with what is being done and, where it is known, the share that is done.
+    certify : bool
+        Take longer for a higher lower bound in the certificate. Of workloads whose matrices are too large for
+        eigenvalues it holds except with a probability of 1e-9 over the coins of the check, which the
+        certificate's scope then says; ``seed`` is the coins' too. They have nothing to do with the noise.
     **options : object
         Of the mechanism: ``seed=1`` for searches, ``gap``, ``sub_solver`` ("auto", "optimum", "product",
         "fourier", "fixed" or "fast") for the decomposition, and others. ``auto`` takes those of the
@@ -101,6 +106,7 @@ def select(
             objective=objective,
             targets=targets,
             progress=progress,
+            certify=certify,
             **options,
         )
         strategies.append(Strategy(selection, reason))

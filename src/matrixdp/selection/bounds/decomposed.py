@@ -11,11 +11,12 @@ from matrixdp.errors import TooLargeError
 from matrixdp.selection.bounds.exact import sector_dimensions, sector_norm
 from matrixdp.selection.bounds.gathered import Gathered
 from matrixdp.selection.bounds.lattice import Lattice
+from matrixdp.selection.bounds.refined import Progress, refined_norm
 from matrixdp.selection.bounds.triples import Operator
 from matrixdp.selection.compose.sub_solver import SubSolution, SubSolver
 from matrixdp.selection.view.sub_workloads import Split, SubWorkload
 
-__all__ = ["MAX_AXIS_CELLS", "decomposition_bound", "operator_of", "within_reach"]
+__all__ = ["MAX_AXIS_CELLS", "decomposition_bound", "operator_of", "refined_bound", "within_reach"]
 
 Array = NDArray[np.float64]
 
@@ -52,9 +53,40 @@ def decomposition_bound(
     >>> 1 < loss / decomposition_bound(*solution) < 1.04
     True
     """
+    found = _proved(split, solver, solved)
+    return None if found is None else found[0]
+
+
+def refined_bound(
+    split: Split,
+    solver: SubSolver,
+    solved: Sequence[tuple[SubWorkload, SubSolution]],
+    seed: int,
+    progress: Progress,
+) -> tuple[float, bool] | None:
+    """Return a higher bound, and whether it depends on coins: it then fails with `refined.FAILURE`.
+
+    References
+    ----------
+    docs/mathematics.md, section 9, theorem 12.
+    """
+    found = _proved(split, solver, solved)
+    if found is None:
+        return None
+    value, operator, p = found
+    root, by_chance = refined_norm(operator, p, seed, progress)
+    refined = root * root * (1.0 - _ROUNDING)
+    return (refined, by_chance) if refined > value else (value, False)
+
+
+def _proved(
+    split: Split, solver: SubSolver, solved: Sequence[tuple[SubWorkload, SubSolution]]
+) -> tuple[float, Operator, list[Array]] | None:
+    """Return the bound, and where it was found: the operator and the distributions by type."""
     if not within_reach(split):
         return None
     best, p = 0.0, None
+    where: tuple[Operator, list[Array]] | None = None
     for _ in range(_ROUNDS):
         try:
             operator, start, again = operator_of(split, solver, solved, p)
@@ -63,10 +95,14 @@ def decomposition_bound(
         found, p = operator.tuned(start, _FEW_STEPS if again else _STEPS)
         gain = found / max(best, 1e-300) - 1.0
         # what is best for T1^3 / T2 need not be for the eigenvalues of small sectors
-        best = max(best, found, *(_with_exact_sectors(operator, one) for one in (start, p)))
+        for one in (start, p):
+            value = _with_exact_sectors(operator, one)
+            if where is None or value > best:
+                best, where = value, (operator, one)
         if not again or gain < _GAIN:
             break
-    return best * best * (1.0 - _ROUNDING)
+    assert where is not None
+    return best * best * (1.0 - _ROUNDING), *where
 
 
 def _with_exact_sectors(operator: Operator, p: list[Array]) -> float:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from matrixdp.selection.bounds.rings import Tied
 from matrixdp.selection.bounds.triples import Operator
 
-__all__ = ["sector_dimensions", "sector_norm"]
+__all__ = ["Bases", "sector_dimensions", "sector_norm"]
 
 Array = NDArray[np.float64]
 
 
-class _Bases:
+class Bases:
     """For each attribute type: what turns cells to the complement of s = sqrt(p), and u = Q' w / s."""
 
     def __init__(self, operator: Operator, p: list[Array]) -> None:
@@ -52,7 +52,7 @@ def sector_norm(operator: Operator, spread: tuple[int, ...], p: list[Array]) -> 
     """Return the sum of the singular values of W diag(p)^(1/2) within a sector."""
     lattice = operator.lattice
     places = lattice.sectors[spread].tolist()
-    bases, theta = _Bases(operator, p), operator.thetas(p)
+    bases, theta = Bases(operator, p), operator.thetas(p)
     members = {place: set(lattice.members[place][lattice.members[place] >= 0].tolist()) for place in places}
     asked: list[list[Array]] = []
     metric: list[list[Array]] = []
@@ -89,7 +89,7 @@ def sector_norm(operator: Operator, spread: tuple[int, ...], p: list[Array]) -> 
     return float(np.sqrt(kept).sum()) * math.prod((n - 1.0) / math.sqrt(n) for n in sizes)
 
 
-def _asked(operator: Operator, together: int, first: set[int], second: set[int], bases: _Bases) -> Array:
+def _asked(operator: Operator, together: int, first: set[int], second: set[int], bases: Bases) -> Array:
     """Return the pieces of what is asked between two subsets."""
     lattice, axes = operator.lattice, operator.axes
     own = lattice.members[together][lattice.members[together] >= 0].tolist()

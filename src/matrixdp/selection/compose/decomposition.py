@@ -119,7 +119,9 @@ def solve_classes(
     return [(sub, solution) for sub, solution in solved if solution.loss > floor]
 
 
-def solve_decomposition(workload: Workload, gap: float) -> tuple[Split, SubSolver, Solved]:
+def solve_decomposition(
+    workload: Workload, gap: float, progress: Progress | None = None
+) -> tuple[Split, SubSolver, Solved]:
     """Solve the decomposition for Gaussian noise at the best weights that are found.
 
     Examples
@@ -131,7 +133,7 @@ def solve_decomposition(workload: Workload, gap: float) -> tuple[Split, SubSolve
     """
     split = split_workload(workload)
     solver = SubSolver(Pieces(split, optimized_weights(split)), GAUSSIAN, ConvexSolver(gap))
-    return split, solver, solve_classes(split, solver)
+    return split, solver, solve_classes(split, solver, progress)
 
 
 def _gaussian_bound(

@@ -10,7 +10,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
-from matrixdp.selection.bounds.product_bound import product_bound
+from matrixdp.selection.bounds.product_bound import certified_bound, product_bound
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
 from matrixdp.selection.mechanisms.options import given_options
 from matrixdp.selection.mechanisms.table import Task, mechanism_named, silent
@@ -36,6 +36,7 @@ class Trials:
     given: Mapping[str, object]
     progress: Callable[[str, float | None], None] = silent
     bounded: bool = True
+    certify: bool = False
 
     @cached_property
     def asked(self) -> Workload:
@@ -69,9 +70,13 @@ class Trials:
 
     def lower_bound(self) -> Bound:
         """Return the bound that the Gaussian decomposition proves, or else the SVD bound, if known."""
-        found = product_bound(self.asked)
+        if self.certify:
+            found = certified_bound(self.asked, int(str(self.given.get("seed", 0))), self.progress)
+        else:
+            found = product_bound(self.asked)
         if found is not None:
-            return self.noise.variance_factor * found[0], f"every strategy with {self.noise} noise"
+            scope = found[1].removeprefix(f"every {GAUSSIAN.title} strategy")
+            return self.noise.variance_factor * found[0], f"every strategy with {self.noise} noise{scope}"
         bound = svd_bound_workload(self.asked)
         if bound is None:
             return None
