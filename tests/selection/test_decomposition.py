@@ -143,7 +143,7 @@ def test_large_mixed_sums_have_a_strategy():
     assert selection.weighted_squared_error == pytest.approx(selection.certificate.loss, rel=5e-3)
     with pytest.raises(TooLargeError, match="do not factor"):
         select(
-            mdp.Workload(mdp.Domain({"a": 90, "b": 90}), mdp.kway(2, "prefix"), mdp.marginals(2)),
+            mdp.Workload(mdp.Domain({"a": 100, "b": 100}), mdp.kway(2, "prefix"), mdp.marginals(2)),
             mechanism="dense",
             noise=GAUSSIAN,
         )
