@@ -169,3 +169,22 @@ def test_none_where_the_tables_are_too_large(mixed, monkeypatch):
     assert product_bound(mixed) is None
     monkeypatch.setattr(decomposed, "MAX_AXIS_CELLS", 3)
     assert decomposition_bound(*solve_decomposition(mixed, 1e-2)) is None
+
+
+def test_a_bound_is_proved_once_for_every_mechanism_and_noise(monkeypatch):
+    proved = []
+
+    def counted(workload):
+        proved.append(workload)
+        return product_bound(workload)
+
+    monkeypatch.setattr("matrixdp.selection.mechanisms.trials.product_bound", counted)
+    workload = mdp.Workload(mdp.Domain({"a": 40, "b": 40}), mdp.kway(1, "prefix"), mdp.marginals(2))
+    tried = [("identity", GAUSSIAN), ("identity", LAPLACE), ("wavelet", GAUSSIAN)]
+    found = [select(workload, mechanism=name, noise=noise).certificate for name, noise in tried]
+    assert len(proved) == 1
+    assert found[1].lower_bound == 2.0 * found[0].lower_bound == 2.0 * found[2].lower_bound
+    assert found[1].scope == "every strategy with laplace noise"
+    again = mdp.Workload(workload.domain, mdp.kway(1, "prefix"), mdp.marginals(2))
+    assert select(again, mechanism="identity", noise=GAUSSIAN).certificate == found[0]
+    assert len(proved) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN, Noise
@@ -25,6 +26,9 @@ __all__ = ["MAX_COMPARED_CELLS", "Bound", "Choice", "Trials", "bounded"]
 MAX_COMPARED_CELLS = 1_100
 Choice = tuple[Plan, Certificate]
 Bound = tuple[float, str] | None
+
+#: What was proved for a workload, as long as it is used, by the way of its proof.
+_PROVED: WeakKeyDictionary[Workload, dict[str, Bound]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -60,27 +64,44 @@ class Trials:
 
     def whole_bound(self) -> Bound:
         """Return the dual bound of the whole table, for noise of any norm: an L1 norm is larger."""
+        found = self._proved(f"dense {self.given.get('gap')}", self._dense_bound)
+        return None if found is None else (self.noise.variance_factor * found[0], self._every)
+
+    def _dense_bound(self) -> Bound:
         try:
             certificate = replace(self, noise=GAUSSIAN).choose("dense")[1]
         except TooLargeError:
             return None
         assert certificate.lower_bound is not None
-        scope = f"every strategy with {self.noise} noise"
-        return self.noise.variance_factor * certificate.lower_bound, scope
+        return certificate.lower_bound, certificate.scope
 
     def lower_bound(self) -> Bound:
         """Return the bound that the Gaussian decomposition proves, or else the SVD bound, if known."""
+        seed = int(str(self.given.get("seed", 0)))
         if self.certify:
-            found = certified_bound(self.asked, int(str(self.given.get("seed", 0))), self.progress)
+            found = self._proved(f"probes {seed}", lambda: certified_bound(self.asked, seed, self.progress))
         else:
-            found = product_bound(self.asked)
+            found = self._proved("decomposition", lambda: product_bound(self.asked))
         if found is not None:
-            scope = found[1].removeprefix(f"every {GAUSSIAN.title} strategy")
-            return self.noise.variance_factor * found[0], f"every strategy with {self.noise} noise{scope}"
+            scope = self._every + found[1].removeprefix(f"every {GAUSSIAN.title} strategy")
+            return self.noise.variance_factor * found[0], scope
+        found = self._proved("spectrum", self._svd_bound)
+        return None if found is None else (self.noise.variance_factor * found[0], self._every + found[1])
+
+    def _svd_bound(self) -> Bound:
         bound = svd_bound_workload(self.asked)
-        if bound is None:
-            return None
-        return self.noise.variance_factor * bound, f"every strategy with {self.noise} noise (the SVD bound)"
+        return None if bound is None else (bound, " (the SVD bound)")
+
+    @property
+    def _every(self) -> str:
+        return f"every strategy with {self.noise} noise"
+
+    def _proved(self, way: str, prove: Callable[[], Bound]) -> Bound:
+        """Return a bound on every Gaussian strategy, proved once for all mechanisms and noises."""
+        known = _PROVED.setdefault(self.workload, {})
+        if way not in known:
+            known[way] = prove()
+        return known[way]
 
 
 def bounded(certificate: Certificate, bound: Bound) -> Certificate:
