@@ -238,7 +238,7 @@ def placed(error: E, *steps: str | int) -> E:
     if isinstance(error, StorageError):
         return error
     if error.problem is None:
-        return type(error)(f"{format_place(steps)}: {error}")
+        return type(error)(f"{format_place(steps)}: {error}") if steps else error
     return type(error)(error.problem.within(*steps))
 
 

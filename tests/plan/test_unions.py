@@ -152,8 +152,15 @@ def test_what_no_part_determines_is_refused():
     assert plan.analysis.place(fine) == 1
     estimates = plan.analysis.estimates([np.zeros(own.rows) for own in plan.parts])
     for ask in (plan.analysis.check_support, plan.analysis.variances, estimates.answers):
-        with pytest.raises(UnsupportedQueryError):
+        with pytest.raises(UnsupportedQueryError, match="needs the marginal of a, c, which was not measured"):
             ask(wide)
+    [more] = mdp.product(a="identity", b="identity").expand(DOMAIN)
+    averages = Local(DOMAIN, plan.parts, GAUSSIAN).analysis
+    for analysis in (plan.analysis, averages):
+        with pytest.raises(UnsupportedQueryError, match="asks more of b"):
+            analysis.check_support(more)
+        with pytest.raises(UnsupportedQueryError, match="needs the marginal of a, c"):
+            analysis.check_support(wide)
 
 
 def test_unions_that_make_no_sense_are_refused(monkeypatch):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.plan.analysis import Analysis, Estimates
 from matrixdp.plan.direct import TableAnalysis
+from matrixdp.plan.pieces import not_measured
 from matrixdp.plan.plan import Plan
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Identity, Total
@@ -64,7 +65,11 @@ class _AverageAnalysis(Analysis):
                     answer, determined = ask(table), True
             found.append(answer)
         if not determined:
-            ask(self.tables[0])  # says why
+            for table, measured in zip(self.tables, self._measured, strict=True):
+                if needed <= measured:
+                    ask(table)  # says why
+            kept = tuple(name for name in self.tables[0].domain.names if name in needed)
+            raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
         return found
 
     def estimates(self, values: Sequence[Array]) -> Estimates:

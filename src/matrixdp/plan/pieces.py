@@ -31,7 +31,7 @@ from matrixdp.plan.repeats import Representatives, compressible, representatives
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 from matrixdp.queries.predicates import Total
 
-__all__ = ["MAX_VARIANCES", "SUPPORT_TOLERANCE", "PieceAnalysis"]
+__all__ = ["MAX_VARIANCES", "SUPPORT_TOLERANCE", "PieceAnalysis", "not_measured"]
 
 Array = NDArray[np.float64]
 
@@ -136,7 +136,7 @@ class PieceAnalysis(Analysis):
                     else:
                         size *= axes.largest_contraction(name, sets[name])
                 if size > SUPPORT_TOLERANCE:
-                    raise UnsupportedQueryError(f"{group.name}: {_not_measured(kept)}")
+                    raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
             elif all(axes.largest_contraction(name, sets[name]) > 0.0 for name in contracted):
                 # otherwise the pieces on this marginal are zero: an attribute stays whole
                 for block in self.parts[place].blocks:
@@ -153,7 +153,7 @@ class PieceAnalysis(Analysis):
             pieces = self.axes.piece_rows(group.attributes, kept, rows)
             if place is None:
                 if float((pieces**2).max(initial=0.0)) > SUPPORT_TOLERANCE * float((rows**2).max()):
-                    raise UnsupportedQueryError(f"{group.name}: {_not_measured(kept)}")
+                    raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
                 continue
             if self._unsupported(self.parts[place], pieces):
                 raise UnsupportedQueryError(
@@ -386,5 +386,6 @@ class _PieceEstimates(Estimates):
         return ProductGroup(group.name, attributes, sets, tensor.shape).answers(tensor).ravel()
 
 
-def _not_measured(kept: tuple[str, ...]) -> str:
+def not_measured(kept: tuple[str, ...]) -> str:
+    """Return what is said of a query on a marginal that was not measured."""
     return f"needs the marginal of {', '.join(kept) or 'no attribute (the total)'}, which was not measured"

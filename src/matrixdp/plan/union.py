@@ -17,6 +17,7 @@ from matrixdp.plan.combination import Combination, Loss, axis_matrices
 from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.overlaps import Overlaps
 from matrixdp.plan.pair import Pair
+from matrixdp.plan.pieces import not_measured
 from matrixdp.plan.plan import Plan
 from matrixdp.plan.quadratic_forms import one_query
 from matrixdp.plan.repeats import compressible, representatives
@@ -117,8 +118,11 @@ class UnionAnalysis(Analysis):
                 with suppress(UnsupportedQueryError):
                     table.check_support(group)
                     return place
-        self.tables[0].check_support(group)  # says why
-        return 0
+        able = [t for t, measured in zip(self.tables, self._measured, strict=True) if needed <= measured]
+        if able:
+            able[0].check_support(group)  # says why
+        kept = tuple(name for name in self.domain.names if name in needed)
+        raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
 
     def estimates(self, values: Sequence[Array]) -> Estimates:
         own = [t.parts[0].estimate(v, self.domain) for t, v in zip(self.tables, values, strict=True)]
