@@ -69,7 +69,7 @@ def test_the_losses_are_those_of_the_mixture(parts, fitted):
         table = fitted.mixture.marginal(part.free)
         if part.cells is not None:
             table = np.bincount(part.cells, table.ravel(), part.term.cells)
-        assert part.term.loss(table.ravel().astype(np.float32))[0] == pytest.approx(loss, rel=1e-2, abs=0.1)
+        assert part.term.loss(table.ravel().astype(np.float32))[0] == pytest.approx(loss, rel=5e-2, abs=0.1)
 
 
 def test_the_same_seed_gives_the_same_fit(parts):

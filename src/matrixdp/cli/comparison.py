@@ -41,7 +41,7 @@ _QUICKEST = (
         "dense",
         "auto",
     ),
-    *("hdmm", "opt-plus"),
+    *("generalized-marginals", "hdmm", "opt-plus"),
 )
 #: Those that take long wherever they apply.
 _SLOWEST = ("low-rank", "exponential-smoothing", "rotation", "coa", "dawa")

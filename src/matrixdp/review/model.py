@@ -20,8 +20,8 @@ from matrixdp.review.finding import Finding, Verification, settled
 
 __all__ = ["verify_model"]
 
-#: Losses are sums in single precision, in an order that may differ.
-_LOSS = 1e-3
+#: Losses are sums in single precision, in an order that may differ, of differences of large numbers.
+_LOSS = 1e-2
 
 
 def verify_model(
