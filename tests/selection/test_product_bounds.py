@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection import select
-from matrixdp.selection.bounds import decomposed, triples
+from matrixdp.selection.bounds import decomposed, gathered, triples
 from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of
 from matrixdp.selection.bounds.exact import sector_norm
 from matrixdp.selection.bounds.product_bound import product_bound
@@ -188,3 +188,13 @@ def test_a_bound_is_proved_once_for_every_mechanism_and_noise(monkeypatch):
     again = mdp.Workload(workload.domain, mdp.kway(1, "prefix"), mdp.marginals(2))
     assert select(again, mechanism="identity", noise=GAUSSIAN).certificate == found[0]
     assert len(proved) == 2
+
+
+@pytest.mark.parametrize(("limit", "asked"), [("_MOST_ENTRIES", "dense"), ("MAX_JOINT_CELLS", "affine")])
+def test_none_where_explicit_queries_or_joint_strategies_are_too_large(monkeypatch, limit, asked):
+    domain = mdp.Domain({"a": range(3), "b": range(4)})
+    rows = mdp.dense(matrix=np.arange(24.0).reshape(2, 12), attributes=["a", "b"])
+    workload = mdp.Workload(domain, rows if asked == "dense" else mdp.pairwise("affine"), mdp.marginals(1))
+    assert product_bound(workload) is not None
+    monkeypatch.setattr(gathered, limit, 1)
+    assert product_bound(workload) is None

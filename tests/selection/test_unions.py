@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
 from matrixdp.plan import Block, Local, Part, Union
 from matrixdp.selection.compose.kron import select_kron
-from matrixdp.selection.compose.union import combined_plan, least_squares_plan, select_union
+from matrixdp.selection.compose.union import combined_plan, least_squares_plan, select_union, unmerged_loss
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
 DOMAIN = mdp.Domain({"a": 4, "b": 5, "c": 3})
@@ -81,3 +82,12 @@ def test_averages_serve_where_least_squares_are_too_large_and_say_so(monkeypatch
     assert "averages" in certificate.scope
     analysis = Local(DOMAIN, tuple(parts), GAUSSIAN).analysis
     assert certificate.loss == pytest.approx(math.fsum(analysis.group(g).weighted for g in WORKLOAD))
+
+
+def test_groups_that_no_product_fits_have_no_union(monkeypatch):
+    def refuses(*_: object, **__: object) -> None:
+        raise TooLargeError("too many cells")
+
+    monkeypatch.setattr("matrixdp.selection.compose.union.solve_kron", refuses)
+    with pytest.raises(TooLargeError, match="opt-plus"):
+        unmerged_loss(WORKLOAD, LAPLACE)

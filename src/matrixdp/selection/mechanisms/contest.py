@@ -67,7 +67,7 @@ def hoped_for(trials: Trials) -> float:
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.noise import LAPLACE
-    >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 4}), mdp.marginals([1, 2]))
+    >>> workload = mdp.Workload(mdp.Domain({"a": 30, "b": 40}), mdp.marginals([1, 2]))
     >>> trials = Trials(workload, LAPLACE, {})
     >>> 0.5 < hoped_for(trials) / least_error(trials)[0][1].loss <= 1.0
     True

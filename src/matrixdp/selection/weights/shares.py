@@ -45,7 +45,7 @@ def polished(
     >>> incidence = incidence_of([(0,), (1,)], [(), (0,), (1,)])
     >>> problem = WeightProblem(incidence, np.array([0.0, 8.0, 1.0]), np.ones(2))
     >>> loss, shares = polished(problem, np.ones(2))
-    >>> round(loss, 6), (shares[0] / shares[1]).round(3)  # cube roots: (2 + 1)^3
+    >>> round(loss, 6), round(float(shares[0] / shares[1]), 3)  # cube roots: (2 + 1)^3
     (27.0, 2.0)
     """
     first = np.log(shares / float(shares.sum()))
