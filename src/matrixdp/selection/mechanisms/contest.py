@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 from matrixdp.errors import TooLargeError
 from matrixdp.queries import Workload
@@ -41,6 +42,8 @@ _HOPES = {"opt-kron": 1.15, "opt-plus": 2.0, "residual": 1.7}
 _EVEN = 0.005
 
 _Found = tuple[dict[str, Choice], dict[str, TooLargeError], dict[str, float]]
+#: What fast trials found for a workload, as long as it is used.
+_TRIED: WeakKeyDictionary[Workload, dict[tuple[object, ...], _Found]] = WeakKeyDictionary()
 
 
 def least_error(trials: Trials) -> tuple[Choice, str, str]:
@@ -126,7 +129,23 @@ def _searched(trials: Trials) -> _Found:
 
 
 def _tried(trials: Trials) -> _Found:
-    """Return what is quickly selected, what does not fit, and what loss may be hoped for of the others."""
+    """Return what is quickly selected, what does not fit, and what loss may be hoped for of the others.
+
+    Tried once for a workload: what is hoped for of a noise is what its search begins with.
+    """
+    known = _TRIED.setdefault(trials.workload, {})
+    given = tuple(sorted((name, repr(value)) for name, value in trials.given.items()))
+    key = (str(trials.noise), trials.bounded, given)
+    if key not in known:
+        found, refusals, hopes = _try_fast(trials)
+        # without tracebacks, which hold the workload
+        plain = {name: error.with_traceback(None) for name, error in refusals.items()}
+        known[key] = found, plain, hopes
+    found, refusals, hopes = known[key]
+    return dict(found), dict(refusals), dict(hopes)
+
+
+def _try_fast(trials: Trials) -> _Found:
     found: dict[str, Choice] = {}
     refusals = _choose(trials, ["opt-m", "generalized-marginals"] if _shaped(trials) else ["opt-m"], found)
     asked, noise, factor = trials.asked, trials.noise, trials.noise.variance_factor
