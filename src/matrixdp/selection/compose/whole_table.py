@@ -23,12 +23,14 @@ from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.table_shape import check_table, joint_gram, table_shape
 
-__all__ = ["MAX_DENSE_CELLS", "product_choice", "select_directly", "solve_table"]
+__all__ = ["MAX_DENSE_CELLS", "dense_bound", "product_choice", "select_directly", "solve_table"]
 
 Array = NDArray[np.float64]
+Factors = list[tuple[tuple[str, ...], Factor]]
 
 #: The dense optimum is solved up to this many cells that do not factor.
 MAX_DENSE_CELLS = 8_500
+_INSTEAD = "residual, which never forms the whole table."
 
 
 def solve_table(
@@ -53,9 +55,22 @@ def solve_table(
     ----------
     The product rule: the dual distribution of a Kronecker product is the product of the factors'.
     """
+    factors, weight = _table_factors(workload, name, solve, max_cells, max_axis, instead)
+    return product_choice(workload, noise, factors, scope, weight=weight, certified=certified)
+
+
+def _table_factors(
+    workload: Workload,
+    name: str,
+    solve: Callable[[Array, Sequence[int]], Factor],
+    max_cells: int,
+    max_axis: float | None,
+    instead: str,
+) -> tuple[Factors, float]:
+    """Return a solution for each attribute that factors out and for the rest, and what multiplies them."""
     shape = table_shape(workload)
     check_table(workload, (*shape.factored, *shape.joint), name)
-    factors: list[tuple[tuple[str, ...], Factor]] = []
+    factors: Factors = []
     open_: list[tuple[tuple[str, ...], float]] = [(shape.joint, max_cells)] if shape.joint else []
     for attribute, predicates in shape.factored.items():
         symmetric = predicates.symmetric(workload.domain[attribute].size)
@@ -77,8 +92,36 @@ def solve_table(
         known = shape.factored.get(names[0])
         gram = joint_gram(workload, names) if known is None else known.gram(sizes[0])
         factors.append((names, solve(gram, sizes)))
-    weight = 1.0 if shape.joint else shape.weight
-    return product_choice(workload, noise, factors, scope, weight=weight, certified=certified)
+    return factors, 1.0 if shape.joint else shape.weight
+
+
+def dense_bound(workload: Workload, gap: float) -> float:
+    """Return the lower bound that `select_directly` proves, without the plan.
+
+    Raises TooLargeError where that does.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
+    >>> dense_bound(workload, 1e-6) == select_directly(workload, GAUSSIAN, 1e-6)[1].lower_bound
+    True
+    """
+    factors, weight = _table_factors(workload, "dense", _optimum(gap), MAX_DENSE_CELLS, None, _INSTEAD)
+    bound = _proved(factors, weight)
+    assert bound is not None
+    return bound
+
+
+def _optimum(gap: float) -> Callable[[Array, Sequence[int]], Factor]:
+    return lambda gram, sizes: solve_gram(gram, sizes, gap)
+
+
+def _proved(factors: Sequence[tuple[tuple[str, ...], Factor]], scale: float) -> float | None:
+    """Return the product of the factors' bounds, if all have one."""
+    bounds = [factor.bound for _, factor in factors if factor.bound is not None]
+    return scale * math.prod(bounds) if len(bounds) == len(factors) else None
 
 
 def product_choice(
@@ -93,8 +136,7 @@ def product_choice(
     """Return the plan that measures the product of factors, each for some attributes, as one part."""
     scale = weight * noise.variance_factor
     loss = scale * math.prod(factor.loss for _, factor in factors)
-    bounds = [factor.bound for _, factor in factors if factor.bound is not None]
-    bound = scale * math.prod(bounds) if certified and len(bounds) == len(factors) else None
+    bound = _proved(factors, scale) if certified else None
     matrices = [(names, measured_matrix(factor, noise)) for names, factor in factors]
     plan = Direct.of(workload.domain, product_blocks(workload.domain, matrices), noise)
     return plan, Certificate(loss, bound, scope if bound is None else certified)
@@ -111,8 +153,8 @@ def select_directly(workload: Workload, noise: Noise, gap: float) -> tuple[Plan,
         workload,
         noise,
         "dense",
-        lambda gram, sizes: solve_gram(gram, sizes, gap),
+        _optimum(gap),
         MAX_DENSE_CELLS,
-        instead="residual, which never forms the whole table.",
+        instead=_INSTEAD,
         certified=f"every {noise.title} strategy",
     )

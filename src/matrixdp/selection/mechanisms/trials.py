@@ -13,6 +13,7 @@ from matrixdp.plan import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.bounds.product_bound import certified_bound, product_bound
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.mechanisms.options import given_options
 from matrixdp.selection.mechanisms.table import Task, mechanism_named, silent
 from matrixdp.selection.selection import Certificate
@@ -68,12 +69,11 @@ class Trials:
         return None if found is None else (self.noise.variance_factor * found[0], self._every)
 
     def _dense_bound(self) -> Bound:
+        gap = given_options(mechanism_named("dense").options, self.given).gap
         try:
-            certificate = replace(self, noise=GAUSSIAN).choose("dense")[1]
+            return dense_bound(self.asked, gap), f"every {GAUSSIAN.title} strategy"
         except TooLargeError:
             return None
-        assert certificate.lower_bound is not None
-        return certificate.lower_bound, certificate.scope
 
     def lower_bound(self) -> Bound:
         """Return the bound that the Gaussian decomposition proves, or else the SVD bound, if known."""
