@@ -5,33 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from published import Omitted, Paper
 from values import against, beside, plain, share, table
 
-__all__ = ["published_page", "summary"]
+__all__ = ["counted", "published_page", "summary"]
 
 Figures = dict[str, Any]
 
 
-def published_page(title: str, parts: list[dict[str, Any]]) -> list[str]:
-    """Return the page of a few tables."""
-    lines = [
-        f"# {title}",
-        "",
-        "A cell is what is printed / what we get, with one digit more than printed. **Bold** marks ours "
-        "where it is worse than printed, and by how much; a mechanism that does not apply has a dash. The "
-        "last column compares the best of all our columns with the best printed figure of the row, whatever "
-        "the mechanism. Ours is the expected error of the strategy before rounding to integers, or after it "
-        "where pooling several measurements makes it less. The lower bound is the largest that any mechanism "
-        "proved: no strategy with this noise is below.",
-        "",
-    ]
-    for part in parts:
+def published_page(paper: Paper, parts: dict[str, dict[str, Any]]) -> list[str]:
+    """Return the page of a paper."""
+    lines = [f"# {paper.title}", "", paper.source, ""]
+    if paper.tables:
+        lines += [
+            "A cell is what is printed / what we get, with one digit more than printed. **Bold** marks ours "
+            "where it is worse than printed, and by how much; a mechanism that does not apply has a dash. "
+            "The last column compares the best of all our columns with the best printed figure of the row, "
+            "whatever the mechanism. Ours is the expected error of the strategy before rounding to integers, "
+            "or after it where pooling several measurements makes it less. The lower bound is the largest "
+            "that any mechanism proved: no strategy with this noise is below.",
+            "",
+        ]
+    for entry in paper.tables:
+        if entry.name not in parts:
+            continue
+        part = parts[entry.name]
         figures = part["figures"]
         lines += [f"## {figures['title']}", ""]
         note = [figures["note"].strip(), ""] if figures["note"] else []
         lines += [*_errors(figures), "", *note, *_absent(figures), *_rounding(figures)]
+        lines += _omitted("Not compared of this table", entry.omitted)
         lines += ["### Time and memory", "", *_times(figures), "", _made(part), ""]
-    return lines
+    return [*lines, *_omitted("## What is not compared", paper.omitted)]
+
+
+def _omitted(title: str, omitted: tuple[Omitted, ...]) -> list[str]:
+    if not omitted:
+        return []
+    head = title if title.startswith("#") else f"{title}:"
+    return [head, "", *[f"- {item.what}: {item.why}" for item in omitted], ""]
 
 
 def _made(part: dict[str, Any]) -> str:
@@ -52,15 +64,21 @@ def _errors(figures: Figures) -> list[str]:
         cells = [_compared(column) for column in row["columns"]]
         own = [plain(row["cells"].get(name, {}).get("error"), 5) for name in more]
         best = row["best"]
-        verdict = against(best["published"], best["ours"])
-        compared = "equal" if verdict == "equal" else f"{verdict} (`{best['mechanism']}`)"
+        compared = f"`{best['mechanism']}`"
+        if "published" in best:
+            verdict = against(best["published"], best["ours"])
+            compared = "equal" if verdict == "equal" else f"{verdict} ({compared})"
         bound = plain(row["lower_bound"], 5)
         lines.append([row["name"], f"{row['queries']:,}", *cells, *own, bound, compared])
     return table(head, lines)
 
 
 def _compared(column: dict[str, Any]) -> str:
-    printed, ours = column["published"], column["ours"]
+    ours = column["ours"]
+    if "apart" in column:
+        apart = column["apart"]
+        return "-" if apart is None else f"{apart} (not printed)"
+    printed = column["published"]
     if ours is None:
         return "-" if printed is None else f"{printed} / -"
     text, worse = beside(ours, printed), column.get("worse_by", 0.0)
@@ -120,39 +138,78 @@ def _times(figures: Figures) -> list[str]:
     ]
 
 
+def counted(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how many printed figures there are, and how ours compare.
+
+    Returns
+    -------
+    dict
+        ``printed``, ``equal``, ``better``, ``worse``: numbers of figures; ``behind``: of rows in which our
+        best mechanism is worse than the best printed figure; ``rows``: of rows with a printed figure;
+        ``absent``: of printed figures beside which no mechanism of ours has one.
+    """
+    columns = [column for _, _, column in _columns(parts)]
+    compared = [column for column in columns if "worse_by" in column]
+    worse = sum(bool(column["worse_by"]) for column in compared)
+    equal = sum(column["equal"] for column in compared)
+    rows = [row for part in parts for row in part["figures"]["rows"] if "published" in row["best"]]
+    return {
+        "printed": len(compared),
+        "equal": equal,
+        "better": len(compared) - equal - worse,
+        "worse": worse,
+        "absent": len(columns) - len(compared),
+        "rows": len(rows),
+        "behind": sum(bool(row["best"]["worse_by"]) for row in rows),
+    }
+
+
 def _columns(parts: list[dict[str, Any]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield every column of every row in which a figure is printed."""
     for part in parts:
         for row in part["figures"]["rows"]:
             for column in row["columns"]:
-                if "worse_by" in column:
+                if column.get("published") is not None:
                     yield part["figures"]["title"], row["name"], column
 
 
-def summary(parts: list[dict[str, Any]]) -> list[str]:
-    """Return how many published figures are met, and every one that is not."""
-    every = list(_columns(parts))
-    worse = [found for found in every if found[2]["worse_by"]]
-    equal = sum(column["equal"] for _, _, column in every)
-    rows = [(part["figures"]["title"], row) for part in parts for row in part["figures"]["rows"]]
-    behind = [(title, row) for title, row in rows if row["best"]["worse_by"]]
-    lines = [
-        "## Published figures",
+def summary(papers: tuple[Paper, ...], parts: dict[str, dict[str, Any]]) -> list[str]:
+    """Return how many published figures are met, by paper, and every one that is not."""
+    lines = ["## Published figures", ""]
+    rows, every = [], []
+    for paper in papers:
+        own = [parts[entry.name] for entry in paper.tables if entry.name in parts]
+        every += own
+        rows.append([f"[{paper.title}]({paper.name}.md)", *_counts(counted(own))])
+    rows.append(["all", *_counts(counted(every))])
+    head = ["paper", "printed figures compared", "equal", "ours better", "ours worse", "without ours"]
+    lines += [
+        "Figures that are printed in a paper, beside which the same mechanism of ours, or what stands in its "
+        "place, is shown; equal is equal to the printed digits. In the last column our best mechanism of a "
+        "row stands against the row's best printed figure. What of a paper is not compared, and why, stands "
+        "on its page.",
         "",
-        f"Of {len(every)} published figures beside which one of ours stands, {equal} are equal to the "
-        f"printed digits, {len(every) - equal - len(worse)} are better in ours, and {len(worse)} worse"
-        + (":" if worse else "."),
+        *table([*head, "rows behind"], rows),
         "",
     ]
+    worse = [found for found in _columns(every) if found[2].get("worse_by")]
+    lines += ["Worse than printed:", ""] if worse else []
     for title, name, column in worse:
         ours = beside(column["ours"], column["published"])
         lines.append(
             f"- {title}; {name}, {column['title']}: printed {column['published']}, ours {ours}, worse by "
             f"{share(column['worse_by'])}"
         )
-    lines += [
-        *([""] if worse else []),
-        f"The best of our mechanisms is worse than the best printed figure in {len(behind)} of ",
+    behind = [
+        f"- {part['figures']['title']}; {row['name']}: {share(row['best']['worse_by'])}"
+        for part in every
+        for row in part["figures"]["rows"]
+        if row["best"].get("worse_by")
     ]
-    lines[-1] += f"{len(rows)} rows" + (":" if behind else ".")
-    lines += [f"- {title}; {row['name']}: {share(row['best']['worse_by'])}" for title, row in behind]
+    lines += ["", "Rows in which our best is behind the best printed figure:", "", *behind] if behind else []
     return [*lines, ""]
+
+
+def _counts(found: dict[str, Any]) -> list[str]:
+    numbers = [found[key] for key in ("printed", "equal", "better", "worse", "absent")]
+    return [*map(str, numbers), f"{found['behind']} of {found['rows']}"]

@@ -10,19 +10,14 @@ from page_model import model_page
 from page_other import random_page, workloads_page
 from page_published import published_page, summary
 from pictures import scaling_page
+from published import PAPERS, TABLES, Paper
 from values import missed, plain, table
 
 __all__ = ["write_pages"]
 
 Parts = dict[str, dict[str, Any]]
 
-#: file -> title, the parts whose tables it holds
-_PUBLISHED = {
-    "one-attribute.md": ("One attribute", ("table-4", "table-5")),
-    "several-attributes.md": ("Several attributes", ("table-6", "table-7", "table-3")),
-    "marginals.md": ("Marginals and comparisons of attributes", ("hybrid", "cps-pairs", "pairs", "mix")),
-}
-_TABLES = tuple(name for _, names in _PUBLISHED.values() for name in names)
+_TABLES = tuple(table.name for table in TABLES)
 _ENGINES = ("engines", "engines-large")
 _MODELS = ("model-bundled", "model-coarse", "model-coarse-small", "model-whole", "model-pairs")
 _OTHER = ("other-workloads", "sweeps", "scaling", *_ENGINES, *_MODELS)
@@ -32,8 +27,8 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
     """Write every page for which there are results."""
     known = {part["name"]: part for part in parts}
     done: Parts = {name: part for name, part in known.items() if "figures" in part}
-    for name, (title, tables) in _PUBLISHED.items():
-        _write(out / name, published_page(title, [done[one] for one in tables if one in done]))
+    for paper in PAPERS:
+        _write(out / f"{paper.name}.md", published_page(paper, done))
     if "other-workloads" in done:
         _write(out / "other-workloads.md", workloads_page(done["other-workloads"]))
     if "sweeps" in done:
@@ -60,11 +55,7 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "part its date, processor and versions. Errors are root mean squared errors over all queries of a "
         "workload, from the strategies themselves: no data are needed. Engines count random records.",
         "",
-        "- [One attribute](one-attribute.md): hierarchies, wavelets and optimized strategies, Tables 4 and 5 "
-        "of HDMM's journal version",
-        "- [Several attributes](several-attributes.md): Census SF1 and CPS, Tables 3, 6 and 7",
-        "- [Marginals and comparisons of attributes](marginals.md): ResidualPlanner+, HDMM, Weighted Fourier "
-        "Factorizations and QuerySmasher",
+        *[f"- [{paper.title}]({paper.name}.md): {_titles(paper)}" for paper in PAPERS],
         "- [Other workloads](other-workloads.md): every mechanism on ranges, prefixes and marginals",
         "- [Random workloads](random-workloads.md): every mechanism on WDiscrete, WRange, WRelated and "
         "WMarginal",
@@ -72,11 +63,16 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "- [Engines](engines.md): seconds and memory of counting, beside statements written by hand",
         "- [Models](models.md): non-negative, consistent answers against the true ones",
         "",
-        *summary([done[name] for name in _TABLES if name in done]),
+        *summary(PAPERS, done),
         *_timed(timed),
         *_sampler(done.get("sampler")),
         *_runs(list(known.values())),
     ]
+
+
+def _titles(paper: Paper) -> str:
+    titles = [table.title.partition(":")[0] for table in paper.tables]
+    return "; ".join(titles) if titles else "nothing is compared"
 
 
 def _limit(value: float | None, unit: str) -> str:

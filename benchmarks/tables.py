@@ -43,7 +43,7 @@ def _equal(printed: str, ours: float) -> bool:
 
 def _mechanisms(table: Table) -> list[str]:
     """Return every mechanism that has a figure to show, each once."""
-    asked = [mechanism for _, mechanism in table.columns if mechanism != BOUND]
+    asked = [column.mechanism for column in table.columns if column.mechanism != BOUND]
     return [
         name
         for name in dict.fromkeys([*asked, *table.more])
@@ -72,13 +72,14 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
     svd = bounds[0] if bounds else None
     bounds += [figure(cell["bound"]) for cell in cells.values() if cell.get("bound") is not None]
     columns: list[dict[str, Any]] = []
-    for (title, mechanism), printed in zip(table.columns, row.printed, strict=True):
-        ours = svd if mechanism == BOUND else cells.get(mechanism, {}).get("error")
-        column: dict[str, Any] = {"title": title, "mechanism": mechanism, "published": printed, "ours": ours}
-        if printed is not None and ours is not None:
-            column["equal"] = _equal(printed, ours)
-            column["worse_by"] = 0.0 if mechanism == BOUND else excess(printed, ours)
-        columns.append(column)
+    for column, shown in zip(table.columns, row.figures, strict=True):
+        ours = svd if column.mechanism == BOUND else cells.get(column.mechanism, {}).get("error")
+        found: dict[str, Any] = {"title": column.title, "mechanism": column.mechanism, "ours": ours}
+        found |= {"published" if column.printed else "apart": shown}
+        if column.printed and shown is not None and ours is not None:
+            found["equal"] = _equal(shown, ours)
+            found["worse_by"] = 0.0 if column.mechanism == BOUND else excess(shown, ours)
+        columns.append(found)
     return {
         "name": row.name,
         "queries": workload.queries,
@@ -92,16 +93,18 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
 def _best(table: Table, row: Row, cells: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return our best and the best that is printed, whatever the mechanism."""
     printed = [
-        (float(figure.replace(",", "")), figure, title)
-        for (title, mechanism), figure in zip(table.columns, row.printed, strict=True)
-        if figure is not None and mechanism != BOUND
+        (float(figure.replace(",", "")), figure, column.title)
+        for column, figure in zip(table.columns, row.figures, strict=True)
+        if figure is not None and column.printed and column.mechanism != BOUND
     ]
     # auto is one of the others
     own = [(cell["error"], name) for name, cell in cells.items() if "error" in cell and name != "auto"]
     error, name = min(own)
+    least = {"mechanism": name, "ours": error}
+    if not printed:
+        return least
     _, figure, title = min(printed)
-    least = {"mechanism": name, "ours": error, "published": figure, "title": title}
-    return least | {"worse_by": excess(figure, error)}
+    return least | {"published": figure, "title": title, "worse_by": excess(figure, error)}
 
 
 def main() -> None:
