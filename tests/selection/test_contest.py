@@ -1,23 +1,48 @@
+"""What ``auto`` tries: fast trials, and the noises that they leave no hope for."""
+
+import pytest
+
 import matrixdp as mdp
+from matrixdp.errors import TooLargeError
 from matrixdp.noise import LAPLACE
 from matrixdp.selection import select
 from matrixdp.selection.auto import hope_of
-from matrixdp.selection.compose.union import unmerged_loss
+from matrixdp.selection.mechanisms import contest
+
+DOMAIN = mdp.Domain({"a": 20, "b": 3, "c": 6})
+MIXED = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.product(c="prefix"))
+CLOSE = mdp.Budget(epsilon=1, delta=1e-6)
 
 
-def test_a_workload_is_tried_fast_once_for_its_hope_and_its_search(monkeypatch):
-    tried = []
+def test_hopes_lie_below_what_is_found(monkeypatch):
+    found = select(MIXED, noise=LAPLACE).certificate.loss
+    assert 0.7 * found < hope_of(MIXED, LAPLACE) <= found
 
-    def counted(workload, noise):
-        tried.append(noise)
-        return unmerged_loss(workload, noise)
+    def refuse(*_):
+        raise TooLargeError("too many pieces")
 
-    monkeypatch.setattr("matrixdp.selection.mechanisms.contest.unmerged_loss", counted)
-    entries = [mdp.product(a="prefix", b="identity"), mdp.product(c="prefix")]
-    workload = mdp.Workload(mdp.Domain({"a": 6, "b": 3, "c": 5}), *entries)
-    hope = hope_of(workload, LAPLACE)
-    assert hope <= select(workload, noise=LAPLACE).certificate.loss
-    assert len(tried) == 1
-    assert hope_of(workload, LAPLACE) == hope
-    select(workload, noise=LAPLACE, seed=3)  # another search
-    assert len(tried) == 2
+    monkeypatch.setattr(contest, "first_generalized_loss", refuse)
+    assert 0.3 * found < hope_of(MIXED, LAPLACE) <= found
+
+
+def test_a_noise_without_hope_is_not_searched(monkeypatch):
+    def search(*_):
+        pytest.fail("searched")
+
+    wide = mdp.Workload(mdp.Domain(dict.fromkeys("abcdef", 4)), mdp.marginals(2))
+    with monkeypatch.context() as patched:
+        patched.setattr(contest, "_searched", search)
+        strategy = mdp.select(wide, budget=CLOSE)
+    assert strategy.noise == "gaussian"
+    assert "a fast trial with Laplace noise leaves hope" in strategy.noise_reason
+    # what it is spared is no better
+    other = mdp.select(wide, noise="laplace")
+    assert other.rmse(CLOSE) * LAPLACE.largest_quantile(0.95) > 1.96 * strategy.rmse(CLOSE)
+
+
+def test_a_noise_with_hope_is_searched_and_compared_by_intervals():
+    strategy = mdp.select(MIXED, budget=CLOSE)
+    assert strategy.noise == "laplace"
+    other = mdp.select(MIXED, noise="gaussian")
+    ratio = strategy.rmse(CLOSE) * LAPLACE.largest_quantile(0.95) / (other.rmse(CLOSE) * 1.959964)
+    assert strategy.noise_reason == f"{100 * (1 - ratio):.3g} % narrower intervals than gaussian noise"

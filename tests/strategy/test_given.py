@@ -15,6 +15,7 @@ from matrixdp.errors import (
     UnsupportedQueryError,
     WorkloadError,
 )
+from matrixdp.noise import LAPLACE
 from matrixdp.plan import Pooled
 from matrixdp.strategy import given
 
@@ -102,14 +103,26 @@ def test_parts_share_the_cost_as_they_are_told():
         mdp.Strategy.from_parts(DOMAIN, [{"marginals": 1, "share": "half"}])
 
 
-def test_the_noise_with_less_error_is_taken():
+def test_the_noise_with_narrower_intervals_is_taken():
     loose, tight = mdp.Budget(epsilon=1, delta=1e-9), mdp.Budget(epsilon=1)
     by_budget = mdp.Strategy.from_matrix(DOMAIN, "age", np.eye(4), budget=loose)
     other = mdp.Strategy.from_matrix(DOMAIN, "age", np.eye(4), noise="gaussian")
     assert by_budget.noise == "laplace"
-    assert "% less error than gaussian noise" in by_budget.noise_reason
+    assert "% narrower intervals than gaussian noise" in by_budget.noise_reason
     assert by_budget.rmse(loose) < other.rmse(loose)
     assert mdp.Strategy.from_matrix(DOMAIN, "age", np.eye(4), budget=tight).noise == "laplace"
+    # of a larger sensitivity Laplace noise still has less error, but its intervals are wider
+    tall = np.repeat(np.eye(4), 8, axis=0)
+    close = mdp.Budget(epsilon=1, delta=1e-6)
+    for objective in ("sum", "max"):
+        rmse = {}
+        for noise in ("gaussian", "laplace", "auto"):
+            strategy = mdp.Strategy.from_matrix(
+                DOMAIN, "age", tall, budget=close, noise=noise, objective=objective
+            )
+            rmse[noise] = strategy.rmse(close)
+        assert rmse["laplace"] < rmse["gaussian"] == rmse["auto"]
+        assert rmse["laplace"] * LAPLACE.largest_quantile(0.95) > 1.96 * rmse["gaussian"]
     most = mdp.Strategy.from_matrix(DOMAIN, "age", np.eye(4), budget=loose, objective="max")
     assert most.noise == "laplace"
 

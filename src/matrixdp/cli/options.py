@@ -95,7 +95,7 @@ NoiseOption = Annotated[
         parser=partial(noise_name, ("auto",)),
         metavar="<auto|gaussian|laplace>",
         help="gaussian, laplace, or auto: Laplace for pure differential privacy (epsilon alone), Gaussian "
-        "for rho and mu, and for epsilon with delta whichever gives less error.",
+        "for rho and mu, and for epsilon with delta whichever gives narrower intervals.",
     ),
 ]
 ObjectiveOption = Annotated[

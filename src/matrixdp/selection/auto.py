@@ -156,8 +156,8 @@ def _bound_after(trials: Trials) -> Bound:
     return trials.whole_bound() if trials.small else trials.lower_bound()
 
 
-def hope_of(workload: Workload, noise: Noise, **options: object) -> float:
-    """Return a loss that ``auto`` is not expected to go below for a workload and a noise, from fast trials.
+def hope_of(workload: Workload, noise: Noise) -> float:
+    """Return a loss that ``auto`` is not expected to go below for a workload and a noise, from a fast trial.
 
     Examples
     --------
@@ -168,4 +168,4 @@ def hope_of(workload: Workload, noise: Noise, **options: object) -> float:
     True
     """
     with threadpool_limits(limits=1, user_api="blas"):
-        return hoped_for(Trials(workload, noise, options))
+        return hoped_for(workload, noise)

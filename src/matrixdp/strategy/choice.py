@@ -12,8 +12,9 @@ from matrixdp.queries import Workload
 from matrixdp.selection import Selection
 from matrixdp.selection import select as select_strategy
 from matrixdp.selection.auto import check_mechanism, hope_of
+from matrixdp.selection.noise_choice import interval
 from matrixdp.selection.targets import check_targets, largest_ratio
-from matrixdp.strategy.noises import possible_noises
+from matrixdp.strategy.noises import possible_noises, preferred
 from matrixdp.strategy.strategy import Strategy
 
 __all__ = ["meet_targets", "select"]
@@ -39,7 +40,8 @@ def select(
         What will be asked.
     noise : {"auto", "gaussian", "laplace"}
         The noise that will be added. ``auto``: Gaussian, unless the budget says more: Laplace for pure
-        differential privacy (epsilon alone), and for epsilon with delta whichever gives less error.
+        differential privacy (epsilon alone), and for epsilon with delta whichever gives narrower intervals
+        (95 %, in the weighted objective; with targets whichever needs less epsilon).
     neighbours : {"add_remove", "replace"}, optional
         Between which tables the promise will hold; the budget's where it is left out, else ``add_remove``.
         Selection optimizes ``add_remove``; for ``replace`` the same strategy costs more.
@@ -92,50 +94,38 @@ def select(
     check_mechanism(mechanism, options)
     noises, reason = possible_noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
-    strategies: list[Strategy] = []
+    selections: list[Selection] = []
     for kind in noises:
         tried = mechanism == "auto" and objective == "sum" and targets is None
-        if strategies and tried and _hopeless(kind, strategies[0].selection, budget, options):
-            reason = f"less error than a fast trial with {kind.title} noise leaves hope for"
+        if selections and tried and _hopeless(kind, selections[0], budget):
+            reason = f"narrower intervals than a fast trial with {kind.title} noise leaves hope for"
             continue
-        selection = select_strategy(
-            workload,
-            noise=kind,
-            neighbours=neighbours,
-            mechanism=mechanism,
-            objective=objective,
-            targets=targets,
-            progress=progress,
-            certify=certify,
-            **options,
+        selections.append(
+            select_strategy(
+                workload,
+                noise=kind,
+                neighbours=neighbours,
+                mechanism=mechanism,
+                objective=objective,
+                targets=targets,
+                progress=progress,
+                certify=certify,
+                **options,
+            )
         )
-        strategies.append(Strategy(selection, reason))
-    if len(strategies) == 1:
-        return Strategy(strategies[0].selection, reason)
+    if len(selections) == 1:
+        return Strategy(selections[0], reason)
     assert budget is not None
-    if targets is not None:
-        form, delta = LeastBudget.within(budget).kind, budget.delta
-        needed = [strategy.least_budget(form, delta=delta, unit=budget.unit) for strategy in strategies]
-        errors = [float(least.epsilon or 0) for least in needed]
-    else:
-        errors = [
-            strategy.rmse(budget) if objective == "sum" else strategy.max_stddev(budget)
-            for strategy in strategies
-        ]
-    best, other, *_ = sorted(range(len(strategies)), key=errors.__getitem__)
-    less = "error" if targets is None else "epsilon"
-    reason = (
-        f"{100 * (1 - errors[best] / errors[other]):.3g} % less {less} than {strategies[other].noise} noise"
-    )
-    return Strategy(strategies[best].selection, reason)
+    best, reason = preferred(selections, budget, targets)
+    return Strategy(selections[best], reason)
 
 
-def _hopeless(noise: Noise, other: Selection, budget: Budget | None, options: Mapping[str, object]) -> bool:
-    """Return whether no strategy with a noise can be expected to have less error than one with another."""
+def _hopeless(noise: Noise, other: Selection, budget: Budget | None) -> bool:
+    """Return whether no strategy with a noise can be expected to have narrower intervals than another's."""
     if budget is None:
         return False
-    reached = other.certificate.loss / other.noise.error_scale(budget)
-    return hope_of(other.workload, noise, **options) / noise.error_scale(budget) >= reached
+    reached = interval(other.certificate.loss, other.noise, budget)
+    return interval(hope_of(other.workload, noise), noise, budget) >= reached
 
 
 def meet_targets(

@@ -19,7 +19,7 @@ from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
 from matrixdp.selection import Selection
 from matrixdp.selection.given import certified, evaluate_given
 from matrixdp.specification.given import given_entries
-from matrixdp.strategy.noises import possible_noises
+from matrixdp.strategy.noises import possible_noises, preferred
 
 __all__ = ["OfOnesOwn"]
 
@@ -63,7 +63,7 @@ class OfOnesOwn:
         workload : Workload, optional
             What will be asked; the rows themselves where it is left out.
         noise : {"auto", "gaussian", "laplace"}
-            See `select`; with ``auto`` and a budget of epsilon and delta, whichever gives less error.
+            See `select`; with ``auto`` and a budget of epsilon and delta, whichever gives narrower intervals.
         budget : Budget, optional
             What will be spent; it decides the noise.
         neighbours : {"add_remove", "replace"}, optional
@@ -197,10 +197,8 @@ class OfOnesOwn:
         ]
         if len(made) == 1 or budget is None:
             return cls(certified(made[0]), reason)
-        errors = [one.certificate.loss / one.noise.error_scale(budget) for one in made]
-        best, other, *_ = np.argsort(errors)
-        less = 100 * (1 - math.sqrt(errors[best] / errors[other]))
-        return cls(certified(made[best]), f"{less:.3g} % less error than {made[other].noise} noise")
+        best, reason = preferred(made, budget, targets)
+        return cls(certified(made[best]), reason)
 
 
 def _check(domain: Domain, asked: object, budget: object) -> None:

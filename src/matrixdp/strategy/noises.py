@@ -1,12 +1,16 @@
-"""Which noises a strategy is made for, by the name that was asked for."""
+"""Which noises a strategy is made for, by the name that was asked for, and which of them it takes."""
 
 from __future__ import annotations
 
-from matrixdp.noise import Noise, noise_named
-from matrixdp.privacy import Budget
-from matrixdp.selection.noise_choice import noises_for
+from collections.abc import Mapping, Sequence
 
-__all__ = ["possible_noises"]
+from matrixdp.noise import Noise, noise_named
+from matrixdp.privacy import Budget, LeastBudget
+from matrixdp.selection import Selection
+from matrixdp.selection.noise_choice import interval, noises_for
+from matrixdp.selection.targets import check_targets, largest_ratio
+
+__all__ = ["possible_noises", "preferred"]
 
 
 def possible_noises(noise: str, budget: Budget | None, mechanism: str) -> tuple[tuple[Noise, ...], str]:
@@ -18,3 +22,23 @@ def possible_noises(noise: str, budget: Budget | None, mechanism: str) -> tuple[
     ((laplace,), (gaussian,))
     """
     return noises_for(None if noise == "auto" else noise_named(noise), budget, mechanism)
+
+
+def preferred(
+    selections: Sequence[Selection], budget: Budget, targets: Mapping[str, float] | None
+) -> tuple[int, str]:
+    """Return which of several selections is best at a budget, each for a noise of its own, and why.
+
+    It has the narrowest intervals, or meets targets with the least epsilon.
+    """
+    if targets is None:
+        what = "narrower intervals"
+        values = [interval(one.certificate.loss, one.noise, budget) for one in selections]
+    else:
+        what, form, values = "less epsilon", LeastBudget.within(budget), []
+        for one in selections:
+            needed = largest_ratio(check_targets(one.workload, targets, one.analysis)) ** 2
+            values.append(float(form.least(one.noise.error_scale, needed).epsilon or 0))
+    best, other, *_ = sorted(range(len(values)), key=values.__getitem__)
+    share = 100 * (1 - values[best] / values[other])
+    return best, f"{share:.3g} % {what} than {selections[other].noise} noise"

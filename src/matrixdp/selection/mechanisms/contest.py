@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from weakref import WeakKeyDictionary
 
 from matrixdp.errors import TooLargeError
+from matrixdp.noise import Noise
 from matrixdp.queries import Workload
+from matrixdp.selection.compose.generalized_marginals import first_generalized_loss
 from matrixdp.selection.compose.hdmm import MAX_SEARCHED_CELLS
 from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.compose.union import unmerged_loss
 from matrixdp.selection.compose.weighted_product import few_products
 from matrixdp.selection.compose.whole_attributes import first_loss
 from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
+from matrixdp.selection.view.gathered import gathered
 from matrixdp.selection.view.product_terms import product_terms
 from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.selection.view.table_shape import table_shape
@@ -38,12 +40,12 @@ MAX_PRODUCT_CELLS = 10_000_000
 #: A search is hoped to end at its fast trial's loss divided by this, not below: factors that held on the
 #: workloads on which they were compared, and are proved for none.
 _HOPES = {"opt-kron": 1.15, "opt-plus": 2.0, "residual": 1.7}
+#: ... and every search at a fast trial of generalized marginals divided by this.
+_HOPE = 1.25
 #: Less per cent of error than this is no difference.
 _EVEN = 0.005
 
 _Found = tuple[dict[str, Choice], dict[str, TooLargeError], dict[str, float]]
-#: What fast trials found for a workload, as long as it is used.
-_TRIED: WeakKeyDictionary[Workload, dict[tuple[object, ...], _Found]] = WeakKeyDictionary()
 
 
 def least_error(trials: Trials) -> tuple[Choice, str, str]:
@@ -63,20 +65,24 @@ def least_error(trials: Trials) -> tuple[Choice, str, str]:
     return (plan, bounded(certificate, bound)), best, _reason(best, losses, refusals, passed)
 
 
-def hoped_for(trials: Trials) -> float:
-    """Return a loss that no mechanism is expected to go below, from the fast trials of all.
+def hoped_for(workload: Workload, noise: Noise) -> float:
+    """Return a loss that no mechanism is expected to go below, from a fast trial.
 
     Examples
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": 30, "b": 40}), mdp.marginals([1, 2]))
-    >>> trials = Trials(workload, LAPLACE, {})
-    >>> 0.5 < hoped_for(trials) / least_error(trials)[0][1].loss <= 1.0
+    >>> hope, (_, found), *_ = hoped_for(workload, LAPLACE), *least_error(Trials(workload, LAPLACE, {}))
+    >>> 0.7 < hope / found.loss <= 1.0
     True
     """
-    found, _, hopes = _tried(trials)
-    return min([*hopes.values(), *(choice[1].loss for choice in found.values())], default=0.0)
+    asked = gathered(workload)
+    try:
+        return first_generalized_loss(asked, noise) / _HOPE
+    except TooLargeError:
+        hopes = _trials(asked, noise, {})
+        return min(hopes.values(), default=0.0)
 
 
 def _choose(trials: Trials, names: Sequence[str], found: dict[str, Choice]) -> dict[str, TooLargeError]:
@@ -118,7 +124,12 @@ def _gaussian(trials: Trials) -> _Found:
 
 def _searched(trials: Trials) -> _Found:
     """Select by every mechanism of L1 norms that may win, going by fast trials."""
-    found, refusals, hopes = _tried(trials)
+    found: dict[str, Choice] = {}
+    refusals = _choose(trials, ["opt-m", "generalized-marginals"] if _shaped(trials) else ["opt-m"], found)
+    asked = trials.asked
+    # weighted marginals contain the products of identities and totals, and the unions of those
+    contained = ("opt-kron", "opt-plus") if "opt-m" in found and _marginals_alone(asked) else ()
+    hopes = _trials(asked, trials.noise, refusals, contained)
     passed = {}
     for name, hope in sorted(hopes.items(), key=lambda item: item[1]):
         if hope < min((choice[1].loss for choice in found.values()), default=math.inf):
@@ -128,46 +139,27 @@ def _searched(trials: Trials) -> _Found:
     return found, refusals, passed
 
 
-def _tried(trials: Trials) -> _Found:
-    """Return what is quickly selected, what does not fit, and what loss may be hoped for of the others.
-
-    Tried once for a workload: what is hoped for of a noise is what its search begins with.
-    """
-    known = _TRIED.setdefault(trials.workload, {})
-    given = tuple(sorted((name, repr(value)) for name, value in trials.given.items()))
-    key = (str(trials.noise), trials.bounded, given)
-    if key not in known:
-        found, refusals, hopes = _try_fast(trials)
-        # without tracebacks, which hold the workload
-        plain = {name: error.with_traceback(None) for name, error in refusals.items()}
-        known[key] = found, plain, hopes
-    found, refusals, hopes = known[key]
-    return dict(found), dict(refusals), dict(hopes)
-
-
-def _try_fast(trials: Trials) -> _Found:
-    found: dict[str, Choice] = {}
-    refusals = _choose(trials, ["opt-m", "generalized-marginals"] if _shaped(trials) else ["opt-m"], found)
-    asked, noise, factor = trials.asked, trials.noise, trials.noise.variance_factor
+def _trials(
+    asked: Workload, noise: Noise, refusals: dict[str, TooLargeError], contained: Sequence[str] = ()
+) -> dict[str, float]:
+    """Return the losses that may be hoped for of searches, from fast trials; note what does not fit."""
     fast: Mapping[str, Callable[[], float]] = {
         "opt-kron": lambda: solve_kron(product_terms(asked.domain, asked.groups), noise, effort="fast").loss,
         "opt-plus": lambda: unmerged_loss(asked, noise),
         "residual": lambda: first_loss(split_workload(asked)),
     }
-    # weighted marginals contain the products of identities and totals, and the unions of those
-    contained = ("opt-kron", "opt-plus") if "opt-m" in found and _marginals_alone(asked) else ()
     hopes = {}
     for name, loss in fast.items():
         if name in contained:
             continue
         try:
-            hopes[name] = factor * loss() / _HOPES[name]
+            hopes[name] = noise.variance_factor * loss() / _HOPES[name]
         except TooLargeError as error:
             refusals[name] = error
     shape = table_shape(asked)
     if len(shape.joint) > 1 and shape.cells <= MAX_SEARCHED_CELLS:
         hopes["opt-0"] = 0.0  # one strategy of the table contains all others
-    return found, refusals, hopes
+    return hopes
 
 
 def _shaped(trials: Trials) -> bool:

@@ -29,7 +29,7 @@ from matrixdp.selection.weights.joint import (
 from matrixdp.selection.weights.search import laplace_shares
 from matrixdp.selection.weights.shares import polished
 
-__all__ = ["Generalized", "search_generalized"]
+__all__ = ["Generalized", "first_generalized", "search_generalized"]
 
 Array = NDArray[np.float64]
 
@@ -39,6 +39,8 @@ _MAX_SEARCHED = 1_024
 _THOROUGH = 256
 #: Steps of a descent, at most, and what they may cost together, in multiplications.
 _STEPS, _WORK = 400, 2e10
+#: ... and of a descent that only tries what a search may find, with its tolerance.
+_FIRST_STEPS, _FIRST_TOLERANCE = 60, 1e-5
 #: Rounds in which marginals are searched again for the strategies found, and the gain that is worth another.
 _ROUNDS, _GAIN = 4, 1e-4
 
@@ -108,14 +110,14 @@ class _Search:
         marginals = tuple(problem.incidence.marginals[place] for place in support)
         return Generalized(loss, marginals, shares[support] / float(shares.sum()), dict(strategies))
 
-    def descended(self, known: Generalized) -> Generalized:
+    def descended(self, known: Generalized, most: int = _STEPS, tolerance: float = 1e-7) -> Generalized:
         """Return what shares and strategies descend to, if that is better."""
         work = sum(own.work for own in known.strategies.values())
         if work == 0:
             return known
-        steps = int(np.clip(_WORK / work, 20, _STEPS))
+        steps = int(np.clip(_WORK / work, 20, most))
         incidence = incidence_of(known.marginals, self.asked.residuals)
-        found = descend(self.asked, incidence, known.shares, known.strategies, self.power, steps, 1e-7)
+        found = descend(self.asked, incidence, known.shares, known.strategies, self.power, steps, tolerance)
         if not found.loss < known.loss:
             return known
         return Generalized(found.loss, known.marginals, found.shares, found.strategies)
@@ -146,21 +148,30 @@ class _Search:
 
     def starts(self) -> Iterator[dict[int, Strategy]]:
         """Yield strategies to start from: each attribute's own optimum, trees, and nearly identities."""
+        own = self.own(_THOROUGH)
+        yield own
+        if self.power == 1:
+            return
+        for weight in (0.5, 0.05):
+            yield self.trees(own, weight)
+
+    def own(self, thorough: int) -> dict[int, Strategy]:
+        """Return each attribute's own optimum, up to some number of values thoroughly."""
         own: dict[int, Strategy] = {}
         for type_, size in sorted(self.asked.free.items()):
             gram = self.asked.gram(type_)
-            effort = "full" if size <= _THOROUGH else "fast"
+            effort = "full" if size <= thorough else "fast"
             factor = solve_axis(gram, self.noise, gap=1e-4, seed=self.seed, effort=effort)
             found = _strategy(factor, self.noise)
             if size > _MAX_SEARCHED:
                 found = Fixed(factor.rows)
             own[type_] = self._tree(size, 0.5) if found is None else found
-        yield own
-        if self.power == 1:
-            return
-        for weight in (0.5, 0.05):
-            trees = {type_: self._tree(size, weight) for type_, size in self.asked.free.items()}
-            yield {type_: own[type_] if own[type_].work == 0 else tree for type_, tree in trees.items()}
+        return own
+
+    def trees(self, own: Mapping[int, Strategy], weight: float) -> dict[int, Strategy]:
+        """Return trees in the place of those of some strategies that may be changed."""
+        sizes = self.asked.free
+        return {type_: self._tree(sizes[type_], weight) if old.work else old for type_, old in own.items()}
 
     def _tree(self, size: int, weight: float) -> Strategy:
         if self.power == 1:
@@ -228,3 +239,14 @@ def search_generalized(
         if best.loss >= before * (1.0 - _GAIN):
             break
     return best
+
+
+def first_generalized(asked: AskedAxes, noise: Noise, allowed: Callable[[Subset], bool]) -> float:
+    """Return the least loss at cost 1 of the first starts of the search, cut short."""
+    search = _Search(asked, noise, allowed, 0, 0)
+    starts = [search.own(0)]
+    if noise.norm == 1 and asked.free:
+        starts.append(search.trees(starts[0], 0.5))
+    return min(
+        search.descended(search.weighted(one, None), _FIRST_STEPS, _FIRST_TOLERANCE).loss for one in starts
+    )
