@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -494,6 +495,30 @@ def test_help_is_light():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("data", ["people.csv", "people.parquet"])
+def test_validate_loads_only_what_it_needs(home: Path, tmp_path: Path, data: str):
+    table = pq.read_table(home / "people.parquet")
+    if data.endswith("csv"):
+        pacsv.write_csv(table, tmp_path / data)
+    else:
+        pq.write_table(table, tmp_path / data)
+    np.save(tmp_path / "queries.npy", np.tri(6))
+    (tmp_path / "people.yaml").write_text(SPEC.replace("people.parquet", data))
+    code = (
+        "import sys; from matrixdp.cli.app import app; "
+        f"app(['validate', {str(tmp_path / 'people.yaml')!r}], standalone_mode=False); "
+        "print(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert f"{data} is there, with every" in done.stdout
+    loaded = set(done.stdout.splitlines()[-1].split())
+    rooms = {"plan", "exact", "ledger", "storage", "strategy", "release", "measure.measurement"}
+    heavy = {"scipy.linalg", "scipy.sparse", "duckdb", "narwhals", "rich", "sqlglot", "sqlite3", "joblib"}
+    heavy |= {"pyarrow"} if data.endswith("csv") else {"pyarrow.csv", "pyarrow.dataset"}
+    assert loaded.isdisjoint(heavy | {f"matrixdp.{room}" for room in rooms})
+    assert "numpy" in loaded
 
 
 def test_the_program_ends_with_the_status(home: Path, tmp_path: Path):

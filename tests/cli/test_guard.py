@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 import typer
 
+from matrixdp.cli.facts import figure
 from matrixdp.cli.forecast import forecast, measured_marginals
 from matrixdp.cli.guard import guarded
 from matrixdp.cli.progress import Reporter
-from matrixdp.cli.tables import figure
 from matrixdp.domain import Domain
 from matrixdp.errors import PrivacyError, TooLargeError
 from matrixdp.language import kway, marginals, pairwise, product

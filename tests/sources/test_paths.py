@@ -2,18 +2,23 @@
 
 import csv
 import gzip
+from datetime import date
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
+from matrixdp.sources.columns import parquet_kinds
+from matrixdp.sources.database import THREADS
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}})
 BOTH = ("sex", "age")
@@ -258,3 +263,86 @@ def test_out_of_domain_values_of_a_file_become_the_named_one(tmp_path):
     path = write(tmp_path / "t.csv", "sex,age\nmale,3\nx,3\nfemale,oops\n")
     rule = OutOfDomain.from_spec(DOMAIN, {"sex": {"other": "male"}, "age": {"other": 9}})
     np.testing.assert_array_equal(counts(path, rule=rule), expected((1, 3), (1, 3), (0, 9)))
+
+
+HELD = [
+    pa.array([1, None], pa.int8()),
+    pa.array([1, None], pa.uint64()),
+    pa.array([1.5, None], pa.float32()),
+    pa.array([1.5, None], pa.float64()),
+    pa.array([True, None]),
+    pa.array(["a", None]),
+    pa.array(["a", None], pa.large_string()),
+    pa.array(["a", None]).dictionary_encode(),
+    pa.array([1, None]).dictionary_encode(),
+    pa.array([18_000, None], pa.date32()),
+]
+OTHERS = [
+    pa.array([1, None], pa.timestamp("ns")),
+    pa.array([1, None], pa.timestamp("us", "UTC")),
+    pa.array([1, None], pa.time64("us")),
+    pa.array([1, None], pa.duration("us")),
+    pa.array([1, None], pa.decimal128(9, 2)),
+    pa.array([[1], None]),
+    pa.array([b"a", None]),
+    pa.nulls(2),
+]
+
+
+def test_parquet_tells_what_its_columns_hold_as_duckdb_does(tmp_path):
+    names = [f"c{i}" for i in range(len(HELD))]
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table(HELD, names=names), path)
+    assert parquet_kinds([str(path)], names) == open_source(path).columns()
+
+
+@pytest.mark.parametrize("array", OTHERS, ids=lambda array: str(array.type))
+def test_other_types_are_left_to_duckdb(tmp_path, array):
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table([array], names=["c"]), path)
+    assert parquet_kinds([str(path)], ["c"]) is None
+
+
+def test_files_that_differ_are_left_to_duckdb(tmp_path):
+    files = [str(tmp_path / f"{i}.parquet") for i in range(3)]
+    for file, array in zip(files, ([1], ["a"], [2]), strict=True):
+        pq.write_table(pa.table({"c": array}), file)
+    assert parquet_kinds(files, ["c"]) is None
+    assert parquet_kinds(files[::2], ["c"]) == {"c": Kind.INTEGER}
+    assert parquet_kinds(files[::2], ["d"]) is None
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["c", "c"])
+    pq.write_table(twice, files[0])
+    assert parquet_kinds(files[:1], ["c"]) is None
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+def test_a_check_refuses_what_counting_refuses(tmp_path, monkeypatch, name):
+    path = tmp_path / name
+    table = pa.table({"sex": ["male"], "age": [3], "day": [date(2020, 1, 1)]})
+    pacsv.write_csv(table, path) if name.endswith("csv") else pq.write_table(table, path)
+    source = open_source(path)
+    source.check(DOMAIN)
+    wrong = Domain({"sex": ["male"], "Age": 4})
+    with pytest.raises(SourceError, match="no column 'Age'") as checked:
+        source.check(wrong)
+    with pytest.raises(SourceError) as counted:
+        source.marginals(wrong, [], OutOfDomain.drop())
+    assert str(checked.value) == str(counted.value)
+    days = Domain({"day": {"min": 0, "max": 9}})
+    if name.endswith("parquet"):
+        with pytest.raises(SourceError, match="column 'day' holds dates"):
+            source.check(days)
+    else:
+        source.check(days)  # texts are out of domain one by one
+    monkeypatch.setenv(THREADS, "many")
+    with pytest.raises(SourceError, match=f"^{THREADS}: found"):
+        source.check(DOMAIN)
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+def test_a_check_of_a_file_that_is_no_table_withholds_what_it_holds(tmp_path, name):
+    path = write(tmp_path / name, b"")
+    with pytest.raises(SourceError) as raised:
+        open_source(path).check(DOMAIN)
+    assert raised.value.__context__ is None
+    assert "is empty" in str(raised.value) or "could not read" in str(raised.value)

@@ -75,14 +75,14 @@ def test_blocks_are_read_as_lines_are(tmp_path_factory, monkeypatch, sizes):
     ],
 )
 def test_what_is_not_plain_slows_its_own_lines_alone(tmp_path, monkeypatch, odd, most):
-    slowly, rows = [], text._rows
+    slowly, rows = [], text.read_rows
 
     def counted(lines, delimiter, quoted_newlines):
         held = list(lines)
         slowly.extend(held)
         return rows(held, delimiter, quoted_newlines)
 
-    monkeypatch.setattr(text, "_rows", counted)
+    monkeypatch.setattr(text, "read_rows", counted)
     monkeypatch.setattr(text, "_header", lambda *_: (",", ["c", "n"]))
     found = read(tmp_path, b"c,n\n" + b"male,3\n" * 50_000 + odd + b"female,5\n" * 50_000)
     assert len(found) == 100_000 + odd.count(b"\n")

@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from matrixdp.cli.comparison import Outcome, weighted
-from matrixdp.cli.tables import console, figure
+from matrixdp.cli.facts import figure
+from matrixdp.cli.tables import console
 
 if TYPE_CHECKING:
     from rich.live import Live as Screen

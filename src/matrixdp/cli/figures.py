@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 
 from matrixdp.measure import statement
 from matrixdp.measure.statement import REFERENCE_DELTA
-from matrixdp.noise import Noise
-from matrixdp.privacy import Budget, Unit
-from matrixdp.queries import Workload
-from matrixdp.queries.targets import group_targets
-from matrixdp.selection.targets import largest_ratio
 
 if TYPE_CHECKING:
+    from matrixdp.noise import Noise
+    from matrixdp.privacy import Budget, Unit
+    from matrixdp.queries import Workload
     from matrixdp.strategy import Strategy
 
 __all__ = [
@@ -101,6 +99,8 @@ def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
 
 def by_group(strategy: Strategy, budget: Budget) -> list[Row]:
     """Return one row for each query group."""
+    from matrixdp.queries.targets import group_targets
+
     cost = strategy.selection.noise.error_scale(budget)
     asked = strategy.selection.targets
     targets = group_targets(strategy.workload, asked) if asked else [None] * len(strategy.workload)
@@ -139,6 +139,8 @@ def _title(spec: Mapping[str, object]) -> str:
 
 def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dict[str, object]:
     """Return what ``select --json`` prints."""
+    from matrixdp.selection.targets import largest_ratio
+
     selection, cost = strategy.selection, strategy.selection.noise.error_scale(budget)
     certificate, queries = selection.certificate, strategy.workload.queries
 

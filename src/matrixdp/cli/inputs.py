@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from matrixdp.errors import SpecificationError
-from matrixdp.measure import DEFAULT_MAX_RECORDS
 from matrixdp.privacy import Budget, delta_warnings
-from matrixdp.specification import Specification, load_specification
+from matrixdp.specification import DEFAULT_MAX_RECORDS, Specification, load_specification
 
 if TYPE_CHECKING:
     from matrixdp.strategy import Strategy

@@ -121,8 +121,9 @@ def show(
     from rich.table import Table
     from rich.text import Text
 
+    from matrixdp.cli.facts import print_facts
     from matrixdp.cli.figures import unit_in_words
-    from matrixdp.cli.tables import console, print_facts
+    from matrixdp.cli.tables import console
     from matrixdp.ledger import Ledger, in_words, report
     from matrixdp.review.markdown import printable
 
@@ -136,7 +137,7 @@ def show(
     facts = [("dataset", found["dataset"]), ("total", f"{in_words(found['total'])} ({between})")]
     facts += [("unit", unit_in_words(opened.total.unit).partition(";")[0])]
     facts += [("spent", in_words(found["spent"], ROUND_CEILING)), ("left", _left(found))]
-    print_facts(screen, facts)
+    print_facts(facts)
     if not found["entries"]:
         screen.print("No release was debited yet.")
         return

@@ -122,7 +122,8 @@ def _known(path: Path, released: Release) -> dict[str, Any]:
 def _print(made: Model, folder: Path, out: Path) -> None:
     from rich.text import Text
 
-    from matrixdp.cli.tables import NOT_PRIVATE, console, print_facts
+    from matrixdp.cli.facts import print_facts
+    from matrixdp.cli.tables import NOT_PRIVATE, console
     from matrixdp.model.words import BIASED
 
     screen = console()
@@ -140,7 +141,7 @@ def _print(made: Model, folder: Path, out: Path) -> None:
     if made.method == "mixture":
         facts["records"] = f"matrixdp synthesize {out} --rows auto --out people.parquet"
     facts["of"] = f"{folder}, measurement {made.measurement_digest[:16]}"
-    print_facts(screen, facts.items())
+    print_facts(facts.items())
     screen.print(Text(f"\n{BIASED}"))
 
 

@@ -272,7 +272,8 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
     from rich.text import Text
 
     from matrixdp.answers.columns import AnswerColumns
-    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_facts, print_statistic
+    from matrixdp.cli.facts import print_facts
+    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_statistic
 
     screen = console()
     if not result.private:
@@ -304,7 +305,7 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
         facts["records"] = f"{result.size.total} in the domain (released, with noise)"
     for name, found in result.out_of_domain_counts.items():
         facts[f"out of domain{'' if name is None else f', {name}'}"] = f"{found} records (with noise)"
-    print_facts(screen, facts.items())
+    print_facts(facts.items())
     for sentence in result.size.warnings:
         typer.echo(f"Warning: {sentence}.", err=True)
     if queries > max_answers:

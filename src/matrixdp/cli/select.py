@@ -172,8 +172,9 @@ def _check_files(save: Path | None, picture: Path | None) -> None:
 def _show(
     strategy: Strategy, budget: Budget, figures: dict[str, object], every: bool, save: Path | None
 ) -> None:
+    from matrixdp.cli.facts import figure, print_facts
     from matrixdp.cli.figures import by_entry, by_group, unit_in_words
-    from matrixdp.cli.tables import console, figure, print_errors, print_facts
+    from matrixdp.cli.tables import console, print_errors
     from matrixdp.measure import statement
 
     def number(key: str) -> str:
@@ -218,4 +219,4 @@ def _show(
         facts.append(("ledger", debited["says"]))
     if save is not None:
         facts.append(("saved", str(save)))
-    print_facts(screen, facts)
+    print_facts(facts)

@@ -102,7 +102,8 @@ def _list(release: Release, every: bool) -> None:
     from rich.text import Text
 
     from matrixdp.answers import titles
-    from matrixdp.cli.tables import console, figure
+    from matrixdp.cli.facts import figure
+    from matrixdp.cli.tables import console
     from matrixdp.review.markdown import printable
 
     screen = console()

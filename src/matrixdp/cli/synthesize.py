@@ -83,7 +83,8 @@ def synthesize(
         return
     from rich.text import Text
 
-    from matrixdp.cli.tables import NOT_PRIVATE, console, print_facts
+    from matrixdp.cli.facts import print_facts
+    from matrixdp.cli.tables import NOT_PRIVATE, console
 
     record, screen = json.loads(written), console()
     if not made.private:
@@ -96,7 +97,7 @@ def synthesize(
         "seed": str(record["seed"]),
         "model": made.method + ("" if made.accepted else ", which its own tests REJECT"),
     }
-    print_facts(screen, facts.items())
+    print_facts(facts.items())
     screen.print(Text(f"\n{record['synthetic']}"))
 
 

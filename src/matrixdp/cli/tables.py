@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,15 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from matrixdp.cli.facts import figure
 from matrixdp.cli.figures import Row
 
 __all__ = [
     "NOT_PRIVATE",
     "console",
-    "figure",
     "print_answers",
     "print_errors",
-    "print_facts",
     "print_result",
     "print_statistic",
     "print_table",
@@ -33,31 +32,6 @@ _FIGURES = ("estimate", "stddev", "lower", "upper")
 def console() -> Console:
     """Return the console that writes to stdout."""
     return Console(highlight=False)
-
-
-def figure(value: float | None) -> str:
-    """Return a figure with four significant digits.
-
-    Examples
-    --------
-    >>> figure(1234.5678), figure(0.00012345), figure(None)
-    ('1,235', '0.0001234', '-')
-    """
-    if value is None:
-        return "-"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.3e}"
-    return f"{value:.4g}"
-
-
-def print_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values in two columns."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts:
-        table.add_row(Text(name), Text(value))
-    screen.print(table)
 
 
 def print_errors(screen: Console, rows: Sequence[Row]) -> None:

@@ -32,11 +32,11 @@ def validate(
     time that a release will take; where that is minutes, what to change. Whether the data are there, with
     every column that is needed, is checked; no record of them is read.
     """
+    from matrixdp.cli.facts import figure, print_facts
     from matrixdp.cli.figures import privacy_figures, unit_in_words
     from matrixdp.cli.forecast import forecast
     from matrixdp.cli.inputs import delta_advice, warn_of_delta
     from matrixdp.cli.suggestions import in_words, suggestions
-    from matrixdp.cli.tables import console, figure, print_facts
     from matrixdp.noise import natural_noise
     from matrixdp.specification import load_specification
 
@@ -75,11 +75,10 @@ def validate(
     if debited is not None:
         facts.insert(-1, ("ledger", debited["says"]))
     warn_of_delta(written)
-    screen = console()
-    screen.print(f"{spec}: valid", style="bold", markup=False)
-    print_facts(screen, facts)
+    typer.secho(f"{spec}: valid", bold=True)
+    print_facts(facts)
     for line in advice:
-        screen.print(f"Long: {line}.", markup=False, soft_wrap=True)
+        typer.echo(f"Long: {line}.")
 
 
 def _debited(written: Specification) -> dict[str, Any] | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 from functools import cache
 from inspect import get_annotations, getdoc
-from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, final
+from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar, dataclass_transform, final
 
 import numpy as np
 
@@ -82,7 +82,8 @@ def key(
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(key,))
 def record(cls: type[R]) -> type[R]:
     """Make a class a record: a frozen dataclass that reads what it is constructed with."""
-    return dataclass(frozen=True, eq=False, kw_only=True)(cls)
+    # what `dataclass` would write for each class, `Record` has once: there are many, all made at every start
+    return dataclass(init=False, repr=False, eq=False, kw_only=True)(cls)
 
 
 def register(forms: dict[str, type[R]], form: type[R]) -> None:
@@ -200,9 +201,24 @@ class Record:
             }
         return {"$ref": f"#/$defs/{cls.__name__}"}
 
-    def __post_init__(self) -> None:
-        given = {name: getattr(self, item.attribute) for name, item in self.keys().items()}
-        self._fill({name: value for name, value in given.items() if value is not ABSENT}, as_given)
+    def __init__(self, **given: Any) -> None:
+        names = {item.attribute: name for name, item in self.keys().items()}
+        for attribute in given:
+            if attribute not in names:
+                raise TypeError(f"{type(self).__name__} has no field {attribute!r}")
+        held = {names[attribute]: value for attribute, value in given.items() if value is not ABSENT}
+        self._fill(held, as_given)
+
+    def __repr__(self) -> str:
+        own: Any = type(self)
+        shown = (f"{item.name}={getattr(self, item.name)!r}" for item in fields(own))
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def _fill(self, written: Mapping[object, object], given: Given) -> None:
         for name, item in self.keys().items():

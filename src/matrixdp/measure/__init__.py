@@ -1,17 +1,27 @@
-"""The measurement of a plan on a table: calibration, the gate, the one door, and what is promised of it."""
+"""The measurement of a plan on a table: calibration, the gate, the one door, and what is promised of it.
 
-from matrixdp.measure.calibration import SCALE_BITS, NoiseScale, calibrate, plan_cost
-from matrixdp.measure.gate import Authorization, authorize, debit
-from matrixdp.measure.measurement import (
-    DEFAULT_MAX_RECORDS,
-    Measurement,
-    maximal_marginals,
-    measure,
-    noisy,
-    random_source,
-)
-from matrixdp.measure.out_of_domain import OutOfDomainCounts, measured_cost
+What measures is loaded when it is first used, so that what is promised is told without it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from matrixdp.measure.statement import PrivacyStatement, statement
+
+if TYPE_CHECKING:
+    from matrixdp.measure.calibration import SCALE_BITS, NoiseScale, calibrate, plan_cost
+    from matrixdp.measure.gate import Authorization, authorize, debit
+    from matrixdp.measure.measurement import (
+        DEFAULT_MAX_RECORDS,
+        Measurement,
+        maximal_marginals,
+        measure,
+        noisy,
+        random_source,
+    )
+    from matrixdp.measure.out_of_domain import OutOfDomainCounts, measured_cost
 
 __all__ = [
     "DEFAULT_MAX_RECORDS",
@@ -32,3 +42,26 @@ __all__ = [
     "random_source",
     "statement",
 ]
+
+_MODULES = {
+    "calibration": ("SCALE_BITS", "NoiseScale", "calibrate", "plan_cost"),
+    "gate": ("Authorization", "authorize", "debit"),
+    "measurement": (
+        "DEFAULT_MAX_RECORDS",
+        "Measurement",
+        "maximal_marginals",
+        "measure",
+        "noisy",
+        "random_source",
+    ),
+    "out_of_domain": ("OutOfDomainCounts", "measured_cost"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # so that a misspelt name is an error to a checker, too
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

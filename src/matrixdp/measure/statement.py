@@ -1,15 +1,19 @@
 """What a release promises, in plain words and as a record: nothing more than docs/privacy.md proves."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matrixdp.errors import PrivacyError
-from matrixdp.ledger import LedgerEntry
 from matrixdp.noise import Cost, Guarantee, checked_cost
 from matrixdp.privacy import Budget, Clause, Unit
 from matrixdp.privacy.numbers import float_above
+
+if TYPE_CHECKING:
+    from matrixdp.ledger import LedgerEntry
 
 __all__ = ["REFERENCE_DELTA", "PrivacyStatement", "statement"]
 

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["LISTED", "PLACE", "is_text", "listed", "numbered", "plain", "read_parquet"]
+from matrixdp.domain.rules import Kind
+
+__all__ = ["LISTED", "PLACE", "is_text", "listed", "numbered", "parquet_kinds", "plain", "read_parquet"]
 
 arrow: Any = pa
 parquet: Any = pq
@@ -106,6 +108,36 @@ def read_parquet(
     if plainly and not placed and len({name.casefold() for name in names}) == len(names):
         return list(names.elements()), []
     return list(names.elements()), [_stream(own, wanted, types, first) for types, own in alike.items()]
+
+
+def parquet_kinds(files: Sequence[str], wanted: Sequence[str]) -> dict[str, Kind] | None:
+    """Return what wanted columns of Parquet files hold, by the types at the ends of the files.
+
+    None unless each stands in every file once, and is of the same common kind in all of them: what others
+    hold, DuckDB says.
+    """
+    found: dict[str, Kind] = {}
+    for file in files:
+        held = parquet.read_schema(file)
+        for name in wanted:
+            kind = _kind(held.field(name).type) if held.names.count(name) == 1 else None
+            if kind is None or found.setdefault(name, kind) is not kind:
+                return None
+    return found
+
+
+def _kind(held: Any) -> Kind | None:
+    """Return what an Arrow type of Parquet's common ones holds, as DuckDB reads it; None for others."""
+    types = arrow.types
+    if is_text(held):
+        return Kind.TEXT
+    if types.is_integer(held):
+        return Kind.INTEGER
+    if types.is_float32(held) or types.is_float64(held):
+        return Kind.FLOAT
+    if types.is_boolean(held):
+        return Kind.BOOLEAN
+    return Kind.DATE if types.is_date32(held) else None
 
 
 def _type(written: Any, held: Any, name: str) -> Any:

@@ -1,14 +1,18 @@
 """DuckDB as this package runs it: in memory, with what the environment grants it."""
 
+from __future__ import annotations
+
 import os
 import re
 import tempfile
-
-import duckdb
+from typing import TYPE_CHECKING
 
 from matrixdp.errors import SourceError
 
-__all__ = ["MEMORY_LIMIT", "THREADS", "connect"]
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["MEMORY_LIMIT", "THREADS", "connect", "settings"]
 
 MEMORY_LIMIT = "MATRIXDP_MEMORY_LIMIT"
 """The variable of the environment with the most memory that DuckDB takes; beyond it, it writes to disk."""
@@ -35,6 +39,18 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     ...     connection.sql("SELECT current_setting('threads')").fetchall()
     [(1,)]
     """
+    import duckdb
+
+    connection = duckdb.connect(config=settings(threads))
+    # How long it takes is a function of the table. In notebooks that cannot show a bar there is none, and
+    # DuckDB refuses to have the setting changed.
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def settings(threads: int | None = None) -> dict[str, str | bool | int | float | list[str]]:
+    """Return how DuckDB is set up, with what the environment grants; `SourceError` as for `connect`."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "temp_directory": tempfile.gettempdir(),
         "autoinstall_known_extensions": False,
@@ -48,9 +64,4 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
         config["memory_limit"] = size
     if threads is not None or number:
         config["threads"] = threads or int(number)
-    connection = duckdb.connect(config=config)
-    # How long it takes is a function of the table. In notebooks that cannot show a bar there is none, and
-    # DuckDB refuses to have the setting changed.
-    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
-        connection.execute("SET enable_progress_bar = false")
-    return connection
+    return config

@@ -1,27 +1,30 @@
-"""Tables at a path: CSV, Parquet, DuckDB databases."""
+"""Tables at a path: CSV, Parquet, DuckDB databases.
+
+Engines are imported once records are counted; that they can be is mostly told without.
+"""
+
+from __future__ import annotations
 
 import glob
 import os
 from collections.abc import Iterator, Mapping
 from functools import partial, reduce
 from pathlib import Path
-from typing import final
-
-import duckdb
+from typing import TYPE_CHECKING, final
 
 from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Unit
-from matrixdp.sources.coding import encode_batches
-from matrixdp.sources.columns import read_parquet
-from matrixdp.sources.counting import count, encode
-from matrixdp.sources.database import connect
+from matrixdp.sources.database import connect, settings
 from matrixdp.sources.guard import guarded
+from matrixdp.sources.headers import column_names, read_header
 from matrixdp.sources.requests import Request
 from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, QUOTES_CLOSED, UNORDERED, Marginal, Source
 from matrixdp.sources.sql import column_kind, identifier, literal
-from matrixdp.sources.text import column_names, read_texts
+
+if TYPE_CHECKING:
+    import duckdb
 
 __all__ = ["PathSource"]
 
@@ -116,30 +119,61 @@ class PathSource(Source):
             return self._stored(connection, Unit())
         if self._format == "parquet":
             return connection.read_parquet([glob.escape(file) for file in self._files], union_by_name=True)
+        from matrixdp.sources.text import read_texts
+
         names = list(dict.fromkeys(column_names(self._files[0], self._quoted_newlines)))
         texts = connection.from_arrow(read_texts(self._files, names, self._quoted_newlines)[1])
         own = zip(texts.columns, names, strict=True)
         return texts.project(", ".join(f"{identifier(held)} AS {identifier(name)}" for held, name in own))
 
+    def check_columns(self, request: Request) -> None:
+        """Refuse what `count` refuses; what files say of their columns themselves is mostly enough."""
+        settings()
+        kinds = guarded(partial(self._kinds, request), f"read {self.path!r}")
+        if kinds is None or any(own.rule(kinds[own.column]) is None for own in request.domain.readings):
+            self.count(request)
+
+    def _kinds(self, request: Request) -> Mapping[str, Kind] | None:
+        """Return what the columns of a request hold by the files alone; None where that takes an engine."""
+        if self._format == "duckdb" or request.unit.id is not None:
+            return None
+        if self._format == "parquet":
+            from matrixdp.sources.columns import parquet_kinds
+
+            return parquet_kinds(self._files, request.columns)
+        headers = [read_header(file, request.columns, self._quoted_newlines)[1] for file in self._files]
+        once = all(header.count(name) == 1 for header in headers for name in request.columns)
+        return dict.fromkeys(request.columns, Kind.TEXT) if once else None
+
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
+        from matrixdp.sources.counting import count
+
         hint = FAILED if self._computed(request.domain) else ""
         return count(request, partial(self._codes, request), f"read {self.path!r}", hint)
 
     def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        from matrixdp.sources.counting import encode
+
         domain, placed = request.domain, request.unit.id is not None
         if self._format == "duckdb":
             return encode(self._stored(connection, request.unit), request, domain)
+        from matrixdp.sources.coding import encode_batches
+
         if self._format == "parquet":
+            from matrixdp.sources.columns import read_parquet
+
             names, streams = read_parquet(self._files, request.columns, placed)
             request.check_columns(names)
             if streams:
                 codes = [encode_batches(request, stream.schema, stream, connection) for stream in streams]
-                return reduce(duckdb.DuckDBPyRelation.union, codes)
+                return reduce(lambda first, second: first.union(second), codes)
             # A bracket in the name of a file that exists is not a pattern any more.
             files = [glob.escape(file) for file in self._files]
             stored = connection.read_parquet(files, union_by_name=True)
             return encode(stored, request, domain, stored.columns)
+        from matrixdp.sources.text import read_texts
+
         headers, records = read_texts(self._files, request.columns, self._quoted_newlines, placed)
         for header in headers:
             request.check_columns(header)

@@ -12,35 +12,28 @@ lines: PyArrow parses those that hold nothing else, and the rest are halved unti
 parsed here line by line. What is read is the same either way; only the time tells which way was taken.
 """
 
-import csv
-import gzip
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import chain, islice, repeat
-from pathlib import Path
-from typing import IO, Any, cast, final
+from itertools import chain, islice
+from typing import IO, Any, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from matrixdp.errors import SourceError
 from matrixdp.sources.columns import LISTED, PLACE, listed, numbered
+from matrixdp.sources.headers import MARK, long_fields, opened_text, read_header, read_rows
 
-__all__ = ["column_names", "read_texts"]
+__all__ = ["read_texts"]
 
 arrow: Any = pa
 arrow_csv: Any = pacsv
 """PyArrow, whose own types are incomplete."""
 
-_DELIMITERS = (",", ";", "\t", "|")
-_LONGEST_FIELD = 2**31 - 1
 _BATCH = 2**16
 _BLOCK = 2**24
 _LEAST_BLOCK = 2**15
-_MARK = b"\xef\xbb\xbf"
 _TEXT = arrow.large_string()
 _PARSED = arrow.dictionary(arrow.int32(), arrow.string())
 
@@ -52,7 +45,7 @@ def read_texts(
 
     Records that are `placed` have the place of each as a last column.
     """
-    found = [_header(file, wanted, quoted_newlines) for file in files]
+    found = [read_header(file, wanted, quoted_newlines) for file in files]
     schema = arrow.schema([(f"a{index}", LISTED) for index in range(len(wanted))])
     batches = (
         arrow.record_batch(columns, schema=schema)
@@ -63,51 +56,6 @@ def read_texts(
     if placed:
         return headers, arrow.RecordBatchReader.from_batches(schema.append(PLACE), numbered(batches))
     return headers, arrow.RecordBatchReader.from_batches(schema, batches)
-
-
-def column_names(file: str, quoted_newlines: bool = False) -> list[str]:
-    """Return the names in the first line of a CSV file, by the delimiter that makes the most of it."""
-    return _header(file, None, quoted_newlines)[1]
-
-
-def _header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) -> tuple[str, list[str]]:
-    """Return the delimiter and the names of the columns, from the first line alone.
-
-    The delimiter is the one that gives the most of the wanted names, or of any where none are given.
-    """
-    best: tuple[str, list[str]] | None = None
-    most = -1
-    for delimiter in ("\t",) if ".tsv" in Path(file.lower()).suffixes[-2:] else _DELIMITERS:
-        with _opened(file) as data, _long_fields():
-            names = next(_rows(data, delimiter, quoted_newlines), [])
-        found = len(names) if wanted is None else len(set(names) & set(wanted))
-        if found > most:
-            best, most = (delimiter, names), found
-    if best is None or not best[1]:
-        raise SourceError(f"{file!r} is empty; its first line must name the columns")
-    return best
-
-
-@contextmanager
-def _opened(file: str) -> Iterator[IO[bytes]]:
-    """Open a file behind the mark that may stand at its beginning."""
-    with ExitStack() as stack:
-        data = cast("IO[bytes]", stack.enter_context(Path(file).open("rb")))
-        if file.lower().endswith(".gz"):
-            data = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=data)))
-        if data.read(len(_MARK)) != _MARK:
-            data.seek(0)
-        yield data
-
-
-@contextmanager
-def _long_fields() -> Iterator[None]:
-    """Lift the limit of 128 KiB, which would end a long field in the middle and begin records there."""
-    previous = csv.field_size_limit(_LONGEST_FIELD)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(previous)
 
 
 @final
@@ -155,7 +103,7 @@ class _Layout:
 
     def parse(self, block: bytes) -> Iterator[list[Any]] | None:
         """Yield the wanted columns of a block of lines, or return None where its lines are not plain."""
-        if block.count(b"\r") != block.count(b"\r\n") or block.startswith(_MARK):
+        if block.count(b"\r") != block.count(b"\r\n") or block.startswith(MARK):
             return None
         quoted = b'"' in block
         if quoted and not self.quotes_whole_fields(block):
@@ -180,13 +128,13 @@ class _Layout:
 
 def _read(file: str, layout: _Layout, quoted_newlines: bool) -> Iterator[list[Any]]:
     """Yield the wanted columns of a file, many records at a time."""
-    with _opened(file) as data, _long_fields():
+    with opened_text(file) as data, long_fields():
         blocks, at_header = _blocks(data), True
         for block in blocks:
             if quoted_newlines and b'"' in block and not layout.quotes_whole_fields(block):
                 # From here on a record may be several lines.
                 lines = chain.from_iterable(map(BytesIO, chain((block,), blocks)))
-                rows = _rows(lines, layout.delimiter, quoted_newlines)
+                rows = read_rows(lines, layout.delimiter, quoted_newlines)
                 yield from layout.columns(islice(rows, int(at_header), None))
             else:
                 yield from _halved(block.partition(b"\n")[2] if at_header else block, layout)
@@ -214,28 +162,7 @@ def _halved(block: bytes, layout: _Layout) -> Iterator[list[Any]]:
         return
     middle = block.find(b"\n", len(block) // 2) + 1
     if len(block) <= _LEAST_BLOCK or middle in (0, len(block)):
-        yield from layout.columns(_rows(BytesIO(block), layout.delimiter, quoted_newlines=False))
+        yield from layout.columns(read_rows(BytesIO(block), layout.delimiter, quoted_newlines=False))
         return
     yield from _halved(block[:middle], layout)
     yield from _halved(block[middle:], layout)
-
-
-def _rows(lines: Iterable[bytes], delimiter: str, quoted_newlines: bool) -> Iterator[list[str]]:
-    """Yield the fields of every record, none for an empty line."""
-    texts = (_without_returns(line.decode(errors="replace")) for line in lines)
-    if quoted_newlines:
-        yield from csv.reader(texts, delimiter=delimiter)
-        return
-    # Every line is read alone, so that a quote that it leaves open ends with it.
-    for line in map(str.rstrip, texts, repeat("\r\n")):
-        if '"' in line:
-            yield next(csv.reader((line,), delimiter=delimiter))
-        else:
-            yield line.split(delimiter) if line else []
-
-
-def _without_returns(line: str) -> str:
-    if "\r" not in line:
-        return line
-    end = next(end for end in ("\r\n", "\n", "") if line.endswith(end))
-    return line.removesuffix(end).replace("\r", " ") + end

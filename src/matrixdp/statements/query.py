@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.queries import Group
 from matrixdp.queries.arrays import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Block", "Column", "Places", "SqlQuery"]
 
@@ -98,6 +100,8 @@ class SqlQuery:
     @cached_property
     def keys(self) -> pa.Table:
         """The columns of the result that are no counts, with every row of it; null where rolled up."""
+        import pyarrow as pa
+
         codes = np.concatenate([block.keys() for block in self._blocks])
         shown = [column for column in self.columns if column.key is not None]
         arrays = []

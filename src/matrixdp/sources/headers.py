@@ -1,0 +1,84 @@
+"""The first lines of CSV files, and their lines in general: what is told of them without an engine."""
+
+import csv
+import gzip
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import repeat
+from pathlib import Path
+from typing import IO, cast
+
+from matrixdp.errors import SourceError
+
+__all__ = ["MARK", "column_names", "long_fields", "opened_text", "read_header", "read_rows"]
+
+_DELIMITERS = (",", ";", "\t", "|")
+_LONGEST_FIELD = 2**31 - 1
+MARK = b"\xef\xbb\xbf"
+"""What may stand at the beginning of a text in UTF-8."""
+
+
+def column_names(file: str, quoted_newlines: bool = False) -> list[str]:
+    """Return the names in the first line of a CSV file, by the delimiter that makes the most of it."""
+    return read_header(file, None, quoted_newlines)[1]
+
+
+def read_header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) -> tuple[str, list[str]]:
+    """Return the delimiter and the names of the columns, from the first line alone.
+
+    The delimiter is the one that gives the most of the wanted names, or of any where none are given.
+    """
+    best: tuple[str, list[str]] | None = None
+    most = -1
+    for delimiter in ("\t",) if ".tsv" in Path(file.lower()).suffixes[-2:] else _DELIMITERS:
+        with opened_text(file) as data, long_fields():
+            names = next(read_rows(data, delimiter, quoted_newlines), [])
+        found = len(names) if wanted is None else len(set(names) & set(wanted))
+        if found > most:
+            best, most = (delimiter, names), found
+    if best is None or not best[1]:
+        raise SourceError(f"{file!r} is empty; its first line must name the columns")
+    return best
+
+
+@contextmanager
+def opened_text(file: str) -> Iterator[IO[bytes]]:
+    """Open a file behind the mark that may stand at its beginning."""
+    with ExitStack() as stack:
+        data = cast("IO[bytes]", stack.enter_context(Path(file).open("rb")))
+        if file.lower().endswith(".gz"):
+            data = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=data)))
+        if data.read(len(MARK)) != MARK:
+            data.seek(0)
+        yield data
+
+
+@contextmanager
+def long_fields() -> Iterator[None]:
+    """Lift the limit of 128 KiB, which would end a long field in the middle and begin records there."""
+    previous = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(previous)
+
+
+def read_rows(lines: Iterable[bytes], delimiter: str, quoted_newlines: bool) -> Iterator[list[str]]:
+    """Yield the fields of every record, none for an empty line."""
+    texts = (_without_returns(line.decode(errors="replace")) for line in lines)
+    if quoted_newlines:
+        yield from csv.reader(texts, delimiter=delimiter)
+        return
+    # Every line is read alone, so that a quote that it leaves open ends with it.
+    for line in map(str.rstrip, texts, repeat("\r\n")):
+        if '"' in line:
+            yield next(csv.reader((line,), delimiter=delimiter))
+        else:
+            yield line.split(delimiter) if line else []
+
+
+def _without_returns(line: str) -> str:
+    if "\r" not in line:
+        return line
+    end = next(end for end in ("\r\n", "\n", "") if line.endswith(end))
+    return line.removesuffix(end).replace("\r", " ") + end
