@@ -19,6 +19,7 @@ MOST_OWN_LINES = 60
 ORDER = {
     "errors": 0,
     "display": 1,
+    "faces": 1,
     "locks": 1,
     "forms": 2,
     "domain": 3,

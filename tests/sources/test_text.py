@@ -83,7 +83,7 @@ def test_what_is_not_plain_slows_its_own_lines_alone(tmp_path, monkeypatch, odd,
         return rows(held, delimiter, quoted_newlines)
 
     monkeypatch.setattr(text, "read_rows", counted)
-    monkeypatch.setattr(text, "_header", lambda *_: (",", ["c", "n"]))
+    monkeypatch.setattr(text, "read_header", lambda *_: (",", ["c", "n"]))
     found = read(tmp_path, b"c,n\n" + b"male,3\n" * 50_000 + odd + b"female,5\n" * 50_000)
     assert len(found) == 100_000 + odd.count(b"\n")
     assert found[50_000:-50_000] == one_by_one(b"c,n\n" + odd, quoted_newlines=False)[: odd.count(b"\n")]

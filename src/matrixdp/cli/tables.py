@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from matrixdp.cli.facts import figure
 from matrixdp.cli.figures import Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "NOT_PRIVATE",
@@ -142,6 +144,8 @@ def print_result(screen: Console, answers: pa.Table, confidence: float, limit: i
 
 def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of the table of a statistic, and what is to be known of it."""
+    import pyarrow as pa
+
     from matrixdp.review.markdown import printable
 
     shown = answers.slice(0, limit)

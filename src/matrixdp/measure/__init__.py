@@ -5,9 +5,9 @@ What measures is loaded when it is first used, so that what is promised is told 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from matrixdp.faces import loaded_when_used
 from matrixdp.measure.statement import PrivacyStatement, statement
 
 if TYPE_CHECKING:
@@ -43,25 +43,21 @@ __all__ = [
     "statement",
 ]
 
-_MODULES = {
-    "calibration": ("SCALE_BITS", "NoiseScale", "calibrate", "plan_cost"),
-    "gate": ("Authorization", "authorize", "debit"),
-    "measurement": (
-        "DEFAULT_MAX_RECORDS",
-        "Measurement",
-        "maximal_marginals",
-        "measure",
-        "noisy",
-        "random_source",
-    ),
-    "out_of_domain": ("OutOfDomainCounts", "measured_cost"),
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-
 
 if not TYPE_CHECKING:  # so that a misspelt name is an error to a checker, too
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    __getattr__ = loaded_when_used(
+        __name__,
+        {
+            "calibration": ("SCALE_BITS", "NoiseScale", "calibrate", "plan_cost"),
+            "gate": ("Authorization", "authorize", "debit"),
+            "measurement": (
+                "DEFAULT_MAX_RECORDS",
+                "Measurement",
+                "maximal_marginals",
+                "measure",
+                "noisy",
+                "random_source",
+            ),
+            "out_of_domain": ("OutOfDomainCounts", "measured_cost"),
+        },
+    )

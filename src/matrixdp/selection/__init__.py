@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from matrixdp.faces import loaded_when_used
 
 if TYPE_CHECKING:
     from matrixdp.selection.auto import select
@@ -12,17 +13,13 @@ if TYPE_CHECKING:
 
 __all__ = ["MECHANISMS", "Certificate", "Selection", "select"]
 
-_HOMES = {
-    "MECHANISMS": "mechanisms.table",
-    "Certificate": "selection",
-    "Selection": "selection",
-    "select": "auto",
-}
-
 
 if not TYPE_CHECKING:  # so that a misspelt name is an error to a checker, too
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    __getattr__ = loaded_when_used(
+        __name__,
+        {
+            "auto": ("select",),
+            "mechanisms.table": ("MECHANISMS",),
+            "selection": ("Certificate", "Selection"),
+        },
+    )

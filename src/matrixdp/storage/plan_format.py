@@ -12,7 +12,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain

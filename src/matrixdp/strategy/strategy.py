@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from threadpoolctl import threadpool_limits
 
@@ -22,14 +22,15 @@ from matrixdp.pictures.strategies import PlottedStrategy
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.numbers import Number
 from matrixdp.queries import Workload
-from matrixdp.release import Release
-from matrixdp.release.glance import NOT_PRIVATE
 from matrixdp.selection import Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
 from matrixdp.sources import open_source
 from matrixdp.storage.saving import load_strategy, save_strategy
 from matrixdp.strategy.chosen import Chosen
 from matrixdp.strategy.given import OfOnesOwn
+
+if TYPE_CHECKING:
+    from matrixdp.release import Release
 
 __all__ = ["MeasuredStrategy", "Strategy"]
 
@@ -378,10 +379,14 @@ class MeasuredStrategy(Displayed):
         WorkloadError
             If the workload is over another domain.
         """
+        from matrixdp.release import Release
+
         asked = self.strategy.workload if workload is None else workload
         return Release(self.measurement, asked, confidence, self.strategy.origin, expect)
 
     def _lines(self) -> tuple[str, str]:
+        from matrixdp.release.glance import NOT_PRIVATE
+
         budget = self.measurement.authorization.budget
         spent = f"within {budget!r}" if self.measurement.private else NOT_PRIVATE
         return f"Measured: {self.strategy._lines()[0]}", spent

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.selection.bounds.rings import Tied

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError

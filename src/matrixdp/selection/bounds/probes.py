@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import scipy.optimize
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.selection.bounds.contacts import below_root

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.optimize
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 __all__ = ["best_scales"]

@@ -13,8 +13,7 @@ import math
 from typing import Any, final
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.plan.quadratic_forms import along

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain

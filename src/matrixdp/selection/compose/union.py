@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
-import scipy.optimize
-import scipy.special
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-import scipy.optimize
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.exact import IdentityMatrix

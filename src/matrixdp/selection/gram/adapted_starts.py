@@ -8,7 +8,7 @@ dimensions, where these are few and the identity is better left out.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.selection.gram.starts import random_start, tree_start

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from operator import itemgetter
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 

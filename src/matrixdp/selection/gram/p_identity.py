@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 __all__ = ["Found", "best_of", "loss_and_gradient", "optimize", "strategy_rows"]

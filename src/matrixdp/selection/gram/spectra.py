@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.selection.gram.chains import Spectrum
