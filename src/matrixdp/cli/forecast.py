@@ -139,7 +139,7 @@ def joint_seconds(group: Group, domain: Domain) -> float:
     """Return about how long selection takes for a group whose queries do not factor; 0 for others."""
     if hasattr(group, "predicates"):
         return 0.0
-    from matrixdp.selection.compose.sub_solver import MAX_JOINT_CELLS
+    from matrixdp.selection.limits import MAX_JOINT_CELLS
 
     cells = domain.cells(group.attributes)
     if cells > MAX_JOINT_CELLS:

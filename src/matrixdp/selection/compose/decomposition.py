@@ -16,13 +16,14 @@ from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.given_bases import own_bases
 from matrixdp.selection.compose.methods import describe_methods
 from matrixdp.selection.compose.spread_solver import solved_apart
-from matrixdp.selection.compose.sub_solver import MAX_JOINT_CELLS, SUB_SOLVERS, SubSolution, SubSolver
+from matrixdp.selection.compose.sub_solver import SUB_SOLVERS, SubSolution, SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
 from matrixdp.selection.compose.whole_attributes import laplace_weights
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import EVERY, Factor, Solver
 from matrixdp.selection.gram.fourier import MAX_FOURIER_CELLS, FourierSolver
 from matrixdp.selection.gram.l1_search import MAX_SUM_CELLS, LaplaceSolver, rescaled
+from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.sub_workloads import Split, SubWorkload, split_workload

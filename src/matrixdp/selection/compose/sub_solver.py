@@ -22,20 +22,20 @@ from matrixdp.selection.gram.fourier import (
     fourier_loss,
     fourier_strategy,
 )
+from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.view.pieces import Pieces, Term, numeric_terms
 from matrixdp.selection.view.product_sums import sum_of_products
 from matrixdp.selection.view.product_terms import GivenGram, ProductTerms
 from matrixdp.selection.view.sub_workloads import SubWorkload
 
-__all__ = ["MAX_JOINT_CELLS", "SUB_SOLVERS", "BlockSolution", "SubSolution", "SubSolver"]
+__all__ = ["SUB_SOLVERS", "BlockSolution", "SubSolution", "SubSolver"]
 
 Array = NDArray[np.float64]
 
 #: What ``sub_solver`` may be; see `SubSolver`.
 SUB_SOLVERS = ("auto", "optimum", "product", "fourier", "fixed", "fast")
-#: Sub-workloads that do not factor are solved jointly up to this many cells.
-MAX_JOINT_CELLS = 2_000
-#: ... or up to this many explicit queries, over at most ``MAX_ROW_CELLS`` cells.
+#: Sub-workloads that do not factor are solved jointly up to `MAX_JOINT_CELLS`, or up to this many explicit
+#: queries over at most ``MAX_ROW_CELLS`` cells.
 MAX_JOINT_ROWS = 1_000
 MAX_ROW_CELLS = 8_000
 
