@@ -206,7 +206,9 @@ class Record:
         for attribute in given:
             if attribute not in names:
                 raise TypeError(f"{type(self).__name__} has no field {attribute!r}")
-        held = {names[attribute]: value for attribute, value in given.items() if value is not ABSENT}
+        held: dict[object, Any] = {
+            names[attribute]: value for attribute, value in given.items() if value is not ABSENT
+        }
         self._fill(held, as_given)
 
     def __repr__(self) -> str:
