@@ -1,5 +1,7 @@
 """The baselines against published figures."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -93,7 +95,27 @@ def test_rotation_lowers_the_l1_norm():
 
 def test_a_quadtree_has_its_levels():
     workload = mdp.Workload(mdp.Domain({"a": 4, "b": 4}), mdp.product(a="range", b="range"))
-    assert Trials(workload, LAPLACE, {}).choose("quadtree")[0].parts[0].sensitivity == 3
+    alike = Trials(workload, LAPLACE, {"budgets": "uniform"}).choose("quadtree")[0]
+    assert alike.parts[0].sensitivity == 3
+    shares = Trials(workload, LAPLACE, {}).choose("quadtree")[0].parts[0].blocks[0].matrix.weights
+    assert [share / shares[0] for share in shares] == pytest.approx([1, 2 ** (1 / 3), 2 ** (2 / 3)], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "identity", "hb", "quadtree"),
+    [
+        ([("prefix", "identity"), ("identity", "prefix")], 1.44, 4.05, 4.71),
+        ([("prefix", "prefix")], 4.75, 2.03, 1.95),
+    ],
+)
+def test_trees_over_a_grid(kinds, identity, hb, quadtree):
+    """McKenna et al. 2018 (PVLDB), Table 3, relative to HDMM; trees were simulated there."""
+    domain = mdp.Domain({"a": range(256), "b": range(256)})
+    workload = mdp.Workload(domain, *[mdp.product(a=one, b=other) for one, other in kinds])
+    unit = math.sqrt(certificate("identity", workload, LAPLACE).loss) / identity
+    for name, printed in (("hb", hb), ("quadtree", quadtree)):
+        found = math.sqrt(certificate(name, workload, LAPLACE).loss) / unit
+        assert found == pytest.approx(printed, rel=0.015)
 
 
 def test_noise_on_two_way_marginals():

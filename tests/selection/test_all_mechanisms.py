@@ -32,7 +32,7 @@ CASES = [
     if name != "residualplanner-plus"  # its parts are reconstructed one by one, not by least squares
     if not (name in MARGINALS_ALONE and kind != "marginals")
     if not (name == "fourier-thresholds" and kind in ("mixed", "marginals"))  # unions of products
-    if not (name == "quadtree" and kind == "marginals")  # it asks about three attributes
+    if not (name in ("hb", "quadtree") and kind == "marginals")  # it asks about three attributes
 ]
 
 

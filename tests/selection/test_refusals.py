@@ -42,7 +42,7 @@ def refused(entries, mechanism: str, says: str, noise=GAUSSIAN, **options) -> No
         ("MAX_TABLE_CELLS", [PRODUCT], "opt-kron", "opt-kron: a x b has 30 cells; the limit is 4"),
         ("MAX_TABLE_CELLS", [PRODUCT], "identity", "identity: .* has .* cells; the limit is 4"),
         ("MAX_AXIS_CELLS", [PRODUCT], "wavelet", "wavelet: attribute 'a' has 6 values; the limit is 4"),
-        ("MAX_AXIS_CELLS", [PRODUCT], "quadtree", "quadtree: a x b has 30 cells; the limit is 4"),
+        ("MAX_AXIS_CELLS", [PRODUCT], "quadtree", "quadtree: a x b has 6 x 5 cells; the limit is 4"),
         ("MAX_QUERY_ENTRIES", MIXED, "workload", "workload: .* queries over 30 cells would be written out"),
         ("MAX_QUERY_ENTRIES", [PRODUCT], "workload", "workload: .* predicates over .* would be written out"),
         ("MAX_PIECES", MARGINALS, "opt-m", "marginals of up to . attributes are asked about"),
@@ -65,6 +65,14 @@ def test_what_is_too_large_is_refused(limit, name: str, entries, mechanism: str,
     assert MECHANISMS[mechanism]  # its modules are read when it is asked for
     limit(name, 2 if name in ("MAX_PIECES", "MAX_ASKED_MARGINALS") else 4)
     refused(entries, mechanism, says)
+
+
+def test_hb_is_a_tree_over_one_or_two_numeric_attributes():
+    domain = mdp.Domain({name: range(3) for name in "abc"})
+    with pytest.raises(
+        MatrixDPError, match="hb: the workload asks about 3 numeric attributes; expected 1 or"
+    ):
+        select(mdp.Workload(domain, *MARGINALS), mechanism="hb", noise=GAUSSIAN)
 
 
 @pytest.mark.parametrize(

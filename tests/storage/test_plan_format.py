@@ -62,6 +62,22 @@ def pooled() -> Plan:
     return pooled_products(domain, bases, precisions, LAPLACE)
 
 
+TREE = mdp.Workload(mdp.Domain({"a": range(5), "b": range(3)}), mdp.product(a="prefix", b="range"))
+
+
+def test_a_tree_over_a_grid_comes_back(tmp_path: Path):
+    plan = mdp.select(TREE, mechanism="quadtree", noise="laplace").selection.plan
+    again = reread(plan, tmp_path / "x.mdp", lambda form: None)
+    assert again.parts[0].blocks[0].matrix == plan.parts[0].blocks[0].matrix
+
+
+@pytest.mark.parametrize("change", [{"sizes": [15]}, {"weights": [1, 1, 1, 1.5]}, {"branching": True}])
+def test_a_tree_that_is_none_is_refused(tmp_path: Path, change: dict[str, Any]):
+    plan = mdp.select(TREE, mechanism="quadtree", noise="laplace").selection.plan
+    with pytest.raises(StorageError, match="a tree over a grid does not consist of integers"):
+        reread(plan, tmp_path / "x.mdp", lambda form: form["matrices"][0].update(change))
+
+
 def reread(plan: Plan, path: Path, change: Callable[[dict[str, Any]], None]) -> Plan:
     with ArchiveWriter(path) as archive:
         form = plan_format.write_plan(plan, archive)

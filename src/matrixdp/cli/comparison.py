@@ -27,7 +27,16 @@ __all__ = [
 
 #: The mechanisms by how long they take to select, the quickest first; others come after `auto`.
 _QUICKEST = (
-    *("identity", "wavelet", "hierarchical", "hb", "quadtree", "singular-value", "fourier-thresholds"),
+    *(
+        "identity",
+        "wavelet",
+        "hierarchical",
+        "hb",
+        "hb-product",
+        "quadtree",
+        "singular-value",
+        "fourier-thresholds",
+    ),
     *("residualplanner", "residualplanner-plus", "workload", "greedy-h", "datacube", "l2-approximation"),
     *(
         "residual",

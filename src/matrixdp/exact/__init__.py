@@ -1,6 +1,7 @@
 """Matrices that are never larger than they must be: exact integer products and what strategies measure."""
 
 from matrixdp.exact.explicit import DeficientMatrix, ExplicitMatrix, IntegerMatrix
+from matrixdp.exact.grid_tree import GridTree
 from matrixdp.exact.limbs import ExactMatrix, IntegerTensor, apply_kronecker
 from matrixdp.exact.matrices import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 
@@ -9,6 +10,7 @@ __all__ = [
     "DeficientMatrix",
     "ExactMatrix",
     "ExplicitMatrix",
+    "GridTree",
     "IdentityMatrix",
     "IntegerMatrix",
     "IntegerTensor",

@@ -67,6 +67,21 @@ class MeasuredMatrix(ABC):
     def covariance(self) -> Array:
         """Return B^+ B^+', shape (columns, columns): the covariance of ``solve`` at unit noise."""
 
+    def written(self) -> Array:
+        """Return the matrix written out, shape (rows, columns)."""
+        return self.multiply(np.eye(self.columns))
+
+    def covariance_times(self, array: Array) -> Array:
+        """Return the covariance of ``solve`` at unit noise times an array of shape (columns, k)."""
+        return np.asarray(self.covariance() @ array)
+
+    def coefficients(self, queries: Array) -> Array:
+        """Return what each measured row adds to queries, the transposed pseudo-inverse times them.
+
+        Shape (columns, k) in, (rows, k) out.
+        """
+        return np.asarray(self.solve(np.eye(self.rows)).T @ queries)
+
     @abstractmethod
     def magnitudes(self) -> NDArray[np.int64]:
         """Return the absolute entries, shape (rows, columns)."""

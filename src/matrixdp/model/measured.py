@@ -58,7 +58,7 @@ class Axis:
             return cls(size)
         if isinstance(matrix, CenteredMatrix):
             return cls(size, float(size * size), -float(size))
-        rows = matrix.multiply(np.eye(size))
+        rows = matrix.written()
         gram = np.asarray(rows.T @ rows)
         common = float(gram[0, -1]) if size > 1 else 0.0
         alike = float(gram[0, 0]) - common

@@ -65,7 +65,7 @@ def gram_axis(matrix: MeasuredMatrix) -> tuple[Axis, float]:
         return Axis(size), 1.0
     if isinstance(matrix, CenteredMatrix):
         return Axis(size, removes_mean=True), float(size) ** 2
-    rows = matrix.multiply(np.eye(size))
+    rows = matrix.written()
     gram = rows.T @ rows
     scale = float(gram.max())
     return Axis(size, matrix=(gram / scale).astype(np.float32), digest=matrix.digest()), scale

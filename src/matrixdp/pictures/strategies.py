@@ -169,4 +169,4 @@ def _matrices(plan: Plan) -> list[tuple[str, Array]]:
         if len(found) >= _MATRICES:
             break
     chosen = list(found.values())[:_MATRICES]
-    return [(name, matrix.multiply(np.eye(matrix.columns))) for name, matrix in chosen]
+    return [(name, matrix.written()) for name, matrix in chosen]

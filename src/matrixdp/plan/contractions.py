@@ -8,8 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.exact import GridTree
 from matrixdp.plan.part import Block, Part
-from matrixdp.plan.quadratic_forms import along, product_quadratic, structured_covariance, without_sums
+from matrixdp.plan.quadratic_forms import (
+    along,
+    grid_quadratic,
+    product_quadratic,
+    structured_covariance,
+    without_sums,
+)
 from matrixdp.queries.complements import Totals
 from matrixdp.queries.groups import ProductGroup
 from matrixdp.queries.predicates import Predicates, Total
@@ -103,7 +110,12 @@ class Contractions:
         keys = tuple(p.key(n) for p, n in zip(predicates, sizes, strict=True))
         key = (block.matrix.digest(), tuple(self.alike[name] for name in block.attributes), keys)
         if key not in self._known:
-            self._known[key] = np.maximum(product_quadratic(self._form(block), predicates, sizes), 0.0)
+            plain = not any(self.weights[name].any() for name in block.attributes)
+            if isinstance(block.matrix, GridTree) and plain:
+                found = grid_quadratic(block.matrix.structure, predicates)
+            else:
+                found = product_quadratic(self._form(block), predicates, sizes)
+            self._known[key] = np.maximum(found, 0.0)
         return self._known[key]
 
     def part_covariances(
@@ -157,7 +169,7 @@ class Contractions:
         flat = tensor.reshape(vectors.shape)
         structure = structured_covariance(block.matrix)
         if structure is None:
-            flat = block.matrix.covariance() @ flat
+            flat = block.matrix.covariance_times(flat)
         else:
             flat = structure[0] * flat + structure[1] * flat.sum(axis=0, keepdims=True)
         tensor = flat.reshape(tensor.shape)

@@ -98,7 +98,7 @@ def _gram(matrix: MeasuredMatrix | None, size: int) -> Array:
         return np.ones((size, size))
     if isinstance(matrix, IdentityMatrix):
         return np.eye(size)
-    entries = matrix.multiply(np.eye(size))
+    entries = matrix.written()
     return np.asarray(entries.T @ entries)
 
 

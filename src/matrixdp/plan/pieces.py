@@ -22,7 +22,6 @@ from matrixdp.plan.analysis import Analysis, Estimates, GroupError
 from matrixdp.plan.contractions import Contractions
 from matrixdp.plan.part import Part
 from matrixdp.plan.quadratic_forms import (
-    along,
     one_query,
     structured_covariance,
     without_sums,
@@ -238,7 +237,7 @@ class PieceAnalysis(Analysis):
             structure = structured_covariance(block.matrix)
             flat = np.ascontiguousarray(moved).reshape(block.matrix.columns, -1)
             if structure is None:
-                flat = block.matrix.covariance() @ flat
+                flat = block.matrix.covariance_times(flat)
             else:
                 flat = structure[0] * flat + structure[1] * flat.sum(axis=0, keepdims=True)
             out = np.moveaxis(flat.reshape(moved.shape), range(len(axes)), axes)
@@ -255,7 +254,9 @@ class PieceAnalysis(Analysis):
         columns = [block.matrix.columns for block in part.blocks]
         tensor = np.transpose(tensor, [0, *order]).reshape(len(pieces), *columns)
         for axis, block in enumerate(part.blocks, 1):
-            tensor = along(tensor, axis, block.matrix.solve(np.eye(block.matrix.rows)).T)
+            moved = np.moveaxis(tensor, axis, 0)
+            found = block.matrix.coefficients(np.ascontiguousarray(moved).reshape(len(moved), -1))
+            tensor = np.moveaxis(found.reshape(len(found), *moved.shape[1:]), 0, axis)
         return tensor if part.multipliers is None else tensor / part.multipliers
 
     def _asked_rows(self, group: Group, rows: Array) -> Array:

@@ -8,10 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact.grid_tree import GridCovariance
 from matrixdp.queries.groups import DenseGroup, Group
 from matrixdp.queries.predicates import Predicates
 
-__all__ = ["along", "one_query", "product_quadratic", "structured_covariance", "without_sums"]
+__all__ = [
+    "along",
+    "grid_quadratic",
+    "one_query",
+    "product_quadratic",
+    "structured_covariance",
+    "without_sums",
+]
 
 Array = NDArray[np.float64]
 
@@ -65,3 +73,14 @@ def product_quadratic(form: Array, predicates: Sequence[Predicates], sizes: Sequ
         inner = np.tensordot(half, row, axes=(1, 0))
         out.append(product_quadratic(inner, predicates[1:], sizes[1:]))
     return np.array(out)
+
+
+def grid_quadratic(form: GridCovariance, predicates: Sequence[Predicates]) -> Array:
+    """Return (q_1 x q_2) C (q_1 x q_2)' for every pair of predicates of two attributes, shape (counts)."""
+    first, second = predicates
+    total: Array = np.zeros(())
+    for factor, own, other in form.terms:
+        total = total + np.multiply.outer(factor * first.quadratic(own), second.quadratic(other))
+    for factor, field in form.corners:
+        total = total - factor * second.apply(first.apply(field).T).T ** 2
+    return np.asarray(total)

@@ -21,6 +21,7 @@ from matrixdp.exact import (
     CenteredMatrix,
     DeficientMatrix,
     ExplicitMatrix,
+    GridTree,
     IdentityMatrix,
     IntegerMatrix,
     MeasuredMatrix,
@@ -79,6 +80,9 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
 def _write_matrix(matrix: MeasuredMatrix, archive: ArchiveWriter) -> dict[str, object]:
     if isinstance(matrix, IdentityMatrix | CenteredMatrix):
         return {"kind": "identity" if isinstance(matrix, IdentityMatrix) else "centered", "size": matrix.size}
+    if isinstance(matrix, GridTree):
+        sizes, weights = list(matrix.sizes), list(matrix.weights)
+        return {"kind": "grid-tree", "sizes": sizes, "branching": matrix.branching, "weights": weights}
     if not isinstance(matrix, ExplicitMatrix):
         raise StorageError(f"a matrix of kind {type(matrix).__name__} cannot be saved")
     narrow = int(np.abs(matrix.entries).max(initial=0)) < 2**31
@@ -128,6 +132,11 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMat
         if type(size) is not int or size < 1:
             raise archive.damaged("a matrix has no proper size")
         return IdentityMatrix(size) if form["kind"] == "identity" else CenteredMatrix(size)
+    if form["kind"] == "grid-tree":
+        sizes, branching, weights = tuple(form["sizes"]), form["branching"], tuple(form["weights"])
+        if len(sizes) != 2 or any(type(number) is not int for number in (*sizes, branching, *weights)):
+            raise archive.damaged("a tree over a grid does not consist of integers")
+        return GridTree(sizes, branching, weights)
     if form["kind"] not in ("integer", "deficient"):
         raise archive.damaged("a matrix is of an unknown kind")
     entries = archive.array(form["entries"])

@@ -21,7 +21,7 @@ from matrixdp.selection.view.gram_terms import Question
 from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, Inverse, ProductTerms, product_terms
 from matrixdp.selection.view.table_shape import check_table
 
-__all__ = ["NO_BOUND", "Choice", "axis_gram", "numeric_mechanism", "product_of"]
+__all__ = ["NO_BOUND", "Choice", "axis_gram", "numeric_mechanism", "numeric_product", "product_of"]
 
 Array = NDArray[np.float64]
 Choice = tuple[Plan, Certificate]
@@ -70,28 +70,28 @@ def product_of(
     return plan, Certificate(noise.variance_factor * terms.loss(inverses), None, scope)
 
 
-def numeric_mechanism(name: str, source: str, rows: Callable[[ProductTerms[Question], int], Array]) -> None:
-    """Register the product of strategies on numeric attributes and identities on all others.
+Rows = Callable[[ProductTerms[Question], int], Array]
 
-    Parameters
-    ----------
-    name, source : str
-    rows : callable
-        From the terms of the workload and the place of an attribute to a strategy.
+
+def numeric_product(task: Task[Options], name: str, rows: Rows) -> Choice:
+    """Return the product of strategies on numeric attributes and identities on all others.
+
+    ``rows`` makes a strategy from the terms of the workload and the place of an attribute.
     """
+    domain = task.workload.domain
+    terms = product_terms(domain, task.workload.groups)
+    check_table(task.workload, terms.attributes, name)
+    chosen: list[Array | None] = []
+    for axis, (attribute, size) in enumerate(zip(terms.attributes, terms.sizes, strict=True)):
+        if domain[attribute].numeric and size > MAX_AXIS_CELLS:
+            raise TooLargeError(
+                f"{name}: attribute {attribute!r} has {size} values; the limit is {MAX_AXIS_CELLS}. "
+                "Use coarser bins, or identity"
+            )
+        chosen.append(rows(terms, axis) if domain[attribute].numeric else None)
+    return product_of(task.workload, task.noise, terms, chosen)
 
-    def select(task: Task[Options]) -> Choice:
-        domain = task.workload.domain
-        terms = product_terms(domain, task.workload.groups)
-        check_table(task.workload, terms.attributes, name)
-        chosen: list[Array | None] = []
-        for axis, (attribute, size) in enumerate(zip(terms.attributes, terms.sizes, strict=True)):
-            if domain[attribute].numeric and size > MAX_AXIS_CELLS:
-                raise TooLargeError(
-                    f"{name}: attribute {attribute!r} has {size} values; the limit is {MAX_AXIS_CELLS}. "
-                    "Use coarser bins, or identity"
-                )
-            chosen.append(rows(terms, axis) if domain[attribute].numeric else None)
-        return product_of(task.workload, task.noise, terms, chosen)
 
-    register(Mechanism(name, source, (1, 2), Options, select))
+def numeric_mechanism(name: str, source: str, rows: Rows) -> None:
+    """Register the product of strategies on numeric attributes and identities on all others."""
+    register(Mechanism(name, source, (1, 2), Options, lambda task: numeric_product(task, name, rows)))

@@ -52,6 +52,7 @@ _OTHERS = {
     "workload": "selection.mechanisms.workload",
     "hierarchical": "selection.mechanisms.trees",
     "hb": "selection.mechanisms.trees",
+    "hb-product": "selection.mechanisms.trees",
     "wavelet": "selection.mechanisms.wavelet",
     "quadtree": "selection.mechanisms.trees",
     "greedy-h": "selection.mechanisms.greedy_h",

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.selection.compose.whole_table import product_choice
-from matrixdp.selection.mechanisms.explicit import factor_of
-from matrixdp.selection.mechanisms.options import Options
-from matrixdp.selection.mechanisms.products import NO_BOUND, Choice, numeric_mechanism
+from matrixdp.exact import GridTree, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact.grid_tree import GridCovariance
+from matrixdp.plan import Direct
+from matrixdp.selection.compose.rounding import product_blocks
+from matrixdp.selection.mechanisms.options import Options, option
+from matrixdp.selection.mechanisms.products import NO_BOUND, Choice, numeric_mechanism, numeric_product
 from matrixdp.selection.mechanisms.table import Mechanism, Task, register
+from matrixdp.selection.selection import Certificate
+from matrixdp.selection.view.gram_terms import Question
 from matrixdp.selection.view.marginal_spectrum import asked_attributes
-from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
-from matrixdp.selection.view.table_shape import joint_gram
+from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, ProductTerms, product_terms
+from matrixdp.selection.view.table_shape import check_table
 
-__all__ = ["best_branching", "quadtree_rows", "tree_rows"]
+__all__ = ["best_branching", "best_grid_branching", "tree_rows"]
 
 Array = NDArray[np.float64]
+
+_BUDGETS = ("geometric", "uniform")
+#: The integer weight of the root of a quadtree with geometric budgets.
+_ROOT = 1 << 12
 
 
 def tree_rows(size: int, branching: int, *, root: bool) -> Array:
@@ -71,87 +83,153 @@ def best_branching(size: int) -> int:
     """
 
     def variance(branching: int) -> float:
-        height, reached = 0, 1
-        while reached < size:
-            reached *= branching
-            height += 1
+        height = _height(size, branching)
         return (branching - 1) * height**3 - 2.0 * (branching + 1) * height**2 / 3.0
 
     return min(range(2, max(size, 2) + 1), key=variance)
 
 
-def quadtree_rows(height: int, width: int) -> Array:
-    """Return the rectangles of a quadtree over a grid, shape (m, height * width), row-major cells.
+def best_grid_branching(side: int) -> int:
+    """Return the branching that HB takes on both sides of a grid: the b that minimizes b (n - 1) h^2.
 
-    Every node is divided in the middle of both sides; a side of length 1 stays.
+    h = ceil(log_b n) for n cells along a side. The expression is the average variance of all rectangles
+    before least squares, up to a factor; of several the smallest b is taken.
+
+    References
+    ----------
+    Qardaji, Yang, Li: Understanding hierarchical methods for differentially private histograms, PVLDB
+    2013, section 5.1, as DPBench (Hay et al., SIGMOD 2016) computes it.
 
     Examples
     --------
-    >>> quadtree_rows(2, 2).astype(int).tolist()
-    [[1, 1, 1, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    >>> [best_grid_branching(side) for side in (64, 256)]
+    [4, 7]
     """
-    rectangles: list[tuple[int, int, int, int]] = []
-    level = [(0, height, 0, width)]
-    while level:
-        rectangles += level
-        children = []
-        for top, bottom, left, right in level:
-            if bottom - top == 1 and right - left == 1:
-                continue
-            children += [
-                (*vertical, *horizontal)
-                for vertical in _halves(top, bottom)
-                for horizontal in _halves(left, right)
-            ]
-        level = children
-    rows = np.zeros((len(rectangles), height, width))
-    for row, (top, bottom, left, right) in zip(rows, rectangles, strict=True):
-        row[top:bottom, left:right] = 1.0
-    return rows.reshape(len(rows), height * width)
+    return min(range(2, max(side, 2) + 1), key=lambda b: b * _height(side, b) ** 2)
 
 
-def _halves(low: int, high: int) -> list[tuple[int, int]]:
-    if high - low == 1:
-        return [(low, high)]
-    middle = (low + high) // 2
-    return [(low, middle), (middle, high)]
+def _height(side: int, branching: int) -> int:
+    height, reached = 0, 1
+    while reached < side:
+        reached *= branching
+        height += 1
+    return height
 
 
-def _quadtree(task: Task[Options]) -> Choice:
-    """Select the quadtree over two attributes, all levels measured alike.
+@dataclass(frozen=True)
+class Leveled(Options):
+    """Of the quadtree."""
+
+    budgets: str = option(
+        "geometric", "how the levels share the privacy cost: more for smaller cells, or alike", _BUDGETS
+    )
+
+
+def _grid_tree(task: Task[Any], names: Sequence[str], tree: GridTree) -> Choice:
+    """Return the plan that measures a tree over two attributes, and every cell of the others."""
+    workload, noise = task.workload, task.noise
+    terms = product_terms(workload.domain, workload.groups)
+    check_table(workload, terms.attributes, "a tree over a grid")
+    matrices: list[tuple[tuple[str, ...], MeasuredMatrix]] = [(tuple(names), tree)]
+    others = [name for name in terms.attributes if name not in names]
+    matrices += [((name,), IdentityMatrix(workload.domain[name].size)) for name in others]
+    plan = Direct.of(workload.domain, product_blocks(workload.domain, matrices), noise)
+    loss = _grid_loss(terms, [terms.attributes.index(name) for name in names], tree.structure)
+    scale = noise.variance_factor * float(tree.column_power_sum(noise.norm)) ** (2.0 / noise.norm)
+    return plan, Certificate(scale * loss, None, NO_BOUND)
+
+
+def _grid_loss(terms: ProductTerms[Question], axes: Sequence[int], form: GridCovariance) -> float:
+    """Return the error with noise of variance 1 of a tree over two axes and identities on the others."""
+    known: dict[tuple[Hashable, ...], float] = {}
+    total = []
+    for weight, keys in terms.products:
+        own = tuple(keys[axis] for axis in axes)
+        if own not in known:
+            first, second = (terms.gram(axis, key) for axis, key in zip(axes, own, strict=True))
+            known[own] = form.trace(first, second)
+        rest = [terms.trace(axis, key, 1.0) for axis, key in enumerate(keys) if axis not in axes]
+        total.append(weight * known[own] * math.prod(rest))
+    for weight, places, rows in terms.explicit:
+        tensor = np.expand_dims(rows, [axis + 1 for axis in range(len(terms.sizes)) if axis not in places])
+        tensor = np.broadcast_to(tensor, (len(rows), *terms.sizes))
+        flat = np.moveaxis(tensor, [axis + 1 for axis in axes], (0, 1)).reshape(
+            terms.sizes[axes[0]] * terms.sizes[axes[1]], -1
+        )
+        total.append(weight * float(np.vdot(flat, form.times(flat))))
+    return math.fsum(total)
+
+
+def _quadtree(task: Task[Leveled]) -> Choice:
+    """Select the quadtree over two attributes.
+
+    Level i from the root has a share of the privacy cost proportional to 2^(i / 3) (geometric budgets), or
+    all have the same. Weights are rounded to integers.
 
     References
     ----------
     Cormode, Procopiuc, Srivastava, Shen, Yu: Differentially private spatial decompositions, ICDE 2012,
-    section 3.3 (with uniform budgets) and section 5 (least squares over the tree).
+    section 4 (geometric budgets) and section 5 (least squares over the tree).
     """
-    workload, noise = task.workload, task.noise
-    names = asked_attributes(workload)
+    names = asked_attributes(task.workload)
     if len(names) != 2:
         raise WorkloadError(
-            f"quadtree: the workload asks about {len(names)} attributes; expected 2. Use hb or hierarchical, "
-            "which multiply trees of single attributes"
+            f"quadtree: the workload asks about {len(names)} attributes; expected 2. Use hb-product or "
+            "hierarchical, which multiply trees of single attributes"
         )
-    sizes = [workload.domain[name].size for name in names]
-    if sizes[0] * sizes[1] > MAX_AXIS_CELLS:
+    sizes = _sides(task, names, "quadtree")
+    levels = range(_height(max(sizes), 2) + 1)
+    geometric = task.options.budgets == "geometric"
+    weights = [round(_ROOT * 2.0 ** (level / 3.0)) if geometric else 1 for level in levels]
+    return _grid_tree(task, names, GridTree(sizes, 2, tuple(weights)))
+
+
+def _sides(task: Task[Any], names: Sequence[str], mechanism: str) -> tuple[int, int]:
+    """Return the cells along two attributes, whose covariances are written out."""
+    first, second = (task.workload.domain[name].size for name in names)
+    if max(first, second) > MAX_AXIS_CELLS:
         raise TooLargeError(
-            f"quadtree: {' x '.join(names)} has {sizes[0] * sizes[1]} cells; the limit is {MAX_AXIS_CELLS}. "
-            "Use hb or hierarchical"
+            f"{mechanism}: {' x '.join(names)} has {first} x {second} cells; the limit is {MAX_AXIS_CELLS} "
+            "along each side. Use coarser bins, or identity"
         )
-    factor = factor_of(quadtree_rows(*sizes), joint_gram(workload, names), noise)
-    return product_choice(workload, noise, [(names, factor)], NO_BOUND)
+    return first, second
+
+
+def _hb(task: Task[Options]) -> Choice:
+    """Select HB: the tree of the best branching over one numeric attribute, or over the grid of two.
+
+    The root is not measured; every cell of the other attributes is.
+
+    References
+    ----------
+    Qardaji, Yang, Li 2013, sections 3.3 and 5.1.
+    """
+    domain = task.workload.domain
+    names = [name for name in asked_attributes(task.workload) if domain[name].numeric]
+    if len(names) > 2:
+        raise WorkloadError(
+            f"hb: the workload asks about {len(names)} numeric attributes; expected 1 or 2. Use hb-product, "
+            "which multiplies the trees of single attributes"
+        )
+    if len(names) < 2:
+        return numeric_product(task, "hb", _hb_rows)
+    sizes = _sides(task, names, "hb")
+    branching = best_grid_branching(max(sizes))
+    height = _height(max(sizes), branching)
+    return _grid_tree(task, names, GridTree(sizes, branching, (0, *[1] * height) if height else (1,)))
+
+
+def _hb_rows(terms: ProductTerms[Question], axis: int) -> Array:
+    return tree_rows(terms.sizes[axis], best_branching(terms.sizes[axis]), root=False)
 
 
 numeric_mechanism(
     "hierarchical",
-    "Hay et al. 2010: binary trees (H2)",
+    "Hay et al. 2010: binary trees (H2), multiplied over attributes",
     lambda terms, axis: tree_rows(terms.sizes[axis], 2, root=True),
 )
-numeric_mechanism(
-    "hb",
-    "Qardaji et al. 2013: trees of the best branching",
-    lambda terms, axis: tree_rows(terms.sizes[axis], best_branching(terms.sizes[axis]), root=False),
-)
+numeric_mechanism("hb-product", "the trees of HB on single attributes, multiplied", _hb_rows)
+register(Mechanism("hb", "Qardaji et al. 2013: trees of the best branching", (1, 2), Options, _hb))
 register(
-    Mechanism("quadtree", "Cormode et al. 2012: a quadtree over two attributes", (1, 2), Options, _quadtree)
+    Mechanism("quadtree", "Cormode et al. 2012: a quadtree over two attributes", (1, 2), Leveled, _quadtree)
 )
