@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.errors import TooLargeError
+from matrixdp.exact import GridTree
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.papers.coa import newton_factor
 from matrixdp.papers.datacube import asked_marginals, cube_of, greedy_cover
 from matrixdp.selection import Certificate
+from matrixdp.selection.mechanisms import workload as asked
+from matrixdp.selection.mechanisms.identity import identity_error
 from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.selection.mechanisms.workload import uniform_marginals, unreconstructed_error
+from matrixdp.testing import dense_queries
 
 MU = {LAPLACE: 1.0, GAUSSIAN: 0.236704}  # epsilon = 1; (epsilon, delta) = (1, 1e-6)
 FIXED = ("identity", "hierarchical", "wavelet", "hb", "greedy-h")
@@ -97,8 +102,11 @@ def test_a_quadtree_has_its_levels():
     workload = mdp.Workload(mdp.Domain({"a": 4, "b": 4}), mdp.product(a="range", b="range"))
     alike = Trials(workload, LAPLACE, {"budgets": "uniform"}).choose("quadtree")[0]
     assert alike.parts[0].sensitivity == 3
-    shares = Trials(workload, LAPLACE, {}).choose("quadtree")[0].parts[0].blocks[0].matrix.weights
-    assert [share / shares[0] for share in shares] == pytest.approx([1, 2 ** (1 / 3), 2 ** (2 / 3)], rel=1e-4)
+    tree = Trials(workload, LAPLACE, {}).choose("quadtree")[0].parts[0].blocks[0].matrix
+    assert isinstance(tree, GridTree)
+    assert [share / tree.weights[0] for share in tree.weights] == pytest.approx(
+        [1, 2 ** (1 / 3), 2 ** (2 / 3)], rel=1e-4
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,3 +169,54 @@ def test_datacube_is_no_worse_than_printed_and_its_printed_covering_is_found():
         loss = uniform_marginals(ALL_MARGINALS, noise, covering, "")[1].loss
         assert abs(rmse(loss, ALL_MARGINALS, noise) - printed) < 0.005
         assert rmse(certificate("datacube", ALL_MARGINALS, noise).loss, ALL_MARGINALS, noise) < printed
+
+
+def marginals_of(numeric: list[int], categorical: list[int], how: str, ways: list[int]) -> mdp.Workload:
+    forms: dict[str, object] = {f"c{i}": [str(v) for v in range(n)] for i, n in enumerate(categorical)}
+    domain = mdp.Domain(forms | {f"x{i}": range(n) for i, n in enumerate(numeric)})
+    return mdp.Workload(domain, mdp.kway(ways, {"categorical": "identity", "numeric": how}))
+
+
+@pytest.mark.parametrize(
+    ("how", "ways", "laplace", "gaussian"),
+    [
+        ("identity", [0, 1, 2, 3], (5352117.26, 664.68), (15988375.02, 91.59)),
+        ("prefix", [2], (475602516.60, 138602.83), (1420766966.19, 1322.58)),
+    ],
+)
+def test_baselines_on_tables_too_large_to_be_counted(how, ways, laplace, gaussian):
+    """McKenna et al., journal version, Tables 6 and 7: Adult, 14 attributes."""
+    workload = marginals_of([100, 100, 100, 99, 85], [42, 16, 15, 9, 7, 6, 5, 2, 2], how, ways)
+    for noise, (cells, queries) in ((LAPLACE, laplace), (GAUSSIAN, gaussian)):
+        assert rmse(identity_error(workload, noise), workload, noise) == pytest.approx(cells, rel=1e-8)
+        assert rmse(unreconstructed_error(workload, noise), workload, noise) == pytest.approx(
+            queries, rel=1e-4
+        )
+
+
+@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
+def test_the_sensitivity_of_queries_is_the_largest_of_all_cells(noise):
+    domain = mdp.Domain({"a": range(5), "b": range(4), "c": range(3)})
+    entries = [
+        mdp.product(a="prefix", b="range"),
+        mdp.product(a={"permuted": "prefix", "seed": 1}),
+        mdp.product(b={"permuted": "prefix", "seed": 2}, c="identity"),
+        mdp.dense(np.array([[0.0, -3.0, 1.0]]), ["c"]),
+    ]
+    for some in (entries, entries[:3]):
+        workload = mdp.Workload(domain, *some)
+        rows = np.vstack([dense_queries(group, domain) for group in workload])
+        expected = noise.variance_factor * len(rows) * float(noise.column_norms(rows).max()) ** 2
+        assert unreconstructed_error(workload, noise) == pytest.approx(expected)
+
+
+def test_a_sensitivity_over_too_many_cells_is_refused(monkeypatch):
+    domain = mdp.Domain({"a": range(5), "b": range(4)})
+    workload = mdp.Workload(
+        domain,
+        mdp.product(a="prefix", b="prefix"),
+        mdp.product(a={"permuted": "prefix", "seed": 1}, b={"permuted": "prefix", "seed": 1}),
+    )
+    monkeypatch.setattr(asked, "MAX_TABLE_CELLS", 1)
+    with pytest.raises(TooLargeError, match="the sensitivity is the largest over"):
+        unreconstructed_error(workload, LAPLACE)
