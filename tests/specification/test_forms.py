@@ -1,12 +1,15 @@
 """Forms of predicate sets and entries in specifications, their schema, and the examples that use them."""
 
+from dataclasses import FrozenInstanceError, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from matrixdp.errors import SpecificationError
+from matrixdp.language import MarginalsEntry
 from matrixdp.language.entry import ENTRIES
 from matrixdp.queries import Group, Permuted, Predicates, Prefix, ProductGroup, Stacked, Workload
 from matrixdp.specification import json_schema, load_specification
@@ -233,3 +236,18 @@ def test_sf1plus_is_sf1_nationally_and_by_state() -> None:
         key = two.key()
         assert isinstance(key, tuple)
         assert key[1:] == one.key()
+
+
+def test_records_are_frozen_and_know_their_fields():
+    entry: Any = MarginalsEntry(which=(1,))
+    assert repr(entry).startswith("MarginalsEntry(")
+    assert "which=(1,)" in repr(entry)
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'weight'"):
+        entry.weight = 2.0
+    with pytest.raises(FrozenInstanceError, match="cannot delete field 'weight'"):
+        del entry.weight
+    wrong: dict[str, Any] = {"which": (1,), "wieght": 2.0}
+    with pytest.raises(TypeError, match="MarginalsEntry has no field 'wieght'"):
+        MarginalsEntry(**wrong)
+    assert replace(entry, weight=3.0).weight == 3.0
+    assert entry.weight == 1.0
