@@ -10,9 +10,14 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.compose import sub_solver as subproblem
-from matrixdp.selection.compose.decomposition import select_by_decomposition
+from matrixdp.selection.compose.decomposition import (
+    select_by_decomposition,
+    solve_classes,
+    sub_solver_for,
+)
 from matrixdp.selection.compose.given_bases import fixed_factor, residual_basis
 from matrixdp.selection.compose.residual_planner import select_residual_planner, select_residual_planner_plus
+from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.fourier import (
     FourierSolver,
@@ -20,7 +25,9 @@ from matrixdp.selection.gram.fourier import (
     fourier_loss,
     fourier_strategy,
 )
+from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.product_terms import GivenGram, ProductTerms
+from matrixdp.selection.view.sub_workloads import split_workload
 
 PAIR = mdp.Domain({"a": 9, "b": 6})
 MIXED = mdp.Workload(PAIR, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
@@ -88,6 +95,22 @@ def test_auto_takes_the_fourier_basis_where_it_is_better(monkeypatch):
     assert certificate.loss < product.loss * 0.999
 
 
+def test_pairs_past_what_is_measured_have_the_error_of_the_fourier_basis():
+    """By FFT; the characters of the same pair by definition, a few of them, carry the same energies."""
+    workload = mdp.Workload(mdp.Domain({"a": 100, "b": 100}), mdp.pairwise("affine"))
+    split = split_workload(workload)
+    solver = sub_solver_for(Pieces(split, uniform_weights(split)), "fourier", GAUSSIAN, 1e-6, "auto", 0)
+    losses = [(sub, solution.loss) for sub, solution in solve_classes(split, solver)]
+    total = GAUSSIAN.total_loss([loss for _, loss in losses], [len(sub.marginals) for sub, _ in losses])
+    [group] = workload.groups
+    spectrum = np.fft.fft2(group.rows().reshape(-1, 100, 100))
+    energies = (np.abs(spectrum) ** 2).sum(axis=0) / 100**2
+    assert total == pytest.approx(fourier_loss(energies), rel=1e-6)
+    assert math.sqrt(total / workload.queries) == pytest.approx(7.5669, abs=1e-4)
+    with pytest.raises(TooLargeError, match="fourier: a sub-workload of 10000 cells"):
+        mdp.select(workload, mechanism="fourier")
+
+
 def test_fourier_energies_by_terms():
     rng = np.random.default_rng(0)
     grams = [(m.T @ m) for m in (rng.normal(size=(4, 4)), rng.normal(size=(3, 3)))]
@@ -135,6 +158,24 @@ def test_residual_planner_plus_with_given_bases():
     workload = mdp.Workload(domain, mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix"))
     _, certificate = select_residual_planner_plus(workload, GAUSSIAN, dict.fromkeys(domain.names, basis))
     assert _rmse(workload, certificate) == pytest.approx(22.49, rel=5e-4)
+
+
+def test_bases_as_an_option(tmp_path):
+    workload = mdp.Workload(PAIR, mdp.kway(2, "prefix"))
+    np.save(tmp_path / "b.npy", np.tril(np.ones((6, 6))))
+    (tmp_path / "bases.yaml").write_text("bases: {a: identity, b: {matrix: b.npy}}")
+    own = {"a": np.eye(9), "b": np.tril(np.ones((6, 6)))}
+    expected = select_residual_planner_plus(workload, GAUSSIAN, own)[1].loss
+    for bases in (own, {"a": "identity", "b": "prefix"}, tmp_path / "bases.yaml", f"{tmp_path}/bases.yaml"):
+        found = mdp.select(workload, mechanism="residualplanner-plus", bases=bases).certificate.loss
+        assert found == pytest.approx(expected, rel=1e-12)
+    for bases, match in [
+        (3, "bases: found a int; expected a file with the key bases"),
+        ({"b": np.eye(3)}, "bases.b.matrix: found a matrix of 3 columns; expected 6"),
+        ({"z": "prefix"}, "bases.z: found 'z'"),
+    ]:
+        with pytest.raises(WorkloadError, match=match):
+            mdp.select(workload, mechanism="residualplanner-plus", bases=bases)
 
 
 def test_given_bases_against_brute_force():

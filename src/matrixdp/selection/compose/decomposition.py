@@ -21,7 +21,7 @@ from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform
 from matrixdp.selection.compose.whole_attributes import laplace_weights
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import EVERY, Factor, Solver
-from matrixdp.selection.gram.fourier import MAX_FOURIER_CELLS, FourierSolver
+from matrixdp.selection.gram.fourier import FourierSolver
 from matrixdp.selection.gram.l1_search import MAX_SUM_CELLS, LaplaceSolver, rescaled
 from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.selection import Certificate
@@ -81,7 +81,7 @@ def sub_solver_for(
             searching = RescaledFourier(gap, "fast" if fast else "full", seed)
         return SubSolver(pieces, noise, searching, joint_cells=MAX_SUM_CELLS, sub_solver=sub_solver)
     if mechanism == "fourier":
-        return SubSolver(pieces, noise, FourierSolver(), ConvexSolver(gap), joint_cells=MAX_FOURIER_CELLS)
+        return SubSolver(pieces, noise, FourierSolver(), ConvexSolver(gap), sub_solver="fourier")
     bases = own_bases(pieces.split, gap) if sub_solver == "fixed" else {}
     joint = FAST_JOINT_CELLS if fast else MAX_JOINT_CELLS
     return SubSolver(pieces, noise, ConvexSolver(gap), joint_cells=joint, sub_solver=sub_solver, bases=bases)

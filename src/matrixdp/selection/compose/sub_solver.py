@@ -16,12 +16,7 @@ from matrixdp.selection.compose.free_bases import free_bases
 from matrixdp.selection.compose.given_bases import fixed_factor, fixed_product, residual_basis
 from matrixdp.selection.compose.product import Product, solve_structured
 from matrixdp.selection.gram.factor import Factor, Solver
-from matrixdp.selection.gram.fourier import (
-    MAX_FOURIER_CELLS,
-    fourier_energies,
-    fourier_loss,
-    fourier_strategy,
-)
+from matrixdp.selection.gram.fourier import fourier_energies, fourier_loss, fourier_strategy
 from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.view.pieces import Pieces, Term, numeric_terms
 from matrixdp.selection.view.product_sums import sum_of_products
@@ -38,6 +33,8 @@ SUB_SOLVERS = ("auto", "optimum", "product", "fourier", "fixed", "fast")
 #: queries over at most ``MAX_ROW_CELLS`` cells.
 MAX_JOINT_ROWS = 1_000
 MAX_ROW_CELLS = 8_000
+#: Products are compared with strategies in the Fourier basis up to this many cells.
+MAX_COMPARED_CELLS = 6_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +299,7 @@ class SubSolver:
                 found = free_bases(problem, found)
             # the weights' search follows one family; Fourier strategies are compared once they are found
             tries_fourier = self.solver.optimal and self.weigh_rows and self.sub_solver in ("auto", "fast")
-            if not tries_fourier or math.prod(problem.sizes) > MAX_FOURIER_CELLS:
+            if not tries_fourier or math.prod(problem.sizes) > MAX_COMPARED_CELLS:
                 return found, "product"
         energies = fourier_energies(problem)
         if found is None or fourier_loss(energies) < found.loss * (1.0 - 1e-4):

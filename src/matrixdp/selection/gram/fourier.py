@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ __all__ = ["MAX_FOURIER_CELLS", "FourierSolver", "fourier_energies", "fourier_lo
 
 Array = NDArray[np.float64]
 
-#: Sub-workloads that do not factor are measured up to this many cells.
-MAX_FOURIER_CELLS = 6_000
+#: Sub-workloads that do not factor are measured up to this many cells: by a matrix of as many rows.
+MAX_FOURIER_CELLS = 9_000
 _SCOPE = "strategies in the Fourier basis"
 
 
@@ -65,30 +66,57 @@ def fourier_loss(energies: Array) -> float:
     return float(np.sqrt(energies).sum()) ** 2 / energies.size
 
 
-def fourier_strategy(energies: Array, sizes: Sequence[int]) -> Factor:
-    """Return the best strategy for energies of shape ``sizes``, one for each character."""
-    cells = math.prod(sizes)
-    if cells > MAX_FOURIER_CELLS:
-        raise TooLargeError(
-            f"fourier: a sub-workload of {cells} cells that does not factor; the limit is "
-            f"{MAX_FOURIER_CELLS} cells. Use querysmasher or residual."
+@dataclass(frozen=True, eq=False)
+class _Characters(Factor):
+    """The best strategy in the Fourier basis: its error is known by FFT, its rows only where they are asked.
+
+    ``roots`` are the square roots of the energies, in the shape of the problem.
+    """
+
+    roots: Array = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def cells(self) -> int:
+        return self.roots.size
+
+    @cached_property
+    def identity(self) -> bool:
+        return False
+
+    @cached_property
+    def rows(self) -> Array:
+        """The real and imaginary parts of each conjugate pair of characters, once."""
+        cells, sizes, roots = self.roots.size, self.roots.shape, self.roots
+        if cells > MAX_FOURIER_CELLS:
+            raise TooLargeError(
+                f"fourier: a sub-workload of {cells} cells that does not factor; the limit is "
+                f"{MAX_FOURIER_CELLS} cells. Use querysmasher or residual."
+            )
+        frequencies = np.stack(np.unravel_index(np.arange(cells), sizes))
+        conjugate = np.ravel_multi_index(
+            [(-k) % size for k, size in zip(frequencies, sizes, strict=True)], sizes
         )
+        energy = (roots / roots.sum()).ravel()
+        chosen = np.flatnonzero((energy > 0) & (np.arange(cells) <= conjugate))
+        turns = (frequencies[:, chosen].T / np.array(sizes)) @ frequencies
+        phases = 2.0 * np.pi * (turns - np.rint(turns))
+        paired = conjugate[chosen] != chosen
+        scale = np.sqrt(energy[chosen] * np.where(paired, 2.0, 1.0))[:, None]
+        rows = np.vstack([scale * np.cos(phases), (scale * np.sin(phases))[paired]])
+        rows /= math.sqrt(float((rows**2).sum(axis=0).max()))
+        return rows
+
+
+def fourier_strategy(energies: Array, sizes: Sequence[int]) -> Factor:
+    """Return the best strategy for energies of shape ``sizes``, one for each character.
+
+    Its error is known at any size; its rows are refused past ``MAX_FOURIER_CELLS`` cells.
+    """
+    energies = energies.reshape(sizes)
     roots = np.sqrt(np.where(energies > 1e-12 * energies.max(), energies, 0.0))
-    loss = float(roots.sum()) ** 2 / cells
-    # rows: the real and imaginary parts of each conjugate pair of characters, once
-    frequencies = np.stack(np.unravel_index(np.arange(cells), sizes))
-    conjugate = np.ravel_multi_index(
-        [(-k) % size for k, size in zip(frequencies, sizes, strict=True)], tuple(sizes)
-    )
-    energy = (roots / roots.sum()).ravel()
-    chosen = np.flatnonzero((energy > 0) & (np.arange(cells) <= conjugate))
-    turns = (frequencies[:, chosen].T / np.array(sizes)) @ frequencies
-    phases = 2.0 * np.pi * (turns - np.rint(turns))
-    paired = conjugate[chosen] != chosen
-    scale = np.sqrt(energy[chosen] * np.where(paired, 2.0, 1.0))[:, None]
-    rows = np.vstack([scale * np.cos(phases), (scale * np.sin(phases))[paired]])
-    rows /= math.sqrt(float((rows**2).sum(axis=0).max()))
-    return Factor(rows, loss, loss, np.full(cells, 1.0 / cells), _SCOPE)
+    loss = float(roots.sum()) ** 2 / roots.size
+    dual = np.full(roots.size, 1.0 / roots.size)
+    return _Characters(np.zeros((0, roots.size)), loss, loss, dual, _SCOPE, roots)
 
 
 class FourierSolver(ConvexSolver):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from matrixdp.plan import Plan
 from matrixdp.selection.bounds.decomposed import decomposition_bound
@@ -22,7 +24,10 @@ from matrixdp.selection.mechanisms.options import Options, option
 from matrixdp.selection.mechanisms.table import Mechanism, Task, register
 from matrixdp.selection.selection import Certificate
 
-__all__ = ["Certified", "Compared", "Decomposed", "Searched", "Weighted"]
+if TYPE_CHECKING:
+    from matrixdp.language.predicates import PredicateForm
+
+__all__ = ["Based", "Certified", "Compared", "Decomposed", "Searched", "Weighted"]
 
 _BOTH = (1, 2)
 _GAUSSIAN = (2,)
@@ -49,6 +54,21 @@ class Compared(Searched):
     """Of the comparison of HDMM's strategies."""
 
     jobs: int = option(1, _JOBS, least=1)
+
+
+def _read_bases(given: object) -> Mapping[str, PredicateForm]:
+    from matrixdp.specification.bases import read_bases  # reads YAML, which other mechanisms do without
+
+    return read_bases(given)
+
+
+@dataclass(frozen=True)
+class Based(Certified):
+    """Of ResidualPlanner+."""
+
+    bases: Mapping[str, PredicateForm] | None = option(
+        None, "a file or mapping of what is measured of each attribute", read=_read_bases
+    )
 
 
 @dataclass(frozen=True)
@@ -91,6 +111,13 @@ def _decomposition(name: str, source: str) -> None:
 
 def _fourier(task: Task[Certified]) -> tuple[Plan, Certificate]:
     return select_by_decomposition(task.workload, task.noise, "fourier", task.options.gap, task.progress)
+
+
+def _residual_planner_plus(task: Task[Based]) -> tuple[Plan, Certificate]:
+    from matrixdp.specification.bases import bases_on
+
+    bases = bases_on(task.workload.domain, task.options.bases or {})
+    return select_residual_planner_plus(task.workload, task.noise, bases, gap=task.options.gap)
 
 
 def _hdmm(task: Task[Compared]) -> tuple[Plan, Certificate]:
@@ -204,7 +231,7 @@ register(
         "residualplanner-plus",
         "ResidualPlanner+: residuals in a given basis for each attribute",
         _GAUSSIAN,
-        Certified,
-        lambda task: select_residual_planner_plus(task.workload, task.noise, gap=task.options.gap),
+        Based,
+        _residual_planner_plus,
     )
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, TypeVar
@@ -30,19 +30,28 @@ class Options:
 O = TypeVar("O", bound=Options)  # noqa: E741
 
 
-def option(default: Any, description: str, choices: tuple[str, ...] = (), least: int = 0) -> Any:
+def option(
+    default: Any,
+    description: str,
+    choices: tuple[str, ...] = (),
+    least: int = 0,
+    read: Callable[[object], object] | None = None,
+) -> Any:
     """Return the field of an option: a whole number, a number above 0 (as its default is), or a text.
 
     Parameters
     ----------
-    default : int, float or str
+    default : int, float, str or None
     description : str
     choices : tuple of str
         What a text must be one of.
     least : int
         What a whole number must be at least.
+    read : callable, optional
+        What reads and checks an option of another kind; its errors name the option.
     """
-    return field(default=default, metadata={"description": description, "choices": choices, "least": least})
+    about = {"description": description, "choices": choices, "least": least, "read": read}
+    return field(default=default, metadata=about)
 
 
 def check_options(owner: str, kinds: Iterable[type[Options]], given: Mapping[str, object]) -> None:
@@ -77,6 +86,8 @@ def given_options(kind: type[O], given: Mapping[str, object]) -> O:
 
 def _value(about: Field[Any], value: object) -> Any:
     choices, default = about.metadata["choices"], about.default
+    if about.metadata["read"] is not None:
+        return about.metadata["read"](value)
     if choices:
         if value not in choices:
             raise WorkloadError.at((about.name,), repr(value), f"one of {', '.join(choices)}")
