@@ -11,10 +11,13 @@ from matrixdp.errors import DomainError
 
 
 def test_folding_is_that_of_letters_one_by_one():
-    every = [chr(code) for code in range(sys.maxunicode + 1)]
-    folded = [fold(letter) for letter in every]
-    assert all(len(text) == 1 for text in folded)
-    assert [fold(text) for text in folded] == folded
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    folded = fold(every)
+    assert len(folded) == len(every)
+    assert fold(folded) == folded
+    changed = [(letter, other) for letter, other in zip(every, folded, strict=True) if letter != other]
+    assert [fold(letter) for letter, _ in changed] == [other for _, other in changed]
+    assert sorted(zip(*foldings(other for _, other in changed), strict=True)) == changed
     assert [fold(text) for text in ("ÉCOLE", "e\u0301", "STRASSE", "Straße", "ẞ", "ΣΑΣ")] == [
         "école", "e\u0301", "strasse", "straße", "ß", "σασ",
     ]  # fmt: skip

@@ -46,6 +46,11 @@ def watch_from(here, left):
     sys.addaudithook(watch)
 
 
+# modules are imported once, and not by each process
+shutil.copytree(home, base / "whole")
+mdp.recover_release(base / "whole" / "out")
+shutil.rmtree(base / "whole")
+
 for step in itertools.count():
     here = base / str(step)
     shutil.copytree(home, here)

@@ -40,8 +40,11 @@ def _letter(letter: str) -> str:
 def _others() -> Mapping[str, str]:
     """Return for every letter the others that fold to it."""
     others: dict[str, str] = {}
-    for code in range(sys.maxunicode + 1):
-        letter = chr(code)
-        if (folded := _letter(letter)) != letter:
-            others[folded] = others.get(folded, "") + letter
+    for start in range(0, sys.maxunicode + 1, 256):
+        block = "".join(map(chr, range(start, start + 256)))
+        if block.casefold() == block == block.lower():
+            continue  # no letter becomes shorter than one, so each has stayed as it was
+        for letter in block:
+            if (folded := _letter(letter)) != letter:
+                others[folded] = others.get(folded, "") + letter
     return others

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from string import ascii_letters
 
 import numpy as np
@@ -13,6 +15,9 @@ __all__ = ["Ring", "Tied"]
 
 Array = NDArray[np.float64]
 Code = tuple[int, ...]
+
+#: Cells of a tensor over the attributes with a factor q, at most.
+_MOST_CELLS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,21 +135,33 @@ class Ring:
 
     def value(self, q: Sequence[Array]) -> float:
         """Return the trace."""
-        middles = [(factor * q[type_], [label]) for type_, label, factor in self._middles]
-        return float(self._contracted([*self._operands, *middles], []))
+        return float(self._contracted(q, []))
 
     def slopes(self, q: Sequence[Array]) -> Iterator[tuple[int, Array]]:
         """Yield types with the derivatives of the trace by their q, each attribute's on its own."""
         for place, (type_, label, factor) in enumerate(self._middles):
-            others = [
-                (factor * q[type_], [label])
-                for other, (type_, label, factor) in enumerate(self._middles)
-                if other != place
-            ]
-            yield type_, factor * self._contracted([*self._operands, *others], [label])
+            yield type_, factor * self._contracted(q, [label], without=place)
 
-    @staticmethod
-    def _contracted(operands: list[tuple[Array, list[int]]], result: list[int]) -> Array:
-        written = ["".join(ascii_letters[label] for label in labels) for _, labels in operands]
-        form = ",".join(written) + "->" + "".join(ascii_letters[label] for label in result)
-        return np.asarray(np.einsum(form, *(tensor for tensor, _ in operands), optimize="greedy"))
+    def _contracted(self, q: Sequence[Array], result: list[int], without: int = -1) -> Array:
+        """Return the trace, or what is left of it with one attribute's q and factor taken out."""
+        middles = [
+            (factor * q[type_], [label])
+            for place, (type_, label, factor) in enumerate(self._middles)
+            if place != without
+        ]
+        # vectors beside one small tensor need no search for an order, which would cost more than the sums
+        return _einsum([*self._fixed, *middles], result, ordered=len(self._fixed) > 1)
+
+    @cached_property
+    def _fixed(self) -> list[tuple[Array, list[int]]]:
+        """What does not depend on q: one tensor over the attributes with a factor q, if it is small."""
+        if math.prod(len(factor) for *_, factor in self._middles) > _MOST_CELLS:
+            return self._operands
+        labels = [label for _, label, _ in self._middles]
+        return [(_einsum(self._operands, labels), labels)]
+
+
+def _einsum(operands: list[tuple[Array, list[int]]], result: list[int], ordered: bool = True) -> Array:
+    written = ["".join(ascii_letters[label] for label in labels) for _, labels in operands]
+    form = ",".join(written) + "->" + "".join(ascii_letters[label] for label in result)
+    return np.asarray(np.einsum(form, *(tensor for tensor, _ in operands), optimize=ordered))
