@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -149,13 +150,17 @@ def test_large_mixed_sums_have_a_strategy():
         )
 
 
+@cache
+def in_order(mix):
+    return select(mdp.Workload(SMALL, *MIXES[mix]), mechanism="querysmasher", noise=GAUSSIAN)
+
+
 @settings(max_examples=10, deadline=None)
-@given(st.permutations(["a", "b", "c", "d"]), st.integers(0, 4), st.sampled_from(["dense", "residual"]))
-def test_attribute_order_never_matters(order, mix, mechanism):
+@given(st.permutations(["a", "b", "c", "d"]), st.integers(0, 4))
+def test_attribute_order_never_matters(order, mix):
     domain = mdp.Domain([SMALL[name] for name in order])
-    here = select(mdp.Workload(SMALL, *MIXES[mix]), mechanism="querysmasher", noise=GAUSSIAN)
     there = select(mdp.Workload(domain, *MIXES[mix]), mechanism="querysmasher", noise=GAUSSIAN)
-    assert there.total_squared_error == pytest.approx(here.total_squared_error, rel=2e-3)
+    assert there.total_squared_error == pytest.approx(in_order(mix).total_squared_error, rel=2e-3)
 
 
 BREAKING = [

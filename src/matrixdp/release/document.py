@@ -6,6 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -188,7 +189,12 @@ def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            versions[package] = metadata.version(package)
+            versions[package] = _version(package)
         except metadata.PackageNotFoundError:
             versions[package] = "unknown"
     return versions
+
+
+@cache
+def _version(package: str) -> str:
+    return metadata.version(package)
