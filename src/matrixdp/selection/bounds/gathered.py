@@ -212,7 +212,7 @@ class Gathered:
         else:
             factors = (block.found,) if isinstance(block.found, Factor) else block.found.factors
             for factor, type_, p in zip(factors, types, own, strict=True):
-                if len(types) == 1 and len(factor.rows) < len(p) - 1:
+                if len(types) == 1 and factor.height < len(p) - 1:
                     self.rooted = True
                     self.axes.measured.append(_root(self.solver.gram(block.terms, explicit), own))
                 else:

@@ -162,7 +162,7 @@ def free_bases(terms: ProductTerms[Any], start: Product) -> Product:
     if terms.explicit or len(terms.sizes) < 2 or math.prod(terms.sizes) > MAX_FREE_CELLS:
         return start
     error = _Error(terms)
-    shape = tuple(len(factor.rows) for factor in start.factors)
+    shape = tuple(factor.height for factor in start.factors)
     if shape != error.shape:
         return start
     bases = [factor.rows @ own for factor, own in zip(start.factors, error.inverses, strict=True)]

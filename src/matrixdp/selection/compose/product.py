@@ -62,7 +62,7 @@ class Product:
 
     @cached_property
     def _variances(self) -> Array:
-        shape = [len(factor.rows) for factor in self.factors]
+        shape = [factor.height for factor in self.factors]
         return np.ones(shape) if self.multipliers is None else 1.0 / self.multipliers
 
     def image(self, rows: Array) -> Array:

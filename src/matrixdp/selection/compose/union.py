@@ -115,7 +115,7 @@ def _starts(
     for own, (names, product) in solved.items():
         if set(own) < set(members):
             for name, factor in zip(names, product.factors, strict=True):
-                if name not in found or len(factor.rows) > len(found[name].rows):
+                if name not in found or factor.height > found[name].height:
                     found[name] = factor
     return [found.get(name) for name in attributes]
 

@@ -64,6 +64,11 @@ class Factor:
         entries = self.strategy.multiply(np.eye(self.cells))
         return entries / math.sqrt(self.strategy.squared_sensitivity)
 
+    @property
+    def height(self) -> int:
+        """The number of rows, m, which are not written out for it."""
+        return self.strategy.rows if isinstance(self.strategy, MeasuredMatrix) else len(self.strategy)
+
     @cached_property
     def identity(self) -> bool:
         """Whether every cell is measured as it is."""
