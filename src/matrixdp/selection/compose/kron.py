@@ -15,10 +15,10 @@ from matrixdp.selection.compose.product import Product, alternate
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.opt_0 import solve_axis
+from matrixdp.selection.gram.opt_0 import solve_axis, solve_symmetric
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.gram_terms import Question
-from matrixdp.selection.view.product_terms import Inverse, ProductTerms, product_terms
+from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, Inverse, ProductTerms, product_terms
 from matrixdp.selection.view.table_shape import MAX_TABLE_CELLS
 
 __all__ = ["measured_product", "select_kron", "solve_kron"]
@@ -42,11 +42,13 @@ def solve_kron(
     effort: str = "full",
     start: Sequence[Factor | None] | None = None,
     worth: float = math.inf,
+    most_symmetric: int = MAX_AXIS_CELLS,
 ) -> Product:
     """Return the best product found for a union of products, bounded where that is one product.
 
     ``start`` are strategies of attributes that suit some of what is asked, to search from. Searches
-    end early where their loss is far above ``worth``.
+    end early where their loss is far above ``worth``. Attributes of more than ``most_symmetric`` values that
+    nothing tells apart are measured whole.
 
     Raises TooLargeError if it is over more cells than can be held, or an attribute that is not measured
     whole has too many values.
@@ -65,9 +67,12 @@ def solve_kron(
     def solve(
         axis: int, inverses: Sequence[Inverse], own: Factor | None, gap: float = gap, effort: str = effort
     ) -> Factor:
-        if terms.large(axis):
+        if terms.large(axis, most_symmetric):
             whole = [1.0 if other == axis else inverse for other, inverse in enumerate(inverses)]
             return Factor(IdentityMatrix(terms.sizes[axis]), terms.loss(whole))
+        known = terms.symmetric_surrogate(axis, inverses) if terms.sizes[axis] > 1 else None
+        if known is not None and known[0] > 0.0:
+            return solve_symmetric(terms.sizes[axis], *known, noise)
         gram = terms.surrogate(axis, inverses)
         return solve_axis(gram, noise, gap=gap, seed=seed, start=own, effort=effort)
 

@@ -30,6 +30,8 @@ _TOO_LARGE = "opt-plus: a group asks about a table of too many cells. Use residu
 
 #: Steps of the search for the shares of the cost.
 _SHARE_STEPS = 60
+#: Attributes of more values that nothing tells apart are measured whole: totals have products of their own.
+_MOST_SYMMETRIC = 500
 #: Up to so many groups are also measured by a product each.
 _MOST_APART = 8
 _SCOPE = "no bound for a union of products"
@@ -72,7 +74,14 @@ def select_union(
             try:
                 begin = _starts(terms.attributes, members, solved) if effort == "fast" else None
                 known = solve_kron(
-                    terms, noise, gap=max(gap, 1e-4), seed=seed, effort=effort, start=begin, worth=worth
+                    terms,
+                    noise,
+                    gap=max(gap, 1e-4),
+                    seed=seed,
+                    effort=effort,
+                    start=begin,
+                    worth=worth,
+                    most_symmetric=_MOST_SYMMETRIC,
                 )
             except TooLargeError:
                 return math.inf
@@ -137,7 +146,10 @@ def unmerged_loss(workload: Workload, noise: Noise) -> float:
     def solve(members: Members, worth: float) -> float:
         terms = product_terms(workload.domain, group_subset(workload, members))
         try:
-            return solve_kron(terms, noise, gap=1e-4, effort="fast", worth=worth).loss
+            found = solve_kron(
+                terms, noise, gap=1e-4, effort="fast", worth=worth, most_symmetric=_MOST_SYMMETRIC
+            )
+            return found.loss
         except TooLargeError:
             return math.inf
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
 from matrixdp.selection.gram.adapted_starts import adapted_starts, low_rank_starts, total_start
@@ -23,7 +24,7 @@ from matrixdp.selection.gram.starts import SMALL, random_start, starts
 from matrixdp.selection.starting_points import generator
 from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
 
-__all__ = ["distinct_cells", "solve_axis"]
+__all__ = ["distinct_cells", "solve_axis", "solve_symmetric"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
@@ -123,7 +124,7 @@ def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _symmetric(gram: Array, noise: Noise) -> Factor | None:
-    """Return the closed form for V = a I + b 11': the identity, with a weighted total under Laplace noise."""
+    """Return the closed form for V = a I + b 11', or None for other matrices."""
     size = len(gram)
     if size == 1:
         single = float(gram[0, 0])
@@ -134,13 +135,24 @@ def _symmetric(gram: Array, noise: Noise) -> Factor | None:
     np.fill_diagonal(expected, scale + off)
     if scale <= 0 or float(np.abs(gram - expected).max()) > 1e-12 * float(np.abs(gram).max()):
         return None
+    return solve_symmetric(size, scale, off, noise)
+
+
+def solve_symmetric(size: int, scale: float, off: float, noise: Noise) -> Factor:
+    """Return the strategy for scale I + off 11', scale > 0: the identity, for Laplace noise and a total.
+
+    Examples
+    --------
+    >>> solve_symmetric(4, 1.0, 0.0, LAPLACE).identity
+    True
+    """
     # eigenvalues: scale (size - 1 times), and scale + size off along the total
     root = math.sqrt(scale) * (size - 1) + math.sqrt(max(scale + size * off, 0.0))
     bound = root * root / size
     if noise.norm == 2:
         if abs(off) < 1e-14 * scale:
-            return Factor(np.eye(size), bound, bound)
-        return solve_gram(gram)
+            return Factor(IdentityMatrix(size), bound, bound)
+        return solve_gram(scale * np.eye(size) + off)
     trace = size * (scale + off)
     total = size * (scale + size * off)
 
@@ -150,7 +162,7 @@ def _symmetric(gram: Array, noise: Noise) -> Factor | None:
     found = scipy.optimize.minimize_scalar(error, bounds=(0.0, 10.0), method="bounded")
     weight = float(found.x)
     if off <= 0 or error(weight) >= trace * (1 - 1e-12):
-        return Factor(np.eye(size), trace, bound)
+        return Factor(IdentityMatrix(size), trace, bound)
     return Factor(strategy_rows(np.full((1, size), weight)), error(weight), bound)
 
 

@@ -32,6 +32,8 @@ CANDIDATES = (
 )
 #: With a proved gap below this no other mechanism is tried.
 _SETTLED = 1e-6
+#: Products of tables past the optimum's reach are searched where they may have so much less error.
+_WORTHWHILE = 1e-3
 #: Under Gaussian noise no product has less error than the decomposition at its optimum. Where weights end
 #: in a local minimum one may: products are compared up to this many cells, where they take little time.
 _COMPARED_CELLS = 100_000
@@ -113,7 +115,7 @@ def _gaussian(trials: Trials) -> _Found:
     if trials.small:
         if shape.joint and (gap is None or gap > _SETTLED):
             refusals |= _choose(trials, ["dense"], found)
-    elif gap is None or gap > _SETTLED:
+    elif gap is None or gap > _WORTHWHILE:
         table = trials.asked.domain.cells((*shape.factored, *shape.joint))
         if table <= MAX_PRODUCT_CELLS and few_products(trials.asked, shape):
             refusals |= _choose(trials, ["weighted-product"], found)

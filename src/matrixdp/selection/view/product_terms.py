@@ -101,9 +101,15 @@ class ProductTerms(Generic[A]):
         """Return whether the whole is one product: every attribute is asked the same in every group."""
         return not self.explicit and all(len(sets) == 1 for sets in self.sets)
 
-    def large(self, axis: int) -> bool:
-        """Return whether an attribute is too large for explicit strategies, so that it is measured whole."""
-        return self.sizes[axis] > MAX_AXIS_CELLS
+    def large(self, axis: int, most: int = MAX_AXIS_CELLS) -> bool:
+        """Return whether an attribute is too large for explicit strategies, so that it is measured whole.
+
+        Past ``most`` values it is where nothing tells its values apart.
+        """
+        size = self.sizes[axis]
+        if size <= most:
+            return False
+        return size > MAX_AXIS_CELLS or all(s.symmetric(size) is not None for s in self.sets[axis].values())
 
     def trace(self, axis: int, key: Hashable, inverse: Inverse) -> float:
         """Return tr(V R R') of what is asked about one attribute."""
@@ -124,6 +130,30 @@ class ProductTerms(Generic[A]):
     def surrogate(self, axis: int, inverses: Sequence[Inverse]) -> Array:
         """Return the Gram matrix that an attribute sees with the strategies of all others fixed."""
         size = self.sizes[axis]
+        total = np.zeros((size, size))
+        for key, factor in self._coefficients(axis, inverses).items():
+            total += factor * self.gram(axis, key)
+        # pairs of different products stand in it both ways round: what is not symmetric are rounding errors
+        total = (total + total.T) / 2.0
+        for weight, axes, rows in self.explicit:
+            total += weight * self._explicit_surrogate(axis, axes, rows, inverses)
+        return total
+
+    def symmetric_surrogate(self, axis: int, inverses: Sequence[Inverse]) -> tuple[float, float] | None:
+        """Return (a, b) if what `surrogate` returns is known to be a I + b 11', without forming it."""
+        if self.explicit:
+            return None
+        size = self.sizes[axis]
+        a, b = 0.0, 0.0
+        for key, factor in self._coefficients(axis, inverses).items():
+            known = self.sets[axis][key].symmetric(size)
+            if known is None:
+                return None
+            a, b = a + factor * known[0], b + factor * known[1]
+        return a, b
+
+    def _coefficients(self, axis: int, inverses: Sequence[Inverse]) -> dict[Hashable, float]:
+        """Return how much each question on an attribute counts with the strategies of all others fixed."""
         coefficients: dict[Hashable, float] = {}
         traces: dict[tuple[int, Hashable], float] = {}
         for weight, keys in self.products:
@@ -134,14 +164,7 @@ class ProductTerms(Generic[A]):
                         traces[other, key] = self.trace(other, key, inverses[other])
                     factor *= traces[other, key]
             coefficients[keys[axis]] = coefficients.get(keys[axis], 0.0) + factor
-        total = np.zeros((size, size))
-        for key, factor in coefficients.items():
-            total += factor * self.gram(axis, key)
-        # pairs of different products stand in it both ways round: what is not symmetric are rounding errors
-        total = (total + total.T) / 2.0
-        for weight, axes, rows in self.explicit:
-            total += weight * self._explicit_surrogate(axis, axes, rows, inverses)
-        return total
+        return coefficients
 
     def _image(
         self, axes: tuple[int, ...], rows: Array, inverses: Sequence[Inverse], without: int | None

@@ -1,0 +1,88 @@
+"""Attributes of many values that nothing tells apart are selected for without a matrix over their values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.exact import IdentityMatrix
+from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
+from matrixdp.queries import Workload
+from matrixdp.selection import select
+from matrixdp.selection.compose import union
+from matrixdp.selection.compose.kron import solve_kron
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.opt_0 import solve_axis, solve_symmetric
+from matrixdp.selection.mechanisms import contest
+from matrixdp.selection.view.product_terms import product_terms
+
+
+def _beside_prefixes(values: int) -> Workload:
+    domain = mdp.Domain({"a": [f"v{place}" for place in range(values)], "b": range(6)})
+    return Workload(domain, mdp.kway([1, 2], {"numeric": "prefix", "categorical": "identity"}))
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+@pytest.mark.parametrize("off", [0.0, 0.3, 2.0])
+def test_the_closed_form_is_that_of_the_written_matrix(noise: Noise, off: float) -> None:
+    """a I + b 11' has one strategy, whether its entries are seen or only a and b."""
+    gram = 1.5 * np.eye(7) + off
+    known, seen = solve_symmetric(7, 1.5, off, noise), solve_axis(gram, noise)
+    assert known.loss == pytest.approx(seen.loss, rel=1e-12)
+    errors = np.linalg.pinv(known.rows.T @ known.rows)
+    assert float(np.vdot(gram, errors)) == pytest.approx(known.loss, rel=1e-9)
+    assert float(noise.column_norms(known.rows).max()) == pytest.approx(1.0)
+
+
+def test_what_an_attribute_sees_is_told_without_its_matrix() -> None:
+    """The surrogate of identities and totals is a I + b 11'; that of prefixes is not known to be."""
+    workload = _beside_prefixes(5)
+    terms = product_terms(workload.domain, workload.groups)
+    others = [0.2, np.linalg.inv(np.tri(6))]
+    a, b = terms.symmetric_surrogate(0, others) or (0.0, 0.0)
+    np.testing.assert_allclose(a * np.eye(5) + b, terms.surrogate(0, others), rtol=1e-12)
+    assert terms.symmetric_surrogate(1, others) is None
+    explicit = Workload(workload.domain, mdp.dense(np.eye(30), ["a", "b"]), mdp.product(a="identity"))
+    assert product_terms(explicit.domain, explicit.groups).symmetric_surrogate(0, others) is None
+
+
+def test_products_measure_large_attributes_whole() -> None:
+    """Where totals have products of their own; a product alone keeps a total's row."""
+    workload = _beside_prefixes(12)
+    heavy = Workload(workload.domain, *workload.entries, mdp.product(b="prefix", weight=50))
+    terms = product_terms(heavy.domain, heavy.groups)
+    free, whole = (solve_kron(terms, LAPLACE, most_symmetric=most) for most in (500, 10))
+    assert not free.factors[0].identity
+    assert isinstance(whole.factors[0].strategy, IdentityMatrix)
+    assert free.loss < whole.loss
+
+
+def test_a_union_of_products_is_as_good_with_large_attributes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The identity and products of their own for totals cost little more, and every part is valid."""
+    monkeypatch.setattr(union, "_MOST_SYMMETRIC", 10)
+    found = select(_beside_prefixes(12), noise=LAPLACE, mechanism="opt-plus")
+    assert found.plan.cost == pytest.approx(1.0)
+    matrices = [b.matrix for part in found.plan.parts for b in part.blocks if b.attributes == ("a",)]
+    assert matrices
+    assert all(isinstance(matrix, IdentityMatrix) for matrix in matrices)
+    monkeypatch.undo()
+    free = select(_beside_prefixes(12), noise=LAPLACE, mechanism="opt-plus")
+    assert found.certificate.loss < 1.1 * free.certificate.loss
+
+
+def test_rows_are_told_without_being_written_out() -> None:
+    """A million values would take eight terabytes."""
+    assert Factor(IdentityMatrix(10**6), 1.0).height == 10**6
+
+
+def test_products_are_searched_only_where_they_may_win() -> None:
+    """A decomposition that is proved to be within a thousandth is taken, past the optimum's reach."""
+    domain = mdp.Domain({"a": [f"v{place}" for place in range(100)], "b": range(6), "c": ["x", "y"]})
+    found = select(
+        Workload(domain, mdp.kway(2, {"numeric": "prefix", "categorical": "identity"})), noise=GAUSSIAN
+    )
+    assert found.mechanism == "residual"
+    assert found.certificate.gap is not None
+    assert contest._SETTLED < found.certificate.gap < contest._WORTHWHILE
+    assert found.reason == "no strategy has less error, or none other fits"
