@@ -15,7 +15,7 @@ from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis, solve_symmetric
 from matrixdp.selection.mechanisms import contest
-from matrixdp.selection.view.product_terms import product_terms
+from matrixdp.selection.view.product_terms import Inverse, product_terms
 
 
 def _beside_prefixes(values: int) -> Workload:
@@ -39,7 +39,7 @@ def test_what_an_attribute_sees_is_told_without_its_matrix() -> None:
     """The surrogate of identities and totals is a I + b 11'; that of prefixes is not known to be."""
     workload = _beside_prefixes(5)
     terms = product_terms(workload.domain, workload.groups)
-    others = [0.2, np.linalg.inv(np.tri(6))]
+    others: list[Inverse] = [0.2, np.asarray(np.linalg.inv(np.tri(6)), dtype=np.float64)]
     a, b = terms.symmetric_surrogate(0, others) or (0.0, 0.0)
     np.testing.assert_allclose(a * np.eye(5) + b, terms.surrogate(0, others), rtol=1e-12)
     assert terms.symmetric_surrogate(1, others) is None

@@ -154,6 +154,35 @@ class IntegerMatrix(ExplicitMatrix):
         return self.outside
 
     @cached_property
+    def _few(self) -> tuple[Array, float, Array] | None:
+        """R, w and (w^2 + R R')^-1 where the matrix is few rows R and below them w times the identity.
+
+        By Woodbury's identity nothing larger is factored.
+        """
+        above = self.rows - self.columns
+        if not 0 < above <= self.columns // 2:
+            return None
+        weight = int(self.entries[above, 0])
+        below = self.entries[above:]
+        if weight == 0 or np.count_nonzero(below) != self.columns or (np.diagonal(below) != weight).any():
+            return None
+        rows = self._float[:above]
+        inner = rows @ rows.T
+        inner[np.diag_indices(above)] += float(weight) ** 2
+        return rows, float(weight), np.asarray(scipy.linalg.inv(inner, check_finite=False))
+
+    @cached_property
+    def _covariance(self) -> Array:
+        if self._few is None:
+            return super()._covariance
+        rows, weight, inner = self._few
+        with blas_threads(self.columns):
+            found = rows.T @ (inner @ rows)
+        found *= -1.0 / weight**2
+        found[np.diag_indices(self.columns)] += 1.0 / weight**2
+        return np.asarray(found)
+
+    @cached_property
     def _triangular(self) -> tuple[Array, Array]:
         q, r = scipy.linalg.qr(self._float, mode="economic", check_finite=False)
         if not (np.diagonal(r) != 0).all():
@@ -172,6 +201,13 @@ class IntegerMatrix(ExplicitMatrix):
     def solve(self, answers: Array) -> Array:
         if self.rows == self.columns:
             return np.asarray(scipy.linalg.lu_solve(self._factored, answers, check_finite=False))
+        if self._few is not None:
+            rows, weight, inner = self._few
+            given = answers[: len(rows)]
+            # what the rows above say, by their own inverse: no digits cancel where they say most
+            strong = rows.T @ (inner @ given)
+            weak = answers[len(rows) :]
+            return np.asarray(strong + (weak - rows.T @ (inner @ (rows @ weak))) / weight)
         q, r = self._triangular
         return np.asarray(scipy.linalg.solve_triangular(r, q.T @ answers, check_finite=False))
 

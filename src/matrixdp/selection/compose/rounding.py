@@ -50,6 +50,8 @@ SUM_BITS = 18
 MAX_MEASURED_CELLS = 9_000
 #: Up to so many missing directions of a large factor are found without a factorization.
 _FEW_MISSING = 8
+#: From so many missing directions on every cell is measured weakly, not the directions themselves.
+_MANY_MISSING = 256
 #: Real rows whose entries are multiples of one number, up to this, are measured as integers exactly.
 _SMALL = 1 << 12
 #: Singular values below this share of the largest are what a strategy does not measure.
@@ -218,7 +220,9 @@ def _rounded(
     else:
         spread = float((outside * outside).sum(axis=0).max())
         weight = math.sqrt(scale * math.sqrt(missing / (12.0 * spread)))
-    extension = np.rint(weight * outside)
+    few = noise.norm == 2 and missing >= rank and missing >= _MANY_MISSING
+    # every cell, measured weakly, proves the rank and is solved for without a factorization of that size
+    extension = np.rint(weight) * np.eye(factor.shape[1]) if few else np.rint(weight * outside)
     entries = np.vstack([rows, extension]).astype(np.int64)
     return IntegerMatrix(entries, np.ascontiguousarray(outside))
 

@@ -86,7 +86,7 @@ def solved_apart(
     given = {
         name: value for name, value in vars(solver).items() if name not in ("starts", "products", "solved")
     }
-    outline = _Outline(**{**given, "solver": noted})
+    outline = _Outline(**{**given, "solver": noted, "merged": True})
     for sub in classes:
         outline.starts = dict(solver.starts)
         outline.solve(sub)

@@ -98,6 +98,8 @@ class SubSolver:
         Sub-workloads that do not factor are solved jointly up to this many cells.
     row_cells : int
         ... and where there are only explicit queries, fewer than cells, up to this many.
+    merged : bool
+        Whether what is found for explicit queries stays over groups of values that none of them tells apart.
     weigh_rows : bool
         Whether larger ones get row weights beyond the best product.
     starts, products : dict
@@ -123,6 +125,7 @@ class SubSolver:
     joint_cells: int = MAX_JOINT_CELLS
     row_cells: int = MAX_ROW_CELLS
     weigh_rows: bool = True
+    merged: bool = False
     starts: dict[Hashable, Factor] = field(default_factory=dict)
     products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
     sub_solver: str = "auto"
@@ -134,14 +137,14 @@ class SubSolver:
         terms = numeric_terms(self.pieces, sub)
         if not sub.types:
             total = sum(term.coefficient for term in terms)
-            total += math.fsum(weight * float((rows**2).sum()) for weight, rows in self.explicit(sub))
+            total += math.fsum(weight * float((rows**2).sum()) for weight, rows in self._grouped(sub))
             return SubSolution(total, (), bool(sub.rows)) if total > 0 else None
-        explicit = [(weight, rows) for weight, rows in self.explicit(sub) if np.abs(rows).max() > 1e-12]
+        explicit = [(weight, rows) for weight, rows in self._grouped(sub) if np.abs(rows).max() > 1e-12]
         if not terms and not explicit:
             return None
         axes = range(len(sub.types))
         if explicit:
-            return SubSolution(1.0, (self._joint(sub, tuple(axes), terms, explicit),), True)
+            return SubSolution(1.0, (self._with_rows(sub, terms, explicit),), True)
         mixed = tuple(axis for axis in axes if len({term.kept[axis] for term in terms}) > 1)
         blocks = [
             self._axis(sub, axis, [Term(1.0, (terms[0].kept[axis],))]) for axis in axes if axis not in mixed
@@ -159,6 +162,28 @@ class SubSolver:
     def explicit(self, sub: SubWorkload) -> list[tuple[float, Array]]:
         """Return the weights and the pieces of a sub-workload's explicit queries."""
         return [(item.weight, self.pieces.explicit_rows(item.explicit, item.kept)) for item in sub.rows]
+
+    def _grouped(self, sub: SubWorkload) -> list[tuple[float, Array]]:
+        """Return the same over groups of values, where the class has such."""
+        groups = self._groups(sub)
+        rows = [self.pieces.explicit_rows(item.explicit, item.kept, groups) for item in sub.rows]
+        return [(item.weight, own) for item, own in zip(sub.rows, rows, strict=True)]
+
+    def _groups(self, sub: SubWorkload) -> tuple[NDArray[np.intp], ...] | None:
+        """Return the groups of values of a class; given bases are those of all values."""
+        return None if self.sub_solver in ("fourier", "fixed") else sub.groups
+
+    def _with_rows(
+        self, sub: SubWorkload, terms: list[Term], explicit: list[tuple[float, Array]]
+    ) -> BlockSolution:
+        """Return the solution of a class with explicit queries, over all values unless it stays merged."""
+        groups, axes = self._groups(sub), tuple(range(len(sub.types)))
+        if groups is None:
+            return self._joint(sub, axes, terms, explicit)
+        found = self._joint(
+            replace(sub, sizes=tuple(int(g.max()) + 1 for g in groups)), axes, terms, explicit
+        )
+        return found if self.merged else _over_values(found, groups)
 
     def gram(self, terms: Sequence[Term], explicit: Sequence[tuple[float, Array]] = ()) -> Array:
         """Return the sum of Kronecker terms and of Gram matrices of explicit queries as one matrix."""
@@ -253,11 +278,15 @@ class SubSolver:
         """Return the joint solution where it fits, else one that is not, and which method it is."""
         sizes = tuple(sub.sizes[axis] for axis in axes)
         cells = math.prod(sizes)
+        groups = self._groups(sub)
+        # what is found over groups of values is measured over all of them
+        measurable = groups is None or math.prod(map(len, groups)) <= MAX_ROW_CELLS
         queries = sum(len(rows) for _, rows in explicit)
         start_key = ("joint", sizes, tuple(t.kept for t in terms), tuple(len(rows) for _, rows in explicit))
         if self.sub_solver in ("product", "fourier", "fixed"):
             return self._apart(sub, axes, terms, explicit, start_key)
-        if not terms and queries < cells and queries <= MAX_JOINT_ROWS and cells <= self.row_cells:
+        few = queries < cells and queries <= MAX_JOINT_ROWS and cells <= self.row_cells
+        if not terms and few and measurable:
             stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
             found = self.solver.queries(stacked, sizes, self.starts.get(start_key))
             self.starts[start_key] = found
@@ -265,7 +294,7 @@ class SubSolver:
                 other = self._apart(sub, axes, terms, explicit, (start_key, "product"))
                 return other if other[0].loss < found.loss else (found, "optimum")
             return found, "optimum"
-        if cells <= self.joint_cells:
+        if cells <= self.joint_cells and measurable:
             return self._explicit(self.gram(terms, explicit), sizes, terms, start_key), "optimum"
         if self.sub_solver == "optimum":
             raise TooLargeError(
@@ -305,3 +334,24 @@ class SubSolver:
         if found is None or fourier_loss(energies) < found.loss * (1.0 - 1e-4):
             return fourier_strategy(energies, problem.sizes), "fourier"
         return found, "product"
+
+
+def _over_values(block: BlockSolution, groups: tuple[NDArray[np.intp], ...]) -> BlockSolution:
+    """Return a solution over groups of values as one over all values."""
+    if isinstance(block.found, Product):
+        factors = [_repeated(f, group) for f, group in zip(block.found.factors, groups, strict=True)]
+        found: Factor | Product = replace(block.found, factors=tuple(factors))
+    else:
+        cells = np.zeros((), dtype=np.intp)
+        for group in groups:
+            cells = np.add.outer(cells * (int(group.max()) + 1), group)
+        found = _repeated(block.found, cells.ravel())
+    return replace(block, found=found, key=(block.key, *(group.tobytes() for group in groups)))
+
+
+def _repeated(factor: Factor, cells: NDArray[np.intp]) -> Factor:
+    """Return a strategy with the columns of some cells, each as often as it is named."""
+    if np.array_equal(cells, np.arange(factor.cells)):
+        return factor
+    dual = None if factor.dual is None else (factor.dual / np.bincount(cells))[cells]
+    return replace(factor, strategy=factor.rows[:, cells], dual=dual)

@@ -33,6 +33,8 @@ MAX_SEARCHED_ROW_CELLS = 1_000
 LARGE_GAP = 1e-5
 #: Evaluations of phi by a descent, after those of its starting points.
 MAX_EVALUATIONS = 80
+#: With more groups of explicit queries than so many an evaluation is dear, and fewer must do.
+MANY_EXPLICIT, FEW_EVALUATIONS = 8, 25
 
 __all__ = ["MAX_SEARCHED_ROW_CELLS", "Objective", "descend", "optimized_weights", "uniform_weights"]
 
@@ -110,6 +112,7 @@ class Objective:
             joint_cells=MAX_FAST_CELLS if laplace else MAX_SEARCHED_CELLS,
             row_cells=MAX_SEARCHED_ROW_CELLS,
             weigh_rows=False,
+            merged=True,
             starts=self.starts,
             products=self.products,
         )
@@ -159,7 +162,8 @@ class Objective:
         if not sub.types:
             for item in sub.rows:
                 image = partial(np.multiply, self.power * value / solution.level * item.weight)
-                gradient.add_types(solver.pieces.explicit_gradient(item.explicit, item.kept, image))
+                parts = solver.pieces.explicit_gradient(item.explicit, item.kept, image, sub.groups)
+                gradient.add_types(parts)
 
     def _term_shares(
         self, solver: SubSolver, sub: SubWorkload, solution: SubSolution, value: float
@@ -200,7 +204,8 @@ class Objective:
                 gradient.add_slot(slot, share * term.coefficient * block.found.axis_slope(axis, grams))
         for item in sub.rows:
             image = partial(_scaled, block.found.image, share * item.weight)
-            gradient.add_types(solver.pieces.explicit_gradient(item.explicit, item.kept, image))
+            parts = solver.pieces.explicit_gradient(item.explicit, item.kept, image, sub.groups)
+            gradient.add_types(parts)
 
 
 def _starting_points(split: Split, starts: dict[Hashable, Factor] | None = None) -> list[list[Array]]:
@@ -311,6 +316,8 @@ def optimized_weights(
     start = objective.best[1]
     # uniform weights can be a kink from which no gradient leads down: then search from the optimum of each
     # attribute's own queries too
-    for point in [start] if start is own else [start, own]:
-        descend(objective, point, free, maxfun=MAX_EVALUATIONS, ftol=3e-8, gtol=1e-9)
+    many = len(split.explicit) > MANY_EXPLICIT
+    for point in [start] if many or start is own else [start, own]:
+        evaluations = FEW_EVALUATIONS if many else MAX_EVALUATIONS
+        descend(objective, point, free, maxfun=evaluations, ftol=3e-8, gtol=1e-9)
     return objective.best[1]

@@ -78,7 +78,29 @@ def gathered(workload: Workload) -> Workload:
             continue
         marginals, products, explicit = _sorted(groups)
         found += [*marginals, *_as_rows([*_as_products(products), *explicit])]
+    if any(isinstance(group, DenseGroup) and isinstance(group.content, MatrixRows) for group in found):
+        # beside explicit queries few products are rows like them: Kronecker terms would fill all cells
+        few = [group for group in found if _is_few(group)]
+        if sum(group.queries * math.prod(group.sizes) for group in few) <= MAX_GATHERED_ENTRIES:
+            found = [_written(group) if _is_few(group) else group for group in found]
     return Workload(workload.domain, GivenGroups(tuple(found)))
+
+
+def _is_few(group: Group) -> bool:
+    """Return whether a product has far fewer queries than cells."""
+    if not isinstance(group, ProductGroup) or len(group.attributes) < 2:
+        return False
+    cells = math.prod(group.sizes)
+    return group.queries * MAX_ROWS_A_GROUP <= cells
+
+
+def _written(group: Group) -> Group:
+    """Return a group as explicit queries."""
+    content = MatrixRows(group.rows())
+    name = ", ".join(group.attributes)
+    return DenseGroup(
+        name, group.attributes, content, group.sizes, group.weight, query_weights=group.query_weights
+    )
 
 
 def _sorted(groups: Sequence[Group]) -> tuple[list[Group], list[ProductGroup], list[Group]]:

@@ -14,6 +14,7 @@ from matrixdp.selection.view.sub_workloads import Split, SubWorkload
 __all__ = ["Pieces", "SlotPiece", "Term", "numeric_terms"]
 
 Array = NDArray[np.float64]
+Groups = tuple[NDArray[np.intp], ...] | None
 
 #: Terms below this share of the largest of their sub-workload are floating-point noise.
 NEGLIGIBLE = 1e-14
@@ -127,26 +128,49 @@ class Pieces:
             return sum(slot.symmetric)
         return float(np.abs(np.diagonal(slot.predicates.gram(slot.size))).max())
 
-    def explicit_rows(self, number: int, kept: tuple[bool, ...]) -> Array:
-        """Return explicit queries as pieces on the kept axes, shape (queries, cells kept)."""
+    def explicit_rows(self, number: int, kept: tuple[bool, ...], groups: Groups = None) -> Array:
+        """Return explicit queries as pieces on the kept axes, shape (queries, cells kept).
+
+        With ``groups``, those of each kept axis, over one cell for each group of their values.
+        """
+        tensor, weights, _ = self._merged(number, kept, groups)
+        for axis in range(len(kept), 0, -1):
+            mean = np.tensordot(tensor, weights[axis - 1], axes=(axis, 0))
+            tensor = tensor - np.expand_dims(mean, axis) if kept[axis - 1] else mean
+        return tensor.reshape(len(tensor), -1)
+
+    def _merged(
+        self, number: int, kept: tuple[bool, ...], groups: Groups
+    ) -> tuple[Array, list[Array], list[NDArray[np.intp] | None]]:
+        """Return explicit queries over groups of values, the groups' weights, and the groups of each axis."""
         item = self.split.explicit[number]
         tensor = item.rows.reshape(len(item.rows), *item.sizes)
-        for axis in range(len(kept), 0, -1):
-            mean = np.tensordot(tensor, self.weights[item.types[axis - 1]], axes=(axis, 0))
-            tensor = tensor - np.expand_dims(mean, axis) if kept[axis - 1] else mean
-        return tensor.reshape(len(item.rows), -1)
+        weights = [self.weights[type_] for type_ in item.types]
+        if groups is None:
+            return tensor, weights, [None] * len(kept)
+        left = iter(groups)
+        own = [next(left) if keep else coarse for keep, coarse in zip(kept, item.groups, strict=True)]
+        return (
+            item.over(tuple(own)),
+            [np.asarray(np.bincount(g, w), dtype=float) for g, w in zip(own, weights, strict=True)],
+            [*own],
+        )
 
     def explicit_gradient(
-        self, number: int, kept: tuple[bool, ...], sensitivity: Callable[[Array], Array]
+        self,
+        number: int,
+        kept: tuple[bool, ...],
+        sensitivity: Callable[[Array], Array],
+        groups: Groups = None,
     ) -> list[tuple[int, Array]]:
         """Return, per axis, (type, gradient of tr(A V)) for the Gram V of ``explicit_rows`` and fixed A.
 
         ``sensitivity`` returns rows times A.
         """
         item = self.split.explicit[number]
-        full = item.rows.reshape(len(item.rows), *item.sizes)
-        rows = self.explicit_rows(number, kept)
-        kept_sizes = [n for n, k in zip(item.sizes, kept, strict=True) if k]
+        full, weights, own = self._merged(number, kept, groups)
+        rows = self.explicit_rows(number, kept, groups)
+        kept_sizes = [n for n, k in zip(full.shape[1:], kept, strict=True) if k]
         image = sensitivity(rows).reshape(len(rows), *kept_sizes)
         gradients = []
         for axis, type_ in enumerate(item.types):
@@ -155,16 +179,17 @@ class Pieces:
             for other in range(len(kept), 0, -1):
                 if other - 1 == axis:
                     continue
-                mean = np.tensordot(tensor, self.weights[item.types[other - 1]], axes=(other, 0))
+                mean = np.tensordot(tensor, weights[other - 1], axes=(other, 0))
                 tensor = tensor - np.expand_dims(mean, other) if kept[other - 1] else mean
             # position of this axis among what is left: kept axes stay, contracted ones are gone
             position = 1 + sum(kept[:axis])
-            raw = np.moveaxis(tensor, position, -1).reshape(-1, item.sizes[axis])
+            raw = np.moveaxis(tensor, position, -1).reshape(-1, full.shape[axis + 1])
             if kept[axis]:
-                summed = image.sum(axis=position).ravel()
-                gradients.append((type_, -2.0 * (summed @ raw)))
+                found = -2.0 * (image.sum(axis=position).ravel() @ raw)
             else:
-                gradients.append((type_, 2.0 * (image.ravel() @ raw)))
+                found = 2.0 * (image.ravel() @ raw)
+            group = own[axis]
+            gradients.append((type_, found if group is None else found[group]))
         return gradients
 
 

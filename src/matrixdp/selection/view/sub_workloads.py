@@ -11,6 +11,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -61,6 +62,31 @@ class Explicit:
     types: tuple[int, ...]
     sizes: tuple[int, ...]
 
+    @cached_property
+    def groups(self) -> tuple[NDArray[np.intp], ...]:
+        """For each axis the number of each value: values that no query tells apart have the same."""
+        tensor = self.rows.reshape(len(self.rows), *self.sizes)
+        found = []
+        for axis, size in enumerate(self.sizes, 1):
+            slices = np.ascontiguousarray(np.moveaxis(tensor, axis, 0)).reshape(size, -1)
+            known: dict[bytes, int] = {}
+            found.append(np.array([known.setdefault(one.tobytes(), len(known)) for one in slices]))
+        return tuple(found)
+
+    def over(self, groups: tuple[NDArray[np.intp], ...]) -> Array:
+        """Return the queries over one value of each group on every axis, shape (queries, groups ...)."""
+        key = tuple(id(group) for group in groups)
+        if key not in self._over:
+            tensor = self.rows.reshape(len(self.rows), *self.sizes)
+            for axis, group in enumerate(groups, 1):
+                tensor = np.take(tensor, np.unique(group, return_index=True)[1], axis=axis)
+            self._over[key] = groups, np.ascontiguousarray(tensor)
+        return self._over[key][1]
+
+    @cached_property
+    def _over(self) -> dict[tuple[int, ...], tuple[tuple[NDArray[np.intp], ...], Array]]:
+        return {}
+
 
 @dataclass(frozen=True)
 class ProductTerm:
@@ -82,13 +108,18 @@ class RowsTerm:
 
 @dataclass(frozen=True, eq=False)
 class SubWorkload:
-    """A class of equal sub-workloads."""
+    """A class of equal sub-workloads.
+
+    ``groups`` has for each axis the number of each value, where there are explicit queries alone: values that
+    none of them tells apart have the same.
+    """
 
     types: tuple[int, ...]
     sizes: tuple[int, ...]
     products: tuple[ProductTerm, ...]
     rows: tuple[RowsTerm, ...]
     marginals: tuple[tuple[str, ...], ...]
+    groups: tuple[NDArray[np.intp], ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,16 +243,30 @@ class _Splitter:
                 ),
             )
             classes.setdefault(signature, []).append(marginal)
-        return tuple(
-            SubWorkload(
-                tuple(self.types[name] for name in first),
-                tuple(workload.domain[name].size for name in first),
-                tuple(ProductTerm(w, k, c) for (k, c), w in self.products.get(first, {}).items()),
-                tuple(RowsTerm(w, e, m) for (e, m), w in self.rows.get(first, {}).items()),
-                (first, *others),
-            )
-            for first, *others in classes.values()
+        return tuple(self._class(workload, *marginals) for marginals in classes.values())
+
+    def _class(self, workload: Workload, *marginals: tuple[str, ...]) -> SubWorkload:
+        first = marginals[0]
+        products = tuple(ProductTerm(w, k, c) for (k, c), w in self.products.get(first, {}).items())
+        rows = tuple(RowsTerm(w, e, m) for (e, m), w in self.rows.get(first, {}).items())
+        return SubWorkload(
+            tuple(self.types[name] for name in first),
+            tuple(workload.domain[name].size for name in first),
+            products,
+            rows,
+            marginals,
+            self._groups(len(first), rows) if rows and not products else None,
         )
+
+    def _groups(self, axes: int, rows: Sequence[RowsTerm]) -> tuple[NDArray[np.intp], ...]:
+        """Return for each axis of a class the number of each value among those that its rows tell apart."""
+        found: list[list[NDArray[np.intp]]] = [[] for _ in range(axes)]
+        for item in rows:
+            groups = self.explicit_list[item.explicit].groups
+            kept = [group for group, is_kept in zip(groups, item.kept, strict=True) if is_kept]
+            for own, group in zip(found, kept, strict=True):
+                own.append(group)
+        return tuple(np.unique(np.stack(own), axis=1, return_inverse=True)[1].ravel() for own in found)
 
 
 def _subsets(positions: Sequence[int]) -> Iterator[tuple[int, ...]]:
