@@ -81,11 +81,7 @@ def solve_kron(
 
     axes = range(len(terms.sizes))
     if terms.proportional():
-        known = [solve(axis, terms.unknown, None) for axis in axes]
-        loss = terms.loss([factor.estimator for factor in known])
-        ratios = [None if factor.bound is None else factor.bound / factor.loss for factor in known]
-        bounded = [ratio for ratio in ratios if ratio is not None]
-        return Product(tuple(known), loss, loss * math.prod(bounded) if len(bounded) == len(ratios) else None)
+        return _bounded(terms, [solve(axis, terms.unknown, None) for axis in axes])
     given = start or [None for _ in axes]
     starts = [[fast(axis, terms.unknown, given[axis]) for axis in axes]]
     if effort == "full":
@@ -108,6 +104,14 @@ def solve_kron(
             if improved.loss < loss:
                 known, loss = [*known[:axis], improved, *known[axis + 1 :]], improved.loss
     return Product(tuple(known), loss)
+
+
+def _bounded(terms: ProductTerms[Question], known: Sequence[Factor]) -> Product:
+    """Return the product of the optima of attributes that factor, with the product of their bounds."""
+    loss = terms.loss([factor.estimator for factor in known])
+    ratios = [None if factor.bound is None else factor.bound / factor.loss for factor in known]
+    bounded = [ratio for ratio in ratios if ratio is not None]
+    return Product(tuple(known), loss, loss * math.prod(bounded) if len(bounded) == len(ratios) else None)
 
 
 def measured_product(
