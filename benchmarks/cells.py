@@ -18,22 +18,41 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import matrixdp as mdp
-from matrixdp.noise import noise_named
+from matrixdp.noise import GAUSSIAN, noise_named
+from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
+from matrixdp.selection.compose.given_bases import own_bases
 from matrixdp.selection.compose.residual_planner import select_residual_planner_plus
-from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.compose.sub_solver import SubSolver
+from matrixdp.selection.compose.weight_vectors import uniform_weights
+from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver, solve_gram
 from matrixdp.selection.mechanisms.workload import unreconstructed_error
+from matrixdp.selection.view.pieces import Pieces
+from matrixdp.selection.view.sub_workloads import split_workload
 
 # one thread for every mechanism, so that their times compare
 threadpool_limits(limits=1)
 
-__all__ = ["AS_ASKED", "PREFIX_BASIS", "SPECIAL", "attempt", "select_cell", "warm_up"]
+__all__ = [
+    "AS_ASKED",
+    "KIND_BASIS",
+    "PREFIX_BASIS",
+    "SPECIAL",
+    "attempt",
+    "error_alone",
+    "select_cell",
+    "warm_up",
+]
 
 #: Noise on the queries of the workload, reported as they are: no least squares, so it is no strategy.
 AS_ASKED = "workload-as-asked"
 #: ResidualPlanner+ with a basis made for prefixes on every attribute, whatever is asked.
 PREFIX_BASIS = "residualplanner-plus, prefix bases"
+#: The same on numeric attributes, and the identity on categorical ones, whose names begin with c.
+KIND_BASIS = "residualplanner-plus, bases by kind"
 #: What is no mechanism by that name in the library.
-SPECIAL = (AS_ASKED, PREFIX_BASIS)
+SPECIAL = (AS_ASKED, PREFIX_BASIS, KIND_BASIS)
+#: What `error_alone` knows.
+_DECOMPOSED = ("querysmasher", "fourier", "residualplanner-plus", PREFIX_BASIS, KIND_BASIS)
 #: Seconds on the clock for each of the limit, at most.
 _WAIT = 4.0
 _UNIT = 1e6 if sys.platform == "darwin" else 1e6 / 1024
@@ -100,17 +119,39 @@ def _read(reader: int, end: float) -> tuple[str, bool]:
             pieces.append(piece)
 
 
-def _prefix_bases(workload: mdp.Workload) -> dict[str, NDArray[np.float64]]:
-    """Return the best strategy for centred prefixes and the total, for each attribute."""
+def _bases(workload: mdp.Workload, mechanism: str) -> dict[str, NDArray[np.float64]]:
+    """Return the best strategy for centred prefixes and the total, or the identity, for each attribute."""
     bases = {}
     for name in workload.domain.names:
         size = workload.domain[name].size
         centred = np.tri(size) @ (np.eye(size) - 1 / size)
-        bases[name] = solve_gram(centred.T @ centred + 1.0).rows
+        categorical = mechanism == KIND_BASIS and name.startswith("c")
+        bases[name] = np.eye(size) if categorical else solve_gram(centred.T @ centred + 1.0).rows
     return bases
 
 
-def select_cell(make: Callable[[], mdp.Workload], mechanism: str, noise: str, limit: float) -> dict[str, Any]:
+def error_alone(workload: mdp.Workload, mechanism: str) -> float:
+    """Return the error of a decomposition with uniform weights, without its plan or a lower bound.
+
+    Of large pairs these take most of the time, and beyond some size they do not fit.
+    """
+    split = split_workload(workload)
+    pieces = Pieces(split, uniform_weights(split))
+    if mechanism in ("querysmasher", "fourier"):
+        solver = sub_solver_for(pieces, mechanism, GAUSSIAN, DEFAULT_GAP, "auto", 0)
+    else:
+        own = mechanism == "residualplanner-plus"
+        given = {} if own else _bases(workload, mechanism)
+        bases = own_bases(split, DEFAULT_GAP) | {split.types[name]: basis for name, basis in given.items()}
+        solver = SubSolver(pieces, GAUSSIAN, ConvexSolver(DEFAULT_GAP), sub_solver="fixed", bases=bases)
+    solved = solve_classes(split, solver)
+    counts = [len(sub.marginals) for sub, _ in solved]
+    return GAUSSIAN.total_loss([solution.loss for _, solution in solved], counts)
+
+
+def select_cell(
+    make: Callable[[], mdp.Workload], mechanism: str, noise: str, limit: float, *, plans: bool = True
+) -> dict[str, Any]:
     """Select for a workload and return the figures at privacy cost 1 (mu = 1, or epsilon = 1).
 
     Returns
@@ -127,14 +168,17 @@ def select_cell(make: Callable[[], mdp.Workload], mechanism: str, noise: str, li
         bound, chosen = None, mechanism
         if mechanism == AS_ASKED:
             loss = unreconstructed_error(workload, noise_named(noise))
-        elif mechanism == PREFIX_BASIS:
-            loss = select_residual_planner_plus(workload, noise_named(noise), _prefix_bases(workload))[1].loss
+        elif mechanism in _DECOMPOSED and not plans:
+            loss = error_alone(workload, mechanism)
+        elif mechanism in SPECIAL:
+            bases = _bases(workload, mechanism)
+            loss = select_residual_planner_plus(workload, noise_named(noise), bases)[1].loss
         else:
             selection = mdp.select(workload, noise=noise, mechanism=mechanism).selection
             chosen, bound = selection.mechanism, selection.certificate.lower_bound
         seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - used
         rounded = None
-        if mechanism not in SPECIAL:
+        if mechanism not in SPECIAL and (plans or mechanism not in _DECOMPOSED):
             try:
                 loss, rounded = selection.squared_error_before_rounding, selection.total_squared_error
             except mdp.TooLargeError:  # too many queries to list; none of these workloads has weights

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
 
 import matrixdp as mdp
 
@@ -13,12 +17,13 @@ __all__ = [
     "Kind",
     "adult",
     "all_ranges",
+    "comparisons",
     "cps",
-    "cps_pairs",
     "hybrid",
     "loans",
     "mix",
     "one_and_two_way",
+    "random_one_and_two_way",
 ]
 
 #: The sizes of categorical and of numeric attributes.
@@ -70,21 +75,65 @@ Kind = Literal["identity", "prefix", "range", "circular", "affine", "abs"]
 
 
 def one_and_two_way(
-    kind: Kind,
-    size: int = 10,
-    attributes: int = 40,
+    kind: Kind, size: int = 10, attributes: int = 40, weights: Sequence[float] | None = None
 ) -> mdp.Workload:
-    """Return the 1-way and 2-way queries of one kind; affine and abs are prefixes on one attribute."""
+    """Return the 1-way and 2-way queries of one kind; affine and abs are prefixes on one attribute.
+
+    ``weights`` are those of the attributes and then of their pairs.
+    """
     domain = mdp.Domain({f"a{i}": range(size) for i in range(attributes)})
-    if kind == "affine" or kind == "abs":
-        return mdp.Workload(domain, mdp.kway(1, "prefix"), mdp.pairwise(kind))
-    return mdp.Workload(domain, mdp.kway([1, 2], kind))
+    single = "prefix" if kind == "affine" or kind == "abs" else kind
+    if weights is None:
+        pairs = mdp.pairwise(kind) if kind == "affine" or kind == "abs" else mdp.kway(2, kind)
+        return mdp.Workload(domain, mdp.kway(1, single), pairs)
+    entries: list[Any] = []
+    for names, weight in zip(_one_and_two(domain), weights, strict=True):
+        if len(names) == 2 and (kind == "affine" or kind == "abs"):
+            entries.append(mdp.pairwise(kind, names, weight=weight))
+        else:
+            entries.append(mdp.product(dict.fromkeys(names, single), weight=weight))
+    return mdp.Workload(domain, *entries)
 
 
-def cps_pairs(kind: Literal["affine", "abs"]) -> mdp.Workload:
-    """Return 1-way prefixes and comparisons of every pair of CPS attributes, all of them taken as numeric."""
-    domain = mdp.Domain({f"x{i}": range(size) for i, size in enumerate((*CPS[1], *CPS[0]))})
-    return mdp.Workload(domain, mdp.kway(1, "prefix"), mdp.pairwise(kind))
+def _one_and_two(domain: mdp.Domain) -> list[tuple[str, ...]]:
+    return [(name,) for name in domain.names] + list(combinations(domain.names, 2))
+
+
+def random_one_and_two_way(
+    size: int, attributes: int = 40, weights: Sequence[float] | None = None
+) -> mdp.Workload:
+    """Return 3n random queries about each attribute and 3n^2 about each pair, the same for all."""
+    domain = mdp.Domain({f"a{i}": range(size) for i in range(attributes)})
+    random = np.random.default_rng(0)
+    drawn = [(random.random((3 * cells, cells)) < 0.3).astype(float) for cells in (size, size**2)]
+    subsets = _one_and_two(domain)
+    return mdp.Workload(
+        domain,
+        *(
+            mdp.dense(drawn[len(names) - 1], names, weight=weight)
+            for names, weight in zip(subsets, weights or [1.0] * len(subsets), strict=True)
+        ),
+    )
+
+
+def comparisons(
+    sizes: tuple[tuple[int, ...], tuple[int, ...]], kind: Literal["affine", "abs"], crossed: bool = False
+) -> mdp.Workload:
+    """Return 1-way queries and comparisons of every pair of attributes, all of them taken as numeric.
+
+    The 1-way queries are identity on the categorical and prefix on the numeric attributes. ``crossed``:
+    pairs of two numeric ones have products of prefixes in the place of a comparison.
+    """
+    categorical, numeric = sizes
+    forms = {f"c{i}": range(n) for i, n in enumerate(categorical)}
+    forms |= {f"x{i}": range(n) for i, n in enumerate(numeric)}
+    entries: list[Any] = [mdp.product({name: "identity" if name[0] == "c" else "prefix"}) for name in forms]
+    for first, second in combinations(forms, 2):
+        if crossed and first[0] == second[0] == "x":
+            entries.append(mdp.product({first: "prefix", second: "prefix"}))
+        else:
+            entries.append(mdp.pairwise(kind, [first, second]))
+    return mdp.Workload(mdp.Domain(forms), *entries)
 
 
 def all_ranges(size: int = 50, attributes: int = 40) -> mdp.Workload:

@@ -61,13 +61,13 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
 
     cells: dict[str, dict[str, Any]] = {}
     for mechanism in _mechanisms(table):
-        cell = select_cell(row.make, mechanism, table.noise, table.limit)
+        cell = select_cell(row.make, mechanism, table.noise, table.limit, plans=table.plans)
         if "loss" in cell:
             least = cell["loss"] if cell["rounded"] is None else min(cell["loss"], cell["rounded"])
             cell["error"] = figure(least)
             cell["released"] = None if cell["rounded"] is None else figure(cell["rounded"])
         cells[mechanism] = cell
-    bound = svd_bound_workload(workload)
+    bound = svd_bound_workload(workload) if table.plans else None
     bounds = [] if bound is None else [figure(noise_named(table.noise).variance_factor * bound)]
     svd = bounds[0] if bounds else None
     bounds += [figure(cell["bound"]) for cell in cells.values() if cell.get("bound") is not None]

@@ -91,6 +91,9 @@ class Table:
         Seconds of processor time for each cell.
     note : str
         What is said under the table.
+    plans : bool
+        Whether strategies are made into plans; where not, decompositions show their error before rounding,
+        without a lower bound.
     omitted : tuple of Omitted
         Rows and columns of the printed table that are not compared.
     """
@@ -106,6 +109,7 @@ class Table:
     total: bool = False
     limit: float = 90.0
     note: str = ""
+    plans: bool = True
     omitted: tuple[Omitted, ...] = ()
 
 

@@ -1,10 +1,18 @@
 """Published figures: root mean squared error at privacy cost 1 (mu = 1)."""
 
+from itertools import combinations
+
+import numpy as np
 import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection import select
+from matrixdp.selection.compose.residual_planner import select_residual_planner_plus
+from matrixdp.selection.compose.weight_vectors import uniform_weights
+from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.view.pieces import Pieces
+from matrixdp.selection.view.sub_workloads import split_workload
 
 HYBRID = {"categorical": "identity", "numeric": "prefix"}
 
@@ -113,3 +121,37 @@ def test_a_billion_queries_cost_three_sub_problems():
     selection = select(workload, mechanism="residual", noise=GAUSSIAN)
     assert len(selection.plan.parts) == 821
     assert len({block.matrix.digest() for part in selection.plan.parts for block in part.blocks}) == 1
+
+
+def test_comparisons_of_pairs_as_querysmasher_counts_them():
+    """Table 3: ResidualPlanner+ on CPS to the printed digits, and the number of queries on Adult."""
+    pairs = mdp.pairwise("affine")
+    numeric = mdp.Domain({"c0": 7, "c1": 4, "c2": 2, "x0": 100, "x1": 50})
+    single = [mdp.product({name: "identity" if name[0] == "c" else "prefix"}) for name in numeric.names]
+    workload = mdp.Workload(numeric, *single, pairs)
+    bases = {}
+    for name in numeric.names:
+        size = numeric[name].size
+        centred = np.tri(size) - np.tri(size).mean(axis=1, keepdims=True)
+        bases[name] = np.eye(size) if name[0] == "c" else solve_gram(centred.T @ centred + 1.0).rows
+    _, certificate = select_residual_planner_plus(workload, GAUSSIAN, bases)
+    assert (certificate.loss / workload.queries) ** 0.5 == pytest.approx(10.012, abs=0.00051)
+    sizes = [one.size for one in ADULT]
+    adult = mdp.Domain({f"a{i}": size for i, size in enumerate(sizes)})
+    assert mdp.Workload(adult, mdp.kway(1, "prefix"), pairs).queries == 8_141
+    # pairs of two numeric attributes have products of prefixes in the place of comparisons
+    crossed = sum((a - 1) * (b - 1) for a, b in combinations(sizes[9:], 2))
+    assert 8_141 + crossed == 99_830
+
+
+def test_querysmasher_figures_1_and_2():
+    workload = mdp.Workload(mdp.Domain({"a": 2, "b": 3}), mdp.dense([[0, 1, 1, 0, 0, 1]], ["a", "b"]))
+    split = split_workload(workload)
+    pieces = Pieces(split, uniform_weights(split))
+    for kept, printed in (
+        ((False, False), [1 / 2]),
+        ((True, False), [1 / 6, -1 / 6]),
+        ((False, True), [-1 / 2, 0, 1 / 2]),
+        ((True, True), [-1 / 6, 1 / 3, -1 / 6, 1 / 6, -1 / 3, 1 / 6]),
+    ):
+        assert pieces.explicit_rows(0, kept).ravel() == pytest.approx(printed, abs=1e-12)
