@@ -9,7 +9,6 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import GridTree
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
-from matrixdp.papers.coa import newton_factor
 from matrixdp.papers.datacube import asked_marginals, cube_of, greedy_cover
 from matrixdp.selection import Certificate
 from matrixdp.selection.mechanisms import workload as asked
@@ -85,13 +84,6 @@ def test_searches_in_the_l2_norm_come_near_the_optimum(kind):
         assert optimum.lower_bound * (1 - 1e-9) <= loss <= optimum.lower_bound * ratio, name
 
 
-def test_low_rank_beats_noise_on_cells_and_trees_in_the_l1_norm():
-    workload = one_attribute("range", 32)
-    loss = certificate("low-rank", workload, LAPLACE).loss
-    for name in FIXED:
-        assert loss < certificate(name, workload, LAPLACE).loss
-
-
 def test_rotation_lowers_the_l1_norm():
     workload = one_attribute("prefix", 8)
     rotated, plain = (certificate(name, workload, LAPLACE).loss for name in ("rotation", "l2-approximation"))
@@ -130,11 +122,6 @@ def test_noise_on_two_way_marginals():
     """McKenna et al. 2018, Table 3."""
     domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
     assert round(certificate("workload", mdp.Workload(domain, mdp.marginals(2)), LAPLACE).loss / 2) == 206964
-
-
-def test_coa_serves_singular_gram_matrices():
-    gram = np.tile(np.tri(6).T @ np.tri(6), (2, 2))
-    assert newton_factor(gram, GAUSSIAN).loss < 1.1 * newton_factor(np.tri(6).T @ np.tri(6), GAUSSIAN).loss
 
 
 def test_noise_on_the_queries_themselves():

@@ -1,12 +1,10 @@
 """Tables too large to form are refused before they are."""
 
-import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN
-from matrixdp.papers import low_rank
 from matrixdp.plan import pieces, pooled
 from matrixdp.selection import select
 
@@ -28,9 +26,3 @@ def test_pooled_plans_of_too_many_residuals(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pooled, "MAX_PAIRS", 1)
     with pytest.raises(TooLargeError, match="residuals of marginals; the limit is 1"):
         pooled.Pooled(plan.domain, plan.parts, plan.noise).analysis.variances(WORKLOAD.groups[0])
-
-
-def test_a_search_that_meets_no_strategy_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(low_rank, "_decomposed", lambda *_: None)
-    with pytest.raises(NumericalError, match="no decomposition that was met supports every query"):
-        low_rank.low_rank_factor(np.eye(3), GAUSSIAN)

@@ -10,7 +10,6 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.papers import low_rank
 from matrixdp.selection import select
 from matrixdp.selection.compose import rounding
 from matrixdp.selection.compose.decomposition import solve_classes
@@ -67,12 +66,6 @@ def test_the_first_refusal_is_told_where_nothing_fits(monkeypatch):
     monkeypatch.setattr(Trials, "choose", refuse)
     with pytest.raises(TooLargeError, match="residual does not fit"):
         select(WORKLOAD, noise=LAPLACE)
-
-
-def test_searches_that_meet_nothing_are_refused(monkeypatch):
-    monkeypatch.setattr(low_rank, "_decomposed", lambda *given: None)
-    with pytest.raises(NumericalError, match="supports every query"):
-        low_rank.low_rank_factor(np.eye(4), LAPLACE)
 
 
 def test_queries_on_too_many_cells_are_refused_before_their_gram_matrix_is_made(monkeypatch):

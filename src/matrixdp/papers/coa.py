@@ -2,42 +2,133 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.mechanisms import (
-    Factor,
-    explicit_mechanism,
-    factor_of,
-    spectrum_of,
-)
+from matrixdp.mechanisms import Factor, Mechanism, Options, explicit_product, factor_of, option, register
 from matrixdp.noise import Noise
 
-__all__ = ["MAX_CELLS", "newton_factor"]
+__all__ = ["MAX_CELLS", "Iterate", "Newton", "newton_factor", "newton_iterates"]
 
 Array = NDArray[np.float64]
 
-MAX_CELLS = 1_024
-_ITERATIONS = 100
-_CONJUGATE_STEPS = 50
-#: Relative decrease at which it stops.
-_TOLERANCE = 1e-7
-#: What is added to singular Gram matrices, relative to their mean eigenvalue.
-_RIDGE = 1e-3
+MAX_CELLS = 8_192
+#: A step is multiplied by this until it decreases the objective by this share of what its slope promises.
+_SHRINK, _SUFFICIENT = 0.1, 0.25
+#: Steps shorter than this are none.
+_SHORTEST = 1e-12
+#: The homotopy lowers theta this often, each time to a tenth.
+_HOMOTOPY = 10
 
 
-def newton_factor(gram: Array, noise: Noise) -> Factor:
-    """Minimize tr(X^-1 V) over positive definite X with unit diagonal.
+@dataclass(frozen=True)
+class Newton(Options):
+    """Of the Newton steps."""
 
-    Every Newton step solves for a direction with zero diagonal by conjugate gradients, to a residual that
-    falls with the gradient; the step is halved until X stays positive definite and the objective falls
-    enough. Singular V are made definite by a small multiple of the identity, as published.
+    theta: float = option(1e-3, "what is added to the diagonal of W'W")
+    conjugate_steps: int = option(5, "conjugate gradient steps for each Newton step", least=1)
+    tolerance: float = option(1e-5, "relative decrease of the objective at which the steps end")
+    iterations: int = option(300, "Newton steps at most", least=1)
+    homotopy: str = option(
+        "no", "whether theta falls from 1 to 1e-10 in tenths, in the place of theta", ("no", "yes")
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A point of the descent.
+
+    Attributes
+    ----------
+    matrix, inverse : ndarray, shape (n, n)
+        X with unit diagonal, and its inverse.
+    objective : float
+        tr(X^-1 (V + theta I)).
+    optimality : float
+        The Frobenius norm of the gradient outside of the diagonal, which is held.
+    """
+
+    matrix: Array
+    inverse: Array
+    objective: float
+    optimality: float
+
+
+def newton_iterates(
+    gram: Array, theta: float, start: Array | None = None, conjugate_steps: int = 5
+) -> Iterator[Iterate]:
+    """Minimize tr(X^-1 (V + theta I)) over positive definite X with unit diagonal, point by point.
+
+    Every Newton direction has a zero diagonal and comes from a few steps of conjugate gradients that begin at
+    zero. Its length is the first of 1, 0.1, 0.01, ... at which X stays positive definite and the objective
+    falls by a quarter of what the slope promises. The points end where no length does.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+        V = W'W.
+    theta : float
+        Above 0 where V is singular; in units of V.
+    start : ndarray, shape (n, n), optional
+        Positive definite with unit diagonal; the identity where it is left out. It is the first point.
+    conjugate_steps : int
+        At least 1.
 
     References
     ----------
     Yuan, Yang, Zhang, Hao: Convex optimization for linear query processing under approximate differential
-    privacy, KDD 2016, section 3 (the problem) and section 4 (Algorithm 1).
+    privacy, KDD 2016: program 10, Algorithm 1 and Algorithm 2, sections 4.1 and 4.2 for T, beta and sigma.
+    Line 7 of Algorithm 2 has D where the curvature along P is meant (section 4.1).
+
+    Examples
+    --------
+    >>> from itertools import islice
+    >>> gram = np.tri(8).T @ np.tri(8)
+    >>> [round(point.objective, 2) for point in islice(newton_iterates(gram, 1e-3), 5)]
+    [36.01, 25.8, 20.31, 18.16, 17.88]
+    """
+    size = len(gram)
+    target = gram + theta * np.eye(size)
+    x = np.eye(size) if start is None else start
+    inverse = _inverse(x)
+    while inverse is not None:
+        value = float(np.vdot(inverse, target))
+        image = inverse @ target @ inverse
+        gradient = -image
+        np.fill_diagonal(gradient, 0.0)
+        yield Iterate(x, inverse, value, float(np.linalg.norm(gradient)))
+        direction = _direction(inverse, image, gradient, conjugate_steps)
+        slope = float(np.vdot(gradient, direction))
+        if slope >= 0.0:
+            return
+        step = 1.0
+        while True:
+            moved = x + step * direction
+            inverse = _inverse(moved)
+            if inverse is not None:
+                fall = float(np.vdot(inverse, target)) - value
+                if fall <= _SUFFICIENT * step * slope:
+                    break
+            step *= _SHRINK
+            if step < _SHORTEST:
+                return
+        x = moved
+
+
+def newton_factor(gram: Array, noise: Noise, options: Newton | None = None) -> Factor:
+    """Return the last point of `newton_iterates`, or of a sequence of them with falling theta.
+
+    The loss is that of V itself, without theta.
+
+    References
+    ----------
+    Yuan et al. 2016: Algorithm 1 with theta = 0.001, which their experiments report (section 5); with
+    ``homotopy`` Algorithm 3. When a descent ends is not printed: here, as in their program, where the
+    objective falls by less than 1e-5 of itself.
 
     Examples
     --------
@@ -47,38 +138,26 @@ def newton_factor(gram: Array, noise: Noise) -> Factor:
     >>> newton_factor(gram, GAUSSIAN).loss < 1.001 * solve_gram(gram).loss
     True
     """
-    size = len(gram)
-    target = gram / (float(np.trace(gram)) / size)
-    if not spectrum_of(gram).full:
-        target = target + _RIDGE * np.eye(size)
-    x = np.eye(size)
-    inverse = np.eye(size)
-    value = float(np.trace(target))
-    start: float | None = None
-    for _ in range(_ITERATIONS):
-        image = inverse @ target @ inverse
-        gradient = -image
-        np.fill_diagonal(gradient, 0.0)
-        norm = float(np.linalg.norm(gradient))
-        start = norm if start is None else start
-        tolerance = min(0.1, np.sqrt(norm / start)) * norm
-        direction = _direction(inverse, image, gradient, tolerance)
-        slope = float(np.vdot(gradient, direction))
-        step = 1.0
-        moved = None
-        while step > 1e-10:
-            moved = _inverse(x + step * direction)
-            if moved is not None and float(np.vdot(moved, target)) <= value + 0.1 * step * slope:
-                break
-            step *= 0.5
-            moved = None
-        if moved is None:
-            break
-        x, inverse = x + step * direction, moved
-        before, value = value, float(np.vdot(inverse, target))
-        if before - value < _TOLERANCE * value:
-            break
+    given = Newton() if options is None else options
+    thetas = [0.1**power for power in range(_HOMOTOPY + 1)] if given.homotopy == "yes" else [given.theta]
+    x: Array | None = None
+    for theta in thetas:
+        x = _descended(gram, theta, x, given)
     return factor_of(scipy.linalg.cholesky(x, check_finite=False), gram, noise)
+
+
+def _descended(gram: Array, theta: float, start: Array | None, given: Newton) -> Array:
+    """Return the point at which a descent ends."""
+    points = newton_iterates(gram, theta, start, given.conjugate_steps)
+    last = next(points)
+    for number, point in enumerate(points, start=1):
+        before, last = last, point
+        if (
+            number == given.iterations
+            or before.objective - last.objective < given.tolerance * before.objective
+        ):
+            break
+    return last.matrix
 
 
 def _inverse(matrix: Array) -> Array | None:
@@ -90,32 +169,41 @@ def _inverse(matrix: Array) -> Array | None:
     return np.asarray(scipy.linalg.cho_solve(factor, np.eye(len(matrix)), check_finite=False))
 
 
-def _direction(inverse: Array, image: Array, gradient: Array, tolerance: float) -> Array:
+def _direction(inverse: Array, image: Array, gradient: Array, steps: int) -> Array:
     """Solve H(D) = -gradient over D with zero diagonal, H(D) = X^-1 D X^-1 V X^-1 plus its transpose."""
     found = np.zeros_like(gradient)
     residual = -gradient
     search = residual.copy()
     energy = float(np.vdot(residual, residual))
-    for _ in range(_CONJUGATE_STEPS):
-        if energy**0.5 <= tolerance:
-            break
+    for _ in range(steps):
         half = inverse @ search @ image
         product = half + half.T
         np.fill_diagonal(product, 0.0)
-        step = energy / float(np.vdot(search, product))
-        found = found + step * search
-        residual = residual - step * product
+        curvature = float(np.vdot(search, product))
+        if curvature <= 0.0:  # the residual is zero, or lost in rounding
+            break
+        step = energy / curvature
+        found += step * search
+        residual -= step * product
         fresh = float(np.vdot(residual, residual))
         search = residual + (fresh / energy) * search
         energy = fresh
     return found
 
 
-explicit_mechanism(
-    "coa",
-    "Yuan et al. 2016: the optimum by Newton steps",
-    (2,),
-    newton_factor,
-    MAX_CELLS,
-    "no bound: the method has none",
+register(
+    Mechanism(
+        "coa",
+        "Yuan et al. 2016: the optimum by Newton steps",
+        (2,),
+        Newton,
+        lambda task: explicit_product(
+            task.workload,
+            task.noise,
+            "coa",
+            lambda gram, noise: newton_factor(gram, noise, task.options),
+            MAX_CELLS,
+            "no bound: the method has none",
+        ),
+    )
 )

@@ -23,14 +23,21 @@ __all__ = ["MAX_CELLS", "low_rank_factor", "project_columns"]
 
 Array = NDArray[np.float64]
 
-MAX_CELLS = 256
+MAX_CELLS = 1_024
 #: Rows of the strategy over the rank of the workload.
 _WIDTH = 1.2
-_OUTER, _INNER, _GRADIENT_STEPS = 60, 8, 8
-#: The penalty of W = B L where a search starts, and where it stays.
-_PENALTY, _MAX_PENALTY = {2: 1.0, 1: 100.0}, 1e6
-#: Relative decrease of the loss over a few updates at which a search stops, once W = B L holds to this.
-_TOLERANCE, _PATIENCE, _VIOLATION = 1e-4, 5, 1e-2
+#: Entries of the rows beside the singular vectors where the search starts.
+_BESIDE = 1e-8
+#: Updates at most, the alternations in each, and the accelerated steps in each of these.
+_UPDATES, _ALTERNATIONS, _STEPS = {2: 50, 1: 100}, 5, 5
+#: The penalty of W = B L is multiplied by this every few updates, up to the largest.
+_GROWTH, _EVERY, _LARGEST = {2: 2.0, 1: 5.0}, 8, 1e5
+#: The Frobenius norm of W - B L at which the search stops.
+_VIOLATION = 1e-2
+#: Under the L1 norm entries below this are moved at random by about as much, lest L lose rank.
+_SMALL = 1e-5
+#: The first guess at the Lipschitz constant of the gradient is this share of its bound.
+_GUESS = 0.01
 
 
 def project_columns(rows: Array, noise: Noise) -> Array:
@@ -59,100 +66,96 @@ def project_columns(rows: Array, noise: Noise) -> Array:
 def low_rank_factor(gram: Array, noise: Noise) -> Factor:
     """Minimize tr(B'B) over W = B L with columns of L of norm at most 1; L is the strategy.
 
-    W enters through queries with the same Gram matrix, which have as many rows as its rank. B has a closed
-    form; L is found by accelerated projected gradients; the multipliers of W = B L are updated while the
-    violation falls, else the penalty grows. Starts are the scaled singular vectors and, for workloads of
-    full rank, the identity with random rows beside it. The best L met is returned.
+    An augmented Lagrangian: B has a closed form, L is found by accelerated projected gradients, in turns;
+    then the multipliers of W = B L are updated. The search starts from the singular value decomposition, L
+    divided by the root of its number of rows. W enters through queries with the same Gram matrix, as many as
+    its rank, which changes no step. The last L is taken; what lies outside of the workload's row space is
+    removed from it, so that queries are supported exactly, and answers are least squares. Raises
+    NumericalError where L lost rank.
 
     References
     ----------
     Yuan, Zhang, Winslett, Xiao, Yang, Hao: Low-rank mechanism: optimizing batch queries under differential
-    privacy, PVLDB 2012, section 4 (the decomposition) and section 5 (the augmented Lagrangian). With the L2
-    norm: Yuan et al., Optimizing batch linear queries under exact and approximate differential privacy, TODS
-    2015.
+    privacy, PVLDB 2012, section 4 (the decomposition) and section 5 (the augmented Lagrangian), with the
+    constants of its authors' program. With the L2 norm: Yuan et al., Optimizing batch linear queries under
+    exact and approximate differential privacy, TODS 2015; as described by COA (KDD 2016), section 2.
 
     Examples
     --------
-    >>> from matrixdp.noise import LAPLACE
+    >>> from matrixdp.noise import GAUSSIAN
     >>> gram = np.tri(16) @ np.tri(16).T
-    >>> bool(low_rank_factor(gram, LAPLACE).loss < np.trace(gram))
+    >>> bool(low_rank_factor(gram, GAUSSIAN).loss < np.trace(gram))
     True
     """
     spectrum = spectrum_of(gram)
+    right = _decomposed(spectrum, noise)
+    kept = right if spectrum.full else right @ spectrum.vectors.T @ spectrum.vectors
+    try:
+        return factor_of(kept, gram, noise)
+    except NumericalError as error:
+        raise NumericalError(
+            "low-rank: the decomposition that was found lost rank and supports not every query. Use opt-0"
+        ) from error
+
+
+def _decomposed(spectrum: Spectrum, noise: Noise) -> Array:
+    """Return L at the end of the search."""
     rank, size = spectrum.vectors.shape
     rows = math.ceil(_WIDTH * rank)
-    singular = np.zeros((rows, size))
-    singular[:rank] = spectrum.vectors
-    starts = [singular]
-    if spectrum.full and noise.norm == 1:
-        beside = 0.3 * generator(0).random((rows - size, size))
-        starts.append(np.vstack([np.eye(size), beside]))
-    found = [_decomposed(spectrum, start, gram, noise) for start in starts]
-    factors = [factor for factor in found if factor is not None]
-    if not factors:
-        raise NumericalError("low-rank: no decomposition that was met supports every query. Use hdmm")
-    return min(factors, key=lambda factor: factor.loss)
-
-
-def _decomposed(spectrum: Spectrum, start: Array, gram: Array, noise: Noise) -> Factor | None:
-    """Return the best strategy that one search meets."""
-    scale = math.sqrt(float(spectrum.values.sum()) / len(spectrum.values))
-    queries = spectrum.root() / scale
-    right = start / float(noise.column_norms(start).max())
+    queries = spectrum.root()
+    right = np.full((rows, size), _BESIDE)
+    right[:rank] = spectrum.vectors
+    right /= math.sqrt(rows)
+    left = np.full((rank, rows), _BESIDE)
+    left[:, :rank] = np.diag(np.sqrt(spectrum.values))
+    left *= math.sqrt(rows)
     multipliers = np.zeros_like(queries)
-    penalty, violation = _PENALTY[noise.norm], math.inf
-    best: Factor | None = None
-    history: list[float] = []
-    for _ in range(_OUTER):
+    penalty = 1.0
+    random = generator(0)
+    for update in range(1, _UPDATES[noise.norm] + 1):
         target = penalty * queries + multipliers
-        for _ in range(_INNER):
-            inner = penalty * right @ right.T + np.eye(len(right))
-            left = scipy.linalg.solve(inner, right @ target.T, assume_a="pos", check_finite=False).T
+        for _ in range(_ALTERNATIONS):
             right = _stepped(left, right, target, penalty, noise)
+            if noise.norm == 1:
+                small = np.abs(right) < _SMALL
+                right = right + small * (_SMALL * random.standard_normal(right.shape))
+            inner = penalty * right @ right.T + np.eye(rows)
+            left = scipy.linalg.solve(inner, right @ target.T, assume_a="pos", check_finite=False).T
         residual = queries - left @ right
-        norm = float(np.linalg.norm(residual))
-        if norm < 0.9 * violation:
-            multipliers, violation = multipliers + penalty * residual, norm
-        else:
-            penalty = min(1.5 * penalty, _MAX_PENALTY)
-        best = _tried(right, spectrum, gram, noise, best)
-        history.append(math.inf if best is None else best.loss)
-        if norm > _VIOLATION * float(np.linalg.norm(queries)) or len(history) <= _PATIENCE:
-            continue
-        if history[-1] > history[-1 - _PATIENCE] * (1.0 - _TOLERANCE):
+        if float(np.linalg.norm(residual)) < _VIOLATION:
             break
-    return best
+        if update % _EVERY == 0:
+            penalty = min(_GROWTH[noise.norm] * penalty, _LARGEST)
+        multipliers = multipliers + penalty * residual
+    return right
 
 
 def _stepped(left: Array, right: Array, target: Array, penalty: float, noise: Noise) -> Array:
-    """Minimize penalty / 2 ||B L||^2 - <B'target, L> over L with bounded columns, by accelerated steps."""
+    """Minimize penalty / 2 ||B L||^2 - <B'target, L> over L with bounded columns, by accelerated steps.
+
+    The Lipschitz constant of the gradient is doubled until the quadratic model lies above the objective.
+    """
     square = penalty * left.T @ left
     linear = left.T @ target
-    curvature = float(scipy.linalg.eigvalsh(square, subset_by_index=[len(square) - 1] * 2)[0])
-    if curvature <= 0.0:
-        return right
+    most = float(np.abs(square).sum(axis=0).max())
+    curvature = max(1.0, _GUESS * most)
     before = current = right
     momentum = 1.0
-    for _ in range(_GRADIENT_STEPS):
+    for _ in range(_STEPS):
         following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
         ahead = current + (momentum - 1.0) / following * (current - before)
         before, momentum = current, following
-        current = project_columns(ahead - (square @ ahead - linear) / curvature, noise)
+        gradient = square @ ahead - linear
+        while True:
+            current = project_columns(ahead - gradient / curvature, noise)
+            moved = current - ahead
+            # the objective is quadratic: it exceeds its tangent by half of this
+            if curvature >= most or float(np.vdot(moved, square @ moved)) <= curvature * float(
+                np.vdot(moved, moved)
+            ):
+                break
+            curvature *= 2.0
     return current
-
-
-def _tried(right: Array, spectrum: Spectrum, gram: Array, noise: Noise, best: Factor | None) -> Factor | None:
-    """Return the better of a strategy and the best one so far; one that misses queries is no strategy.
-
-    What lies outside of the workload's row space is removed: the queries are supported exactly then.
-    """
-    kept = right if spectrum.full else right @ spectrum.vectors.T @ spectrum.vectors
-    kept = kept[np.abs(kept).sum(axis=1) > 0]
-    try:
-        factor = factor_of(kept, gram, noise)
-    except NumericalError:
-        return best
-    return factor if best is None or factor.loss < best.loss else best
 
 
 explicit_mechanism(
