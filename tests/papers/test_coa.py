@@ -22,7 +22,7 @@ def test_directions_solve_the_newton_system_with_a_zero_diagonal():
     root = random.standard_normal((n, n))
     x = root @ root.T + n * np.eye(n)
     x /= np.sqrt(np.outer(np.diag(x), np.diag(x)))
-    inverse = np.linalg.inv(x)
+    inverse = np.asarray(np.linalg.inv(x), dtype=np.float64)
     image = inverse @ gram @ inverse
     hessian = np.kron(image, inverse) + np.kron(inverse, image)
     free = ~np.eye(n, dtype=bool).ravel()

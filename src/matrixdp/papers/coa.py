@@ -140,13 +140,13 @@ def newton_factor(gram: Array, noise: Noise, options: Newton | None = None) -> F
     """
     given = Newton() if options is None else options
     thetas = [0.1**power for power in range(_HOMOTOPY + 1)] if given.homotopy == "yes" else [given.theta]
-    x: Array | None = None
+    x = np.eye(len(gram))
     for theta in thetas:
         x = _descended(gram, theta, x, given)
     return factor_of(scipy.linalg.cholesky(x, check_finite=False), gram, noise)
 
 
-def _descended(gram: Array, theta: float, start: Array | None, given: Newton) -> Array:
+def _descended(gram: Array, theta: float, start: Array, given: Newton) -> Array:
     """Return the point at which a descent ends."""
     points = newton_iterates(gram, theta, start, given.conjugate_steps)
     last = next(points)
