@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from published import Omitted, Paper
@@ -13,8 +13,8 @@ __all__ = ["counted", "published_page", "summary"]
 Figures = dict[str, Any]
 
 
-def published_page(paper: Paper, parts: dict[str, dict[str, Any]]) -> list[str]:
-    """Return the page of a paper."""
+def published_page(paper: Paper, parts: dict[str, dict[str, Any]], sections: Iterable[str] = ()) -> list[str]:
+    """Return the page of a paper, with lines of its own after its tables."""
     lines = [f"# {paper.title}", "", paper.source, ""]
     if paper.tables:
         lines += [
@@ -36,7 +36,7 @@ def published_page(paper: Paper, parts: dict[str, dict[str, Any]]) -> list[str]:
         lines += [*_errors(figures), "", *note, *_absent(figures), *_rounding(figures)]
         lines += _omitted("Not compared of this table", entry.omitted)
         lines += ["### Time and memory", "", *_times(figures), "", _made(part), ""]
-    return [*lines, *_omitted("## What is not compared", paper.omitted)]
+    return [*lines, *sections, *_omitted("## What is not compared", paper.omitted)]
 
 
 def _omitted(title: str, omitted: tuple[Omitted, ...]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from page_coa import coa_sections
 from page_engines import engines_page
 from page_model import model_page
 from page_other import random_page, workloads_page
@@ -20,7 +21,8 @@ Parts = dict[str, dict[str, Any]]
 _TABLES = tuple(table.name for table in TABLES)
 _ENGINES = ("engines", "engines-large")
 _MODELS = ("model-bundled", "model-coarse", "model-coarse-small", "model-whole", "model-pairs")
-_OTHER = ("other-workloads", "sweeps", "scaling", *_ENGINES, *_MODELS)
+_COA = ("coa-convergence", "coa-sweeps", "coa-steps")
+_OTHER = ("other-workloads", "sweeps", "scaling", *_COA, *_ENGINES, *_MODELS)
 
 
 def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
@@ -28,7 +30,8 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
     known = {part["name"]: part for part in parts}
     done: Parts = {name: part for name, part in known.items() if "figures" in part}
     for paper in PAPERS:
-        _write(out / f"{paper.name}.md", published_page(paper, done))
+        sections = coa_sections(done, out) if paper.name == "coa" else []
+        _write(out / f"{paper.name}.md", published_page(paper, done, sections))
     if "other-workloads" in done:
         _write(out / "other-workloads.md", workloads_page(done["other-workloads"]))
     if "sweeps" in done:
@@ -72,7 +75,7 @@ def _index(known: Parts, done: Parts) -> list[str]:
 
 def _titles(paper: Paper) -> str:
     titles = [table.title.partition(":")[0] for table in paper.tables]
-    return "; ".join(titles) if titles else "nothing is compared"
+    return "; ".join(titles) if titles else paper.shown
 
 
 def _limit(value: float | None, unit: str) -> str:

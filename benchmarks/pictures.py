@@ -8,7 +8,7 @@ from typing import Any
 
 from values import plain, table
 
-__all__ = ["scaling_page"]
+__all__ = ["draw_convergence", "scaling_page"]
 
 #: One colour for each mechanism, distinct for colour-blind readers too (Okabe and Ito's palette).
 _COLOURS = {
@@ -73,6 +73,41 @@ def draw(figure: dict[str, Any], path: Path) -> None:
     axes.set_ylabel("processor seconds of selection")
     axes.set_title(figure["title"], loc="left", fontsize="medium")
     canvas.legend(loc="outside right upper", frameon=False, fontsize="small")
+    canvas.savefig(path, dpi=110, metadata={"Software": None})
+
+
+#: Of the curves of a convergence, in this order.
+_PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
+
+
+def draw_convergence(figures: dict[str, Any], path: Path) -> None:
+    """Draw objective, gradient and measured error against Newton steps, on logarithmic axes.
+
+    Without matplotlib the picture that is there stays.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        print(f"{path.name} is not drawn: pip install 'matrixdp[pictures]'", file=sys.stderr)
+        return
+    canvas = Figure(figsize=(9.6, 3.6), layout="constrained")
+    titles = {
+        "objective": "objective over the optimum",
+        "optimality": "gradient over its start",
+        "test_error": "measured error over the optimum",
+    }
+    for axes, (key, title) in zip(canvas.subplots(1, 3), titles.items(), strict=True):
+        for curve, colour in zip(figures["curves"], _PALETTE, strict=True):
+            values = [point[key] for point in curve["points"]]
+            unit = values[0] if key == "optimality" else curve["optimum"]
+            label = curve["family"] if key == "objective" else None
+            axes.plot([value / unit for value in values], color=colour, linewidth=1.5, label=label)
+        axes.set_yscale("log")
+        axes.grid(which="major", color="#dddddd", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_xlabel("Newton steps")
+        axes.set_title(title, loc="left", fontsize="medium")
+    canvas.legend(loc="outside lower center", ncols=5, frameon=False, fontsize="small")
     canvas.savefig(path, dpi=110, metadata={"Software": None})
 
 

@@ -128,6 +128,8 @@ class Paper:
     tables : tuple of Table
     omitted : tuple of Omitted
         Whole tables and figures that are not compared.
+    shown : str
+        What the page has in the place of tables.
     """
 
     name: str
@@ -135,6 +137,7 @@ class Paper:
     source: str
     tables: tuple[Table, ...] = ()
     omitted: tuple[Omitted, ...] = ()
+    shown: str = "nothing is compared"
 
 
 def figures(printed: str) -> tuple[str | None, ...]:
