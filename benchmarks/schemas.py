@@ -24,6 +24,8 @@ __all__ = [
     "mix",
     "one_and_two_way",
     "random_one_and_two_way",
+    "small_products",
+    "two_way_kinds",
 ]
 
 #: The sizes of categorical and of numeric attributes.
@@ -57,6 +59,22 @@ def loans() -> mdp.Domain:
 def hybrid(domain: mdp.Domain, ways: list[int]) -> mdp.Workload:
     """Return every k-way product of identity on categorical and prefix on numeric attributes."""
     return mdp.Workload(domain, mdp.kway(ways, {"categorical": "identity", "numeric": "prefix"}))
+
+
+def two_way_kinds(domain: mdp.Domain, numeric: str) -> mdp.Workload:
+    """Return every 2-way product of identity on categorical and one kind of query on numeric attributes."""
+    return mdp.Workload(domain, mdp.kway([2], {"categorical": "identity", "numeric": numeric}))
+
+
+def small_products(domain: mdp.Domain, numeric: str) -> mdp.Workload:
+    """Return the products over all sets of attributes of less than 5,000 cells together."""
+    entries = []
+    for ways in range(6):
+        for names in combinations(domain.names, ways):
+            if domain.cells(names) < 5_000:
+                asked = {name: numeric if domain[name].numeric else "identity" for name in names}
+                entries.append(mdp.product(asked) if asked else mdp.marginals(0))
+    return mdp.Workload(domain, *entries)
 
 
 def mix(size: int, attributes: int) -> mdp.Workload:

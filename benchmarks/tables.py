@@ -18,6 +18,7 @@ from published import BOUND, TABLES, Row, Table
 from matrixdp.noise import noise_named
 from matrixdp.selection import MECHANISMS
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.selection.mechanisms.identity import identity_error
 from matrixdp.selection.mechanisms.table import Mechanism
 
 __all__ = ["excess"]
@@ -57,7 +58,12 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
     scale = noise_named(table.noise).error_scale(table.budget)
 
     def figure(loss: float) -> float:
-        return loss / scale / 2 if table.total else math.sqrt(loss / scale / workload.queries)
+        return loss / scale / 2 if table.total else math.sqrt(loss / scale / workload.queries) / unit
+
+    unit = 1.0
+    if table.relative:
+        assert row.figures[0] is not None
+        unit = figure(identity_error(workload, noise_named(table.noise))) / float(row.figures[0])
 
     cells: dict[str, dict[str, Any]] = {}
     for mechanism in _mechanisms(table):

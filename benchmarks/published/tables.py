@@ -87,6 +87,9 @@ class Table:
         Mechanisms of ours without a published column.
     total : bool
         Total squared error with noise of scale 1, not RMSE.
+    relative : bool
+        Figures are relative to one of the paper's own that is not printed; it follows from the error of
+        noise on every cell, which is exact, and what is printed for it in the first column.
     limit : float
         Seconds of processor time for each cell.
     note : str
@@ -107,6 +110,7 @@ class Table:
     reference: str
     more: tuple[str, ...] = ()
     total: bool = False
+    relative: bool = False
     limit: float = 90.0
     note: str = ""
     plans: bool = True

@@ -140,3 +140,11 @@ def test_the_order_of_attributes_changes_nothing(noise):
         plan, certificate = select_datacube(mdp.Workload(domain, mdp.marginals([0, 1, 2])), noise)
         found.add((frozenset(frozenset(part.attributes) for part in plan.parts), round(certificate.loss, 6)))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(("noise", "printed"), [(LAPLACE, 18.49), (GAUSSIAN, 19.53)])
+def test_one_greedy_cover_has_the_figures_of_a_comparison(noise, printed):
+    """McKenna et al., HDMM, journal version, Tables 6 and 7: CPS, all marginals."""
+    loss = Trials(ALL_CPS, noise, {"search": "once"}).choose("datacube")[1].loss
+    assert rmse(loss, ALL_CPS, noise) == pytest.approx(printed, abs=0.005)
+    assert select_datacube(ALL_CPS, noise)[1].loss < loss

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Ranges, Width
@@ -137,3 +138,12 @@ def test_what_has_no_strategy_is_refused():
         solve_axis(np.full((3, 3), np.nan), LAPLACE)
     with pytest.raises(TooLargeError, match="4097"):
         solve_axis(np.diag(np.arange(1.0, 4098.0)), LAPLACE)
+
+
+@pytest.mark.parametrize(("options", "p"), [({"p": 3}, 3), ({"cells_per_row": 16}, 2), ({"p": 90}, 32)])
+def test_strategies_have_the_rows_that_are_asked_for(options, p):
+    workload = mdp.Workload(mdp.Domain({"a": range(32)}), mdp.product(a="range"))
+    for mechanism in ("opt-0", "opt-kron"):
+        chosen = mdp.select(workload, mechanism=mechanism, noise="laplace", restarts=2, **options)
+        [part] = chosen.selection.plan.parts
+        assert 32 < part.rows <= 32 + p  # rows of zeros are left out

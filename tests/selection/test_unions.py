@@ -8,10 +8,18 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
-from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
+from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Noise
 from matrixdp.plan import Block, Local, Part, Union
+from matrixdp.selection import Selection, select
+from matrixdp.selection.compose import grouping
 from matrixdp.selection.compose.kron import select_kron
-from matrixdp.selection.compose.union import combined_plan, least_squares_plan, select_union, unmerged_loss
+from matrixdp.selection.compose.union import (
+    apart_loss,
+    combined_plan,
+    least_squares_plan,
+    select_union,
+    unmerged_loss,
+)
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
 DOMAIN = mdp.Domain({"a": 4, "b": 5, "c": 3})
@@ -91,3 +99,59 @@ def test_groups_that_no_product_fits_have_no_union(monkeypatch):
     monkeypatch.setattr("matrixdp.selection.compose.union.solve_kron", refuses)
     with pytest.raises(TooLargeError, match="opt-plus"):
         unmerged_loss(WORKLOAD, LAPLACE)
+
+
+TWO_WAY = mdp.Workload(mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100}), mdp.marginals(2))
+
+
+def united(workload: mdp.Workload, clusters: str, noise: Noise = LAPLACE) -> Selection:
+    return select(workload, mechanism="opt-plus", noise=noise, clusters=clusters)
+
+
+@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
+def test_a_product_for_each_group_costs_what_is_published(noise):
+    """McKenna et al., journal version, definition 19; for Laplace noise their Table 3."""
+    cells = [predicates.queries for predicates in TWO_WAY]
+    power = noise.norm / (noise.norm + 2)
+    expected = noise.variance_factor * sum(own**power for own in cells) ** (1 / power)
+    assert apart_loss(TWO_WAY, noise) == pytest.approx(expected)
+    if noise == LAPLACE:
+        assert expected / 2 == pytest.approx(85_070, abs=1)
+    found = united(TWO_WAY, "products", noise)
+    assert found.certificate.loss == pytest.approx(expected)  # no marginal determines another one here
+    assert len(found.plan.parts) == 6
+
+
+def test_averages_of_products_that_determine_the_same_can_only_gain():
+    domain = mdp.Domain({"a": range(6), "b": range(6)})
+    workload = mdp.Workload(
+        domain, mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")
+    )
+    assert united(workload, "products").certificate.loss < apart_loss(workload, LAPLACE)
+
+
+def test_two_groups_share_the_cost_evenly():
+    found = united(TWO_WAY, "two")
+    assert [LAPLACE.share(part, part.variance) for part in found.plan.parts] == pytest.approx([0.5, 0.5])
+    assert found.plan.kind == "union"
+    analysed = sum(found.plan.analysis.group(group).weighted for group in TWO_WAY)
+    assert found.certificate.loss == pytest.approx(analysed)
+    whole = united(mdp.Workload(TWO_WAY.domain, mdp.marginals([4])), "two")
+    assert len(whole.plan.parts) == 1
+
+
+def test_too_many_sets_are_not_merged_to_two(monkeypatch):
+    monkeypatch.setattr(grouping, "MAX_MERGED_SETS", 5)
+    with pytest.raises(TooLargeError, match="6 sets of attributes are not merged to two groups"):
+        united(TWO_WAY, "two")
+
+
+def test_an_explicit_group_has_a_product_too():
+    domain = mdp.Domain({"a": range(4)})
+    workload = mdp.Workload(domain, mdp.dense(np.tri(4)[1:], ["a"]), mdp.product(a="identity"))
+    alone = [
+        select(mdp.Workload(domain, entry), mechanism="opt-kron", noise=GAUSSIAN)
+        for entry in workload.entries
+    ]
+    expected = GAUSSIAN.total_loss([one.certificate.loss for one in alone])
+    assert apart_loss(workload, GAUSSIAN) == pytest.approx(expected, rel=1e-4)

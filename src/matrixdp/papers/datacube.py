@@ -19,6 +19,7 @@ from matrixdp.mechanisms import (
     Mechanism,
     Options,
     Task,
+    option,
     register,
 )
 from matrixdp.noise import Noise
@@ -37,6 +38,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Members = tuple[str, ...]
 
+_SEARCHES = ("bounded", "once")
 #: Which of so many to measure is searched in seconds.
 MAX_ASKED_MARGINALS = 4_096
 #: Pairs of a candidate and an asked marginal, up to which every subset of the attributes is a candidate;
@@ -112,11 +114,11 @@ class Cube:
     summed: Array
 
 
-def cube_of(workload: Workload, asked: tuple[Members, ...]) -> Cube:
+def cube_of(workload: Workload, asked: tuple[Members, ...], *, every: bool = True) -> Cube:
     """Return what can be measured for the marginals that are asked.
 
-    Every marginal of at most ``MAX_MARGINAL_CELLS`` cells is a candidate, or, where these are too many, only
-    those that are asked.
+    Every marginal of at most ``MAX_MARGINAL_CELLS`` cells is a candidate, or, where these are too many or
+    ``every`` is False, only those that are asked.
 
     Examples
     --------
@@ -136,10 +138,10 @@ def cube_of(workload: Workload, asked: tuple[Members, ...]) -> Cube:
             f"{MAX_COUNTED_CELLS:,}. Use residual, or ask about fewer attributes together"
         )
     offered = wanted
-    if len(names) < 24 and len(asked) << len(names) <= _PAIRS:
-        every = (np.arange(1 << len(names))[:, None] >> np.arange(len(names))) & 1 == 1
-        small = np.where(every, sizes, 1.0).prod(axis=1) <= MAX_MARGINAL_CELLS
-        offered = np.unique(np.vstack([every[small], wanted]), axis=0)
+    if every and len(names) < 24 and len(asked) << len(names) <= _PAIRS:
+        subsets = (np.arange(1 << len(names))[:, None] >> np.arange(len(names))) & 1 == 1
+        small = np.where(subsets, sizes, 1.0).prod(axis=1) <= MAX_MARGINAL_CELLS
+        offered = np.unique(np.vstack([subsets[small], wanted]), axis=0)
     members = [tuple(n for n, kept in zip(names, row, strict=True) if kept) for row in offered]
     offered_cells = np.where(offered, sizes, 1.0).prod(axis=1)
     order = sorted(range(len(members)), key=lambda place: (offered_cells[place], sorted(members[place])))
@@ -225,8 +227,18 @@ def bound_max_noise(cube: Cube, noise: Noise) -> list[list[int]]:
     return best
 
 
-def _datacube(task: Task[Options]) -> Choice:
+@dataclass(frozen=True)
+class Covers(Options):
+    """Of DataCube."""
+
+    search: str = option("bounded", "for the least largest variance, or one greedy cover", _SEARCHES)
+
+
+def _datacube(task: Task[Covers]) -> Choice:
     """Select by DataCube: the marginals to measure, each with the same noise.
+
+    With the option ``search`` "once" there is one greedy cover of the asked marginals, by sums of at most as
+    many cells as marginals are asked: what McKenna et al. call DataCube in their comparisons.
 
     Weights have no influence on what is measured: the largest variance is bounded. The paper has Laplace
     noise; Gaussian noise differs in how the variance grows with the number of marginals. Of sets with equal
@@ -239,9 +251,10 @@ def _datacube(task: Task[Options]) -> Choice:
     """
     task.progress("choosing marginals", None)
     workload = task.workload
-    cube = cube_of(workload, asked_marginals(workload))
+    asked, once = asked_marginals(workload), task.options.search == "once"
+    cube = cube_of(workload, asked, every=not once)
     choices = []
-    for chosen in bound_max_noise(cube, task.noise):
+    for chosen in [greedy_cover(cube, len(asked))] if once else bound_max_noise(cube, task.noise):
         plan = _plan(workload, [cube.candidates[place] for place in chosen], task.noise)
         analysis = plan.analysis
         choices.append((math.fsum(analysis.group(group).weighted for group in workload), plan))
@@ -260,4 +273,4 @@ def _plan(workload: Workload, chosen: list[Members], noise: Noise) -> Plan:
     return Pooled(workload.domain, tuple(parts), noise)
 
 
-register(Mechanism("datacube", "Ding et al. 2011: marginals by greedy covering", (1, 2), Options, _datacube))
+register(Mechanism("datacube", "Ding et al. 2011: marginals by greedy covering", (1, 2), Covers, _datacube))

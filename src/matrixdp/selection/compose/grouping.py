@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Workload
 from matrixdp.selection.view.product_terms import product_terms
 
-__all__ = ["group_products"]
+__all__ = ["group_products", "two_groups"]
 
 #: With more sets than this, sets are only folded into others that hold their attributes.
 MAX_MERGED_SETS = 24
@@ -60,6 +61,43 @@ def group_products(
         if loss(everything[0]) < total:
             total, sets = loss(everything[0]), list(everything)
     return list(sets), total
+
+
+def two_groups(workload: Workload, noise: Noise, solve: Callable[[Members, float], float]) -> list[Members]:
+    """Return two sets of groups: those whose union loses least are merged until two are left.
+
+    Raises TooLargeError where there are too many sets of attributes to be merged two by two.
+    """
+    asked: dict[tuple[str, ...], list[int]] = {}
+    for place, group in enumerate(workload):
+        names = product_terms(workload.domain, [group]).attributes
+        asked.setdefault(names, []).append(place)
+    sets: list[Members] = [tuple(places) for places in asked.values()]
+    if len(sets) == 1:
+        sets = [(place,) for place in sets[0]]
+    if len(sets) > MAX_MERGED_SETS:
+        sets = _folded(asked)
+    if len(sets) > MAX_MERGED_SETS:
+        raise TooLargeError(
+            f"opt-plus: {len(sets)} sets of attributes are not merged to two groups; the limit is "
+            f"{MAX_MERGED_SETS}. Use clusters=merged or products"
+        )
+    losses: dict[Members, float] = {}
+    while len(sets) > 2:
+        best: tuple[float, list[Members]] | None = None
+        for i in range(len(sets)):
+            for j in range(i):
+                union = tuple(sorted((*sets[i], *sets[j])))
+                now = [*(own for k, own in enumerate(sets) if k not in (i, j)), union]
+                for own in now:
+                    if own not in losses:
+                        losses[own] = solve(own, math.inf)
+                found = noise.total_loss([losses[own] for own in now])
+                if best is None or found < best[0]:
+                    best = found, now
+        assert best is not None
+        sets = best[1]
+    return sets
 
 
 def _folded(asked: dict[tuple[str, ...], list[int]]) -> list[Members]:

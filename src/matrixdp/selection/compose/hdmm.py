@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
-from matrixdp.selection.compose.kron import select_kron
+from matrixdp.selection.compose.kron import AS_MANY_AS_PAY, select_kron
 from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.compose.union import select_union
 from matrixdp.selection.compose.whole_table import select_directly, solve_table
 from matrixdp.selection.gram import DEFAULT_GAP
-from matrixdp.selection.gram.opt_0 import solve_axis
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.spread import spread
 from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
 
 __all__ = ["KINDS", "select_hdmm", "select_whole"]
 
+Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 Choice = tuple[Plan, Certificate]
 
@@ -39,6 +44,7 @@ def select_whole(
     seed: int = 0,
     progress: Progress | None = None,
     max_cells: int = MAX_AXIS_CELLS,
+    rows: Rows = AS_MANY_AS_PAY,
 ) -> Choice:
     """Select one explicit strategy on the table of all attributes that are asked about.
 
@@ -60,11 +66,17 @@ def select_whole(
     """
     if noise.norm == 2:
         return select_directly(workload, noise, gap)
+
+    def search(gram: Array, _: Sequence[int]) -> Factor:
+        again = rows.restarts or None
+        p = rows.of(len(gram))
+        return solve_axis(gram, noise, gap=gap, seed=seed, restarts=again, progress=progress, p=p)
+
     return solve_table(
         workload,
         noise,
         "opt-0",
-        lambda gram, _: solve_axis(gram, noise, gap=gap, seed=seed, progress=progress),
+        search,
         max_cells,
         max_axis=math.inf,
         instead="opt-kron, opt-plus or opt-m",
@@ -72,16 +84,16 @@ def select_whole(
     )
 
 
-def _choice(workload: Workload, noise: Noise, gap: float, seed: int, kind: str) -> Choice | str:
+def _choice(workload: Workload, noise: Noise, gap: float, seed: int, rows: Rows, kind: str) -> Choice | str:
     """Return what one of the strategies is, or why it does not fit."""
     try:
         if kind == "opt-kron":
-            return select_kron(workload, noise, gap=gap, seed=seed)
+            return select_kron(workload, noise, gap=gap, seed=seed, rows=rows)
         if kind == "opt-m":
             return select_marginals(workload, noise, seed=seed)
         if kind == "opt-plus":
-            return select_union(workload, noise, gap=gap, seed=seed)
-        return select_whole(workload, noise, gap=gap, seed=seed, max_cells=MAX_SEARCHED_CELLS)
+            return select_union(workload, noise, gap=gap, seed=seed, rows=rows)
+        return select_whole(workload, noise, gap=gap, seed=seed, max_cells=MAX_SEARCHED_CELLS, rows=rows)
     except TooLargeError as error:
         return str(error)
 
@@ -94,6 +106,7 @@ def select_hdmm(
     seed: int = 0,
     progress: Progress | None = None,
     jobs: int = 1,
+    rows: Rows = AS_MANY_AS_PAY,
 ) -> tuple[Plan, Certificate, str]:
     """Select with all strategies of HDMM and keep the one with the least error.
 
@@ -111,7 +124,7 @@ def select_hdmm(
     """
     found: dict[str, Choice] = {}
     refused: list[str] = []
-    choices = spread(partial(_choice, workload, noise, gap, seed), KINDS, jobs)
+    choices = spread(partial(_choice, workload, noise, gap, seed, rows), KINDS, jobs)
     for done, kind in enumerate(KINDS):
         if progress is not None:
             progress(f"trying {kind}", done / len(KINDS))

@@ -15,16 +15,17 @@ from matrixdp.selection.compose.product import Product, alternate
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.opt_0 import solve_axis, solve_symmetric
+from matrixdp.selection.gram.opt_0 import Rows, solve_axis, solve_symmetric
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.gram_terms import Question
 from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, Inverse, ProductTerms, product_terms
 from matrixdp.selection.view.table_shape import MAX_TABLE_CELLS
 
-__all__ = ["measured_product", "select_kron", "solve_kron"]
+__all__ = ["AS_MANY_AS_PAY", "measured_product", "select_kron", "solve_kron"]
 
 Progress = Callable[[str, float | None], None]
 
+AS_MANY_AS_PAY = Rows()
 #: Rounds of alternation: of each start, and of the best of them after that.
 _FIRST_SWEEPS, _MORE_SWEEPS = 3, 12
 #: After a round a loss this many times what is wanted does not fall to it.
@@ -43,12 +44,15 @@ def solve_kron(
     start: Sequence[Factor | None] | None = None,
     worth: float = math.inf,
     most_symmetric: int = MAX_AXIS_CELLS,
+    rows: Rows = AS_MANY_AS_PAY,
+    max_cells: float = MAX_TABLE_CELLS,
 ) -> Product:
     """Return the best product found for a union of products, bounded where that is one product.
 
     ``start`` are strategies of attributes that suit some of what is asked, to search from. Searches
     end early where their loss is far above ``worth``. Attributes of more than ``most_symmetric`` values that
-    nothing tells apart are measured whole.
+    nothing tells apart are measured whole. Without a limit of cells the product may be one that could not be
+    measured.
 
     Raises TooLargeError if it is over more cells than can be held, or an attribute that is not measured
     whole has too many values.
@@ -58,10 +62,10 @@ def solve_kron(
     McKenna et al. 2018, section 6.1 (block-cyclic alternation over surrogate workloads).
     """
     cells = math.prod(terms.sizes)
-    if cells > MAX_TABLE_CELLS:
+    if cells > max_cells:
         raise TooLargeError(
             f"opt-kron: {' x '.join(terms.attributes)} has {cells:.3g} cells; the limit is "
-            f"{MAX_TABLE_CELLS:,}. Use residual, which never forms the whole table"
+            f"{max_cells:,}. Use residual, which never forms the whole table"
         )
 
     def solve(
@@ -74,7 +78,9 @@ def solve_kron(
         if known is not None and known[0] > 0.0:
             return solve_symmetric(terms.sizes[axis], *known, noise)
         gram = terms.surrogate(axis, inverses)
-        return solve_axis(gram, noise, gap=gap, seed=seed, start=own, effort=effort)
+        p = rows.of(terms.sizes[axis])
+        again = rows.restarts or None
+        return solve_axis(gram, noise, gap=gap, seed=seed, restarts=again, start=own, effort=effort, p=p)
 
     def fast(axis: int, inverses: Sequence[Inverse], own: Factor | None) -> Factor:
         return solve(axis, inverses, own, max(gap, _LOOP_GAP), "fast")
@@ -129,6 +135,7 @@ def select_kron(
     gap: float = DEFAULT_GAP,
     seed: int = 0,
     progress: Progress | None = None,
+    rows: Rows = AS_MANY_AS_PAY,
 ) -> tuple[Plan, Certificate]:
     """Select one Kronecker product over all attributes that are asked about.
 
@@ -149,7 +156,7 @@ def select_kron(
     if progress is not None:
         progress("solving one product over all attributes", None)
     terms = product_terms(workload.domain, workload.groups)
-    product = solve_kron(terms, noise, gap=gap, seed=seed)
+    product = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows)
     blocks = measured_product(workload.domain, terms.attributes, product, noise)
     factor = noise.variance_factor
     bound = None if product.bound is None else factor * product.bound

@@ -13,15 +13,16 @@ from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
-from matrixdp.selection.compose.grouping import Members, group_products, group_subset
-from matrixdp.selection.compose.kron import measured_product, solve_kron
+from matrixdp.selection.compose.grouping import Members, group_products, group_subset, two_groups
+from matrixdp.selection.compose.kron import AS_MANY_AS_PAY, measured_product, solve_kron
 from matrixdp.selection.compose.product import Product
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.opt_0 import Rows
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.product_terms import product_terms
 
-__all__ = ["combined_plan", "least_squares_plan", "select_union", "unmerged_loss"]
+__all__ = ["CLUSTERS", "apart_loss", "combined_plan", "least_squares_plan", "select_union", "unmerged_loss"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
@@ -35,6 +36,9 @@ _MOST_SYMMETRIC = 500
 #: Up to so many groups are also measured by a product each.
 _MOST_APART = 8
 _SCOPE = "no bound for a union of products"
+#: Sets of groups that are merged while it pays; each group with a product of its own, answered from it, as in
+#: the journal version; two sets with equal shares of the cost, as in the conference version.
+CLUSTERS = ("merged", "products", "two")
 
 
 def select_union(
@@ -44,15 +48,20 @@ def select_union(
     gap: float = DEFAULT_GAP,
     seed: int = 0,
     progress: Progress | None = None,
+    rows: Rows = AS_MANY_AS_PAY,
+    clusters: str = "merged",
 ) -> tuple[Plan, Certificate]:
     """Select a union of products.
 
     Groups that ask about the same attributes share a product; sets of groups are merged while the total
-    error falls. The products are combined by least squares, and the privacy cost is split for that.
+    error falls. The products are combined by least squares, and the privacy cost is split for that. With
+    ``clusters`` "products" every group has a product of its own, the cost is split for answers from those
+    products alone, and answers that several determine are averaged, which can only lower the error
+    (`apart_loss` is without). With "two" there are two sets with equal shares of the cost, and least squares.
 
     References
     ----------
-    McKenna et al. 2018, section 6.2 (OPT_plus).
+    McKenna et al. 2018, section 6.2 (OPT_plus); the journal version, definition 19 ("products").
 
     Examples
     --------
@@ -82,6 +91,7 @@ def select_union(
                     start=begin,
                     worth=worth,
                     most_symmetric=_MOST_SYMMETRIC,
+                    rows=rows,
                 )
             except TooLargeError:
                 return math.inf
@@ -92,28 +102,72 @@ def select_union(
         solved[members] = terms.attributes, known
         return known.loss
 
-    sets, total = group_products(workload, noise, solve)
+    apart: list[Members] = [(place,) for place in range(len(workload.groups))]
+    if clusters == "merged":
+        sets, total = group_products(workload, noise, solve)
+    else:
+        sets = apart if clusters == "products" else two_groups(workload, noise, solve)
+        total = noise.total_loss([solve(members) for members in sets])
     if not math.isfinite(total):
         raise TooLargeError(_TOO_LARGE)
     candidates: list[list[Members]] = [list(sets)]
-    apart: list[Members] = [(place,) for place in range(len(workload.groups))]
-    if noise.norm == 2 and len(apart) <= _MOST_APART and sorted(sets) != apart:
+    if clusters == "merged" and noise.norm == 2 and len(apart) <= _MOST_APART and sorted(sets) != apart:
         # what merging gains by itself least squares may gain without it
         candidates.append(apart)
 
     def measured(sets: Sequence[Members]) -> tuple[Plan, Certificate]:
         losses = [solve(members, effort="full") for members in sets]
         parts = []
-        for members, share in zip(sets, noise.best_shares(losses), strict=True):
+        shares = [1.0 / len(sets)] * len(sets) if clusters == "two" else noise.best_shares(losses)
+        for members, share in zip(sets, shares, strict=True):
             attributes, product = solved[members]
             blocks = measured_product(workload.domain, attributes, product, noise)
             parts.append(Part(attributes, blocks, 1.0).at_cost(noise, share))
-        if len(parts) > 1:
+        if len(parts) > 1 and clusters == "merged":
             return combined_plan(workload, parts, noise)
+        if len(parts) > 1:
+            return _as_published(workload, parts, noise, clusters)
         plan = Direct(workload.domain, tuple(parts), noise)
         return plan, Certificate(noise.variance_factor * losses[0], None, _SCOPE)
 
     return min((measured(sets) for sets in candidates), key=lambda choice: choice[1].loss)
+
+
+def _as_published(
+    workload: Workload, parts: Sequence[Part], noise: Noise, clusters: str
+) -> tuple[Plan, Certificate]:
+    """Return the plan of products whose shares of the cost stay as they are."""
+    plan = (Union if clusters == "two" else Local)(workload.domain, tuple(parts), noise)
+    loss = math.fsum(plan.analysis.group(group).weighted for group in workload)
+    return plan, Certificate(loss, None, _SCOPE)
+
+
+def apart_loss(workload: Workload, noise: Noise, *, gap: float = DEFAULT_GAP, seed: int = 0) -> float:
+    """Return the total squared error at privacy cost 1 of a product for each group, answered from it alone.
+
+    Tables may have any size: what cannot be measured has an error all the same.
+
+    References
+    ----------
+    McKenna et al., HDMM, journal version, definition 19.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
+    >>> round(apart_loss(mdp.Workload(domain, mdp.marginals(2)), LAPLACE) / 2)  # their Table 3
+    85070
+    """
+    known: dict[Hashable, float] = {}
+    losses = []
+    for group in workload:
+        terms = product_terms(workload.domain, [group])
+        key = group if terms.explicit else (terms.sizes, frozenset((k, w) for w, k in terms.products))
+        if key not in known:
+            known[key] = solve_kron(terms, noise, gap=gap, seed=seed, max_cells=math.inf).loss
+        losses.append(known[key])
+    return noise.variance_factor * noise.total_loss(losses)
 
 
 def _starts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
@@ -24,7 +25,7 @@ from matrixdp.selection.gram.starts import SMALL, random_start, starts
 from matrixdp.selection.starting_points import generator
 from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
 
-__all__ = ["distinct_cells", "solve_axis", "solve_symmetric"]
+__all__ = ["Rows", "distinct_cells", "solve_axis", "solve_symmetric"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
@@ -42,6 +43,37 @@ _GAIN = 2e-3
 _TOLD_APART = 1e-9
 #: Pairs of rows of a workload of low rank that are rotated, in all and for each pair.
 _ROTATIONS, _SWEEPS = 10_000, 40
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How many rows p-Identity strategies have beside the identity, and how often a search starts anew.
+
+    Attributes
+    ----------
+    p : int
+        Rows for every attribute; 0 tries several numbers, and adds rows while they pay.
+    cells_per_row : int
+        Where p is 0: one row for so many cells of an attribute. McKenna et al. take 16.
+    restarts : int
+        Random starts; 0 leaves their number to the size of the problem.
+    """
+
+    p: int = 0
+    cells_per_row: int = 0
+    restarts: int = 0
+
+    def of(self, size: int) -> int | None:
+        """Return p for so many cells, or None where it is not given.
+
+        Examples
+        --------
+        >>> Rows(cells_per_row=16).of(100), Rows(p=3).of(2), Rows().of(100)
+        (6, 2, None)
+        """
+        if self.p:
+            return min(self.p, size)
+        return max(1, size // self.cells_per_row) if self.cells_per_row else None
 
 
 def solve_axis(

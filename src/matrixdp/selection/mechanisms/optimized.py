@@ -16,10 +16,11 @@ from matrixdp.selection.compose.kron import select_kron
 from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.compose.residual_planner import select_residual_planner, select_residual_planner_plus
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
-from matrixdp.selection.compose.union import select_union
+from matrixdp.selection.compose.union import CLUSTERS, select_union
 from matrixdp.selection.compose.weighted_product import select_weighted_product
 from matrixdp.selection.compose.whole_table import select_directly
 from matrixdp.selection.gram import DEFAULT_GAP
+from matrixdp.selection.gram.opt_0 import Rows
 from matrixdp.selection.mechanisms.options import Options, option
 from matrixdp.selection.mechanisms.table import Mechanism, Task, register
 from matrixdp.selection.selection import Certificate
@@ -27,7 +28,16 @@ from matrixdp.selection.selection import Certificate
 if TYPE_CHECKING:
     from matrixdp.language.predicates import PredicateForm
 
-__all__ = ["Based", "Certified", "Compared", "Decomposed", "Searched", "Weighted"]
+__all__ = [
+    "Based",
+    "Certified",
+    "Compared",
+    "Decomposed",
+    "Restarted",
+    "Searched",
+    "United",
+    "Weighted",
+]
 
 _BOTH = (1, 2)
 _GAUSSIAN = (2,)
@@ -50,7 +60,28 @@ class Searched(Certified):
 
 
 @dataclass(frozen=True)
-class Compared(Searched):
+class Restarted(Searched):
+    """Of searches for p-Identity strategies."""
+
+    restarts: int = option(0, "random starts under Laplace noise; 0 leaves them to the size of the problem")
+    p: int = option(0, "rows of p-Identity strategies beside the identity; 0 tries several numbers")
+    cells_per_row: int = option(0, "p as a share: a row for so many cells (McKenna et al.: 16); 0 as `p`")
+
+    @property
+    def rows(self) -> Rows:
+        """How searches are to be made."""
+        return Rows(self.p, self.cells_per_row, self.restarts)
+
+
+@dataclass(frozen=True)
+class United(Restarted):
+    """Of unions of products."""
+
+    clusters: str = option("merged", "which query groups share a product", CLUSTERS)
+
+
+@dataclass(frozen=True)
+class Compared(Restarted):
     """Of the comparison of HDMM's strategies."""
 
     jobs: int = option(1, _JOBS, least=1)
@@ -123,23 +154,51 @@ def _residual_planner_plus(task: Task[Based]) -> tuple[Plan, Certificate]:
 def _hdmm(task: Task[Compared]) -> tuple[Plan, Certificate]:
     given = task.options
     return select_hdmm(
-        task.workload, task.noise, gap=given.gap, seed=given.seed, jobs=given.jobs, progress=task.progress
+        task.workload,
+        task.noise,
+        gap=given.gap,
+        seed=given.seed,
+        jobs=given.jobs,
+        progress=task.progress,
+        rows=given.rows,
     )[:2]
 
 
-def _opt_0(task: Task[Searched]) -> tuple[Plan, Certificate]:
+def _opt_0(task: Task[Restarted]) -> tuple[Plan, Certificate]:
     given = task.options
-    return select_whole(task.workload, task.noise, gap=given.gap, seed=given.seed, progress=task.progress)
+    return select_whole(
+        task.workload,
+        task.noise,
+        gap=given.gap,
+        seed=given.seed,
+        progress=task.progress,
+        rows=given.rows,
+    )
 
 
-def _opt_kron(task: Task[Searched]) -> tuple[Plan, Certificate]:
+def _opt_kron(task: Task[Restarted]) -> tuple[Plan, Certificate]:
     given = task.options
-    return select_kron(task.workload, task.noise, gap=given.gap, seed=given.seed, progress=task.progress)
+    return select_kron(
+        task.workload,
+        task.noise,
+        gap=given.gap,
+        seed=given.seed,
+        progress=task.progress,
+        rows=given.rows,
+    )
 
 
-def _opt_plus(task: Task[Searched]) -> tuple[Plan, Certificate]:
+def _opt_plus(task: Task[United]) -> tuple[Plan, Certificate]:
     given = task.options
-    return select_union(task.workload, task.noise, gap=given.gap, seed=given.seed, progress=task.progress)
+    return select_union(
+        task.workload,
+        task.noise,
+        gap=given.gap,
+        seed=given.seed,
+        progress=task.progress,
+        rows=given.rows,
+        clusters=given.clusters,
+    )
 
 
 def _generalized_marginals(task: Task[Weighted]) -> tuple[Plan, Certificate]:
@@ -199,13 +258,13 @@ register(
         "opt-0",
         "McKenna et al. 2018, section 5.2: one explicit strategy on the whole table",
         _BOTH,
-        Searched,
+        Restarted,
         _opt_0,
     )
 )
-register(Mechanism("opt-kron", "McKenna et al. 2018, section 6.1: one product", _BOTH, Searched, _opt_kron))
+register(Mechanism("opt-kron", "McKenna et al. 2018, section 6.1: one product", _BOTH, Restarted, _opt_kron))
 register(
-    Mechanism("opt-plus", "McKenna et al. 2018, section 6.2: a union of products", _BOTH, Searched, _opt_plus)
+    Mechanism("opt-plus", "McKenna et al. 2018, section 6.2: a union of products", _BOTH, United, _opt_plus)
 )
 register(Mechanism("opt-m", "McKenna et al. 2018, section 6.3: weighted marginals", _BOTH, Weighted, _opt_m))
 register(
