@@ -67,7 +67,8 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
 
     cells: dict[str, dict[str, Any]] = {}
     for mechanism in _mechanisms(table):
-        cell = select_cell(row.make, mechanism, table.noise, table.limit, plans=table.plans)
+        bounded = mechanism == table.reference
+        cell = select_cell(row.make, mechanism, table.noise, table.limit, plans=table.plans, bounded=bounded)
         if "loss" in cell:
             least = cell["loss"] if cell["rounded"] is None else min(cell["loss"], cell["rounded"])
             cell["error"] = figure(least)

@@ -61,12 +61,7 @@ def solve_kron(
     ----------
     McKenna et al. 2018, section 6.1 (block-cyclic alternation over surrogate workloads).
     """
-    cells = math.prod(terms.sizes)
-    if cells > max_cells:
-        raise TooLargeError(
-            f"opt-kron: {' x '.join(terms.attributes)} has {cells:.3g} cells; the limit is "
-            f"{max_cells:,}. Use residual, which never forms the whole table"
-        )
+    _check_cells(terms, max_cells)
 
     def solve(
         axis: int, inverses: Sequence[Inverse], own: Factor | None, gap: float = gap, effort: str = effort
@@ -118,6 +113,16 @@ def _bounded(terms: ProductTerms[Question], known: Sequence[Factor]) -> Product:
     ratios = [None if factor.bound is None else factor.bound / factor.loss for factor in known]
     bounded = [ratio for ratio in ratios if ratio is not None]
     return Product(tuple(known), loss, loss * math.prod(bounded) if len(bounded) == len(ratios) else None)
+
+
+def _check_cells(terms: ProductTerms[Question], max_cells: float) -> None:
+    """Refuse a product over more cells than can be measured."""
+    cells = math.prod(terms.sizes)
+    if cells > max_cells:
+        raise TooLargeError(
+            f"opt-kron: {' x '.join(terms.attributes)} has {cells:.3g} cells; the limit is "
+            f"{max_cells:,}. Use residual, which never forms the whole table"
+        )
 
 
 def measured_product(

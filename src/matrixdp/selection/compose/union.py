@@ -102,18 +102,7 @@ def select_union(
         solved[members] = terms.attributes, known
         return known.loss
 
-    apart: list[Members] = [(place,) for place in range(len(workload.groups))]
-    if clusters == "merged":
-        sets, total = group_products(workload, noise, solve)
-    else:
-        sets = apart if clusters == "products" else two_groups(workload, noise, solve)
-        total = noise.total_loss([solve(members) for members in sets])
-    if not math.isfinite(total):
-        raise TooLargeError(_TOO_LARGE)
-    candidates: list[list[Members]] = [list(sets)]
-    if clusters == "merged" and noise.norm == 2 and len(apart) <= _MOST_APART and sorted(sets) != apart:
-        # what merging gains by itself least squares may gain without it
-        candidates.append(apart)
+    candidates = _candidates(workload, noise, solve, clusters)
 
     def measured(sets: Sequence[Members]) -> tuple[Plan, Certificate]:
         losses = [solve(members, effort="full") for members in sets]
@@ -131,6 +120,25 @@ def select_union(
         return plan, Certificate(noise.variance_factor * losses[0], None, _SCOPE)
 
     return min((measured(sets) for sets in candidates), key=lambda choice: choice[1].loss)
+
+
+def _candidates(
+    workload: Workload, noise: Noise, solve: Callable[[Members, float], float], clusters: str
+) -> list[list[Members]]:
+    """Return the sets of groups that products are made for, by their places; the best of them is taken."""
+    apart: list[Members] = [(place,) for place in range(len(workload.groups))]
+    if clusters == "merged":
+        sets, total = group_products(workload, noise, solve)
+    else:
+        sets = apart if clusters == "products" else two_groups(workload, noise, solve)
+        total = noise.total_loss([solve(members, math.inf) for members in sets])
+    if not math.isfinite(total):
+        raise TooLargeError(_TOO_LARGE)
+    candidates: list[list[Members]] = [list(sets)]
+    if clusters == "merged" and noise.norm == 2 and len(apart) <= _MOST_APART and sorted(sets) != apart:
+        # what merging gains by itself least squares may gain without it
+        candidates.append(apart)
+    return candidates
 
 
 def _as_published(
