@@ -7,6 +7,7 @@ import matrixdp as mdp
 from matrixdp.errors import WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection import select
+from matrixdp.selection.gram import solve_gram
 
 
 def largest(workload, selection):
@@ -86,3 +87,24 @@ def test_disjunctions_of_many_cells_are_weighted_by_products(monkeypatch: pytest
         largest[objective] = float(variances.max())
     assert selection.certificate.loss == pytest.approx(largest["max"])
     assert largest["max"] < 0.99 * largest["sum"]
+
+
+def test_few_reweightings_balance_queries_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variances that fall with the roots of weights are even after as many steps as it takes to see it."""
+    monkeypatch.setattr("matrixdp.selection.auto._BALANCING_STEPS", {2: 6})
+    workload = mdp.Workload(mdp.Domain({"a": 8, "b": 3, "c": 5}), mdp.marginals([0, 1, 2]))
+    assert select(workload, mechanism="residual", objective="max", noise=GAUSSIAN).certificate.gap < 1e-3
+
+
+def test_the_optimum_starts_from_the_dual_point_of_the_last_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = []
+
+    def counted(gram, sizes, gap, start):
+        starts.append(start is not None)
+        return solve_gram(gram, sizes, gap, start)
+
+    monkeypatch.setattr("matrixdp.selection.compose.whole_table.solve_gram", counted)
+    workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
+    select(workload, mechanism="dense", objective="max", noise=GAUSSIAN)
+    assert starts == [False] + [True] * (len(starts) - 1)
+    assert len(starts) > 2

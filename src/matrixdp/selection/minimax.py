@@ -165,6 +165,10 @@ def select_minimax(
             total = math.fsum(item.total for item in weights)
             if bound is None or certificate.lower_bound / total > bound:
                 bound, scope = certificate.lower_bound / total, certificate.scope
+        if step == 0 and certificate.lower_bound is not None:
+            # with a part of its own a query has a variance that falls with the root of its weight; where
+            # strategies are only searched, such steps are too long
+            power = 2.0
         last = asked, math.fsum(item.total for item in weights)
         if largest < least:
             least, best, at_best = largest, (plan, certificate), last

@@ -95,7 +95,7 @@ def _proved(
         found, p = operator.tuned(start, _FEW_STEPS if again else _STEPS)
         gain = found / max(best, 1e-300) - 1.0
         # what is best for T1^3 / T2 need not be for the eigenvalues of small sectors
-        for one in (start, p):
+        for one in (start, p) if where is None else (p,):
             value = _with_exact_sectors(operator, one)
             if where is None or value > best:
                 best, where = value, (operator, one)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,8 +115,16 @@ def dense_bound(workload: Workload, gap: float) -> float:
     return bound
 
 
-def _optimum(gap: float) -> Callable[[Array, Sequence[int]], Factor]:
-    return lambda gram, sizes: solve_gram(gram, sizes, gap)
+def _optimum(gap: float, duals: dict[Any, Any] | None = None) -> Callable[[Array, Sequence[int]], Factor]:
+    """Return the solver to a gap, from the dual points of similar problems, which it replaces."""
+    duals = {} if duals is None else duals
+
+    def solve(gram: Array, sizes: Sequence[int]) -> Factor:
+        found = solve_gram(gram, sizes, gap, duals.get(tuple(sizes)))
+        duals[tuple(sizes)] = found.dual
+        return found
+
+    return solve
 
 
 def _proved(factors: Sequence[tuple[tuple[str, ...], Factor]], scale: float) -> float | None:
@@ -142,8 +151,12 @@ def product_choice(
     return plan, Certificate(loss, bound, scope if bound is None else certified)
 
 
-def select_directly(workload: Workload, noise: Noise, gap: float) -> tuple[Plan, Certificate]:
+def select_directly(
+    workload: Workload, noise: Noise, gap: float, duals: dict[Any, Any] | None = None
+) -> tuple[Plan, Certificate]:
     """Select the optimum under noise of norm 2 on the table of all attributes that are asked about.
+
+    ``duals`` are what a selection for similar queries left to start from, and takes what this one leaves.
 
     References
     ----------
@@ -153,7 +166,7 @@ def select_directly(workload: Workload, noise: Noise, gap: float) -> tuple[Plan,
         workload,
         noise,
         "dense",
-        _optimum(gap),
+        _optimum(gap, duals),
         MAX_DENSE_CELLS,
         instead=_INSTEAD,
         certified=f"every {noise.title} strategy",

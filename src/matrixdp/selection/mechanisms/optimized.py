@@ -221,7 +221,7 @@ register(
         "Yuan et al. 2016: the certified optimum on the whole table",
         _GAUSSIAN,
         Certified,
-        lambda task: select_directly(task.workload, task.noise, task.options.gap),
+        lambda task: select_directly(task.workload, task.noise, task.options.gap, task.memory),
     )
 )
 register(

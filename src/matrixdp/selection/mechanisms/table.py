@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
@@ -98,6 +98,8 @@ class Task(Generic[O_co]):
         Is called with what is being done and the share that is done, if known.
     bounded : bool
         Whether a lower bound is wanted that takes work of its own.
+    memory : dict
+        What the mechanism left when it selected for the same queries weighted otherwise, to start from.
     """
 
     workload: Workload
@@ -105,6 +107,7 @@ class Task(Generic[O_co]):
     options: O_co
     progress: Callable[[str, float | None], None] = silent
     bounded: bool = True
+    memory: dict[Any, Any] = field(default_factory=dict)
 
 
 @final

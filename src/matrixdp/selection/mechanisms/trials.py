@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from matrixdp.errors import TooLargeError
@@ -42,6 +43,7 @@ class Trials:
     progress: Callable[[str, float | None], None] = silent
     bounded: bool = True
     certify: bool = False
+    memory: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @cached_property
     def asked(self) -> Workload:
@@ -52,7 +54,8 @@ class Trials:
         """Return what a mechanism selects."""
         mechanism = mechanism_named(name)
         options = given_options(mechanism.options, self.given)
-        return mechanism.select(Task(self.asked, self.noise, options, self.progress, self.bounded))
+        memory = self.memory.setdefault(name, {})
+        return mechanism.select(Task(self.asked, self.noise, options, self.progress, self.bounded, memory))
 
     def quietly(self, workload: Workload) -> Trials:
         """Return the same for another workload, telling nobody of the progress, bounds left out."""
