@@ -126,6 +126,7 @@ def main() -> None:
         "reference": table.reference,
         "more": list(table.more),
         "limit": table.limit,
+        "drawn": table.drawn,
     }
     rows: list[dict[str, Any]] = []
     for row in table.rows:

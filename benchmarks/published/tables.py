@@ -97,6 +97,9 @@ class Table:
     plans : bool
         Whether strategies are made into plans; where not, decompositions show their error before rounding,
         without a lower bound.
+    drawn : bool
+        Whether the workloads are drawn at random, and ours not as the paper's: its figures are shown beside
+        ours, and counted nowhere.
     omitted : tuple of Omitted
         Rows and columns of the printed table that are not compared.
     """
@@ -114,6 +117,7 @@ class Table:
     limit: float = 90.0
     note: str = ""
     plans: bool = True
+    drawn: bool = False
     omitted: tuple[Omitted, ...] = ()
 
 
