@@ -33,6 +33,8 @@ PRINTED = {
     (GAUSSIAN, "prefix", 256): (47.89, 13.11, 13.03, 18.95, 22.11),
 }
 COA = {("range", 64): 9.73, ("range", 256): 12.26, ("prefix", 64): 8.87, ("prefix", 256): 10.70}
+#: As published it leaves columns short; completed it is near the optimum.
+AUGMENTED = {"singular-value": {"augment": "yes"}}
 CPS = mdp.Domain({"income": range(100), "age": range(50), "marital": 7, "race": 4, "sex": 2})
 ALL_MARGINALS = mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5]))
 
@@ -41,8 +43,8 @@ def one_attribute(kind: str, size: int) -> mdp.Workload:
     return mdp.Workload(mdp.Domain({"a": range(size)}), mdp.product(a=kind))
 
 
-def certificate(name: str, workload: mdp.Workload, noise: Noise) -> Certificate:
-    return Trials(workload, noise, {}).choose(name)[1]
+def certificate(name: str, workload: mdp.Workload, noise: Noise, **options: str) -> Certificate:
+    return Trials(workload, noise, options).choose(name)[1]
 
 
 def rmse(loss: float, workload: mdp.Workload, noise: Noise) -> float:
@@ -80,7 +82,7 @@ def test_searches_in_the_l2_norm_come_near_the_optimum(kind):
         ("singular-value", 1.2),
         ("eigen-query", 1.5),
     ):
-        loss = certificate(name, workload, GAUSSIAN).loss
+        loss = certificate(name, workload, GAUSSIAN, **AUGMENTED.get(name, {})).loss
         assert optimum.lower_bound * (1 - 1e-9) <= loss <= optimum.lower_bound * ratio, name
 
 

@@ -1,6 +1,9 @@
-"""The programs of the matrix mechanism: two approximations in the L2 norm, and rotation for the L1 norm."""
+"""The approximations of the matrix mechanism: in the L2 norm, by singular values, and rotated by a search."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are read when they are first used
@@ -8,9 +11,14 @@ from numpy.typing import NDArray
 
 from matrixdp.mechanisms import (
     Factor,
+    Mechanism,
+    Options,
     best_factor,
     explicit_mechanism,
+    explicit_product,
     factor_of,
+    option,
+    register,
     roots_of,
     rotated,
     solve_gram,
@@ -18,29 +26,52 @@ from matrixdp.mechanisms import (
 )
 from matrixdp.noise import Noise
 
-__all__ = ["MAX_CELLS", "MAX_ROTATED_CELLS", "l2_factor", "rotation_factor", "singular_value_factor"]
+__all__ = [
+    "MAX_CELLS",
+    "MAX_ROTATED_CELLS",
+    "Approximation",
+    "l2_factor",
+    "rotation_factor",
+    "singular_value_factor",
+]
 
 Array = NDArray[np.float64]
 
 MAX_CELLS = 2_048
 #: A rotation looks at every pair of rows again and again.
 MAX_ROTATED_CELLS = 256
-_NO_BOUND = "no bound: an approximation"
 #: Pairs of rows that are rotated, in all.
 _ROTATIONS = 60_000
 _GAP = 1e-6
+#: Where `roots_of` has the strategy that an option names.
+_ROOTS = {"symmetric": 0, "triangular": 1, "spectral": 2}
 
 
-def l2_factor(gram: Array, noise: Noise) -> Factor:
-    """Return the strategy of least error among those of L2 sensitivity 1, used under either norm.
+@dataclass(frozen=True)
+class Approximation(Options):
+    """Of the approximations that choose B'B: they leave B open up to a rotation, which L1 norms depend on."""
 
-    Under Laplace noise the root of the optimal B'B with the least error is taken, and completed.
+    root: str = option(
+        "spectral",
+        "which B with the chosen B'B; spectral, as published, or the best of the three",
+        choices=("spectral", "symmetric", "triangular", "best"),
+    )
+    augment: str = option(
+        "no", "whether cells whose column falls short of the sensitivity are measured too", ("no", "yes")
+    )
+
+
+def l2_factor(gram: Array, noise: Noise, options: Approximation | None = None) -> Factor:
+    """Return a strategy B with the B'B of least error among those of L2 sensitivity 1, under either norm.
+
+    Its loss under L2 norms is a lower bound under L1 norms, which are never smaller, and so is the loss here
+    divided by the number of cells, which is less than that.
 
     References
     ----------
     Li, Hay, Rastogi, Miklau, McGregor: Optimizing linear counting queries under differential privacy, PODS
-    2010, section 5.2 (the L2 approximation) and section 5.3 (augmentation). The semidefinite program is
-    solved through its dual, see `matrixdp.selection.gram`.
+    2010, section 5.2.1 (problem 5.19; theorem 5.20 is the bound by the number of cells). Program 5.2 is
+    solved through its dual, see `matrixdp.selection.gram`; `matrixdp.papers.matrix_programs` states it.
 
     Examples
     --------
@@ -49,43 +80,60 @@ def l2_factor(gram: Array, noise: Noise) -> Factor:
     >>> factor.loss < factor.bound * (1 + 1e-6)
     True
     """
+    given = Approximation() if options is None else options
     design = solve_gram(gram, gap=_GAP)
     if noise.norm == 2:
-        return best_factor([design.rows], gram, noise, design.bound)
+        return best_factor([design.rows], gram, noise, design.bound, complete=given.augment == "yes")
     optimum = spectrum_of(design.rows.T @ design.rows)
-    return best_factor(roots_of(optimum.values, optimum.vectors), gram, noise, design.bound)
+    return _rooted(optimum.values, optimum.vectors, gram, noise, design.bound, given)
 
 
-def singular_value_factor(gram: Array, noise: Noise) -> Factor:
-    """Return the strategy with B'B proportional to the square root of the Gram matrix.
+def singular_value_factor(gram: Array, noise: Noise, options: Approximation | None = None) -> Factor:
+    """Return the eigenvectors of the Gram matrix as queries, each weighted by the root of its singular value.
 
-    It minimizes the error where the columns of a strategy are bounded on average alone; before completion
-    its loss for Gaussian noise is tr(V^(1/2)) max diag(V^(1/2)).
+    B'B is proportional to the square root of the Gram matrix: the least error where the sum of all squared
+    entries bounds the squared sensitivity. That sum is at most the number of cells times the least of any
+    strategy's, which proves the bound: (sum of the workload's singular values)^2 / cells.
 
     References
     ----------
-    Li, Miklau, Hay, McGregor, Rastogi: The matrix mechanism, VLDB Journal 2015, section 5.1 (the singular
-    value bound approximation), section 5.3 (augmentation).
+    Li et al. 2010, section 5.2.2 (the singular value bound approximation): theorem 5.23 for the rotation of
+    least covering ball, theorem 5.25 for the weights, theorem 5.26 for the bound.
 
     Examples
     --------
     >>> from matrixdp.noise import GAUSSIAN
-    >>> round(singular_value_factor(np.diag([1.0, 4.0]), GAUSSIAN).loss, 9)  # completed to the identity
-    5.0
+    >>> factor = singular_value_factor(np.diag([1.0, 4.0]), GAUSSIAN)
+    >>> round(factor.loss, 9), round(factor.bound, 9)
+    (6.0, 4.5)
     """
     spectrum = spectrum_of(gram)
-    return best_factor(roots_of(np.sqrt(spectrum.values), spectrum.vectors), gram, noise)
+    roots = np.sqrt(spectrum.values)
+    bound = float(roots.sum()) ** 2 / len(gram)
+    given = Approximation() if options is None else options
+    return _rooted(roots, spectrum.vectors, gram, noise, bound, given)
+
+
+def _rooted(
+    values: Array, vectors: Array, gram: Array, noise: Noise, bound: float | None, given: Approximation
+) -> Factor:
+    """Return the strategy of a chosen B'B that the options ask for."""
+    roots = roots_of(values, vectors)
+    chosen = roots if given.root == "best" else [roots[_ROOTS[given.root]]]
+    return best_factor(chosen, gram, noise, bound, complete=given.augment == "yes")
 
 
 def rotation_factor(gram: Array, noise: Noise) -> Factor:
-    """Return the L2 approximation, rotated by local search towards a small L1 sensitivity.
+    """Return the L2 approximation, rotated by local search towards a small L1 sensitivity, and completed.
 
-    Rotations leave L2 norms as they are: under Gaussian noise it is the L2 approximation itself.
+    Rotations leave L2 norms as they are: under Gaussian noise it is the L2 approximation itself. The search,
+    over rotations of two rows at a time, is not published; `least_sensitivity` of
+    `matrixdp.papers.matrix_programs` is the published program for it.
 
     References
     ----------
-    Li, Miklau, Hay, McGregor, Rastogi: The matrix mechanism, VLDB Journal 2015, section 5 (a strategy is
-    determined up to rotation by its error profile; its sensitivity is not).
+    Li et al. 2010, problem 5.16 (an error profile determines a strategy up to rotation, and its sensitivity
+    not at all), section 5.3 (augmentation).
 
     Examples
     --------
@@ -112,27 +160,39 @@ def _reversed_root(root: Array) -> Array:
     return np.asarray(turned, dtype=np.float64)
 
 
-explicit_mechanism(
-    "l2-approximation",
-    "Li et al. 2010, section 5.2: the matrix mechanism in the L2 norm",
-    (1, 2),
-    l2_factor,
-    MAX_CELLS,
-    _NO_BOUND,
-)
-explicit_mechanism(
+def _approximation(
+    name: str, source: str, solve: Callable[[Array, Noise, Approximation | None], Factor]
+) -> None:
+    """Register one of the two approximations."""
+    register(
+        Mechanism(
+            name,
+            source,
+            (1, 2),
+            Approximation,
+            lambda task: explicit_product(
+                task.workload,
+                task.noise,
+                name,
+                lambda gram, noise: solve(gram, noise, task.options),
+                MAX_CELLS,
+                "no bound: an approximation",
+            ),
+        )
+    )
+
+
+_approximation("l2-approximation", "Li et al. 2010, section 5.2.1: the L2 approximation", l2_factor)
+_approximation(
     "singular-value",
-    "Li et al. 2015, section 5: the singular value bound approximation",
-    (1, 2),
+    "Li et al. 2010, section 5.2.2: the singular value bound approximation",
     singular_value_factor,
-    MAX_CELLS,
-    _NO_BOUND,
 )
 explicit_mechanism(
     "rotation",
-    "Li et al. 2015, section 5: the L2 approximation rotated for the L1 norm",
+    "the L2 approximation of Li et al. 2010 rotated by a search of ours for the L1 norm",
     (1, 2),
     rotation_factor,
     MAX_ROTATED_CELLS,
-    _NO_BOUND,
+    "no bound: an approximation",
 )
