@@ -53,7 +53,7 @@ _QUICKEST = (
     *("generalized-marginals", "hdmm", "opt-plus"),
 )
 #: Those that take long wherever they apply.
-_SLOWEST = ("low-rank", "exponential-smoothing", "rotation", "coa", "dawa")
+_SLOWEST = ("low-rank", "exponential-smoothing", "rotation", "min-sensitivity", "min-error", "coa", "dawa")
 #: A mechanism is not begun with less time than this, in seconds.
 _LEAST_TIME = 0.5
 

@@ -60,6 +60,8 @@ _OTHERS = {
     "l2-approximation": "papers.matrix_mechanism",
     "singular-value": "papers.matrix_mechanism",
     "rotation": "papers.matrix_mechanism",
+    "min-error": "papers.matrix_programs",
+    "min-sensitivity": "papers.matrix_programs",
     "low-rank": "papers.low_rank",
     "eigen-query": "papers.eigen_query",
     "exponential-smoothing": "papers.exponential_smoothing",
