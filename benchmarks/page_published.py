@@ -36,7 +36,21 @@ def published_page(paper: Paper, parts: dict[str, dict[str, Any]], sections: Ite
         lines += [*_errors(figures), "", *note, *_absent(figures), *_rounding(figures)]
         lines += _omitted("Not compared of this table", entry.omitted)
         lines += ["### Time and memory", "", *_times(figures), "", _made(part), ""]
+    if paper.quantities_part in parts:
+        lines += _quantities(parts[paper.quantities_part])
     return [*lines, *sections, *_omitted("## What is not compared", paper.omitted)]
+
+
+def _quantities(part: dict[str, Any]) -> list[str]:
+    """Return the figures that are no errors; they are counted nowhere."""
+    rows = []
+    for row in part["figures"]["rows"]:
+        printed, ours = row["printed"], row.get("ours")
+        verdict = "-" if printed is None or ours is None else against(printed, ours)
+        text = row.get("note", "-") if ours is None else beside(ours, printed)
+        rows.append([row["what"], "-" if printed is None else printed, text, verdict])
+    head = ["what", "printed", "ours", "compared"]
+    return ["## Figures that are no errors", "", *table(head, rows), "", _made(part), ""]
 
 
 def _omitted(title: str, omitted: tuple[Omitted, ...]) -> list[str]:

@@ -22,7 +22,8 @@ _TABLES = tuple(table.name for table in TABLES)
 _ENGINES = ("engines", "engines-large")
 _MODELS = ("model-bundled", "model-coarse", "model-coarse-small", "model-whole", "model-pairs")
 _COA = ("coa-convergence", "coa-sweeps", "coa-steps")
-_OTHER = ("other-workloads", "sweeps", "scaling", *_COA, *_ENGINES, *_MODELS)
+_QUANTITIES = tuple(paper.quantities_part for paper in PAPERS)
+_OTHER = (*_QUANTITIES, "other-workloads", "sweeps", "scaling", *_COA, *_ENGINES, *_MODELS)
 
 
 def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
@@ -75,6 +76,7 @@ def _index(known: Parts, done: Parts) -> list[str]:
 
 def _titles(paper: Paper) -> str:
     titles = [table.title.partition(":")[0] for table in paper.tables]
+    titles += ["figures that are no errors"] if paper.quantities else []
     return "; ".join(titles) if titles else paper.shown
 
 

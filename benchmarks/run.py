@@ -22,7 +22,7 @@ from typing import Any
 
 from harness import machine, measured
 from pages import write_pages
-from published import TABLES
+from published import PAPERS, TABLES
 from values import missed, rounded
 
 HERE = Path(__file__).parent
@@ -115,6 +115,11 @@ PARTS = [
     ),
     Part("sampler", "exact noise, samples a second", ["sampler.py"]),
     *(Part(table.name, table.title, ["tables.py", table.name], patience=2400) for table in TABLES),
+    *(
+        Part(paper.quantities_part, f"{paper.title}: figures", ["quantities.py", paper.name])
+        for paper in PAPERS
+        if paper.quantities
+    ),
     Part("other-workloads", "other workloads of the papers, every mechanism", ["other.py", "workloads"]),
     Part("sweeps", "WDiscrete, WRange, WRelated and WMarginal, every mechanism", ["other.py", "sweeps"]),
     Part("coa-convergence", "COA's Figure 1: every Newton step", ["redrawn.py", "convergence"]),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import matrixdp as mdp
 
-__all__ = ["BOUND", "Column", "Omitted", "Paper", "Row", "Table", "figures"]
+__all__ = ["BOUND", "Column", "Omitted", "Paper", "Quantity", "Row", "Table", "figures"]
 
 #: In the place of a mechanism: the SVD bound.
 BOUND = "SVD bound"
@@ -122,6 +122,24 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Quantity:
+    """A figure that is no error of a mechanism on a workload; it is shown, and not counted among those.
+
+    Attributes
+    ----------
+    what : str
+    printed : str or None
+        None where the paper has an order of growth, or a figure that cannot hold.
+    ours : callable
+        Returns the figure as it is here.
+    """
+
+    what: str
+    printed: str | None
+    ours: Callable[[], float]
+
+
+@dataclass(frozen=True)
 class Paper:
     """A paper, its tables, and what of it is not compared.
 
@@ -138,6 +156,8 @@ class Paper:
         Whole tables and figures that are not compared.
     shown : str
         What the page has in the place of tables.
+    quantities : tuple of Quantity
+        Figures that are no errors.
     """
 
     name: str
@@ -146,6 +166,12 @@ class Paper:
     tables: tuple[Table, ...] = ()
     omitted: tuple[Omitted, ...] = ()
     shown: str = "nothing is compared"
+    quantities: tuple[Quantity, ...] = ()
+
+    @property
+    def quantities_part(self) -> str:
+        """The name of the part that works out the quantities."""
+        return f"{self.name}-quantities"
 
 
 def figures(printed: str) -> tuple[str | None, ...]:
