@@ -1,5 +1,5 @@
 # make demo: environment, install, and a release of the bundled real table.
-# make test: lint, types, the whole test suite.
+# make test: lint, types, the cheap benchmarks again, the whole test suite.
 # make check: lint, types, and the tests that are not slow.
 # make versions: the tests of `check` with the lowest and the newest versions, on each Python from 3.11 on.
 # make mutants, make mutation: whether tests find named faults, and a sample of small changes.
@@ -12,7 +12,7 @@
 # All need nothing but Python 3.11 or newer (name another one by PYTHON=...).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types pytest versions mutants mutation faults audit neighbours fuzz lock benchmarks site notebook clean
+.PHONY: help demo test check lint types pytest versions mutants mutation faults audit neighbours fuzz lock evidence benchmarks site notebook clean
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
@@ -57,7 +57,7 @@ types: $(VENV)/.installed-dev
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2
 
-test: lint types pytest
+test: lint types evidence pytest
 
 check: lint types
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -96,8 +96,13 @@ faults: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.ledger.faults 10000
 	MATRIXDP_STRIDE=1 $(BIN)/python -m pytest tests/release/test_ledger_recovery.py
 
+# Are the figures that are cheap to measure still those of docs/benchmarks/results.json?
+evidence: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/run.py --quick 2>/dev/null
+
 benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py --texts
 
 # Warnings are errors: a link that leads nowhere, a docstring that is not well formed, a page in no index.
 site: $(VENV)/.installed-dev

@@ -7,6 +7,7 @@ from typing import Any
 
 from page_coa import coa_sections
 from page_engines import engines_page
+from page_gaps import gaps
 from page_model import model_page
 from page_other import random_page, workloads_page
 from page_published import published_page, summary
@@ -22,8 +23,9 @@ _TABLES = tuple(table.name for table in TABLES)
 _ENGINES = ("engines", "engines-large")
 _MODELS = ("model-bundled", "model-coarse", "model-coarse-small", "model-whole", "model-pairs")
 _COA = ("coa-convergence", "coa-sweeps", "coa-steps")
+_CHECKS = ("gaps", "dense-ratios", "installed")
 _QUANTITIES = tuple(paper.quantities_part for paper in PAPERS)
-_OTHER = (*_QUANTITIES, "other-workloads", "sweeps", "scaling", *_COA, *_ENGINES, *_MODELS)
+_OTHER = (*_CHECKS, *_QUANTITIES, "other-workloads", "sweeps", "scaling", *_COA, *_ENGINES, *_MODELS)
 
 
 def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
@@ -69,6 +71,7 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "",
         *summary(PAPERS, done),
         *_timed(timed),
+        *gaps(done.get("gaps"), done.get("dense-ratios")),
         *_sampler(done.get("sampler")),
         *_runs(list(known.values())),
     ]

@@ -1,7 +1,10 @@
 """Run the benchmarks and write their results to docs/benchmarks/.
 
-    python benchmarks/run.py                     everything (about half an hour)
+    python benchmarks/run.py                     everything (under an hour on two cores)
+    python benchmarks/run.py --jobs 1            one part at a time; else two are, where seconds are no claim
     python benchmarks/run.py --only table        one part by its name, or all whose name contains "table"
+    python benchmarks/run.py --quick             the cheap figures again: do they agree with results.json?
+    python benchmarks/run.py --texts             write the figures of results.json into README and docs
     python benchmarks/run.py --adult FILE        with the parts that need UCI Adult, which is not part of this
     python benchmarks/run.py --list
     python benchmarks/run.py --pages             the pages and pictures again, from results.json
@@ -16,13 +19,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from claims import write_claims
 from harness import machine, measured
 from pages import write_pages
 from published import PAPERS, TABLES
+from quick import measured_again
 from values import missed, rounded
 
 HERE = Path(__file__).parent
@@ -46,6 +53,8 @@ class Part:
         Seconds after which it is stopped.
     adult : bool
         Whether it needs the file that ``--adult`` names.
+    alone : bool
+        Whether its seconds on the clock are what it is about, so that nothing runs beside it.
     """
 
     name: str
@@ -55,6 +64,7 @@ class Part:
     peak_mb: float | None = None
     patience: float = 1800.0
     adult: bool = False
+    alone: bool = True
 
 
 def _mix(size: int, attributes: int, mechanism: str) -> list[str]:
@@ -113,18 +123,34 @@ PARTS = [
         150,
         3000,
     ),
+    Part("gaps", "certificates of residual", ["gaps.py", "certificates"], alone=False),
+    Part("dense-ratios", "small workloads beside dense", ["gaps.py", "dense"], alone=False),
+    Part("installed", "what is installed", ["installed.py"], alone=False),
     Part("sampler", "exact noise, samples a second", ["sampler.py"]),
-    *(Part(table.name, table.title, ["tables.py", table.name], patience=2400) for table in TABLES),
     *(
-        Part(paper.quantities_part, f"{paper.title}: figures", ["quantities.py", paper.name])
+        Part(table.name, table.title, ["tables.py", table.name], patience=2400, alone=False)
+        for table in TABLES
+    ),
+    *(
+        Part(paper.quantities_part, f"{paper.title}: figures", ["quantities.py", paper.name], alone=False)
         for paper in PAPERS
         if paper.quantities
     ),
-    Part("other-workloads", "other workloads of the papers, every mechanism", ["other.py", "workloads"]),
-    Part("sweeps", "WDiscrete, WRange, WRelated and WMarginal, every mechanism", ["other.py", "sweeps"]),
-    Part("coa-convergence", "COA's Figure 1: every Newton step", ["redrawn.py", "convergence"]),
-    Part("coa-sweeps", "COA's Figures 2 to 13, its mechanisms", ["redrawn.py", "sweeps"]),
-    Part("coa-steps", "one Newton step of COA for large n", ["redrawn.py", "steps"]),
+    Part(
+        "other-workloads",
+        "other workloads of the papers, every mechanism",
+        ["other.py", "workloads"],
+        alone=False,
+    ),
+    Part(
+        "sweeps",
+        "WDiscrete, WRange, WRelated and WMarginal, every mechanism",
+        ["other.py", "sweeps"],
+        alone=False,
+    ),
+    Part("coa-convergence", "COA's Figure 1: every Newton step", ["redrawn.py", "convergence"], alone=False),
+    Part("coa-sweeps", "COA's Figures 2 to 13, its mechanisms", ["redrawn.py", "sweeps"], alone=False),
+    Part("coa-steps", "one Newton step of COA for large n", ["redrawn.py", "steps"], alone=False),
     Part("scaling", "seconds against n, d and the number of queries", ["scaling.py"]),
     Part("engines", "one table counted in every engine, a million rows", ["engines.py"]),
     Part("engines-large", "the same in Parquet, 100 million rows", ["engines.py", "--rows", "100000000"]),
@@ -172,6 +198,18 @@ def run_part(part: Part, adult: Path | None) -> dict[str, Any]:
     return result
 
 
+def _all_run(chosen: list[Part], adult: Path | None, jobs: int) -> Iterator[tuple[Part, dict[str, Any]]]:
+    """Run parts, first those that have to be alone, then several at a time."""
+    for part in chosen:
+        if part.alone or jobs == 1:
+            yield part, rounded(run_part(part, adult))
+    with ThreadPoolExecutor(jobs) as pool:
+        together = [part for part in chosen if not part.alone and jobs > 1]
+        running = {pool.submit(run_part, part, adult): part for part in together}
+        for done in as_completed(running):
+            yield running[done], rounded(done.result())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -179,6 +217,9 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="NAME", help="this part, or all whose name contains it")
     parser.add_argument("--list", action="store_true", help="list the parts and stop")
     parser.add_argument("--pages", action="store_true", help="measure nothing; write the pages again")
+    parser.add_argument("--quick", action="store_true", help="measure what is cheap again, and compare")
+    parser.add_argument("--texts", action="store_true", help="write the figures into the documentation")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="parts at a time (2)")
     parser.add_argument("--adult", type=Path, metavar="FILE", help="UCI Adult, coded from 0; see model.py")
     parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "benchmarks", metavar="DIR")
     given = parser.parse_args()
@@ -189,15 +230,19 @@ def main() -> None:
         sys.exit(0 if given.list else "no part has such a name")
     if given.adult is None and not given.pages:
         chosen = [part for part in chosen if not part.adult]
-    given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "results.json"
+    if given.quick:
+        _, differences = measured_again(_kept(path))
+        sys.exit("\n".join(differences) if differences else 0)
+    if given.texts:
+        print("\n".join(write_claims(HERE.parent)) or "the texts say what was measured")
+        return
+    given.out.mkdir(parents=True, exist_ok=True)
     results = _kept(path) if given.only or given.pages else {}
-    for number, part in enumerate([] if given.pages else chosen, start=1):
-        print(f"{number} of {len(chosen)}, {part.name}: {part.claim} ...", flush=True)
-        fresh = rounded(run_part(part, given.adult))
-        print(
-            f"    status {fresh['status']}, {fresh['seconds']:.1f} s, {fresh['peak_mb']:.0f} MB", flush=True
-        )
+    runs = _all_run([] if given.pages else chosen, given.adult, given.jobs)
+    for number, (part, fresh) in enumerate(runs, start=1):
+        took = f"status {fresh['status']}, {fresh['seconds']:.1f} s, {fresh['peak_mb']:.0f} MB"
+        print(f"{number} of {len(chosen)}, {part.name}: {part.claim}: {took}", flush=True)
         if fresh["status"] == 0 or "figures" not in results.get(part.name, {}):
             results[part.name] = fresh
         else:

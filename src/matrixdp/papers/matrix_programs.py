@@ -113,7 +113,7 @@ def least_l2_error(gram: Array) -> Array:
     >>> from matrixdp.selection.gram import solve_gram
     >>> gram = np.tri(4).T @ np.tri(4)
     >>> squares = least_l2_error(gram)
-    >>> round(float(np.trace(gram @ np.linalg.inv(squares))), 3), round(solve_gram(gram).loss, 3)
+    >>> round(np.trace(gram @ np.linalg.inv(squares)), 3), round(solve_gram(gram).loss, 3)
     (6.874, 6.874)
     """
     queries = spectrum_of(gram).root()
@@ -299,7 +299,7 @@ def error_factor(gram: Array, noise: Noise, options: MinError | None = None) -> 
     --------
     >>> gram = np.full((3, 3), 8.0) + np.eye(3)
     >>> found = error_factor(gram, LAPLACE)
-    >>> bool(found.bound <= found.loss < np.trace(gram))  # better than noise on cells
+    >>> found.bound <= found.loss < np.trace(gram)  # better than noise on cells
     True
     """
     given = MinError() if options is None else options

@@ -1,0 +1,191 @@
+"""Figures in the README and the documentation, and where in results.json each of them was measured.
+
+claims.toml holds sentences and rows of tables with a placeholder for each figure. A test renders them from
+results.json, and fails where a text says another; ``python benchmarks/run.py --texts`` writes them anew.
+
+python benchmarks/claims.py [ROOT]    says which texts differ, and which figures have no source
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from page_published import counted
+from published import PAPERS, TABLES
+
+_FILE = Path(__file__).parent / "claims.toml"
+_PLACE = re.compile(r"\{([^{}]*)\}")
+#: What counts as a figure that was measured: a number and what it is of.
+_FIGURE = re.compile(
+    r"\d[\d.,]*(?: to \d[\d.,]*)? ?"
+    r"(?:(?:processor )?(?:seconds?|minutes?)\b|s(?=[`.;]|$)|[KMG]B\b|%|times (?:less|more)\b)"
+)
+
+
+class Results:
+    """The figures of results.json, by words.
+
+    Examples
+    --------
+    >>> figures = [{"name": "t", "figures": {"rmse": 2.5, "rows": []}, "cpu_seconds": 3.0}]
+    >>> Results(figures).value("part; t; rmse"), Results(figures).value("part; t; cpu_seconds")
+    (2.5, 3.0)
+    """
+
+    def __init__(self, parts: list[dict[str, Any]]) -> None:
+        self._parts = {part["name"]: part for part in parts}
+
+    def value(self, words: str) -> Any:
+        """Return a figure.
+
+        Parameters
+        ----------
+        words : str
+            ``ours; TABLE; ROW; MECHANISM``, ``printed; TABLE; ROW; COLUMN``, ``queries; TABLE; ROW``,
+            ``row; PART; ROW; KEY``, ``count; KEY`` (of all papers, or ``count; PAPER; KEY``), or
+            ``part; NAME; KEY`` with one of a part's own figures, or of what it took.
+        """
+        kind, *names = [word.strip() for word in words.split(";")]
+        known: dict[str, Callable[..., Any]] = {
+            "ours": lambda table, row, name: self._row(table, row)["cells"][name]["error"],
+            "printed": self._printed,
+            "queries": lambda table, row: self._row(table, row)["queries"],
+            "count": self._count,
+            "row": lambda part, row, key: self._parts[part]["figures"]["rows"][row][key],
+            "part": self._figure,
+        }
+        return known[kind](*names)
+
+    def _row(self, table: str, row: str) -> dict[str, Any]:
+        rows: list[dict[str, Any]] = self._parts[table]["figures"]["rows"]
+        return next(found for found in rows if found["name"] == row)
+
+    def _printed(self, table: str, row: str, column: str) -> float:
+        columns = self._row(table, row)["columns"]
+        return float(
+            next(found for found in columns if found["title"] == column)["published"].replace(",", "")
+        )
+
+    def _count(self, *names: str) -> int:
+        *paper, key = names
+        tables = (
+            [table for own in PAPERS if own.name == paper[0] for table in own.tables] if paper else TABLES
+        )
+        found: int = counted([self._parts[table.name] for table in tables if table.name in self._parts])[key]
+        return found
+
+    def _figure(self, name: str, key: str) -> Any:
+        part = self._parts[name]
+        return part["figures"][key] if key in part.get("figures", {}) else part[key]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A text with figures.
+
+    Attributes
+    ----------
+    file : str
+        Relative to the project's root.
+    text : str
+        With ``{words | format}`` in the place of each figure, the words those of `Results.value`; ``*100`` or
+        ``/1e6`` before the bar multiplies or divides.
+    """
+
+    file: str
+    text: str
+
+    def rendered(self, results: Results) -> str:
+        """Return the text with the figures as they were measured."""
+
+        def figure(found: re.Match[str]) -> str:
+            words, _, form = found.group(1).partition("|")
+            words, sign, number = re.fullmatch(r"(.*?)(?:([*/])([\de.]+))?\s*", words).groups()  # type: ignore[union-attr]
+            value = results.value(words)
+            if sign is not None:
+                value = value * float(number) if sign == "*" else value / float(number)
+            return format(value, form.strip())
+
+        return _PLACE.sub(figure, self.text)
+
+    def found(self, text: str) -> str | None:
+        """Return what a file says in its place, or None if it says nothing like it."""
+        pieces = _PLACE.split(self.text)[::2]
+        pattern = r"([\d.,-]+?)".join(re.escape(piece) for piece in pieces)
+        match = re.search(pattern + r"(?![\d])", text)
+        return None if match is None else match.group(0)
+
+
+def load_claims() -> list[Claim]:
+    """Return every claim."""
+    entries = tomllib.loads(_FILE.read_text(encoding="utf-8"))["claim"]
+    return [Claim(entry["file"], entry["text"]) for entry in entries]
+
+
+def constants() -> list[tuple[str, str]]:
+    """Return what looks like a measured figure and is none: the file, and the text around it."""
+    entries = tomllib.loads(_FILE.read_text(encoding="utf-8")).get("constant", [])
+    return [(entry["file"], text) for entry in entries for text in entry["texts"]]
+
+
+def read_results(root: Path) -> Results:
+    """Return the results of the last runs."""
+    return Results(json.loads((root / "docs/benchmarks/results.json").read_text(encoding="utf-8"))["parts"])
+
+
+def differences(root: Path) -> Iterator[str]:
+    """Yield, for each text that says something else than was measured, both."""
+    results = read_results(root)
+    for claim in load_claims():
+        said, measured = claim.found((root / claim.file).read_text(encoding="utf-8")), claim.rendered(results)
+        if said != measured:
+            yield f"{claim.file}: says {said!r}, measured is {measured!r}"
+
+
+def write_claims(root: Path) -> list[str]:
+    """Write the measured figures into the texts, and return the files that changed."""
+    results, changed = read_results(root), []
+    for claim in load_claims():
+        path = root / claim.file
+        text = path.read_text(encoding="utf-8")
+        said, measured = claim.found(text), claim.rendered(results)
+        if said is not None and said != measured:
+            path.write_text(text.replace(said, measured), encoding="utf-8")
+            changed.append(claim.file)
+    return sorted(set(changed))
+
+
+def unfounded(root: Path, pages: list[Path]) -> Iterator[str]:
+    """Yield every figure in a text that no claim has, and that is not named as no measurement."""
+    claims, kept = load_claims(), constants()
+    for page in pages:
+        name = page.relative_to(root).as_posix()
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for claim in claims:
+            said = claim.found(text) if claim.file == name else None
+            text = text if said is None else text.replace(said, "")
+        for file, constant in kept:
+            text = text.replace(constant, "") if file == name else text
+        for line in text.splitlines():
+            for figure in _FIGURE.finditer(line):
+                around = line[max(0, figure.start() - 40) : figure.end() + 40]
+                yield f"{name}: {figure.group(0)} in {around!r}"
+
+
+def main() -> None:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
+    documents = [page for page in sorted((root / "docs").rglob("*.md")) if page.parent.name != "benchmarks"]
+    said = [*differences(root), *unfounded(root, [root / "README.md", *documents])]
+    print("\n".join(said) or "every figure is that of docs/benchmarks/results.json")
+    sys.exit(1 if said else 0)
+
+
+if __name__ == "__main__":
+    main()
