@@ -72,11 +72,10 @@ class _Asked:
         """The types of the two columns of bounds, if there are any."""
         return [pa.array(bound.values[:0]).type for bound in next(iter(self.bounds.values()), ())]
 
-    @cached_property
-    def nothing(self) -> list[pa.Array]:
-        """The columns of rows that do not ask about it, as many as a batch has."""
-        codes = _coded(pa.nulls(BATCH_ROWS, pa.int32()), self.texts, ordered=True)
-        return [codes, *(pa.nulls(BATCH_ROWS, bound) for bound in self.types)]
+    def nothing(self, rows: int, nulls: dict[pa.DataType, pa.Array]) -> list[pa.Array]:
+        """Return the columns of rows that do not ask about it, from what attributes share."""
+        codes, *bounds = (nulls[kind].slice(0, rows) for kind in (pa.int32(), *self.types))
+        return [_coded(codes, self.texts, ordered=True), *bounds]
 
 
 @final
@@ -125,6 +124,13 @@ class AnswerColumns:
             ]
         )
 
+    @cached_property
+    def _nulls(self) -> dict[pa.DataType, pa.Array]:
+        """As many nulls of each type as a batch can have: one array of them for all attributes."""
+        rows = min(BATCH_ROWS, max((group.queries for group in self._groups), default=0))
+        kinds = {pa.int32(), *(kind for asked in self._asked.values() for kind in asked.types)}
+        return {kind: pa.nulls(rows, kind) for kind in kinds}
+
     def texts(self, name: str) -> list[str]:
         """Return the texts of an attribute's column, in order."""
         texts: list[str] = self._asked[name].texts.to_pylist()
@@ -168,7 +174,7 @@ class AnswerColumns:
         """Return the columns of an attribute in some rows, given the set and how often each of it repeats."""
         asked = self._asked[name]
         if repeats is None:
-            return [nulls.slice(0, stop - start) for nulls in asked.nothing]
+            return asked.nothing(stop - start, self._nulls)
         key, stride = repeats
         found = [_coded(_repeated(asked.codes[key], stride, start, stop), asked.texts, ordered=True)]
         for bound in asked.bounds.get(key, ()):

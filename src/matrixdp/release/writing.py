@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from matrixdp.answers.columns import BATCH_ROWS, FIGURES, AnswerColumns, plain_schema
+from matrixdp.answers.columns import BATCH_ROWS, AnswerColumns, plain_schema
 from matrixdp.errors import SafeNote
 from matrixdp.release.document import as_text, document
 from matrixdp.release.keys import SigningKey
@@ -60,8 +60,9 @@ Progress = Callable[[int, int], None]
 #: Above so many queries only the measurement is written, unless the caller says otherwise.
 MAX_ANSWERS = 50_000_000
 
-#: Columns of values that hardly repeat are written as they stand.
-_UNREPEATED = ("query", *FIGURES)
+#: Rows that the writer encodes in one go, and how hard it compresses: most figures are noise, which does not
+#: become smaller however long it is tried.
+_ENCODED_ROWS, _COMPRESSION_LEVEL = 1 << 16, -5
 #: The column that row groups are told apart by; least and largest values of others would help no reader.
 _SORTED = "group"
 _LOG = logging.getLogger(__name__)
@@ -279,14 +280,16 @@ class _Sink:
 
 
 def _parquet(path: Path, schema: pa.Schema) -> _Sink:
-    repeated = [name for name in schema.names if name not in _UNREPEATED]
+    # a dictionary of numbers costs more time than it saves in bytes
+    texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     writer = pq.ParquetWriter(
         path,
         schema,
         compression="zstd",
-        compression_level=1,
-        use_dictionary=repeated,
+        compression_level=_COMPRESSION_LEVEL,
+        use_dictionary=texts,
         write_statistics=[_SORTED],
+        write_batch_size=_ENCODED_ROWS,
     )
     return _Sink(lambda table: writer.write_table(table, row_group_size=table.num_rows), writer.close)
 
