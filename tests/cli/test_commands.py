@@ -515,7 +515,17 @@ def test_validate_loads_only_what_it_needs(home: Path, tmp_path: Path, data: str
     assert "with every column (no record was read)" in " ".join(done.stdout.split())
     loaded = set(done.stdout.splitlines()[-1].split())
     rooms = {"plan", "exact", "ledger", "storage", "strategy", "release", "measure.measurement"}
-    heavy = {"scipy.linalg", "scipy.sparse", "duckdb", "narwhals", "rich", "sqlglot", "sqlite3", "joblib"}
+    heavy = {
+        "scipy.linalg",
+        "scipy.sparse",
+        "scipy.special",
+        "duckdb",
+        "narwhals",
+        "rich",
+        "sqlglot",
+        "sqlite3",
+        "joblib",
+    }
     heavy |= {"pyarrow"} if data.endswith("csv") else {"pyarrow.csv", "pyarrow.dataset"}
     assert loaded & (heavy | {f"matrixdp.{room}" for room in rooms}) == set()
     assert "numpy" in loaded

@@ -14,10 +14,10 @@ from matrixdp.domain import Domain
 from matrixdp.noise import GAUSSIAN, LAPLACE
 
 WIDE = {
-    "codes": 5_000,
-    "pay": {"edges": [*range(4_001)]},
-    "town": [f"town {i}" for i in range(3_000)],
-    "days": {"min": -40, "max": 1_000},
+    "codes": 7_000,
+    "pay": {"edges": [*range(6_001)]},
+    "town": [f"town {i}" for i in range(5_000)],
+    "days": {"min": -40, "max": 4_000},
 }
 
 
@@ -28,14 +28,14 @@ def advice(*entries, domain=WIDE, noise=GAUSSIAN):
 
 def test_each_kind_of_attribute_is_told_how_to_be_coarser():
     codes, pay, town, days = advice(kway(1, predicates="prefix"))
-    assert codes.endswith("{min: 0, max: 5000, bins: 250} takes about 3 s")
-    assert "every 10th edge (edges: [0, 10, ..., 4000])" in pay
-    assert "categories that are put together, at most 414 of them, which takes" in town
-    assert days.startswith("domain.days: 1,041 values take about 3 min; {min: -40, max: 1005, bins: 209}")
+    assert codes.endswith("{min: 0, max: 7000, bins: 1400} takes about 4 s")
+    assert "one of every 3 edges (edges: [0, 3, ..., 6000])" in pay
+    assert "categories that are put together, at most 2160 of them, which takes" in town
+    assert days.startswith("domain.days: 4,041 values take about 44 s; {min: -40, max: 4002, bins: 2021}")
 
 
 def test_what_is_advised_is_what_is_then_short():
-    assert not advice(product(days="prefix"), domain={"days": {"min": -40, "max": 1005, "bins": 209}})
+    assert not advice(product(days="prefix"), domain={"days": {"min": -40, "max": 4002, "bins": 2021}})
 
 
 def test_values_that_are_only_counted_take_no_search():
@@ -66,5 +66,5 @@ def test_validate_prints_them(tmp_path: Path, as_json: bool):
     assert result.exit_code == 0
     told = json.loads(result.stdout)["suggestions"][0] if as_json else result.stdout
     assert (
-        "domain.pay: 8,500 values take about 1433 min; {min: 0, max: 8500, bins: 340} takes about 6 s" in told
+        "domain.pay: 8,500 values take about 5 min; {min: 0, max: 8500, bins: 1700} takes about 6 s" in told
     )
