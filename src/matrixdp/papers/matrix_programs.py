@@ -297,7 +297,7 @@ def error_factor(gram: Array, noise: Noise, options: MinError | None = None) -> 
 
     Examples
     --------
-    >>> gram = np.full((3, 3), 8.0) + np.eye(3)
+    >>> gram = np.full((4, 4), 16.0) + np.eye(4)
     >>> found = error_factor(gram, LAPLACE)
     >>> found.bound <= found.loss < np.trace(gram)  # better than noise on cells
     True
