@@ -299,7 +299,7 @@ def error_factor(gram: Array, noise: Noise, options: MinError | None = None) -> 
     --------
     >>> gram = np.full((4, 4), 16.0) + np.eye(4)
     >>> found = error_factor(gram, LAPLACE)
-    >>> found.bound <= found.loss < np.trace(gram)  # better than noise on cells
+    >>> bool(found.bound <= found.loss < np.trace(gram))  # better than noise on cells
     True
     """
     given = MinError() if options is None else options
