@@ -113,7 +113,7 @@ def least_l2_error(gram: Array) -> Array:
     >>> from matrixdp.selection.gram import solve_gram
     >>> gram = np.tri(4).T @ np.tri(4)
     >>> squares = least_l2_error(gram)
-    >>> round(np.trace(gram @ np.linalg.inv(squares)), 3), round(solve_gram(gram).loss, 3)
+    >>> round(float(np.trace(gram @ np.linalg.inv(squares))), 3), round(solve_gram(gram).loss, 3)
     (6.874, 6.874)
     """
     queries = spectrum_of(gram).root()
