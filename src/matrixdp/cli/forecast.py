@@ -132,7 +132,7 @@ def structured_attributes(workload: Workload) -> tuple[str, ...]:
 
 def attribute_seconds(size: int, searched: bool) -> float:
     """Return about how long selection takes for one attribute, `searched` under Laplace noise too."""
-    return _SECONDS * size**_POWER + (_SEARCH_SECONDS_A_VALUE * size if searched else 0.0)
+    return _SECONDS * float(size) ** _POWER + (_SEARCH_SECONDS_A_VALUE * size if searched else 0.0)
 
 
 def joint_seconds(group: Group, domain: Domain) -> float:
