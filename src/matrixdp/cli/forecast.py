@@ -6,6 +6,7 @@ tell seconds from hours, not to be exact.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import combinations
@@ -132,7 +133,7 @@ def structured_attributes(workload: Workload) -> tuple[str, ...]:
 
 def attribute_seconds(size: int, searched: bool) -> float:
     """Return about how long selection takes for one attribute, `searched` under Laplace noise too."""
-    return _SECONDS * float(size) ** _POWER + (_SEARCH_SECONDS_A_VALUE * size if searched else 0.0)
+    return _SECONDS * math.pow(size, _POWER) + (_SEARCH_SECONDS_A_VALUE * size if searched else 0.0)
 
 
 def joint_seconds(group: Group, domain: Domain) -> float:
