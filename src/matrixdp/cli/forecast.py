@@ -103,7 +103,8 @@ def forecast(
     written = workload.queries if workload.queries <= max_answers else 0
     held = largest_group if written else 0
     selecting = 1.0 + _selection_seconds(workload, domain)
-    if any(noise.norm == 1 for noise in noises):
+    # of two noises, Laplace is searched only where a fast trial leaves hope for it
+    if all(noise.norm == 1 for noise in noises):
         selecting += _search_seconds(workload, domain)
     if aimed:
         selecting *= _ROUNDS

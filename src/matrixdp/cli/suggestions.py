@@ -30,7 +30,7 @@ def suggestions(workload: Workload, expected: Forecast, searched: bool) -> list[
     expected : Forecast
         What the workload is expected to need.
     searched : bool
-        Whether strategies are searched under Laplace noise too.
+        Whether strategies are searched under Laplace noise.
 
     Examples
     --------

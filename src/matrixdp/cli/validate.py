@@ -46,7 +46,7 @@ def validate(
     expected = forecast(written.workload, _MAX_ANSWERS, _noises(written), bool(written.targets))
     found = _data(written)
     debited = _debited(written)
-    advice = suggestions(written.workload, expected, any(noise.norm == 1 for noise in _noises(written)))
+    advice = suggestions(written.workload, expected, all(noise.norm == 1 for noise in _noises(written)))
     cells = written.domain.cells()
     if as_json:
         sizes = {"valid": True, "attributes": len(written.domain), "cells": cells}
