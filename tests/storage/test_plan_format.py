@@ -78,6 +78,13 @@ def test_a_tree_that_is_none_is_refused(tmp_path: Path, change: dict[str, Any]):
         reread(plan, tmp_path / "x.mdp", lambda form: form["matrices"][0].update(change))
 
 
+@pytest.mark.parametrize("change", [{"sizes": [3, 5]}, {"sizes": [1, 15], "weights": [1, 1, 1, 1, 1]}])
+def test_a_tree_over_another_grid_is_refused(tmp_path: Path, change: dict[str, Any]):
+    plan = mdp.select(TREE, mechanism="quadtree", noise="laplace").selection.plan
+    with pytest.raises(StorageError, match="a matrix does not fit the attributes a, b"):
+        reread(plan, tmp_path / "x.mdp", lambda form: form["matrices"][0].update(change))
+
+
 def reread(plan: Plan, path: Path, change: Callable[[dict[str, Any]], None]) -> Plan:
     with ArchiveWriter(path) as archive:
         form = plan_format.write_plan(plan, archive)

@@ -24,6 +24,9 @@ Array = NDArray[np.float64]
 _DROPPED, _KEPT = 1e-11, 1e-8
 #: Squared column norms and column sums of larger matrices would not be exact in 64 bits.
 _MOST_SQUARED = 2**62
+#: The squared norm of rows over the squared weight of the identity below them, up to which errors of what the
+#: rows say keep seven digits by Woodbury's identity.
+_STRONGEST = 1e9
 
 
 class ExplicitMatrix(MeasuredMatrix):
@@ -155,9 +158,10 @@ class IntegerMatrix(ExplicitMatrix):
 
     @cached_property
     def _few(self) -> tuple[Array, float, Array] | None:
-        """R, w and (w^2 + R R')^-1 where the matrix is few rows R and below them w times the identity.
+        """L, w and Y = L^-1 R where the matrix is few rows R and below them w times the identity.
 
-        By Woodbury's identity nothing larger is factored.
+        L L' = w^2 + R R'. By Woodbury's identity nothing larger is factored. None, too, where the rows say
+        so much more than the identity that the digits of their own errors would cancel.
         """
         above = self.rows - self.columns
         if not 0 < above <= self.columns // 2:
@@ -168,16 +172,20 @@ class IntegerMatrix(ExplicitMatrix):
             return None
         rows = self._float[:above]
         inner = rows @ rows.T
+        if float(np.trace(inner)) > _STRONGEST * float(weight) ** 2:
+            return None
         inner[np.diag_indices(above)] += float(weight) ** 2
-        return rows, float(weight), np.asarray(scipy.linalg.inv(inner, check_finite=False))
+        lower = np.asarray(scipy.linalg.cholesky(inner, lower=True, check_finite=False))
+        turned = scipy.linalg.solve_triangular(lower, rows, lower=True, check_finite=False)
+        return lower, float(weight), np.asarray(turned)
 
     @cached_property
     def _covariance(self) -> Array:
         if self._few is None:
             return super()._covariance
-        rows, weight, inner = self._few
+        _, weight, turned = self._few
         with blas_threads(self.columns):
-            found = rows.T @ (inner @ rows)
+            found = turned.T @ turned
         found *= -1.0 / weight**2
         found[np.diag_indices(self.columns)] += 1.0 / weight**2
         return np.asarray(found)
@@ -202,12 +210,11 @@ class IntegerMatrix(ExplicitMatrix):
         if self.rows == self.columns:
             return np.asarray(scipy.linalg.lu_solve(self._factored, answers, check_finite=False))
         if self._few is not None:
-            rows, weight, inner = self._few
-            given = answers[: len(rows)]
-            # what the rows above say, by their own inverse: no digits cancel where they say most
-            strong = rows.T @ (inner @ given)
-            weak = answers[len(rows) :]
-            return np.asarray(strong + (weak - rows.T @ (inner @ (rows @ weak))) / weight)
+            lower, weight, turned = self._few
+            given, weak = answers[: len(lower)], answers[len(lower) :]
+            # what the rows above say, by their own factor: no digits cancel where they say most
+            strong = turned.T @ scipy.linalg.solve_triangular(lower, given, lower=True, check_finite=False)
+            return np.asarray(strong + (weak - turned.T @ (turned @ weak)) / weight)
         q, r = self._triangular
         return np.asarray(scipy.linalg.solve_triangular(r, q.T @ answers, check_finite=False))
 

@@ -17,7 +17,7 @@ __all__ = ["GridCovariance", "GridTree"]
 
 Array = NDArray[np.float64]
 
-#: A covariance or magnitudes of more cells are not written out.
+#: A covariance or magnitudes of more cells are not written out; a covariance has matrices of each side.
 MAX_WRITTEN_CELLS = 9_000
 _MOST_LEVELS = 60
 #: Widths of rectangles stay within 64 bits.
@@ -78,6 +78,8 @@ class GridTree(MeasuredMatrix):
     ------
     NumericalError
         If the levels do not reach from the whole grid to the cells, or a weight is none.
+    TooLargeError
+        If a side has more than 9,000 cells.
 
     Examples
     --------
@@ -97,6 +99,11 @@ class GridTree(MeasuredMatrix):
         if min(self.sizes) < 1 or self.branching < 2 or not 0 <= height <= _MOST_LEVELS:
             raise NumericalError(
                 f"a tree over {self.sizes} of branching {self.branching} and {height} levels"
+            )
+        if max(self.sizes) > MAX_WRITTEN_CELLS:
+            raise TooLargeError(
+                f"a tree over {self.sizes[0]} x {self.sizes[1]} cells; the limit is {MAX_WRITTEN_CELLS:,} along "
+                "each side"
             )
         if not max(self.sizes) <= self.branching**height < _WIDEST:
             raise NumericalError(f"{height} levels of branching {self.branching} do not fit {self.sizes}")

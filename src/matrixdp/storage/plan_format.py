@@ -165,9 +165,11 @@ def _read_part(
         if any(type(position) is not int or position < 0 for position in (*positions, place)):
             raise archive.damaged("a part names an attribute or a matrix that there is not")
         names = tuple(domain.names[position] for position in positions)
-        if domain.cells(names) != matrices[place].columns:
+        matrix = matrices[place]
+        sides = tuple(domain[name].size for name in names)
+        if domain.cells(names) != matrix.columns or (isinstance(matrix, GridTree) and matrix.sizes != sides):
             raise archive.damaged(f"a matrix does not fit the attributes {', '.join(names)}")
-        blocks.append(Block(names, matrices[place]))
+        blocks.append(Block(names, matrix))
     attributes = domain.sort([name for block in blocks for name in block.attributes])
     if factors is not None:
         if factors.dtype.kind != "i":
