@@ -89,3 +89,8 @@ def test_what_is_no_tree_is_refused(given, says: str):
 def test_large_trees_are_not_written_out():
     with pytest.raises(TooLargeError, match="10,000 cells: its covariance"):
         GridTree((100, 100), 10, (0, 1, 1)).covariance()
+
+
+def test_sides_of_which_there_would_be_no_matrix_are_refused():
+    with pytest.raises(TooLargeError, match="1 x 9001 cells; the limit is 9,000 along each side"):
+        GridTree((1, 9_001), 10_000, (0, 1))

@@ -31,7 +31,8 @@ def test_the_environment_grants_memory_and_threads(monkeypatch):
 @pytest.mark.parametrize(
     ("variable", "text"),
     [(THREADS, "0"), (THREADS, "-1"), (THREADS, "all"), (THREADS, "2.5"), (MEMORY_LIMIT, "80%"),
-     (MEMORY_LIMIT, "4"), (MEMORY_LIMIT, "4GB'"), (MEMORY_LIMIT, "much")],
+     (MEMORY_LIMIT, "4"), (MEMORY_LIMIT, "4GB'"), (MEMORY_LIMIT, "much"),
+     (MEMORY_LIMIT, "9999999TB")],
 )  # fmt: skip
 def test_other_values_are_refused_before_anything_is_counted(monkeypatch, variable, text):
     monkeypatch.setenv(variable, text)

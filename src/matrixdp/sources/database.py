@@ -20,7 +20,7 @@ MEMORY_LIMIT = "MATRIXDP_MEMORY_LIMIT"
 THREADS = "MATRIXDP_THREADS"
 """The variable of the environment with the number of threads that DuckDB uses."""
 
-_SIZE = re.compile(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", re.ASCII)
+_SIZE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,9})? ?[KMGT]i?B", re.ASCII)
 
 
 def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
