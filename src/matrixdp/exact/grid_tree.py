@@ -102,8 +102,8 @@ class GridTree(MeasuredMatrix):
             )
         if max(self.sizes) > MAX_WRITTEN_CELLS:
             raise TooLargeError(
-                f"a tree over {self.sizes[0]} x {self.sizes[1]} cells; the limit is {MAX_WRITTEN_CELLS:,} along "
-                "each side"
+                f"a tree over {self.sizes[0]} x {self.sizes[1]} cells; the limit is {MAX_WRITTEN_CELLS:,} "
+                "along each side"
             )
         if not max(self.sizes) <= self.branching**height < _WIDEST:
             raise NumericalError(f"{height} levels of branching {self.branching} do not fit {self.sizes}")
