@@ -24,6 +24,11 @@ PAPER = Paper(
             "take minutes beyond, on one thread. What a Newton step takes for larger n stands above.",
         ),
         Omitted(
+            "Figures 11 to 13: seconds of LRM, ESM and COA by m and n",
+            "not drawn: their seconds are those of MATLAB programs on a PC of four cores. What a Newton step "
+            "of ours takes by n stands above.",
+        ),
+        Omitted(
             "The data sets of figure 1's test error (Search Log, Net Trace, Social Network, UCI Adult)",
             "noise is added to strategies that no data decided, and estimates are linear: the error is the "
             "same on every table.",
