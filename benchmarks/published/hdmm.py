@@ -126,8 +126,8 @@ _PERMUTED_NOTE = (
 )
 _LARGE_ROWS = Omitted(
     "rows of n = 4,096",
-    "four rows of eight columns: H2 alone takes more than 100 s of processor time and 2.3 GB a row, and OPT_0 "
-    "64 times its time at n = 1,024, as time grows with the cube of n; the optimum for all ranges under "
+    "four rows of eight columns: H2 alone takes more than 100 s of processor time and 2.3 GB, and OPT_0 64 "
+    "times its time at n = 1,024, as time grows with the cube of n; the optimum for all ranges under "
     "Gaussian noise is measured apart (`dense-4096`)",
 )
 _HDMM_COLUMN = Omitted(

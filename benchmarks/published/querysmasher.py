@@ -281,8 +281,8 @@ _TABLES: tuple[Table, ...] = (
         "ResidualPlanner+ and WFF: 1-way identity on categorical and prefix on numeric attributes, the "
         "comparison of every pair of attributes by code, and on Adult and Loans, in its place, products of "
         "prefixes on every pair of two numeric attributes. With comparisons of all pairs, as the text "
-        "describes them, and the same 1-way queries Adult has 8,141 affine queries, not the 99,830 that are printed, and Loans 6,318, not "
-        "66,318. The bases of ResidualPlanner+ are the identity on categorical attributes, and one made for "
+        "describes them, and the same 1-way queries Adult has 8,141 affine queries, not the 99,830 that are "
+        "printed, and Loans 6,318, not 66,318. The bases of ResidualPlanner+ are the identity on categorical attributes, and one made for "
         "prefixes on numeric ones.",
     ),
     Table(
@@ -413,8 +413,8 @@ PAPER = Paper(
         Omitted(
             "Tables 6 and 7 (seconds and memory against n and d)",
             "times of a server of 128 cores do not compare with ours. Two of them, which the text repeats, "
-            "stand beside ours on the first page of these benchmarks: the mix for n = 40 with d = 10 (60 s and 3.4 GB) and d = 40 "
-            "(3,032 s and 227 GB)",
+            "stand beside ours on the first page of these benchmarks: the mix for n = 40 with d = 10 (60 s "
+            "and 3.4 GB) and d = 40 (3,032 s and 227 GB)",
         ),
         Omitted("Figures 1 and 2", "one query and its pieces, which a test of the library recomputes"),
     ),
