@@ -282,8 +282,8 @@ _TABLES: tuple[Table, ...] = (
         "comparison of every pair of attributes by code, and on Adult and Loans, in its place, products of "
         "prefixes on every pair of two numeric attributes. With comparisons of all pairs, as the text "
         "describes them, and the same 1-way queries Adult has 8,141 affine queries, not the 99,830 that are "
-        "printed, and Loans 6,318, not 66,318. The bases of ResidualPlanner+ are the identity on categorical attributes, and one made for "
-        "prefixes on numeric ones.",
+        "printed, and Loans 6,318, not 66,318. The bases of ResidualPlanner+ are the identity on categorical "
+        "attributes, and one made for prefixes on numeric ones.",
     ),
     Table(
         "pairs",
