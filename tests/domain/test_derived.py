@@ -5,8 +5,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
+from jsonschema import Draft202012Validator
 
 import matrixdp as mdp
 from matrixdp.domain import Categorical, Codebook, Domain, attribute_from_spec
@@ -18,6 +18,8 @@ from matrixdp.sources import Source, open_source
 from matrixdp.specification import json_schema, load_specification
 
 AGE: dict[str, Any] = {"age": {"min": 0, "max": 3}, "sex": ["f", "m"]}
+#: Made once: that the schema is one itself is proved in its own tests, and takes longer than all of these.
+SCHEMA = Draft202012Validator(json_schema())
 
 
 def derived(spec: dict[str, Any]) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -63,7 +65,7 @@ def test_what_is_derived(spec: dict[str, Any], labels: tuple[str, ...], codes: t
     domain = Domain({**AGE, "x": spec})
     assert Domain.from_spec(json.loads(json.dumps(domain.to_spec()))) == domain
     for written in (json.loads(json.dumps(spec)), domain["x"].to_spec()):
-        jsonschema.validate({"domain": {**AGE, "x": written}, "workload": [{"marginals": 1}]}, json_schema())
+        SCHEMA.validate({"domain": {**AGE, "x": written}, "workload": [{"marginals": 1}]})
 
 
 @pytest.mark.parametrize(

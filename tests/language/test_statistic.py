@@ -94,7 +94,7 @@ def test_statistics_are_read_written_and_expanded(kind: str) -> None:
     assert [group.name for group in entry.expand(DOMAIN)] == names
     assert read_entry(entry.to_spec()).to_spec() == entry.to_spec()
     specification = {"domain": {"sex": ["female", "male"]}, "workload": [written, entry.to_spec()]}
-    jsonschema.validate(specification, json_schema())
+    jsonschema.Draft202012Validator(json_schema()).validate(specification)
 
 
 def test_python_has_the_same_forms() -> None:

@@ -208,16 +208,30 @@ def test_a_release_holds_its_lock_until_it_is_in_its_place(tmp_path: Path):
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"release.json", "measurement.mdp"}
 
 
+def left(home: Path) -> frozenset[tuple[str, bytes | None]]:
+    """Return all that is in a folder: every path with what it holds."""
+    return frozenset(
+        (str(path.relative_to(home)), path.read_bytes() if path.is_file() else None)
+        for path in home.rglob("*")
+    )
+
+
 @pytest.mark.slow
 def test_a_kill_at_each_step_of_a_recovery_loses_nothing(home: Path, stopped: Path, tmp_path_factory):
     digest = recovery.digest(stopped / "measurement.mdp")
     base = tmp_path_factory.mktemp("killed")
     subprocess.run([sys.executable, "-W", "ignore", "-c", KILLED, str(base), str(home)], check=True)
     seen = set()
+    states = set()
     homes = sorted(base.iterdir(), key=lambda path: int(path.name))
     assert len(homes) > 15
     for here in homes:
         out = here / "out"
+        # before a file is only read, a kill leaves what the one before it left: that is recovered once
+        state = left(here)
+        if state in states:
+            continue
+        states.add(state)
         for folder in hidden(here):
             with pytest.raises(StorageError, match="not served"):
                 mdp.load_release(folder)
@@ -229,6 +243,7 @@ def test_a_kill_at_each_step_of_a_recovery_loses_nothing(home: Path, stopped: Pa
         assert mdp.load_release(out).confidence == 0.9
         leftovers.settle(out)
         assert [path for path in hidden(here) if any(path.iterdir())] == []
+    assert len(states) > 15
     assert seen == {False, True}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
 from matrixdp.errors import SpecificationError
 from matrixdp.language import MarginalsEntry
@@ -156,6 +157,10 @@ def test_wrong_forms_name_the_place(name: str) -> None:
     assert caught.value.problem.place == f"workload[0].{place}"
     assert any(part in caught.value.problem.found for part in found.replace("\\", "").split("|"))
     assert expected in str(caught.value).partition("; expected ")[2]
+
+
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(json_schema())
 
 
 def test_the_schema_knows_every_form() -> None:

@@ -41,7 +41,7 @@ def test_the_budget_is_for_the_unit(written):
     assert found.document["privacy"] == {"rho": 0.5, "neighbours": "add_remove"}
     again = load_specification(found.document)
     assert (again.budget, again.unit, again.document) == (found.budget, found.unit, found.document)
-    jsonschema.validate(found.document, json_schema())
+    jsonschema.Draft202012Validator(json_schema()).validate(found.document)
 
 
 def written_form(unit):
