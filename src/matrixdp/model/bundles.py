@@ -9,8 +9,8 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import FittedPart, Parts
 from matrixdp.model.products import khatri_rao, split_at
@@ -168,7 +168,7 @@ def losses_of(parts: Parts, mixture: Mixture) -> Array:
     losses = np.zeros(len(parts.parts))
     weights = (mixture.total * mixture.weights).astype(np.float32)
     factors = [mixture.factors[name].astype(np.float32) for name in parts.starts]
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for bundle in bundles_of(parts):
             losses[bundle.places] = bundle.losses(weights, factors)[0]
     return losses

@@ -9,8 +9,8 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.model.bundles import Bundle, bundles_of, losses_of
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import Parts
@@ -146,7 +146,7 @@ def fit(
     square = np.zeros_like(weights.flat)
     batches = _batches(bundles, random)
     total = np.float32(parts.total)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for step in range(steps):
             shares, own, factors = weights.shares()
             gradient = np.zeros_like(weights.flat)

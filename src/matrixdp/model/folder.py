@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from threadpoolctl import threadpool_limits
 
 from matrixdp.answers.columns import BATCH_ROWS
 from matrixdp.errors import StorageError
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.model.archive import MODEL_FORMAT, MODEL_VERSION, read_tables, write_tables
 from matrixdp.model.words import BIASED, Progress, Written, promise
 from matrixdp.storage.archive import sync_folder, temporary_name
@@ -83,7 +83,7 @@ def save_model(
     with _staged(Path(out), force) as folder:
         save_measurement(folder / MEASUREMENT, model.measurement, model.workload)
         write_tables(folder / TABLES, model.tables, model.made)
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             _write_answers(model, folder / ANSWERS, progress)
         written = {**_record(model), "files": {name: entry(folder / name) for name in _LISTED}}
         text = json.dumps(written, indent=1, ensure_ascii=False, allow_nan=False)

@@ -13,7 +13,6 @@ from typing import Any, Self, final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from matrixdp.answers.columns import FIGURES, AnswerColumns
 from matrixdp.answers.intervals import Intervals
@@ -21,6 +20,7 @@ from matrixdp.answers.questions import Question, groups_of
 from matrixdp.answers.refusals import spread
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.measure import Measurement, PrivacyStatement
 from matrixdp.model.archive import Tables
 from matrixdp.model.counting import counted_table
@@ -370,7 +370,7 @@ class Model(ShownModel):
     def _table(self, groups: Sequence[Group]) -> pa.Table:
         _check_rows(groups)
         # many small products: several threads would spend their time waiting for one another
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             wider = [spread(self.analysis, self.workload, group) for group in groups]
             schema = _with(AnswerColumns(self.domain, wider).schema)
             table = pa.Table.from_batches(self.batches(groups), schema=schema)

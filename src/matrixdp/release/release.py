@@ -13,7 +13,6 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from matrixdp.answers.columns import AnswerColumns
 from matrixdp.answers.estimated import Estimated
@@ -23,6 +22,7 @@ from matrixdp.answers.refusals import advised, spread
 from matrixdp.answers.tables import Tabulated
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language import StatisticEntry
 from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, PrivacyStatement
@@ -151,7 +151,7 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
         >>> measured.reconstruct(expect=1461).size.agrees
         False
         """
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             return check_size(self.measurement, self.workload.groups, self.confidence, self.expect)
 
     @property
@@ -329,5 +329,5 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
     @contextmanager
     def _computing(self, groups: Sequence[Group]) -> Iterator[None]:
         # many small products: several threads would spend their time waiting for one another
-        with threadpool_limits(limits=1, user_api="blas"), advised(self.analysis, self.workload, groups):
+        with one_blas_thread(), advised(self.analysis, self.workload, groups):
             yield

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from matrixdp.answers.columns import AnswerColumns
 from matrixdp.answers.digits import decimals_of, for_people
 from matrixdp.answers.tables import own_table
 from matrixdp.answers.titles import titles
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.queries import Group, ProductGroup, Total
 from matrixdp.release.described import CSV, PARQUET, TableFile, croissant, data_package, field_description
@@ -63,7 +63,7 @@ def write_tables(release: Written, out: str | os.PathLike[str], format: str, piv
         reason = getattr(error, "strerror", None) or "a name that is not a path"
         raise StorageError(f"{target}: cannot be written ({reason})") from None
     try:
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             files = list(_written(release, partial, format, pivot))
         for name, described in ((DATA_PACKAGE, data_package), (CROISSANT, croissant)):
             (partial / name).write_text(as_text(described(release, files)) + "\n", encoding="utf-8")

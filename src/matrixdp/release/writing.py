@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from matrixdp.answers.columns import BATCH_ROWS, AnswerColumns, plain_schema
 from matrixdp.errors import SafeNote
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.release.document import as_text, document
 from matrixdp.release.keys import SigningKey
 from matrixdp.release.leftovers import (
@@ -221,7 +221,7 @@ def _write_answers(
     done = 0
     with ExitStack() as stack:
         # many small products: several threads would spend their time waiting for one another
-        stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
+        stack.enter_context(one_blas_thread())
         sinks = [stack.enter_context(_parquet(folder / ANSWERS, schema))]
         if csv:
             sinks.append(stack.enter_context(_csv(folder / ANSWERS_CSV, schema)))

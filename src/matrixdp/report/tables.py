@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from matrixdp.answers.columns import FIGURES, AnswerColumns
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.queries import DenseGroup, Group
 from matrixdp.release.leftovers import ANSWERS
 from matrixdp.release.release import Release
@@ -117,7 +117,7 @@ class Answers:
         names = _asked(group)
         if self._file is None:
             own = AnswerColumns(self._release.domain, [group])
-            with threadpool_limits(limits=1, user_api="blas"):
+            with one_blas_thread():
                 batches = list(self._release.batches([group], own))
             columns = [name if name == "query" else own.columns[name] for name in names]
             return GroupAnswers(names, pa.Table.from_batches(batches).select([*columns, *FIGURES]))

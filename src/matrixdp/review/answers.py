@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from matrixdp.answers.columns import FIGURES, AnswerColumns
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.release.release import Release
 from matrixdp.release.writing import privacy_mark
 
@@ -140,7 +140,7 @@ def compare_answers(
 
     done = 0
     # as they were made
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for batch in release.batches(release.workload.groups, columns, seen):
             for file in files:
                 file.follow(batch)

@@ -7,10 +7,9 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
 from matrixdp.answers.columns import plain_schema
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.model import Model
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.folder import ANSWERS, MODEL_FILES, answers_schema
@@ -71,7 +70,7 @@ def verify_model(
     answers = ParquetAnswers(path / ANSWERS, plain_schema(schema))
     answers.check_schema(schema, model.private)
     done = 0
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for batch in model.batches(model.workload.groups):
             answers.follow(batch)
             done += batch.num_rows

@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from threadpoolctl import threadpool_limits
-
 from matrixdp.errors import PrivacyError, WorkloadError
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.noise import NOISES, Noise
 from matrixdp.queries import DenseGroup, Group, Workload
 from matrixdp.selection.mechanisms.contest import CANDIDATES, hoped_for, least_error
@@ -121,7 +120,7 @@ def select(
     trials = Trials(asked, noise, options, progress or silent, certify=certify)
     _LOG.info("selecting by %s for %d queries in %d groups", mechanism, workload.queries, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         if mechanism == "auto":
             (plan, certificate), chosen, reason = least_error(trials)
         else:
@@ -167,5 +166,5 @@ def hope_of(workload: Workload, noise: Noise) -> float:
     >>> hope_of(workload, LAPLACE) <= select(workload, noise=LAPLACE).certificate.loss
     True
     """
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         return hoped_for(workload, noise)

@@ -7,9 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from threadpoolctl import threadpool_limits
-
 from matrixdp.errors import WorkloadError
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Workload
 from matrixdp.selection.compose.given_parts import given_part, given_plan
@@ -75,7 +74,7 @@ def evaluate_given(
         raise WorkloadError(f"objective: found {objective!r}; expected sum or max")
     asked = workload if targets is None else targeted(workload, targets)
     largest = objective == "max" or targets is not None
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         parts = [given_part(group, share) for group, share in zip(measured, shares, strict=True)]
         plan = given_plan(workload.domain, parts, noise)
         analysis = plan.analysis
@@ -110,7 +109,7 @@ def certified(selection: Selection) -> Selection:
     """
     workload = selection.workload
     asked = targeted(workload, selection.targets) if selection.targets else workload
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         trials = Trials(asked, selection.noise, {})
         bound = (trials.whole_bound() if trials.small else None) or trials.lower_bound()
     if bound is not None and selection.objective == "max":

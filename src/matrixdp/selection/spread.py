@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+from matrixdp.exact.threads import one_blas_thread
 
 __all__ = ["spread"]
 
@@ -38,5 +38,5 @@ def spread(solve: Callable[[P], R], problems: Sequence[P], jobs: int) -> Iterato
 
 def _alone(solve: Callable[[P], R], problem: P) -> R:
     # as many threads as without processes, so that results are the same to the last digit
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         return solve(problem)

@@ -9,12 +9,12 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.refusals import advised, spread
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.measure import Measurement
 from matrixdp.noise import Noise
@@ -108,7 +108,7 @@ class Inference:
     def computing(self, groups: Sequence[Group]) -> Iterator[None]:
         """Compute what is asked of groups; a refusal says what works instead."""
         # many small products: several threads would spend their time waiting for one another
-        with threadpool_limits(limits=1, user_api="blas"), advised(self.analysis, self.workload, groups):
+        with one_blas_thread(), advised(self.analysis, self.workload, groups):
             yield
 
     def correlated_multiplier(self, covariance: Array, known: dict[bytes, float]) -> float:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from threadpoolctl import threadpool_limits
-
 from matrixdp.answers.questions import Question, covariance
 from matrixdp.answers.refusals import advised
 from matrixdp.display import Displayed, Preview
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, WorkloadError, within
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.ledger import Ledger
 from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, authorize, measure
 from matrixdp.pictures.strategies import PlottedStrategy
@@ -331,7 +330,7 @@ class Strategy(Chosen, OfOnesOwn, PlottedStrategy):
             with within("out_of_domain"):
                 rule = OutOfDomain.from_spec(self.workload.domain, rule)
         # many small products: threads would wait for one another
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             measurement = measure(
                 self.selection.plan,
                 open_source(table, table_name=table_name, quoted_newlines=quoted_newlines),

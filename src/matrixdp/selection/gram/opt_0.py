@@ -10,10 +10,10 @@ from operator import itemgetter
 import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
 from matrixdp.selection.gram.adapted_starts import adapted_starts, low_rank_starts, total_start
@@ -124,7 +124,7 @@ def solve_axis(
 
             def search(problem: Array) -> Factor:
                 # products of a few rows lose by several threads, many times over where cores are shared
-                with threadpool_limits(limits=1, user_api="blas"):
+                with one_blas_thread():
                     return _search(problem, gap, seed, restarts, begin, progress, effort, p)
 
             options = (gap, seed, restarts, effort, p)
