@@ -39,6 +39,7 @@ import sys
 import zipfile
 from collections import Counter
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 MOST_WORK = 10**9  # multiplications that a part with row factors may take: about ten minutes
@@ -123,7 +124,11 @@ def integers(array):
 
 
 class Block:
-    """A matrix of integers: identity, `centered` (n - 1 on the diagonal, -1 elsewhere), or its entries."""
+    """A matrix of integers.
+
+    It is identity, `centered` (n - 1 on the diagonal, -1 elsewhere), its entries, or `grid-tree`: the sums
+    over the rectangles of each level of a tree over a grid of two attributes, times the level's weight.
+    """
 
     def __init__(self, form, arrays):
         self.kind = form["kind"]
@@ -133,6 +138,20 @@ class Block:
             (self.rows, self.columns), _, _ = arrays[form["entries"]]
             flat = iter(integers(arrays[form["entries"]]))
             self.entries = [[next(flat) for _ in range(self.columns)] for _ in range(self.rows)]
+        elif self.kind == "grid-tree":
+            self.sizes, self.weights = form["sizes"], form["weights"]
+            numbers = (*self.sizes, form["branching"], *self.weights)
+            if len(self.sizes) != 2 or any(type(n) is not int or n < 0 for n in numbers):
+                raise ValueError("a tree over a grid does not consist of integers")
+            if not 0 < len(self.weights) <= 64 or self.weights[-1] < 1 or not 2 <= form["branching"] <= 2**62:
+                raise ValueError("a tree over a grid does not measure its cells")
+            # from the whole grid to its cells; every cell lies in one rectangle of each level
+            self.widths = [form["branching"] ** (len(self.weights) - 1 - k) for k in range(len(self.weights))]
+            if self.widths[0] < max(self.sizes):
+                raise ValueError("a tree over a grid does not reach its ends")
+            levels = [width for width, weight in zip(self.widths, self.weights) if weight]
+            self.rows = sum(math.prod(-(-size // width) for size in self.sizes) for width in levels)
+            self.columns = math.prod(self.sizes)
         else:
             raise ValueError("a matrix is of an unknown kind")
         if type(self.rows) is not int or min(self.rows, self.columns) < 1:
@@ -144,6 +163,8 @@ class Block:
             return 1
         if self.kind == "centered":  # each column holds n - 1 once, and -1 the other n - 1 times
             return (self.rows - 1) ** p + self.rows - 1
+        if self.kind == "grid-tree":
+            return sum(weight**p for weight in self.weights)
         sums = [0] * self.columns
         for row in self.entries:
             sums = [total + abs(entry) ** p for total, entry in zip(sums, row)]
@@ -156,6 +177,8 @@ class Block:
         if self.kind == "centered":  # the sum of all vectors, but (n - 1)^p in the place of 1 at one of them
             total, more = [sum(values) for values in zip(*vectors)], (self.rows - 1) ** p - 1
             return [[t + more * v for t, v in zip(total, vector)] for vector in vectors]
+        if self.kind == "grid-tree":
+            return self.contract_tree(vectors, p)
         columns, found = sorted(set(zip(*self.entries))), []
         if len(columns) * self.rows * len(vectors[0]) > MOST_WORK:
             raise MemoryError
@@ -164,6 +187,22 @@ class Block:
             for entry, vector in zip(column, vectors):
                 if entry:
                     total = [t + abs(entry) ** p * v for t, v in zip(total, vector)]
+            found.append(total)
+        return found
+
+    def contract_tree(self, vectors, p):
+        """Return the same for a tree: of every cell, the rows of the rectangles that it lies in."""
+        if self.columns * len(self.weights) * len(vectors[0]) > MOST_WORK:
+            raise MemoryError
+        found = []
+        for cell in product(range(self.sizes[0]), range(self.sizes[1])):
+            total, first = [0] * len(vectors[0]), 0
+            for width, weight in zip(self.widths, self.weights):
+                if weight:
+                    high, wide = (-(-size // width) for size in self.sizes)
+                    vector = vectors[first + cell[0] // width * wide + cell[1] // width]
+                    total = [t + weight**p * v for t, v in zip(total, vector)]
+                    first += high * wide
             found.append(total)
         return found
 

@@ -123,8 +123,23 @@ def _matrix(form: dict[str, Any], arrays: dict[str, Integers]) -> Integers | int
     if form["kind"] == "centered":
         size = int(form["size"])
         return size * np.eye(size, dtype=np.int64) - 1
+    if form["kind"] == "grid-tree":
+        return _grid_tree(form["sizes"], form["branching"], form["weights"])
     assert form["kind"] in ("integer", "deficient")
     return arrays[form["entries"]].astype(np.int64)
+
+
+def _grid_tree(sizes: list[int], branching: int, weights: list[int]) -> Integers:
+    """Return the sums over the rectangles of each level of a tree over a grid, times the level's weight."""
+    rows: list[Integers] = []
+    for level, weight in enumerate(weights):
+        width = branching ** (len(weights) - 1 - level)
+        inside = [
+            np.arange(size)[None, :] // width == np.arange(-(-size // width))[:, None] for size in sizes
+        ]
+        if weight:
+            rows.append(weight * np.kron(inside[0], inside[1]).astype(np.int64))
+    return np.concatenate(rows)
 
 
 def read(path: Path) -> ReadFile:
