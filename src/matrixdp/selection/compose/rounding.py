@@ -213,7 +213,9 @@ def _rounded(
         return IntegerMatrix(rows.astype(np.int64))
     if outside is None:
         lengths = np.linalg.norm(factor, axis=1, keepdims=True)
-        outside = _outside(factor / np.where(lengths > 0, lengths, 1.0), rank)
+        # what rounding left of a row that is zero has no direction
+        lengths[lengths <= _RANK * lengths.max()] = np.inf
+        outside = _outside(factor / lengths, rank)
     if noise.norm == 1:
         spread = float(np.abs(outside).sum(axis=0).max())
         weight = (missing * scale / (12.0 * spread)) ** (1.0 / 3.0)
