@@ -61,6 +61,7 @@ def residual_basis(basis: Array, weights: Array) -> Array:
     >>> residual_basis(np.eye(2), np.array([0.5, 0.5])).shape
     (1, 2)
     """
+    basis = basis / (float(np.abs(basis).max(initial=0.0)) or 1.0)  # squares neither overflow nor vanish
     rows = basis @ (np.eye(len(weights)) - np.outer(weights, np.ones(len(weights))))
     values, vectors = scipy.linalg.eigh(rows.T @ rows, driver="evd", check_finite=False)
     keep = values > _RANK * values[-1]
