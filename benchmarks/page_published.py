@@ -78,7 +78,7 @@ def _errors(figures: Figures) -> list[str]:
         cells = [_compared(column) for column in row["columns"]]
         own = [plain(row["cells"].get(name, {}).get("error"), 5) for name in more]
         best = row["best"]
-        compared = f"`{best['mechanism']}`"
+        compared = f"`{best['mechanism']}`" if best else "-"
         if "published" in best:
             verdict = against(best["published"], best["ours"])
             compared = "equal" if verdict == "equal" else f"{verdict} ({compared})"

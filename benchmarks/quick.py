@@ -8,15 +8,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cells import select_cell, warm_up
+from cells import warm_up
 from published import TABLES
-
-from matrixdp.noise import noise_named
+from tables import figure_of, measured_cell
 
 __all__ = ["measured_again"]
 
 #: Seconds of processor time that a selection took at most when it was recorded.
-CHEAP = 1.0
+CHEAP = 0.2
 #: How far errors may differ, as a share: searches go elsewhere with other libraries and processors.
 TOLERANCE = 2e-3
 
@@ -46,21 +45,21 @@ def measured_again(results: dict[str, dict[str, Any]]) -> tuple[int, list[str]]:
         recorded = {row["name"]: row for row in part["figures"]["rows"]}
         if list(recorded) != [row.name for row in table.rows]:
             differences.append(f"{table.name}: other rows than in results.json; run it anew")
-        scale = noise_named(table.noise).error_scale(table.budget)
-        for row in table.rows:
-            for mechanism, cell in recorded.get(row.name, {"cells": {}})["cells"].items():
-                if cell.get("cpu_seconds", math.inf) > CHEAP or "error" not in cell:
-                    continue
-                found = select_cell(row.make, mechanism, table.noise, table.limit)
+        for row in () if table.drawn else table.rows:
+            cheap = [
+                (mechanism, cell["error"])
+                for mechanism, cell in recorded.get(row.name, {"cells": {}})["cells"].items()
+                if cell.get("cpu_seconds", math.inf) <= CHEAP and "error" in cell
+            ]
+            figure = figure_of(table, row, row.make()) if cheap else None
+            for mechanism, error in cheap:
+                assert figure is not None
+                found = measured_cell(table, row, mechanism, figure)
                 measured += 1
                 where = f"{table.name}; {row.name}; {mechanism}: "
-                if "loss" not in found:
+                if "error" not in found:
                     differences.append(where + found["note"])
-                    continue
-                loss = found["loss"] if found["rounded"] is None else min(found["loss"], found["rounded"])
-                queries = recorded[row.name]["queries"]
-                error = loss / scale / 2 if table.total else math.sqrt(loss / scale / queries)
-                if abs(error - cell["error"]) > TOLERANCE * cell["error"]:
-                    differences.append(f"{where}{error:.6g}, recorded is {cell['error']:.6g}")
+                elif abs(found["error"] - error) > TOLERANCE * error:
+                    differences.append(f"{where}{found['error']:.6g}, recorded is {error:.6g}")
     print(f"{measured} figures measured again, {len(differences)} differ")
     return measured, differences

@@ -9,19 +9,21 @@ import argparse
 import math
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, cast
 
 from cells import SPECIAL, select_cell, warm_up
 from harness import emit
 from published import BOUND, TABLES, Row, Table
 
+import matrixdp as mdp
 from matrixdp.noise import noise_named
 from matrixdp.selection import MECHANISMS
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
 from matrixdp.selection.mechanisms.identity import identity_error
 from matrixdp.selection.mechanisms.table import Mechanism
 
-__all__ = ["excess"]
+__all__ = ["excess", "figure_of", "measured_cell"]
 
 
 def excess(printed: str, ours: float) -> float:
@@ -53,27 +55,39 @@ def _mechanisms(table: Table) -> list[str]:
     ]
 
 
-def _row(table: Table, row: Row) -> dict[str, Any]:
-    workload = row.make()
+def figure_of(table: Table, row: Row, workload: mdp.Workload) -> Callable[[float], float]:
+    """Return how a loss at cost 1 becomes a figure of the table."""
     scale = noise_named(table.noise).error_scale(table.budget)
+    unit = 1.0
 
     def figure(loss: float) -> float:
         return loss / scale / 2 if table.total else math.sqrt(loss / scale / workload.queries) / unit
 
-    unit = 1.0
     if table.relative:
         assert row.figures[0] is not None
         unit = figure(identity_error(workload, noise_named(table.noise))) / float(row.figures[0])
+    return figure
 
-    cells: dict[str, dict[str, Any]] = {}
-    for mechanism in _mechanisms(table):
-        bounded = mechanism == table.reference
-        cell = select_cell(row.make, mechanism, table.noise, table.limit, plans=table.plans, bounded=bounded)
-        if "loss" in cell:
-            least = cell["loss"] if cell["rounded"] is None else min(cell["loss"], cell["rounded"])
-            cell["error"] = figure(least)
-            cell["released"] = None if cell["rounded"] is None else figure(cell["rounded"])
-        cells[mechanism] = cell
+
+def measured_cell(
+    table: Table, row: Row, mechanism: str, figure: Callable[[float], float], bounded: bool = False
+) -> dict[str, Any]:
+    """Return what one mechanism reaches on one row, and the error as the table has it; or a note."""
+    cell = select_cell(row.make, mechanism, table.noise, table.limit, plans=table.plans, bounded=bounded)
+    if "loss" in cell:
+        least = cell["loss"] if cell["rounded"] is None else min(cell["loss"], cell["rounded"])
+        cell["error"] = figure(least)
+        cell["released"] = None if cell["rounded"] is None else figure(cell["rounded"])
+    return cell
+
+
+def _row(table: Table, row: Row) -> dict[str, Any]:
+    workload = row.make()
+    figure = figure_of(table, row, workload)
+    cells = {
+        mechanism: measured_cell(table, row, mechanism, figure, mechanism == table.reference)
+        for mechanism in _mechanisms(table)
+    }
     bound = svd_bound_workload(workload) if table.plans else None
     bounds = [] if bound is None else [figure(noise_named(table.noise).variance_factor * bound)]
     svd = bounds[0] if bounds else None
@@ -98,7 +112,7 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
 
 
 def _best(table: Table, row: Row, cells: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return our best and the best that is printed, whatever the mechanism."""
+    """Return our best and the best that is printed, whatever the mechanism; or nothing."""
     printed = [
         (float(figure.replace(",", "")), figure, column.title)
         for column, figure in zip(table.columns, row.figures, strict=True)
@@ -106,6 +120,8 @@ def _best(table: Table, row: Row, cells: dict[str, dict[str, Any]]) -> dict[str,
     ]
     # auto is one of the others
     own = [(cell["error"], name) for name, cell in cells.items() if "error" in cell and name != "auto"]
+    if not own:
+        return {}
     error, name = min(own)
     least = {"mechanism": name, "ours": error}
     if not printed:

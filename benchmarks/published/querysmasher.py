@@ -309,7 +309,8 @@ _TABLES: tuple[Table, ...] = (
             for size, text in printed.items()
         ),
         reference="hdmm",
-        limit=40,
+        more=("residual",),
+        limit=30,
         note=_HDMM_NOTE,
     ),
     Table(
