@@ -101,13 +101,13 @@ class ProductTerms(Generic[A]):
         """Return whether the whole is one product: every attribute is asked the same in every group."""
         return not self.explicit and all(len(sets) == 1 for sets in self.sets)
 
-    def large(self, axis: int, most: int = MAX_AXIS_CELLS) -> bool:
+    def large(self, axis: int, most: int | None = None) -> bool:
         """Return whether an attribute is too large for explicit strategies, so that it is measured whole.
 
         Past ``most`` values it is where nothing tells its values apart.
         """
         size = self.sizes[axis]
-        if size <= most:
+        if size <= (MAX_AXIS_CELLS if most is None else most):
             return False
         return size > MAX_AXIS_CELLS or all(s.symmetric(size) is not None for s in self.sets[axis].values())
 
