@@ -220,13 +220,20 @@ def summary(papers: tuple[Paper, ...], parts: dict[str, dict[str, Any]]) -> list
             f"{share(column['worse_by'])}"
         )
     behind = [
-        f"- {part['figures']['title']}; {row['name']}: {share(row['best']['worse_by'])}"
+        f"- {part['figures']['title']}; {row['name']}: {share(row['best']['worse_by'])}{_stopped(row)}"
         for part in every
         for row in part["figures"]["rows"]
         if row["best"].get("worse_by")
     ]
     lines += ["", "Rows in which our best is behind the best printed figure:", "", *behind] if behind else []
     return [*lines, ""]
+
+
+def _stopped(row: dict[str, Any]) -> str:
+    """Return which of ours were stopped that stand beside the row's best printed figure."""
+    own = [column["mechanism"] for column in row["columns"] if column["title"] == row["best"]["title"]]
+    notes = [f"`{name}` {row['cells'][name]['note']}" for name in own if "note" in row["cells"].get(name, {})]
+    return f" ({', '.join(notes)})" if notes else ""
 
 
 def _counts(found: dict[str, Any]) -> list[str]:

@@ -233,7 +233,8 @@ def main() -> None:
     path = given.out / "results.json"
     if given.quick:
         _, differences = measured_again(_kept(path))
-        sys.exit("\n".join(differences) if differences else 0)
+        print("".join(f"{line}\n" for line in differences), end="")
+        sys.exit(1 if differences else 0)
     if given.texts:
         print("\n".join(write_claims(HERE.parent)) or "the texts say what was measured")
         return
