@@ -45,14 +45,14 @@ def solve_kron(
     worth: float = math.inf,
     most_symmetric: int = MAX_AXIS_CELLS,
     rows: Rows = AS_MANY_AS_PAY,
-    max_cells: float = MAX_TABLE_CELLS,
+    max_cells: float | None = None,
 ) -> Product:
     """Return the best product found for a union of products, bounded where that is one product.
 
     ``start`` are strategies of attributes that suit some of what is asked, to search from. Searches
     end early where their loss is far above ``worth``. Attributes of more than ``most_symmetric`` values that
-    nothing tells apart are measured whole. Without a limit of cells the product may be one that could not be
-    measured.
+    nothing tells apart are measured whole. With an infinite limit of cells the product may be one that could
+    not be measured.
 
     Raises TooLargeError if it is over more cells than can be held, or an attribute that is not measured
     whole has too many values.
@@ -61,7 +61,7 @@ def solve_kron(
     ----------
     McKenna et al. 2018, section 6.1 (block-cyclic alternation over surrogate workloads).
     """
-    _check_cells(terms, max_cells)
+    _check_cells(terms, MAX_TABLE_CELLS if max_cells is None else max_cells)
 
     def solve(
         axis: int, inverses: Sequence[Inverse], own: Factor | None, gap: float = gap, effort: str = effort
