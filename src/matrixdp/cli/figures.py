@@ -80,6 +80,7 @@ def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
     Examples
     --------
     >>> from matrixdp.noise import GAUSSIAN
+    >>> from matrixdp.privacy import Budget
     >>> privacy_figures(Budget(rho=0.5), GAUSSIAN)["mu"]
     1.0
     """

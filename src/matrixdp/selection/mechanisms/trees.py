@@ -103,7 +103,7 @@ def best_grid_branching(side: int) -> int:
     Examples
     --------
     >>> [best_grid_branching(side) for side in (64, 256)]
-    [4, 7]
+    [8, 7]
     """
     return min(range(2, max(side, 2) + 1), key=lambda b: b * _height(side, b) ** 2)
 
