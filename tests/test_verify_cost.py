@@ -148,7 +148,8 @@ def test_it_agrees_on_every_mechanism(mechanism: str, noise: str, tmp_path: Path
     kinds = [(kind, neighbours) for kind in BUDGETS[noise] for neighbours in between]
     parameters, neighbours = kinds[CASES.index((mechanism, noise)) % len(kinds)]
     budget = mdp.Budget(**parameters, **neighbours)
-    for workload in SMALL.values():
+    few = [SMALL["few cells"]] if mechanism.startswith("min-") else SMALL.values()
+    for workload in few:
         try:
             strategy = mdp.select(workload, mechanism=mechanism, noise=noise, budget=budget)
         except (WorkloadError, TooLargeError):  # it answers prefixes alone, or few cells
