@@ -507,8 +507,9 @@ def test_validate_loads_only_what_it_needs(home: Path, tmp_path: Path, data: str
     np.save(tmp_path / "queries.npy", np.tri(6))
     (tmp_path / "people.yaml").write_text(SPEC.replace("people.parquet", data))
     code = (
-        "import sys; from matrixdp.cli.app import app; "
-        "app(['validate', 'people.yaml'], standalone_mode=False); print(' '.join(sys.modules))"
+        "import atexit, sys; from matrixdp.cli.app import main; "
+        "atexit.register(lambda: print(' '.join(sys.modules))); "
+        "sys.argv[1:] = ['validate', 'people.yaml']; main()"
     )
     python = [sys.executable, "-c", code]
     done = subprocess.run(python, capture_output=True, text=True, check=True, cwd=tmp_path)
@@ -525,6 +526,8 @@ def test_validate_loads_only_what_it_needs(home: Path, tmp_path: Path, data: str
         "sqlglot",
         "sqlite3",
         "joblib",
+        "pydantic",
+        "matrixdp.cli.release",
     }
     heavy |= {"pyarrow"} if data.endswith("csv") else {"pyarrow.csv", "pyarrow.dataset"}
     assert loaded & (heavy | {f"matrixdp.{room}" for room in rooms}) == set()
@@ -535,15 +538,17 @@ def test_selecting_a_few_marginals_loads_no_scipy(home: Path, tmp_path: Path):
     lines = "domain: {sex: 2, age: 20, code: 6}\nworkload: [{marginals: [0, 1, 2]}]\nprivacy: {rho: 0.1}\n"
     (tmp_path / "few.yaml").write_text(lines)
     code = (
-        "import sys; from matrixdp.cli.app import app; "
-        "app(['select', 'few.yaml', '--json'], standalone_mode=False); print(' '.join(sys.modules))"
+        "import atexit, sys; from matrixdp.cli.app import main; "
+        "atexit.register(lambda: print(' '.join(sys.modules))); "
+        "sys.argv[1:] = ['select', 'few.yaml', '--json']; main()"
     )
     python = [sys.executable, "-c", code]
     done = subprocess.run(python, capture_output=True, text=True, check=True, cwd=tmp_path)
     figures, modules = done.stdout.splitlines()
     assert json.loads(figures)["gap"] < 0.05
     heavy = {f"scipy.{part}" for part in ("linalg", "optimize", "sparse", "special", "fft", "spatial")}
-    heavy |= {"pyarrow", "duckdb", "narwhals", "sqlglot", "rich", "matrixdp.release", "matrixdp.model"}
+    heavy |= {"pyarrow", "pydantic", "duckdb", "narwhals", "sqlglot", "rich"}
+    heavy |= {"matrixdp.release", "matrixdp.model", "matrixdp.cli.validate"}
     assert heavy.isdisjoint(modules.split())
 
 

@@ -6,26 +6,18 @@ What is heavy is imported inside commands, so that help appears at once.
 from __future__ import annotations
 
 import gc
-from typing import Annotated
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from matrixdp.cli.answer import answer
-from matrixdp.cli.compare import compare
-from matrixdp.cli.draft import draft
-from matrixdp.cli.explain import explain
-from matrixdp.cli.keys import keys, sign
-from matrixdp.cli.ledger import ledger
-from matrixdp.cli.model import model
-from matrixdp.cli.recover import recover
-from matrixdp.cli.release import release
-from matrixdp.cli.report import report
-from matrixdp.cli.schema import schema
-from matrixdp.cli.select import select
-from matrixdp.cli.show import show
-from matrixdp.cli.synthesize import synthesize
-from matrixdp.cli.validate import validate
-from matrixdp.cli.verify import verify
+from matrixdp.cli.plain import PlainCommand, PlainGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    app: typer.Typer
 
 __all__ = ["app", "main"]
 
@@ -54,14 +46,26 @@ Exit status: 0 success; 2 wrong input, with one line that says what is wrong and
 total is not what --expect says; 1 anything else, such as a release that does not hold.
 """
 
-app = typer.Typer(
-    name="matrixdp",
-    help=_HELP,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # help without rich appears in half the time
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+_MODULES = {
+    "draft": "draft",
+    "validate": "validate",
+    "select": "select",
+    "compare": "compare",
+    "release": "release",
+    "answer": "answer",
+    "show": "show",
+    "model": "model",
+    "synthesize": "synthesize",
+    "verify": "verify",
+    "explain": "explain",
+    "report": "report",
+    "keys": "keys",
+    "sign": "keys",
+    "recover": "recover",
+    "schema": "schema",
+    "ledger": "ledger",
+}
+"""The commands, in the order of the help, and the module of each."""
 
 
 def _version(wanted: bool) -> None:
@@ -72,7 +76,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def program(
     version: Annotated[
         bool,
@@ -87,30 +90,42 @@ def program(
     """Take the options of the program itself; the help is `_HELP`."""
 
 
-for command in (
-    draft,
-    validate,
-    select,
-    compare,
-    release,
-    answer,
-    show,
-    model,
-    synthesize,
-    verify,
-    explain,
-    report,
-    keys,
-    sign,
-    recover,
-    schema,
-):
-    app.command()(command)
-app.add_typer(ledger)
+def _with(names: Iterable[str]) -> typer.Typer:
+    """Return the program with some of its commands."""
+    made = typer.Typer(
+        name="matrixdp",
+        cls=PlainGroup,
+        help=_HELP,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # help without rich appears in half the time
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(program)
+    for name in names:
+        command = getattr(import_module(f"matrixdp.cli.{_MODULES[name]}"), name)
+        if isinstance(command, typer.Typer):
+            made.add_typer(command)
+        else:
+            made.command(cls=PlainCommand)(command)
+    return made
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """Make the whole program when it is asked for: `main` needs one command of it."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()["app"] = whole = _with(_MODULES)
+    return whole
 
 
 def main() -> None:
     """Run the program."""
     # of what a command imports nothing is garbage, and looking for it takes a tenth of a short command
     gc.set_threshold(_ALLOCATIONS_A_COLLECTION)
-    app()
+    named = [name for name in sys.argv[1:2] if name in _MODULES]
+    try:
+        _with(named or _MODULES)()
+    finally:
+        # nor is it when the process ends, where Python looks several times
+        gc.freeze()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matrixdp.cli.guard import guarded
+from matrixdp.cli.plain import PlainCommand, PlainGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,7 @@ __all__ = ["LedgerOption", "has_left", "ledger", "ledger_figures", "ledger_to_de
 
 ledger = typer.Typer(
     name="ledger",
+    cls=PlainGroup,
     help="Keep account of what all releases of one dataset spend together.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -69,7 +71,7 @@ def _total(text: str) -> dict[str, Any]:
     return given
 
 
-@ledger.command()
+@ledger.command(cls=PlainCommand)
 @guarded
 def init(
     path: _Ledger,
@@ -108,7 +110,7 @@ def init(
     typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget!r}; nothing is spent yet.")
 
 
-@ledger.command()
+@ledger.command(cls=PlainCommand)
 @guarded
 def show(
     path: _Ledger, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
@@ -152,7 +154,7 @@ def show(
     screen.print(table)
 
 
-@ledger.command()
+@ledger.command(cls=PlainCommand)
 @guarded
 def recover(
     path: _Ledger,
