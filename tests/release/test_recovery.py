@@ -81,20 +81,32 @@ def hidden(home: Path) -> list[Path]:
     return [path for path in home.iterdir() if path.name.startswith(".")]
 
 
+def furnish(home: Path) -> Path:
+    (home / "people.csv").write_text("sex,age\n" + "female,1\nmale,3\n" * 40)
+    (home / "people.yaml").write_text(SPEC)
+    return home
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    (tmp_path / "people.csv").write_text("sex,age\n" + "female,1\nmale,3\n" * 40)
-    (tmp_path / "people.yaml").write_text(SPEC)
-    return tmp_path
+    return furnish(tmp_path)
 
 
-@pytest.fixture
-def stopped(home: Path) -> Path:
-    """The folder of a release that found the disk full after its measurement was written."""
+@pytest.fixture(scope="module")
+def stopped_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a release that found the disk full after its measurement was written."""
+    home = furnish(tmp_path_factory.mktemp("stopped"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", fail)
         words = ["--confidence", "0.9", "--csv", "--noise", "laplace"]
         assert run("release", home / "people.yaml", "--out", home / "out", *words).exit_code == 1
+    return home
+
+
+@pytest.fixture
+def stopped(home: Path, stopped_home: Path) -> Path:
+    """The folder that the stopped release left, in a home of its own."""
+    shutil.copytree(stopped_home, home, dirs_exist_ok=True)
     (folder,) = hidden(home)
     assert {path.name for path in folder.iterdir()} == MARKS
     return folder

@@ -8,7 +8,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
-from matrixdp.papers import matrix_programs
+from matrixdp.papers import matrix_mechanism, matrix_programs
 from matrixdp.selection import MECHANISMS, select
 from matrixdp.selection.mechanisms.table import OF_OTHERS, Mechanism
 from matrixdp.testing import check_mechanism, dense_measurement, dense_queries
@@ -40,9 +40,10 @@ CASES = [
 
 
 @pytest.fixture(autouse=True)
-def _few_programs(monkeypatch):
-    """What a strategy costs and how it errs is the same after a few programs as after many."""
+def _short_searches(monkeypatch):
+    """What a strategy costs and how it errs is the same after a few steps of a search as after many."""
     monkeypatch.setattr(matrix_programs, "_PROGRAMS", 2)
+    monkeypatch.setattr(matrix_mechanism, "_ROTATIONS", 200)
 
 
 @pytest.mark.parametrize(("name", "noise", "kind"), CASES)

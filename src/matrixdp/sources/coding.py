@@ -16,7 +16,7 @@ from matrixdp.domain import Attribute, Coded, Domain
 from matrixdp.domain.rules import Kind, Rule
 from matrixdp.sources.columns import PLACE, is_text, listed, plain
 from matrixdp.sources.counting import encode, expressions
-from matrixdp.sources.database import connect
+from matrixdp.sources.database import connect_to_kept
 from matrixdp.sources.requests import Request
 
 __all__ = ["encode_batches"]
@@ -62,7 +62,7 @@ def encode_batches(
 
 def _coded(request: Request, rules: dict[str, Rule], batches: Iterable[Any], schema: Any) -> Iterator[Any]:
     place = {name: index for index, name in enumerate(request.columns)}
-    with closing(connect(threads=1)) as connection:
+    with closing(connect_to_kept()) as connection:
         coders = {name: _Coder(rule, connection) for name, rule in rules.items()}
         for batch in batches:
             columns = []

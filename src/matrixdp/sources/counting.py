@@ -5,7 +5,7 @@ after the other.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind, Rule
-from matrixdp.sources.database import connect
+from matrixdp.sources.database import connect, connect_to_kept
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.lookups import attribute_codes
 from matrixdp.sources.persons import bounded, id_columns, id_expressions
@@ -116,27 +116,28 @@ def expressions(rule: Rule, column: str, kind: Kind, index: int) -> tuple[list[s
 
 
 def count(
-    request: Request, read: Read, reading: str = "read the table", hint: str = ""
+    request: Request, read: Read, reading: str = "read the table", hint: str = "", *, few: bool = False
 ) -> Iterator[Marginal]:
     """Count the marginals of a request in a database of our own, where `read` makes what `encode` returns.
 
-    The hint is what is told besides where counting fails.
+    The hint is what is told besides where counting fails. Few records, which `read` only hands over, are
+    counted where nothing has to be made first.
     """
-    found = groups(request, read, reading, hint)
+    found = groups(request, read, reading, hint, few=few)
     return ((subset, request.array(subset, keys, counts)) for subset, keys, counts in found)
 
 
 def check(request: Request, read: Read) -> None:
     """Refuse what the columns of a table make impossible; `read` is given what has them and no records."""
-    with _checking().cursor() as connection:
+    with connect_to_kept() as connection:
         guarded(lambda: bounded(read(connection), request), "read the table")
 
 
 def groups(
-    request: Request, read: Read, reading: str = "read the table", hint: str = "", threads: int | None = None
+    request: Request, read: Read, reading: str = "read the table", hint: str = "", *, few: bool = False
 ) -> Iterator[Groups]:
     """Count the cells that hold records of each marginal; what is impossible is raised by the call."""
-    connection = connect(threads)
+    connection = connect_to_kept() if few and _fits(request) else connect(1 if few else None)
     try:
         encoded = guarded(lambda: bounded(read(connection), request), reading)
     except BaseException:
@@ -145,10 +146,9 @@ def groups(
     return _marginals(connection, encoded, request, hint)
 
 
-@cache
-def _checking() -> duckdb.DuckDBPyConnection:
-    """Return a database that never holds a record: making one takes longer than what it is asked."""
-    return connect(threads=1)
+def _fits(request: Request) -> bool:
+    """Whether all marginals are counted at once, so that nothing is written."""
+    return sum(map(request.domain.cells, request.subsets)) <= _MOST_AT_ONCE
 
 
 def _marginals(
@@ -156,7 +156,7 @@ def _marginals(
 ) -> Iterator[Groups]:
     position = {name: index for index, name in enumerate(request.used)}
     try:
-        if sum(map(request.domain.cells, request.subsets)) <= _MOST_AT_ONCE:
+        if _fits(request):
             yield from guarded(lambda: _at_once(encoded, request, position), _COUNTING, hint)
             return
         guarded(lambda: encoded.create(_CODES), _COUNTING, hint)

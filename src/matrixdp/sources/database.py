@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from matrixdp.errors import SourceError
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MEMORY_LIMIT", "THREADS", "connect", "settings"]
+__all__ = ["FEW", "MEMORY_LIMIT", "THREADS", "connect", "connect_to_kept", "settings"]
 
 MEMORY_LIMIT = "MATRIXDP_MEMORY_LIMIT"
 """The variable of the environment with the most memory that DuckDB takes; beyond it, it writes to disk."""
 
 THREADS = "MATRIXDP_THREADS"
 """The variable of the environment with the number of threads that DuckDB uses."""
+
+FEW = 2**16
+"""So many records one thread counts sooner than a database is made."""
 
 _SIZE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,9})? ?[KMGT]i?B", re.ASCII)
 
@@ -41,7 +45,41 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     """
     import duckdb
 
-    connection = duckdb.connect(config=settings(threads))
+    return _without_progress(duckdb.connect(config=settings(threads)))
+
+
+def connect_to_kept() -> duckdb.DuckDBPyConnection:
+    """Return a connection to a database of one thread that this process keeps: nothing is written there.
+
+    Making a database takes longer than counting a few records, whose columns stay where they are.
+
+    Raises
+    ------
+    SourceError
+        As for `connect`.
+
+    Examples
+    --------
+    >>> with connect_to_kept() as connection:
+    ...     connection.sql("SELECT current_setting('threads')").fetchall()
+    [(1,)]
+    """
+    return _without_progress(_kept(*settings(threads=1).items()).cursor())
+
+
+@lru_cache(maxsize=1)
+def _kept(*config: tuple[str, Any]) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    return duckdb.connect(config=dict(config))
+
+
+if hasattr(os, "register_at_fork"):
+    # A copy of the process has none of the database's threads, and crashes when it ends and waits for them.
+    os.register_at_fork(before=_kept.cache_clear)
+
+
+def _without_progress(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     # How long it takes is a function of the table. In notebooks that cannot show a bar there is none, and
     # DuckDB refuses to have the setting changed.
     if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:

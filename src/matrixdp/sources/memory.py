@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from matrixdp.domain import Attribute, Coded, Domain, encode_value, person_id
 from matrixdp.errors import SourceError
+from matrixdp.sources import database
 from matrixdp.sources.columns import PLACE, plain
 from matrixdp.sources.counting import Read, check, count, encode
 from matrixdp.sources.guard import guarded
@@ -52,7 +53,8 @@ class FrameSource(Source):
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        return count(request, read_frame(request, self._frame))
+        few = guarded(lambda: len(self._frame), _READING) <= database.FEW
+        return count(request, read_frame(request, self._frame), few=few)
 
 
 @final
@@ -74,19 +76,20 @@ class ArraysSource(Source):
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        self._check_lengths(request)
-        return count(request, partial(_encoded, request, lambda name: _array(self._arrays[name])))
+        few = max(self._check_lengths(request), default=0) <= database.FEW
+        return count(request, partial(_encoded, request, lambda name: _array(self._arrays[name])), few=few)
 
     def check_columns(self, request: Request) -> None:
         """Refuse arrays of which one is missing, longer than the others, or cannot be read."""
         self._check_lengths(request)
         check(request, partial(_encoded, request, lambda name: _array(self._arrays[name], empty=True)))
 
-    def _check_lengths(self, request: Request) -> None:
+    def _check_lengths(self, request: Request) -> set[int]:
         request.check_columns(self._arrays)
         lengths = guarded(lambda: {len(self._arrays[name]) for name in request.columns}, _READING)
         if len(lengths) > 1:
             raise SourceError("the arrays of the table must have one length")
+        return lengths
 
 
 @final

@@ -33,8 +33,6 @@ INSTALLED = "every worker must have this version of matrixdp"
 """What workers need."""
 
 _FAILED = arrow.table([[-1], [0], [0]], schema=COUNTS)
-#: Workers count next to each other; each takes one core.
-_THREADS = 1
 
 
 @final
@@ -70,7 +68,8 @@ class Counter:
             if self.version != version("matrixdp"):
                 return _FAILED
             found = [COUNTS.empty_table()]
-            for index, (_, keys, records) in enumerate(groups(self.request, reader(), threads=_THREADS)):
+            # Workers count next to each other; each takes one core.
+            for index, (_, keys, records) in enumerate(groups(self.request, reader(), few=True)):
                 place = np.full(len(keys), index, dtype=np.int32)
                 order = np.argsort(keys)
                 found.append(arrow.table([place, keys[order], records[order]], schema=COUNTS))

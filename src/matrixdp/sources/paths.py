@@ -16,7 +16,7 @@ from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Unit
-from matrixdp.sources.database import connect, settings
+from matrixdp.sources.database import connect, connect_to_kept, settings
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.headers import column_names, read_header
 from matrixdp.sources.requests import Request
@@ -31,6 +31,8 @@ __all__ = ["PathSource"]
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
 _DATABASE = (".duckdb", ".ddb", ".db")
+#: The most bytes of texts that one thread counts sooner than a database is made.
+_SMALL = 2**20
 
 
 @final
@@ -103,7 +105,7 @@ class PathSource(Source):
         """Return the names of the table's columns and what they hold, by its storage types."""
 
         def ask() -> dict[str, Kind]:
-            with connect() as connection:
+            with connect_to_kept() if self._is_small() else connect() as connection:
                 held = self.records(connection)
                 kinds = (column_kind(str(stored)) for stored in held.types)
                 return dict(zip(held.columns, kinds, strict=True))
@@ -150,7 +152,12 @@ class PathSource(Source):
         from matrixdp.sources.counting import count
 
         hint = FAILED if self._computed(request.domain) else ""
-        return count(request, partial(self._codes, request), f"read {self.path!r}", hint)
+        few = guarded(self._is_small, f"read {self.path!r}")
+        return count(request, partial(self._codes, request), f"read {self.path!r}", hint, few=few)
+
+    def _is_small(self) -> bool:
+        """Return whether this is a short text, which is read here and not by the engine."""
+        return self._format == "csv" and sum(map(os.path.getsize, self._files)) <= _SMALL
 
     def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         from matrixdp.sources.counting import encode

@@ -2,6 +2,7 @@
 
 import resource
 import shutil
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -307,13 +308,15 @@ def test_what_an_engine_says_is_shown_on_request_behind_a_warning_and_kept_nowhe
 
 @contextmanager
 def full_disk(most: int) -> Iterator[None]:
-    """Let no file grow beyond a size."""
+    """Let no file grow beyond a size; half a file of bytecode would be read by the next process."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = written
 
 
 @pytest.mark.parametrize("most", [0, 300, 3_000])
