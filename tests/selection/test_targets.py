@@ -1,6 +1,7 @@
 """Target errors: met by the least budget, exactly, and bounded from below."""
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ TARGETS = {"small": 4.0, "age CDF": 6.0, "table": 10.0}
 SHORT = mdp.Workload(mdp.Domain({"a": range(6)}), mdp.product(a="prefix", name="a"), mdp.marginals(0))
 
 
+@cache
+def aimed(noise="gaussian", mechanism="auto"):
+    return mdp.select(WORKLOAD, noise=noise, mechanism=mechanism, targets=TARGETS)
+
+
 def largest(strategy, budget):
     scale = strategy.selection.noise.error_scale(budget)
     analysis = strategy.selection.analysis
@@ -34,7 +40,7 @@ def largest(strategy, budget):
 @pytest.mark.parametrize("kind", ["rho", "mu", "epsilon"])
 def test_targets_are_met_and_the_tightest_exactly(noise, kind):
     delta = 1e-6 if (noise, kind) == (GAUSSIAN, "epsilon") else None
-    strategy = mdp.select(WORKLOAD, noise=noise, mechanism="residual", targets=TARGETS)
+    strategy = aimed(noise, "residual")
     budget = strategy.least_budget(kind, delta=delta)
     targets = [4.0, 4.0, 4.0, 4.0, 6.0, 10.0]
     ratios = [found / target for found, target in zip(largest(strategy, budget), targets, strict=True)]
@@ -45,14 +51,13 @@ def test_targets_are_met_and_the_tightest_exactly(noise, kind):
 
 
 def test_the_least_budget_is_below_that_of_the_sum_and_above_its_bound():
-    aimed = mdp.select(WORKLOAD, noise="gaussian", targets=TARGETS)
-    plain = mdp.select(WORKLOAD, noise="gaussian")
-    least = aimed.least_budget("mu")
+    strategy, plain = aimed(), mdp.select(WORKLOAD, noise="gaussian")
+    least = strategy.least_budget("mu")
     assert float(least.mu) < 0.95 * float(plain.least_budget("mu", targets=TARGETS).mu)
     # no strategy meets the targets with a mu below the root of the bound
-    assert aimed.certificate.lower_bound is not None
-    assert math.sqrt(aimed.certificate.lower_bound) <= float(least.mu)
-    assert float(least.mu) <= 1.01 * math.sqrt(aimed.certificate.lower_bound)
+    bound = strategy.certificate.lower_bound
+    assert bound is not None
+    assert math.sqrt(bound) <= float(least.mu) <= 1.01 * math.sqrt(bound)
 
 
 def test_weights_of_the_workload_have_no_influence():
@@ -62,11 +67,8 @@ def test_weights_of_the_workload_have_no_influence():
         mdp.product(age="prefix", name="age CDF"),
         mdp.product(sex="identity", code="identity", name="table"),
     )
-    budgets = [
-        mdp.select(workload, noise="gaussian", targets=TARGETS).least_budget("mu")
-        for workload in (WORKLOAD, even)
-    ]
-    assert float(budgets[0].mu) == pytest.approx(float(budgets[1].mu), rel=1e-6)
+    least = mdp.select(even, noise="gaussian", targets=TARGETS).least_budget("mu")
+    assert float(least.mu) == pytest.approx(float(aimed().least_budget("mu").mu), rel=1e-6)
 
 
 def test_groups_without_a_target_are_loose_and_all_stands_for_them():
@@ -80,13 +82,13 @@ def test_groups_without_a_target_are_loose_and_all_stands_for_them():
 
 def test_one_target_alone_is_the_objective_max():
     workload = mdp.Workload(mdp.Domain({"age": range(16)}), mdp.product(age="prefix", name="CDF"))
-    aimed = select(workload, targets={"CDF": 3.0}, noise=GAUSSIAN)
+    alone = select(workload, targets={"CDF": 3.0}, noise=GAUSSIAN)
     plain = select(workload, objective="max", noise=GAUSSIAN)
-    assert aimed.certificate.loss == pytest.approx(plain.certificate.loss / 9.0, rel=1e-9)
+    assert alone.certificate.loss == pytest.approx(plain.certificate.loss / 9.0, rel=1e-9)
 
 
 def test_a_limit_is_not_exceeded():
-    strategy = mdp.select(WORKLOAD, noise="gaussian", targets=TARGETS)
+    strategy = aimed()
     least = strategy.least_budget("rho")
     enough = mdp.Budget(rho=2 * float(least.rho))
     assert meet_targets(strategy, TARGETS, LeastBudget.within(enough)) == least
@@ -124,7 +126,7 @@ def test_the_noise_of_an_approximate_budget_is_that_of_less_epsilon():
 
 
 def test_saved_targets_come_back(tmp_path):
-    strategy = mdp.select(WORKLOAD, noise="gaussian", mechanism="residual", targets=TARGETS)
+    strategy = aimed("gaussian", "residual")
     strategy.save(tmp_path / "strategy.mdp")
     again = mdp.Strategy.load(tmp_path / "strategy.mdp")
     assert again.selection.targets == TARGETS

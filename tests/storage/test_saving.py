@@ -63,7 +63,7 @@ def workload() -> Workload:
 
 @pytest.fixture(scope="module")
 def selection(workload: Workload) -> Selection:
-    return select(workload, mechanism="residual", noise=GAUSSIAN)
+    return select(workload, mechanism="querysmasher", noise=GAUSSIAN)
 
 
 @pytest.fixture(scope="module")
