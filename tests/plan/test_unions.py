@@ -96,6 +96,13 @@ def dense_covariance(plan, queries):
     return queries @ np.linalg.pinv(sum(own.T @ own for own in rows), rcond=1e-12) @ queries.T
 
 
+@pytest.fixture(params=[2, 4], ids=["one unknown", "every value"])
+def few_values(request, monkeypatch):
+    """Attributes of more values count as one unknown where all parts measure them value by value."""
+    monkeypatch.setattr("matrixdp.plan.overlaps.FEW_VALUES", request.param)
+
+
+@pytest.mark.usefixtures("few_values")
 @pytest.mark.parametrize("name", CASES)
 def test_answers_are_the_least_squares_of_everything(name):
     plan = union(CASES[name])

@@ -149,8 +149,8 @@ class PartView:
         return np.asarray(self.loads if self._shown is None else self._shown.T @ self.loads)
 
     def expected(self, common: Array) -> Array:
-        """Return what the part's estimates should be, from the common unknowns that it sees."""
-        return common if self._shown is None else np.asarray(self._shown @ common)
+        """Return what the part's estimates should be, shape (tables, unknowns that it sees) in."""
+        return common if self._shown is None else np.asarray(common @ self._shown.T)
 
     def _chosen(self, names: Names, matrices: Sequence[Array]) -> list[Array]:
         """Return the rows of the attributes' matrices that belong to a subset."""
@@ -178,20 +178,17 @@ class PartView:
             ]
         )
 
-    def means(self, table: Array) -> Array:
-        """Return the common residuals of a table, flat."""
-        return np.concatenate(
-            [multiplied(table, self._chosen(names, self._queries)).ravel() for names in self._subsets]
-        )
+    def means(self, tables: Array) -> Array:
+        """Return the common residuals of tables, shape (tables, cells) in, (tables, estimates) out."""
+        return self._applied(tables, self._queries)
 
     def mean_rows(self, coefficients: Array) -> Array:
         """Return combinations of the common residuals as queries on the part's cells."""
         return self._back(coefficients, self._queries)
 
-    def moved(self, difference: Array) -> Array:
-        """Return how a table moves when its common residuals move by a difference."""
-        found = self._back((difference @ self.half.T @ self.half)[None], self._spread)
-        return found.reshape([rows.shape[1] for rows in self._queries])
+    def moved(self, differences: Array) -> Array:
+        """Return how tables move when their common residuals move by differences, as for `means`."""
+        return self._back(differences @ self.half.T @ self.half, self._spread)
 
     def _back(self, coefficients: Array, matrices: Sequence[Array]) -> Array:
         total = np.zeros((len(coefficients), math.prod(rows.shape[1] for rows in matrices)))
@@ -206,8 +203,11 @@ class PartView:
 
     def row_covariances(self, rows: Array) -> Array:
         """Return the covariances of explicit queries with the estimates, at noise 1."""
-        tensor = rows.reshape(len(rows), *(own.shape[1] for own in self._queries))
-        found = [multiplied(tensor, self._chosen(names, self._spread), 1) for names in self._subsets]
+        return self._applied(rows, self._spread)
+
+    def _applied(self, rows: Array, matrices: Sequence[Array]) -> Array:
+        tensor = rows.reshape(len(rows), *(own.shape[1] for own in matrices))
+        found = [multiplied(tensor, self._chosen(names, matrices), 1) for names in self._subsets]
         return np.concatenate([own.reshape(len(rows), -1) for own in found], axis=1)
 
     def covariances(self, sets: Sequence[Predicates]) -> list[Array]:
