@@ -82,7 +82,7 @@ def test_least_squares_are_better_than_averages():
 
 def test_averages_serve_where_least_squares_are_too_large_and_say_so(monkeypatch):
     monkeypatch.setattr("matrixdp.plan.pair.MAX_VALUES", 3)
-    monkeypatch.setattr("matrixdp.plan.overlaps.MAX_COMMON", 3)
+    monkeypatch.setattr("matrixdp.plan.overlaps.MAX_COMMON", 0)
     parts = parts_of(GAUSSIAN)
     plan, certificate = combined_plan(WORKLOAD, parts, GAUSSIAN)
     assert isinstance(plan, Local)
