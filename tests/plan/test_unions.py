@@ -142,12 +142,13 @@ def test_attributes_of_many_values_need_no_matrix_over_them():
     parts = [(("a", "b"), (a, prefix), 3.0), (("a", "c"), (a, c), 2.0), (("b", "c"), (b, c), 5.0)]
     plan = Union(domain, tuple(Part(names, blocks, 3.0 * own) for names, blocks, own in parts), GAUSSIAN)
     workload = mdp.Workload(domain, mdp.marginals([0, 1]), mdp.product(a="identity", b="prefix"))
-    evaluate = plan.analysis.loss(workload)
-    expected = math.fsum(plan.analysis.group(group).weighted for group in workload)
-    assert evaluate(np.array([1.0 / own.variance for own in plan.parts]))[0] == pytest.approx(expected)
+    analysis = plan.analysed([own.variance for own in plan.parts])
+    expected = math.fsum(analysis.group(group).weighted for group in workload)
+    precisions = np.array([1.0 / own.variance for own in plan.parts])
+    assert analysis.loss(workload)(precisions)[0] == pytest.approx(expected)
     # every value of a, from the last prefix of b, and from a sum over c; b and c say little of it
     [values] = mdp.product(a="identity").expand(domain)
-    np.testing.assert_allclose(plan.analysis.variances(values), 1.0 / (1.0 / 9.0 + 1.0 / 12.0), rtol=1e-4)
+    np.testing.assert_allclose(analysis.variances(values), 1.0 / (1.0 / 9.0 + 1.0 / 12.0), rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["one marginal twice", "overlap", "many: deficient"])
