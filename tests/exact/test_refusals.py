@@ -40,6 +40,22 @@ def test_a_proof_of_rank_leaves_room_for_rounding(power):
             IntegerMatrix(matrix)
 
 
+def test_a_rank_is_proved_by_what_is_near_a_left_inverse(monkeypatch):
+    entries = np.array([[900, 400, 0], [-300, 800, 100], [0, 200, 700]])
+    inverse = np.linalg.inv(entries)
+    solved = []
+    solve = IntegerMatrix.solve
+    monkeypatch.setattr(IntegerMatrix, "solve", lambda self, b: solved.append(1) or solve(self, b))
+    IntegerMatrix(entries, near=inverse * [[1.1], [0.9], [1.0]])
+    assert not solved
+    # what is far from one proves nothing, and does no harm
+    for far in (3 * inverse, 0 * inverse, inverse[::-1]):
+        IntegerMatrix(entries, near=far)
+        assert solved.pop()
+    with pytest.raises(NumericalError, match="singular after rounding"):
+        IntegerMatrix(np.ones((3, 3), dtype=np.int64), near=inverse)
+
+
 def test_singular_matrices_are_refused():
     for entries in ([[1, 0], [1, 0]], [[1, 0], [1, 0], [0, 0]]):
         with pytest.raises(NumericalError, match="singular after rounding"):

@@ -188,5 +188,5 @@ def test_none_where_it_is_out_of_reach(solved, monkeypatch):
     workload = solved[0]
     monkeypatch.setattr("matrixdp.selection.bounds.decomposed._MOST_ENTRIES", 10)
     assert certified_bound(workload, 0, silent) is None
-    monkeypatch.setattr("matrixdp.selection.bounds.decomposed.MAX_AXIS_CELLS", 2)
+    monkeypatch.setattr("matrixdp.selection.bounds.rings.MAX_AXIS_CELLS", 2)
     assert certified_bound(workload, 0, silent) is None

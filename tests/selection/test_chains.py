@@ -14,9 +14,10 @@ from matrixdp.exact.threads import THREADED_CELLS, blas_threads
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import AllRanges, Prefix, Suffix
 from matrixdp.selection import select
-from matrixdp.selection.compose import coarse_weights, rounding
+from matrixdp.selection.bounds import rings
+from matrixdp.selection.compose import assembly, coarse_weights, rounding
 from matrixdp.selection.gram import optimum, quadratic, solve_gram
-from matrixdp.selection.gram.chains import Bridge, Chain, chain_of
+from matrixdp.selection.gram.chains import Bridge, Chain, Spectrum, chain_of
 from matrixdp.selection.gram.quadratic import solve_chain
 
 Array = NDArray[np.float64]
@@ -113,6 +114,32 @@ def test_large_chains_are_solved_to_a_gap_of_a_thousandth(monkeypatch: pytest.Mo
     assert 1e-9 < found.loss / found.bound - 1 <= 1e-3
 
 
+@pytest.mark.parametrize("predicates", [Prefix(), Suffix(), AllRanges()], ids=str)
+def test_large_chains_start_from_a_coarser_grid(
+    predicates: Prefix | Suffix | AllRanges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gram = predicates.gram(400)
+    chain = chain_of(gram)
+    assert isinstance(chain, Chain)
+    taken: list[int] = []
+    spectrum = Chain.spectrum
+
+    def counted(self: Chain, p: Array) -> Spectrum:
+        taken.append(len(p))
+        return spectrum(self, p)
+
+    monkeypatch.setattr(Chain, "spectrum", counted)
+    direct = solve_chain(gram, chain, 1e-3)
+    steps = len(taken)
+    monkeypatch.setattr(quadratic, "MIN_REFINED_CELLS", 400)
+    found = solve_chain(gram, chain, 1e-3)
+    assert found is not None
+    assert direct is not None
+    assert found.loss == pytest.approx(direct.loss, rel=1e-3)
+    assert set(taken) == {100, 400}
+    assert taken[steps:].count(400) <= max(4, steps - 3)
+
+
 def test_a_chain_that_is_not_that_of_the_gram_matrix_has_no_solution() -> None:
     prefixes = Prefix().gram(SIZE)
     chain = chain_of(prefixes)
@@ -132,8 +159,11 @@ def test_selection_takes_the_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coarse_weights, "MAX_SEARCHED_SIZE", 32)
     monkeypatch.setattr(coarse_weights, "GRID_POINTS", 24)
     monkeypatch.setattr(rounding, "THREADED_CELLS", 16)
+    monkeypatch.setattr(assembly, "THREADED_CELLS", 16)
+    monkeypatch.setattr(rings, "MAX_AXIS_CELLS", 16)
     selection = select(workload, noise=GAUSSIAN, mechanism="residual")
     assert selection.certificate.loss == pytest.approx(expected.certificate.loss, rel=1e-4)
+    assert selection.certificate.lower_bound == pytest.approx(expected.certificate.lower_bound, rel=1e-4)
     [income] = [part for part in selection.plan.parts if part.attributes == ("income",)]
     outside = income.blocks[0].matrix.unsupported
     assert outside is not None

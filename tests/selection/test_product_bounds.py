@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection import select
-from matrixdp.selection.bounds import decomposed, gathered, triples
+from matrixdp.selection.bounds import decomposed, gathered, rings, triples
 from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of
 from matrixdp.selection.bounds.exact import sector_norm
 from matrixdp.selection.bounds.product_bound import product_bound
@@ -168,6 +168,24 @@ def test_certificates_have_it_for_both_noises():
     assert laplace.lower_bound == pytest.approx(2 * found.lower_bound, rel=1e-3)
 
 
+def test_the_optimum_of_one_attribute_needs_no_product_of_matrices(monkeypatch):
+    domain = mdp.Domain({"a": range(40), "b": range(3)})
+    solved = solve_decomposition(mdp.Workload(domain, mdp.kway([1, 2], "prefix")), 1e-6)
+    found = decomposition_bound(*solved)
+    # two sets of queries, of which no strategy is the optimum of both
+    both = mdp.Workload(domain, mdp.product(a="prefix", b="prefix"), mdp.product(a="identity"))
+    other = solve_decomposition(both, 1e-6)
+    assert decomposition_bound(*other) is not None
+    monkeypatch.setattr(rings, "MAX_AXIS_CELLS", 10)
+    # the sectors of larger attributes are not looked at one by one
+    assert decomposition_bound(*solved) == pytest.approx(found, rel=1e-6)
+    assert decomposition_bound(*other) is None
+    assert product_bound(both) is None
+    monkeypatch.setattr(rings, "MAX_AXIS_CELLS", 40)
+    monkeypatch.setattr(rings, "_SAME", -1.0)
+    assert decomposition_bound(*solved) == pytest.approx(found, rel=1e-6)
+
+
 @pytest.mark.parametrize("limit", ["_MOST_LOOKS", "_MOST_TRIPLES"])
 def test_none_where_there_are_too_many_triples(mixed, monkeypatch, limit):
     monkeypatch.setattr(triples, limit, 10)
@@ -177,7 +195,7 @@ def test_none_where_there_are_too_many_triples(mixed, monkeypatch, limit):
 def test_none_where_the_tables_are_too_large(mixed, monkeypatch):
     monkeypatch.setattr(decomposed, "_MOST_ENTRIES", 10)
     assert product_bound(mixed) is None
-    monkeypatch.setattr(decomposed, "MAX_AXIS_CELLS", 3)
+    monkeypatch.setattr(rings, "MAX_AXIS_CELLS", 3)
     assert decomposition_bound(*solve_decomposition(mixed, 1e-2)) is None
 
 

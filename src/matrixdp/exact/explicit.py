@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -79,7 +79,8 @@ class ExplicitMatrix(MeasuredMatrix):
     @cached_property
     def inverse(self) -> Array:
         """The pseudo-inverse, shape (n, m)."""
-        return np.asarray(self.solve(np.eye(self.rows)))
+        with blas_threads(self.columns):
+            return np.asarray(self.solve(np.eye(self.rows)))
 
     @cached_property
     def _covariance(self) -> Array:
@@ -117,6 +118,8 @@ class IntegerMatrix(ExplicitMatrix):
     outside : ndarray, shape (k, n), optional
         Orthonormal rows spanning directions that are measured only so weakly (for the sake of an exact
         row space) that queries with a part along them are refused.
+    near : ndarray, shape (n, m), optional
+        What may serve as an approximate left inverse; one is computed where it does not.
 
     Raises
     ------
@@ -133,8 +136,9 @@ class IntegerMatrix(ExplicitMatrix):
 
     entries: NDArray[np.int64]
     outside: Array | None = None
+    near: InitVar[Array | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, near: Array | None) -> None:
         if self.entries.ndim != 2 or self.entries.shape[0] < self.entries.shape[1]:
             raise NumericalError(
                 f"a matrix of full column rank has no more columns than rows; found {self.entries.shape}"
@@ -143,14 +147,21 @@ class IntegerMatrix(ExplicitMatrix):
         self.entries.setflags(write=False)
         if _measures_every_cell(self.entries):
             return
-        with blas_threads(self.columns):
-            inverse = self.inverse
-            residual = inverse @ self._float
-        residual[np.diag_indices(self.columns)] -= 1.0
-        # row sums of |C| |B|, which bound the rounding errors of the product, need no product of matrices
-        rounding = self.rows * np.finfo(float).eps * (np.abs(inverse) @ np.abs(self._float).sum(axis=1))
-        if not float((np.abs(residual, out=residual).sum(axis=1) + 2 * rounding).max()) < 0.5:
+        if not (near is not None and self._is_left_inverse(near)) and not self._is_left_inverse(self.inverse):
             raise NumericalError("a measured matrix could not be proved nonsingular after rounding")
+
+    def _is_left_inverse(self, near: Array) -> bool:
+        """Return whether a matrix is so near to a left inverse that it proves that there is one."""
+        with blas_threads(self.columns):
+            residual = near @ self._float
+        residual[np.diag_indices(self.columns)] -= 1.0
+        # row sums in units of the rows of C: any units make a norm, and these one that is small
+        units = np.linalg.norm(near, axis=1)
+        units = np.maximum(units, 1e-9 * units.max())
+        # those of |C| |B|, which bound the rounding errors of the product, need no product of matrices
+        rounding = self.rows * np.finfo(float).eps * (np.abs(near) @ (np.abs(self._float) @ units))
+        sums = np.abs(residual, out=residual) @ units + 2 * rounding
+        return bool((sums < 0.5 * units).all())
 
     @property
     def unsupported(self) -> Array | None:

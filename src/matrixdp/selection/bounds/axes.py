@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.selection.bounds.rings import Tied
+from matrixdp.selection.bounds.rings import Measured, Tied
 
 __all__ = ["Axes", "Code"]
 
@@ -31,15 +31,16 @@ class Axes:
         w of each attribute type.
     grams : list of ndarray, shape (n, n), or Tied
         V of each predicate set, or a part of explicit queries.
-    measured : list of ndarray, shape (n, n), or Tied
-        Z of each strategy, or a part of a joint one.
+    measured : list of Measured or Tied
+        Each strategy, or a part of a joint one.
     """
 
     weights: Sequence[Array]
     grams: list[Array | Tied]
-    measured: list[Array | Tied]
+    measured: list[Measured | Tied]
     _seen: dict[tuple[int, int], Array] = field(default_factory=dict)
     _products: dict[tuple[int, int, int], Array] = field(default_factory=dict)
+    _diagonals: dict[tuple[int, int], tuple[Array, float] | None] = field(default_factory=dict)
 
     def gram(self, number: int) -> Array:
         """Return V of a predicate set."""
@@ -47,10 +48,10 @@ class Axes:
         assert isinstance(found, np.ndarray)
         return found
 
-    def covariance(self, number: int) -> Array:
-        """Return Z of a strategy."""
+    def strategy(self, number: int) -> Measured:
+        """Return a strategy of one attribute."""
         found = self.measured[number]
-        assert isinstance(found, np.ndarray)
+        assert isinstance(found, Measured)
         return found
 
     def tied(self, code: Code) -> bool:
@@ -62,14 +63,30 @@ class Axes:
     def seen(self, slot: int, found: int) -> Array:
         """Return V Z."""
         if (slot, found) not in self._seen:
-            self._seen[slot, found] = self.gram(slot) @ self.covariance(found)
+            self._seen[slot, found] = self.gram(slot) @ self.strategy(found).covariance
         return self._seen[slot, found]
 
     def product(self, left: int, slot: int, right: int) -> Array:
         """Return Z V Z'."""
         if (left, slot, right) not in self._products:
-            self._products[left, slot, right] = self.covariance(left) @ self.seen(slot, right)
+            self._products[left, slot, right] = self.strategy(left).covariance @ self.seen(slot, right)
         return self._products[left, slot, right]
+
+    def diagonal(self, slot: int, found: int) -> tuple[Array, float] | None:
+        """Return R' V R for Z = R R', where it is known to be diagonal, and how far that may be off."""
+        if (slot, found) not in self._diagonals:
+            self._diagonals[slot, found] = self.strategy(found).diagonal(self.gram(slot))
+        return self._diagonals[slot, found]
+
+    def _kept_by_all(self, b: int, c: int, e: int, one: int, two: int) -> Array:
+        """Return the diagonal of Z_C V Z_B V' Z_E."""
+        if b == c == e:
+            # of the optimum itself it takes no product of matrices
+            first, second = self.diagonal(one, b), self.diagonal(two, b)
+            if first is not None and second is not None:
+                found = np.asarray((self.strategy(b).root ** 2) @ (first[0] * second[0]))
+                return found * (1.0 + first[1] + second[1])
+        return np.asarray(np.einsum("ij,ij->j", self.product(b, one, c), self.seen(two, e)))
 
     def share(self, code: Code) -> tuple[Array, float]:
         """Return (g, c): the share is g'q + c.
@@ -80,14 +97,15 @@ class Axes:
         type_, b, c, e, one, two = code
         w = self.weights[type_]
         if b >= 0 and c >= 0 and e >= 0:
-            return np.einsum("ij,ij->j", self.product(b, one, c), self.seen(two, e)), 0.0
+            return self._kept_by_all(b, c, e, one, two), 0.0
+        image = {number: self.strategy(number).image for number in (b, c, e) if number >= 0}
         if b >= 0 and c >= 0:
-            return ((self.gram(two) @ w) @ self.product(b, one, c)) * w, 0.0
+            return image[c](self.gram(one) @ image[b](self.gram(two) @ w)) * w, 0.0
         if b >= 0 and e >= 0:
-            return ((self.gram(one) @ w) @ self.product(b, two, e)) * w, 0.0
+            return image[e](self.gram(two) @ image[b](self.gram(one) @ w)) * w, 0.0
         if c >= 0 and e >= 0:
-            return (w @ self.seen(one, c)) * (w @ self.seen(two, e)), 0.0
+            return image[c](self.gram(one) @ w) * image[e](self.gram(two) @ w), 0.0
         if b >= 0:
-            return np.zeros(len(w)), float((self.gram(two) @ w) @ self.covariance(b) @ (self.gram(one) @ w))
+            return np.zeros(len(w)), float((self.gram(two) @ w) @ image[b](self.gram(one) @ w))
         slot, found = (one, c) if c >= 0 else (two, e)
-        return (w @ self.seen(slot, found)) * w, 0.0
+        return image[found](self.gram(slot) @ w) * w, 0.0

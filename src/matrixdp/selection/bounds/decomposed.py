@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.selection.bounds import rings
 from matrixdp.selection.bounds.exact import sector_dimensions, sector_norm
 from matrixdp.selection.bounds.gathered import Gathered
 from matrixdp.selection.bounds.lattice import Lattice
@@ -16,12 +17,10 @@ from matrixdp.selection.bounds.triples import Operator
 from matrixdp.selection.compose.sub_solver import SubSolution, SubSolver
 from matrixdp.selection.view.sub_workloads import Split, SubWorkload
 
-__all__ = ["MAX_AXIS_CELLS", "decomposition_bound", "operator_of", "refined_bound", "within_reach"]
+__all__ = ["decomposition_bound", "operator_of", "refined_bound", "within_reach"]
 
 Array = NDArray[np.float64]
 
-#: Attributes whose queries are not symmetric may have up to this many values.
-MAX_AXIS_CELLS = 2_000
 #: Entries of the tables by subset and attribute, at most.
 _MOST_ENTRIES = 30_000_000
 #: How often what depends on the distributions is made again at better ones, and the least relative gain.
@@ -83,7 +82,7 @@ def _proved(
     split: Split, solver: SubSolver, solved: Sequence[tuple[SubWorkload, SubSolution]]
 ) -> tuple[float, Operator, list[Array]] | None:
     """Return the bound, and where it was found: the operator and the distributions by type."""
-    if not within_reach(split):
+    if not all(slot.definite for slot in split.slots):
         return None
     best, p = 0.0, None
     where: tuple[Operator, list[Array]] | None = None
@@ -118,9 +117,12 @@ def _with_exact_sectors(operator: Operator, p: list[Array]) -> float:
 
 
 def within_reach(split: Split) -> bool:
-    """Return whether the queries of a split have a form that the bound covers."""
+    """Return whether the queries of a split have a form that the bound covers, whatever measures them.
+
+    What is solved may have one beyond: see `rings.Measured.diagonal`.
+    """
     sizes = [size for size, is_free in zip(split.sizes, split.free, strict=True) if is_free]
-    return max(sizes, default=0) <= MAX_AXIS_CELLS and all(slot.definite for slot in split.slots)
+    return max(sizes, default=0) <= rings.MAX_AXIS_CELLS and all(slot.definite for slot in split.slots)
 
 
 def operator_of(
@@ -136,7 +138,7 @@ def operator_of(
     Raises
     ------
     TooLargeError
-        If there are too many subsets, terms or triples.
+        If there are too many subsets, terms or triples, or matrices over too many values to be multiplied.
     """
     gathered = Gathered(split, solver, solved, p)
     subsets = sum(len(sub.marginals) for sub in split.classes)

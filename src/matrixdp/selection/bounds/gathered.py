@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.plan.quadratic_forms import along
+from matrixdp.selection.bounds import rings
 from matrixdp.selection.bounds.axes import Axes
-from matrixdp.selection.bounds.rings import Tied
+from matrixdp.selection.bounds.rings import Measured, Tied
 from matrixdp.selection.bounds.triples import SubsetTerms
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram.factor import Factor
@@ -202,7 +203,7 @@ class Gathered:
             if block.found.cells > MAX_JOINT_CELLS:
                 raise TooLargeError(f"a bound of a joint strategy over {block.found.cells} cells")
             self.rooted = True
-            joint = _root(self.solver.gram(block.terms, explicit), own)
+            joint = _root(self.solver.gram(block.terms, explicit), own).covariance
             if self._alike(types, sizes, self.solver.gram(block.terms, explicit)):
                 n = sizes[0]
                 joint = (joint + joint.reshape(n, n, n, n).transpose(1, 0, 3, 2).reshape(joint.shape)) / 2.0
@@ -212,11 +213,11 @@ class Gathered:
         else:
             factors = (block.found,) if isinstance(block.found, Factor) else block.found.factors
             for factor, type_, p in zip(factors, types, own, strict=True):
-                if len(types) == 1 and factor.height < len(p) - 1:
+                if len(types) == 1 and factor.height < len(p) - 1 and len(p) <= rings.MAX_AXIS_CELLS:
                     self.rooted = True
                     self.axes.measured.append(_root(self.solver.gram(block.terms, explicit), own))
                 else:
-                    self.axes.measured.append(_covariance(factor, self.pieces.weights[type_]))
+                    self.axes.measured.append(_measured(factor, self.pieces.weights[type_]))
         self._numbers[key] = numbers
         return numbers
 
@@ -225,7 +226,11 @@ class Gathered:
         found = self.axes.measured[numbers[0]]
         if isinstance(found, Tied):
             return float(np.vdot(self.solver.gram(block.terms, explicit), found.tensor))
-        covariances = [self.axes.covariance(number) for number in numbers]
+        if len(numbers) == 1 and found.shape is not None:
+            diagonal = found.diagonal(self.solver.gram(block.terms, explicit))
+            if diagonal is not None:
+                return float(diagonal[0].sum()) * (1.0 - diagonal[1])
+        covariances = [self.axes.strategy(number).covariance for number in numbers]
         total = 0.0
         for term in block.terms:
             grams = [self.solver.slot_gram(slot) for slot in term.kept]
@@ -239,14 +244,15 @@ class Gathered:
         return total
 
 
-def _covariance(factor: Factor, weights: Array) -> Array:
-    """Return Z: the generalized inverse of B'B whose rows and columns sum to 0."""
+def _measured(factor: Factor, weights: Array) -> Measured:
+    """Return Z by a root: the generalized inverse of B'B whose rows and columns sum to 0."""
     right = factor.rows if factor.identity else factor.inverse
-    right = right - np.outer(weights, right.sum(axis=0))
-    return np.asarray(right @ right.T)
+    # at the optimum for V, R' V R is a multiple of B D B', which is diagonal
+    shape = None if factor.dual is None else np.einsum("aj,j,aj->a", factor.rows, factor.dual, factor.rows)
+    return Measured(right - np.outer(weights, right.sum(axis=0)), shape)
 
 
-def _root(gram: Array, distributions: Sequence[Array]) -> Array:
+def _root(gram: Array, distributions: Sequence[Array]) -> Measured:
     """Return Z = S (S V S)^(-1/2) S with S = diag(p)^(1/2), on what sums to 0 along every attribute."""
     root: Array = np.ones(())
     for p in distributions:
@@ -258,5 +264,4 @@ def _root(gram: Array, distributions: Sequence[Array]) -> Array:
         tensor = along(along(tensor, axis, away), axis + root.ndim, away)
     values, vectors = scipy.linalg.eigh(tensor.reshape(scaled.shape))
     kept = values > _RANK * values[-1]
-    half = vectors[:, kept] * values[kept] ** -0.25 * root.ravel()[:, None]
-    return np.asarray(half @ half.T)
+    return Measured(vectors[:, kept] * values[kept] ** -0.25 * root.ravel()[:, None])

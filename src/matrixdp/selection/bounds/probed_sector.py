@@ -80,7 +80,7 @@ class ProbedSector:
         if (type_, number) not in self._halves:
             # Z 1 = 0, so that Z = S Q N Q' S has N = (S Q)^+ Z ((S Q)^+)'
             away = np.linalg.pinv(self._bases[type_][0])
-            values, vectors = np.linalg.eigh(away @ self._operator.axes.covariance(number) @ away.T)
+            values, vectors = np.linalg.eigh(away @ self._operator.axes.strategy(number).covariance @ away.T)
             kept = values > 0
             self._halves[type_, number] = vectors[:, kept] * np.sqrt(values[kept])
         return self._halves[type_, number]

@@ -11,11 +11,17 @@ from string import ascii_letters
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Ring", "Tied"]
+from matrixdp.errors import TooLargeError
+
+__all__ = ["MAX_AXIS_CELLS", "Measured", "Ring", "Tied"]
 
 Array = NDArray[np.float64]
 Code = tuple[int, ...]
 
+#: Attributes whose covariances are written out and multiplied have up to this many values.
+MAX_AXIS_CELLS = 2_000
+#: How far a matrix may be from the diagonal one that it is taken for, as far as vectors tell.
+_SAME = 1e-7
 #: Cells of a tensor over the attributes with a factor q, at most.
 _MOST_CELLS = 1_000_000
 
@@ -36,6 +42,51 @@ class Tied:
     axis: int
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A strategy of one attribute, by a root of its covariance: Z = R R'.
+
+    Attributes
+    ----------
+    root : ndarray, shape (n, r)
+        R.
+    shape : ndarray, shape (r,), optional
+        What R' V R is a multiple of, as a diagonal matrix, for the V that the strategy is the optimum of.
+    """
+
+    root: Array
+    shape: Array | None = None
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Z itself, shape (n, n); raises TooLargeError past ``MAX_AXIS_CELLS`` values."""
+        size = len(self.root)
+        if size > MAX_AXIS_CELLS:
+            raise TooLargeError(f"a bound that multiplies {size} x {size}; the limit is {MAX_AXIS_CELLS}")
+        return np.asarray(self.root @ self.root.T)
+
+    def image(self, vector: Array) -> Array:
+        """Return Z times a vector."""
+        return np.asarray(self.root @ (vector @ self.root))
+
+    def diagonal(self, gram: Array) -> tuple[Array, float] | None:
+        """Return R' V R where it is diagonal, as far as two vectors tell, and how far traces may be off.
+
+        The second is relative: how far off the products with the vectors are, for every entry at once.
+        """
+        if self.shape is None:
+            return None
+        places = np.arange(len(self.shape))
+        multiples, away = [], 0.0
+        for probe in (1.0 + np.cos(places), np.sin(3.0 * places) + 0.5):
+            expected = self.shape * probe
+            seen = (gram @ (self.root @ probe)) @ self.root
+            multiples.append(float(expected @ seen) / float(expected @ expected))
+            apart = float(np.abs(seen - multiples[0] * expected).max())
+            away = max(away, apart / float(np.abs(seen).max()))
+        return (multiples[0] * self.shape, away * len(places)) if away <= _SAME else None
+
+
 class Ring:
     """The trace around V Z_C q Z_E V' Z_B over attributes that do not fall apart.
 
@@ -45,7 +96,9 @@ class Ring:
         For each attribute what `Axes.share` takes.
     weights : sequence of ndarray
         By type.
-    grams, measured : sequence of ndarray or Tied
+    grams : sequence of ndarray or Tied
+        By number.
+    measured : sequence of Measured or Tied
         By number.
     """
 
@@ -54,7 +107,7 @@ class Ring:
         codes: Sequence[Code],
         weights: Sequence[Array],
         grams: Sequence[Array | Tied],
-        measured: Sequence[Array | Tied],
+        measured: Sequence[Measured | Tied],
     ) -> None:
         self.codes, self._grams, self._measured = codes, grams, measured
         self._labels = iter(range(len(ascii_letters)))
@@ -96,7 +149,7 @@ class Ring:
             if isinstance(found, Tied):
                 tied.setdefault(id(found.tensor), []).append((number, left, right))
             else:
-                self._operands.append((found, [left, right]))
+                self._operands.append((found.covariance, [left, right]))
         for parts in tied.values():
             tensor, ordered = self._ordered(parts, self._measured)
             self._operands.append(
@@ -122,7 +175,7 @@ class Ring:
 
     @staticmethod
     def _ordered(
-        parts: list[tuple[int, int, int]], found: Sequence[Array | Tied]
+        parts: list[tuple[int, int, int]], found: Sequence[Array | Measured | Tied]
     ) -> tuple[Array, list[tuple[int, int, int]]]:
         def axis(part: tuple[int, int, int]) -> int:
             own = found[part[0]]

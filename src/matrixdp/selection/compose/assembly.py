@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact.threads import THREADED_CELLS
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan
 from matrixdp.plan import Split as SplitPlan
@@ -78,7 +79,9 @@ class Assembly:
         """Return the total squared error of a block under unit noise, after rounding."""
         if block.key not in self.traces:
             matrix = self.matrix(block, factor)
-            if isinstance(matrix, CenteredMatrix) or isinstance(factor.strategy, IdentityMatrix):
+            # what rounding changes of a share of the budget is nothing beside the time that it takes to know
+            large = factor.cells >= THREADED_CELLS and factor.dual is not None
+            if large or isinstance(matrix, CenteredMatrix) or isinstance(factor.strategy, IdentityMatrix):
                 self.traces[block.key] = factor.loss / matrix.squared_sensitivity
             else:
                 covariance = matrix.covariance()

@@ -81,10 +81,11 @@ def measured_matrix(factor: Factor, noise: Noise) -> MeasuredMatrix:
     if _is_orthogonal(rows):
         return IdentityMatrix(factor.cells)
     _check_size(factor.cells)
-    # rows that come with a dual point are independent: only their number says what is missing
-    outside = _outside_of_large(factor) if factor.cells >= THREADED_CELLS else None
     with blas_threads(factor.cells):
-        return _rounded(rows, len(rows), 2.0**BITS, noise, outside)
+        # rows that come with a dual point are independent: only their number says what is missing
+        if factor.cells < THREADED_CELLS:
+            return _rounded(rows, len(rows), 2.0**BITS, noise)
+        return _rounded(rows, len(rows), 2.0**BITS, noise, _outside_of_large(factor), factor.inverse)
 
 
 def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:
@@ -202,15 +203,23 @@ def explicit_matrix(entries: NDArray[np.int64]) -> ExplicitMatrix:
 
 
 def _rounded(
-    factor: Array, rank: int, scale: float, noise: Noise, outside: Array | None = None
+    factor: Array,
+    rank: int,
+    scale: float,
+    noise: Noise,
+    outside: Array | None = None,
+    inverse: Array | None = None,
 ) -> IntegerMatrix:
-    """Return the rounded factor, with rows along what it does not measure: ``outside``, where known."""
+    """Return the rounded factor, with rows along what it does not measure: ``outside``, where known.
+
+    ``inverse`` is a right inverse of the factor, where one is known.
+    """
     rows = np.rint(scale * factor)
     missing = factor.shape[1] - rank
     if missing == 0:
         if noise.norm == 1:
             rows = _filled(rows)
-        return IntegerMatrix(rows.astype(np.int64))
+        return IntegerMatrix(rows.astype(np.int64), near=None if inverse is None else inverse / scale)
     if outside is None:
         lengths = np.linalg.norm(factor, axis=1, keepdims=True)
         # what rounding left of a row that is zero has no direction
@@ -226,7 +235,10 @@ def _rounded(
     # every cell, measured weakly, proves the rank and is solved for without a factorization of that size
     extension = np.rint(weight) * np.eye(factor.shape[1]) if few else np.rint(weight * outside)
     entries = np.vstack([rows, extension]).astype(np.int64)
-    return IntegerMatrix(entries, np.ascontiguousarray(outside))
+    near = None
+    if inverse is not None and not few:
+        near = np.hstack([(inverse - outside.T @ (outside @ inverse)) / scale, outside.T / np.rint(weight)])
+    return IntegerMatrix(entries, np.ascontiguousarray(outside), near)
 
 
 def _outside(normed: Array, rank: int) -> Array:

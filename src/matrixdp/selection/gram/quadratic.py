@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.selection.gram.chains import Bridge, Chain, Spectrum
+from matrixdp.selection.gram.chains import Bridge, Chain, Spectrum, chain_of
+from matrixdp.selection.gram.coarse import grid, refined
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.spectra import MIN_DEVICE_CELLS, DenseSpectra, device_found
 
@@ -24,12 +25,16 @@ Array = NDArray[np.float64]
 
 #: Smaller chains are solved like all other problems.
 MIN_CHAIN_CELLS = 512
+#: Larger chains start from the optimum on a grid of every so many values, found in the same way.
+MIN_REFINED_CELLS, COARSER = 1_024, 4
 #: Problems of more cells are solved to this gap, whatever smaller one is asked for.
 LARGE_CELLS, LARGE_GAP = 4_096, 1e-3
 #: The power of g in a step; steps that the acceleration looks back on; steps at most.
 _POWER, _MEMORY, _MOST_STEPS = 3.0, 6, 40
 #: Cells keep at least this share of the uniform distribution.
 _FLOOR = 1e-9
+#: The gap on a coarser grid.
+_COARSE_GAP = 1e-4
 #: How far the Gram matrix of what was solved may be from the one that was asked for.
 _SAME = 1e-8
 
@@ -93,6 +98,20 @@ def _stands_for(spectrum: Spectrum, gram: Array) -> bool:
     return float(np.abs(away).max()) <= _SAME * float(np.abs(seen).max())
 
 
+def _start(gram: Array, chain: Chain | Bridge | DenseSpectra) -> Array:
+    """Return a distribution to start from: for large chains the optimum on a coarser grid."""
+    size = len(gram)
+    if size >= MIN_REFINED_CELLS and isinstance(chain, Chain):
+        places = np.rint(grid(size, size // COARSER)).astype(np.intp)
+        inner = gram[np.ix_(places, places)]
+        coarser = chain_of(inner)
+        if coarser is not None:
+            found = _fixed_point(coarser, _start(inner, coarser), _COARSE_GAP)
+            if found is not None:
+                return refined(found[0], size)
+    return np.full(size, 1.0 / size)
+
+
 def solve_chain(
     gram: Array, chain: Chain | Bridge | DenseSpectra, gap: float, start: Array | None = None
 ) -> Factor | None:
@@ -102,7 +121,6 @@ def solve_chain(
 
     Examples
     --------
-    >>> from matrixdp.selection.gram.chains import chain_of
     >>> prefixes = np.tri(40).T @ np.tri(40)
     >>> found = solve_chain(prefixes, chain_of(prefixes), 1e-6)
     >>> found.loss / found.bound - 1 < 1e-6
@@ -111,7 +129,7 @@ def solve_chain(
     size = len(gram)
     if size > LARGE_CELLS:
         gap = max(gap, LARGE_GAP)
-    found = _fixed_point(chain, np.full(size, 1.0 / size) if start is None else start, gap)
+    found = _fixed_point(chain, _start(gram, chain) if start is None else start, gap)
     if found is None or not _stands_for(found[1], gram):
         return None
     p, spectrum, peak, trace = found
