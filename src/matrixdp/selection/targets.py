@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from matrixdp.noise import Noise
 from matrixdp.plan import Analysis
+from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
 from matrixdp.queries.targets import group_targets
 from matrixdp.selection.view.gathered import GivenGroups
 
-__all__ = ["OTHER_GROUPS", "TargetError", "check_targets", "largest_ratio", "targeted"]
+__all__ = ["OTHER_GROUPS", "TargetError", "check_targets", "largest_ratio", "least_budget", "targeted"]
 
 #: Groups without a target may have standard errors this many times the largest target.
 OTHER_GROUPS = 10.0
@@ -75,3 +77,15 @@ def largest_ratio(errors: Sequence[TargetError]) -> float:
     1.5
     """
     return max(error.stddev / error.target for error in errors if error.target is not None)
+
+
+def least_budget(errors: Sequence[TargetError], noise: Noise, form: LeastBudget) -> Budget:
+    """Return the least budget of a form at which errors at privacy cost 1 meet their targets.
+
+    Examples
+    --------
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> least_budget([TargetError("age", 2.0, 3.0)], GAUSSIAN, LeastBudget("mu"))
+    Budget(mu=1.5, neighbours='add_remove')
+    """
+    return form.least(noise.error_scale, largest_ratio(errors) ** 2)

@@ -13,7 +13,7 @@ from matrixdp.selection import Selection
 from matrixdp.selection import select as select_strategy
 from matrixdp.selection.auto import check_mechanism, hope_of
 from matrixdp.selection.noise_choice import interval
-from matrixdp.selection.targets import check_targets, largest_ratio
+from matrixdp.selection.targets import check_targets, largest_ratio, least_budget
 from matrixdp.strategy.noises import possible_noises, preferred
 from matrixdp.strategy.strategy import Strategy
 
@@ -144,12 +144,11 @@ def meet_targets(
     Budget(mu=0.5, neighbours='add_remove')
     """
     errors = check_targets(workload or strategy.workload, targets, strategy.selection.analysis)
-    needed, noise = largest_ratio(errors) ** 2, strategy.selection.noise
-    budget = least.least(noise.error_scale, needed)
-    limit = least.limit
+    noise, limit = strategy.selection.noise, least.limit
+    budget = least_budget(errors, noise, least)
     if limit is None or noise.cost(budget) <= noise.cost(limit):
         return budget
-    if noise.error_scale(limit) >= needed:
+    if noise.error_scale(limit) >= largest_ratio(errors) ** 2:
         return limit  # rounding up alone has taken the least budget past it
     tightest = max(
         (error for error in errors if error.target is not None),

@@ -8,7 +8,7 @@ from matrixdp.noise import Noise, noise_named
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.selection import Selection
 from matrixdp.selection.noise_choice import interval, noises_for
-from matrixdp.selection.targets import check_targets, largest_ratio
+from matrixdp.selection.targets import check_targets, least_budget
 
 __all__ = ["possible_noises", "preferred"]
 
@@ -37,8 +37,8 @@ def preferred(
     else:
         what, form, values = "less epsilon", LeastBudget.within(budget), []
         for one in selections:
-            needed = largest_ratio(check_targets(one.workload, targets, one.analysis)) ** 2
-            values.append(float(form.least(one.noise.error_scale, needed).epsilon or 0))
+            needed = least_budget(check_targets(one.workload, targets, one.analysis), one.noise, form)
+            values.append(float(needed.epsilon or 0))
     best, other, *_ = sorted(range(len(values)), key=values.__getitem__)
     share = 100 * (1 - values[best] / values[other])
     return best, f"{share:.3g} % {what} than {selections[other].noise} noise"

@@ -22,7 +22,7 @@ from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.numbers import Number
 from matrixdp.queries import Workload
 from matrixdp.selection import Certificate, Selection
-from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
+from matrixdp.selection.targets import TargetError, check_targets, least_budget
 from matrixdp.sources import open_source
 from matrixdp.storage.saving import load_strategy, save_strategy
 from matrixdp.strategy.chosen import Chosen
@@ -163,7 +163,7 @@ class Strategy(Chosen, OfOnesOwn, PlottedStrategy):
         """
         replaced = self.selection.neighbours == "replace"
         form = LeastBudget(kind, delta, "replace" if replaced else "add_remove", Unit.of(unit))
-        return form.least(self.selection.noise.error_scale, largest_ratio(self.target_errors(targets)) ** 2)
+        return least_budget(self.target_errors(targets), self.selection.noise, form)
 
     def covariance(
         self, left: Question, left_query: int, right: Question, right_query: int, budget: Budget
