@@ -43,7 +43,7 @@ def select_whole(
     gap: float = DEFAULT_GAP,
     seed: int = 0,
     progress: Progress | None = None,
-    max_cells: int = MAX_AXIS_CELLS,
+    max_cells: int | None = None,
     rows: Rows = AS_MANY_AS_PAY,
 ) -> Choice:
     """Select one explicit strategy on the table of all attributes that are asked about.
@@ -77,7 +77,7 @@ def select_whole(
         noise,
         "opt-0",
         search,
-        max_cells,
+        MAX_AXIS_CELLS if max_cells is None else max_cells,
         max_axis=math.inf,
         instead="opt-kron, opt-plus or opt-m",
         certified=f"every strategy with {noise} noise",

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from matrixdp.domain import Domain
-from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Plan
@@ -18,8 +17,8 @@ from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis, solve_symmetric
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.gram_terms import Question
-from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, Inverse, ProductTerms, product_terms
-from matrixdp.selection.view.table_shape import MAX_TABLE_CELLS
+from matrixdp.selection.view.product_terms import Inverse, ProductTerms, product_terms
+from matrixdp.selection.view.table_shape import check_cells
 
 __all__ = ["AS_MANY_AS_PAY", "measured_product", "select_kron", "solve_kron"]
 
@@ -43,7 +42,7 @@ def solve_kron(
     effort: str = "full",
     start: Sequence[Factor | None] | None = None,
     worth: float = math.inf,
-    most_symmetric: int = MAX_AXIS_CELLS,
+    most_symmetric: int | None = None,
     rows: Rows = AS_MANY_AS_PAY,
     max_cells: float | None = None,
 ) -> Product:
@@ -51,8 +50,8 @@ def solve_kron(
 
     ``start`` are strategies of attributes that suit some of what is asked, to search from. Searches
     end early where their loss is far above ``worth``. Attributes of more than ``most_symmetric`` values that
-    nothing tells apart are measured whole. With an infinite limit of cells the product may be one that could
-    not be measured.
+    nothing tells apart are measured whole; where it is None, of more than explicit strategies may have. With
+    an infinite limit of cells the product may be one that could not be measured.
 
     Raises TooLargeError if it is over more cells than can be held, or an attribute that is not measured
     whole has too many values.
@@ -61,7 +60,7 @@ def solve_kron(
     ----------
     McKenna et al. 2018, section 6.1 (block-cyclic alternation over surrogate workloads).
     """
-    _check_cells(terms, MAX_TABLE_CELLS if max_cells is None else max_cells)
+    check_cells(math.prod(terms.sizes), terms.attributes, "opt-kron", max_cells)
 
     def solve(
         axis: int, inverses: Sequence[Inverse], own: Factor | None, gap: float = gap, effort: str = effort
@@ -113,16 +112,6 @@ def _bounded(terms: ProductTerms[Question], known: Sequence[Factor]) -> Product:
     ratios = [None if factor.bound is None else factor.bound / factor.loss for factor in known]
     bounded = [ratio for ratio in ratios if ratio is not None]
     return Product(tuple(known), loss, loss * math.prod(bounded) if len(bounded) == len(ratios) else None)
-
-
-def _check_cells(terms: ProductTerms[Question], max_cells: float) -> None:
-    """Refuse a product over more cells than can be measured."""
-    cells = math.prod(terms.sizes)
-    if cells > max_cells:
-        raise TooLargeError(
-            f"opt-kron: {' x '.join(terms.attributes)} has {cells:.3g} cells; the limit is "
-            f"{max_cells:,}. Use residual, which never forms the whole table"
-        )
 
 
 def measured_product(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from matrixdp.plan import Plan
 from matrixdp.selection.bounds.decomposed import decomposition_bound
@@ -151,68 +151,23 @@ def _residual_planner_plus(task: Task[Based]) -> tuple[Plan, Certificate]:
     return select_residual_planner_plus(task.workload, task.noise, bases, gap=task.options.gap)
 
 
+def _searching(task: Task[Restarted]) -> dict[str, Any]:
+    """Return how searches for p-Identity strategies are made."""
+    given = task.options
+    return {"gap": given.gap, "seed": given.seed, "progress": task.progress, "rows": given.rows}
+
+
+def _covering(task: Task[Weighted]) -> dict[str, Any]:
+    """Return how searches for weighted marginals are made."""
+    return {"seed": task.options.seed, "restarts": task.options.restarts, "progress": task.progress}
+
+
 def _hdmm(task: Task[Compared]) -> tuple[Plan, Certificate]:
-    given = task.options
-    return select_hdmm(
-        task.workload,
-        task.noise,
-        gap=given.gap,
-        seed=given.seed,
-        jobs=given.jobs,
-        progress=task.progress,
-        rows=given.rows,
-    )[:2]
-
-
-def _opt_0(task: Task[Restarted]) -> tuple[Plan, Certificate]:
-    given = task.options
-    return select_whole(
-        task.workload,
-        task.noise,
-        gap=given.gap,
-        seed=given.seed,
-        progress=task.progress,
-        rows=given.rows,
-    )
-
-
-def _opt_kron(task: Task[Restarted]) -> tuple[Plan, Certificate]:
-    given = task.options
-    return select_kron(
-        task.workload,
-        task.noise,
-        gap=given.gap,
-        seed=given.seed,
-        progress=task.progress,
-        rows=given.rows,
-    )
+    return select_hdmm(task.workload, task.noise, jobs=task.options.jobs, **_searching(task))[:2]
 
 
 def _opt_plus(task: Task[United]) -> tuple[Plan, Certificate]:
-    given = task.options
-    return select_union(
-        task.workload,
-        task.noise,
-        gap=given.gap,
-        seed=given.seed,
-        progress=task.progress,
-        rows=given.rows,
-        clusters=given.clusters,
-    )
-
-
-def _generalized_marginals(task: Task[Weighted]) -> tuple[Plan, Certificate]:
-    given = task.options
-    return select_generalized_marginals(
-        task.workload, task.noise, seed=given.seed, restarts=given.restarts, progress=task.progress
-    )
-
-
-def _opt_m(task: Task[Weighted]) -> tuple[Plan, Certificate]:
-    given = task.options
-    return select_marginals(
-        task.workload, task.noise, seed=given.seed, restarts=given.restarts, progress=task.progress
-    )
+    return select_union(task.workload, task.noise, clusters=task.options.clusters, **_searching(task))
 
 
 register(
@@ -259,21 +214,37 @@ register(
         "McKenna et al. 2018, section 5.2: one explicit strategy on the whole table",
         _BOTH,
         Restarted,
-        _opt_0,
+        lambda task: select_whole(task.workload, task.noise, **_searching(task)),
     )
 )
-register(Mechanism("opt-kron", "McKenna et al. 2018, section 6.1: one product", _BOTH, Restarted, _opt_kron))
+register(
+    Mechanism(
+        "opt-kron",
+        "McKenna et al. 2018, section 6.1: one product",
+        _BOTH,
+        Restarted,
+        lambda task: select_kron(task.workload, task.noise, **_searching(task)),
+    )
+)
 register(
     Mechanism("opt-plus", "McKenna et al. 2018, section 6.2: a union of products", _BOTH, United, _opt_plus)
 )
-register(Mechanism("opt-m", "McKenna et al. 2018, section 6.3: weighted marginals", _BOTH, Weighted, _opt_m))
+register(
+    Mechanism(
+        "opt-m",
+        "McKenna et al. 2018, section 6.3: weighted marginals",
+        _BOTH,
+        Weighted,
+        lambda task: select_marginals(task.workload, task.noise, **_covering(task)),
+    )
+)
 register(
     Mechanism(
         "generalized-marginals",
         "weighted marginals with one optimized strategy for each attribute",
         _BOTH,
         Weighted,
-        _generalized_marginals,
+        lambda task: select_generalized_marginals(task.workload, task.noise, **_covering(task)),
     )
 )
 register(

@@ -125,11 +125,11 @@ class Leveled(Options):
     )
 
 
-def _grid_tree(task: Task[Any], names: Sequence[str], tree: GridTree) -> Choice:
+def _grid_tree(task: Task[Any], mechanism: str, names: Sequence[str], tree: GridTree) -> Choice:
     """Return the plan that measures a tree over two attributes, and every cell of the others."""
     workload, noise = task.workload, task.noise
     terms = product_terms(workload.domain, workload.groups)
-    check_table(workload, terms.attributes, "a tree over a grid")
+    check_table(workload, terms.attributes, mechanism)
     matrices: list[tuple[tuple[str, ...], MeasuredMatrix]] = [(tuple(names), tree)]
     others = [name for name in terms.attributes if name not in names]
     matrices += [((name,), IdentityMatrix(workload.domain[name].size)) for name in others]
@@ -181,7 +181,7 @@ def _quadtree(task: Task[Leveled]) -> Choice:
     levels = range(_height(max(sizes), 2) + 1)
     geometric = task.options.budgets == "geometric"
     weights = [round(_ROOT * 2.0 ** (level / 3.0)) if geometric else 1 for level in levels]
-    return _grid_tree(task, names, GridTree(sizes, 2, tuple(weights)))
+    return _grid_tree(task, "quadtree", names, GridTree(sizes, 2, tuple(weights)))
 
 
 def _sides(task: Task[Any], names: Sequence[str], mechanism: str) -> tuple[int, int]:
@@ -215,8 +215,10 @@ def _hb(task: Task[Options]) -> Choice:
         return numeric_product(task, "hb", _hb_rows)
     sizes = _sides(task, names, "hb")
     branching = best_grid_branching(max(sizes))
-    height = _height(max(sizes), branching)
-    return _grid_tree(task, names, GridTree(sizes, branching, (0, *[1] * height) if height else (1,)))
+    weights = [1] * (_height(max(sizes), branching) + 1)
+    if len(weights) > 1:
+        weights[0] = 0
+    return _grid_tree(task, "hb", names, GridTree(sizes, branching, tuple(weights)))
 
 
 def _hb_rows(terms: ProductTerms[Question], axis: int) -> Array:

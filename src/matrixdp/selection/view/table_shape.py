@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from matrixdp.selection.view.gram_terms import Question, gram_terms
 from matrixdp.selection.view.product_sums import sum_of_products
 from matrixdp.selection.view.product_terms import product_terms
 
-__all__ = ["MAX_TABLE_CELLS", "TableShape", "check_table", "joint_gram", "table_shape"]
+__all__ = ["MAX_TABLE_CELLS", "TableShape", "check_cells", "check_table", "joint_gram", "table_shape"]
 
 Array = NDArray[np.float64]
 
@@ -25,11 +25,16 @@ MAX_TABLE_CELLS = 100_000_000
 
 def check_table(workload: Workload, names: tuple[str, ...], mechanism: str) -> None:
     """Raise TooLargeError if the table of some attributes has more cells than can be counted."""
-    cells = workload.domain.cells(names)
-    if cells > MAX_TABLE_CELLS:
+    check_cells(workload.domain.cells(names), names, mechanism)
+
+
+def check_cells(cells: int, names: Sequence[str], mechanism: str, most: float | None = None) -> None:
+    """Raise TooLargeError if a table has more cells than can be counted, or than a limit."""
+    limit = MAX_TABLE_CELLS if most is None else most
+    if cells > limit:
         raise TooLargeError(
-            f"{mechanism}: {' x '.join(names)} has {cells:.3g} cells; the limit is {MAX_TABLE_CELLS:,}. Use "
-            "residual, which never forms the whole table"
+            f"{mechanism}: {' x '.join(names)} has {cells:.3g} cells; the limit is {limit:,}. Use residual, "
+            "which never forms the whole table"
         )
 
 
