@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.mechanisms import Factor, Mechanism, Options, explicit_product, factor_of, option, register
+from matrixdp.mechanisms import Factor, Options, configured_mechanism, factor_of, option
 from matrixdp.noise import Noise
 
 __all__ = ["MAX_CELLS", "Iterate", "Newton", "newton_factor", "newton_iterates"]
@@ -191,19 +191,12 @@ def _direction(inverse: Array, image: Array, gradient: Array, steps: int) -> Arr
     return found
 
 
-register(
-    Mechanism(
-        "coa",
-        "Yuan et al. 2016: the optimum by Newton steps",
-        (2,),
-        Newton,
-        lambda task: explicit_product(
-            task.workload,
-            task.noise,
-            "coa",
-            lambda gram, noise: newton_factor(gram, noise, task.options),
-            MAX_CELLS,
-            "no bound: the method has none",
-        ),
-    )
+configured_mechanism(
+    "coa",
+    "Yuan et al. 2016: the optimum by Newton steps",
+    (2,),
+    Newton,
+    newton_factor,
+    MAX_CELLS,
+    "no bound: the method has none",
 )

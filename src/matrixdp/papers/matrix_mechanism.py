@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,14 +10,12 @@ from numpy.typing import NDArray
 
 from matrixdp.mechanisms import (
     Factor,
-    Mechanism,
     Options,
     best_factor,
+    configured_mechanism,
     explicit_mechanism,
-    explicit_product,
     factor_of,
     option,
-    register,
     roots_of,
     rotated,
     solve_gram,
@@ -43,6 +40,7 @@ MAX_ROTATED_CELLS = 256
 #: Pairs of rows that are rotated, in all.
 _ROTATIONS = 60_000
 _GAP = 1e-6
+_NO_BOUND = "no bound: an approximation"
 #: Where `roots_of` has the strategy that an option names.
 _ROOTS = {"symmetric": 0, "triangular": 1, "spectral": 2}
 
@@ -160,33 +158,23 @@ def _reversed_root(root: Array) -> Array:
     return np.asarray(turned, dtype=np.float64)
 
 
-def _approximation(
-    name: str, source: str, solve: Callable[[Array, Noise, Approximation | None], Factor]
-) -> None:
-    """Register one of the two approximations."""
-    register(
-        Mechanism(
-            name,
-            source,
-            (1, 2),
-            Approximation,
-            lambda task: explicit_product(
-                task.workload,
-                task.noise,
-                name,
-                lambda gram, noise: solve(gram, noise, task.options),
-                MAX_CELLS,
-                "no bound: an approximation",
-            ),
-        )
-    )
-
-
-_approximation("l2-approximation", "Li et al. 2010, section 5.2.1: the L2 approximation", l2_factor)
-_approximation(
+configured_mechanism(
+    "l2-approximation",
+    "Li et al. 2010, section 5.2.1: the L2 approximation",
+    (1, 2),
+    Approximation,
+    l2_factor,
+    MAX_CELLS,
+    _NO_BOUND,
+)
+configured_mechanism(
     "singular-value",
     "Li et al. 2010, section 5.2.2: the singular value bound approximation",
+    (1, 2),
+    Approximation,
     singular_value_factor,
+    MAX_CELLS,
+    _NO_BOUND,
 )
 explicit_mechanism(
     "rotation",
@@ -194,5 +182,5 @@ explicit_mechanism(
     (1, 2),
     rotation_factor,
     MAX_ROTATED_CELLS,
-    "no bound: an approximation",
+    _NO_BOUND,
 )

@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, WorkloadError
 from matrixdp.mechanisms import (
-    Choice,
     Factor,
-    Mechanism,
     Options,
-    Task,
-    explicit_product,
+    configured_mechanism,
     factor_of,
     generator,
     option,
-    register,
     roots_of,
     solve_gram,
     spectrum_of,
@@ -354,37 +350,21 @@ def sensitivity_factor(gram: Array, noise: Noise, options: MinSensitivity | None
     return factor_of(least_sensitivity(chosen.rows, given.restarts, given.seed), gram, noise, chosen.bound)
 
 
-def _min_error(task: Task[MinError]) -> Choice:
-    return explicit_product(
-        task.workload,
-        task.noise,
-        "min-error",
-        lambda gram, noise: error_factor(gram, noise, task.options),
-        MAX_ERROR_CELLS,
-        _NO_BOUND,
-    )
-
-
-def _min_sensitivity(task: Task[MinSensitivity]) -> Choice:
-    return explicit_product(
-        task.workload,
-        task.noise,
-        "min-sensitivity",
-        lambda gram, noise: sensitivity_factor(gram, noise, task.options),
-        MAX_SENSITIVITY_CELLS,
-        _NO_BOUND,
-    )
-
-
-register(
-    Mechanism("min-error", "Li et al. 2010, programs 5.1 and 5.2: least error", (1, 2), MinError, _min_error)
+configured_mechanism(
+    "min-error",
+    "Li et al. 2010, programs 5.1 and 5.2: least error",
+    (1, 2),
+    MinError,
+    error_factor,
+    MAX_ERROR_CELLS,
+    _NO_BOUND,
 )
-register(
-    Mechanism(
-        "min-sensitivity",
-        "Li et al. 2010, program 5.3: least sensitivity of the profile of an approximation",
-        (1,),
-        MinSensitivity,
-        _min_sensitivity,
-    )
+configured_mechanism(
+    "min-sensitivity",
+    "Li et al. 2010, program 5.3: least sensitivity of the profile of an approximation",
+    (1,),
+    MinSensitivity,
+    sensitivity_factor,
+    MAX_SENSITIVITY_CELLS,
+    _NO_BOUND,
 )

@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.noise import Noise
-from matrixdp.queries import Workload
 from matrixdp.selection.compose.whole_table import solve_table
 from matrixdp.selection.gram.factor import Factor, right_inverse
-from matrixdp.selection.mechanisms.options import Options
+from matrixdp.selection.mechanisms.options import O, Options
 from matrixdp.selection.mechanisms.products import Choice
-from matrixdp.selection.mechanisms.table import Mechanism, register
+from matrixdp.selection.mechanisms.table import Mechanism, Task, register
 
 __all__ = [
     "Spectrum",
     "best_factor",
+    "configured_mechanism",
     "explicit_mechanism",
-    "explicit_product",
     "factor_of",
     "roots_of",
     "spectrum_of",
@@ -134,27 +133,6 @@ def roots_of(values: Array, vectors: Array) -> list[Array]:
     ]
 
 
-def explicit_product(
-    workload: Workload,
-    noise: Noise,
-    name: str,
-    solve: Callable[[Array, Noise], Factor],
-    max_cells: int,
-    scope: str,
-) -> Choice:
-    """Return the product of strategies, each for the Gram matrix of attributes that factor out or do not."""
-    return solve_table(
-        workload,
-        noise,
-        name,
-        lambda gram, _: solve(gram, noise),
-        max_cells,
-        instead="hdmm or residual",
-        certified=f"every strategy with {noise} noise",
-        scope=scope,
-    )
-
-
 def explicit_mechanism(
     name: str,
     source: str,
@@ -163,13 +141,48 @@ def explicit_mechanism(
     max_cells: int,
     scope: str,
 ) -> None:
-    """Register the mechanism of `explicit_product`."""
-    register(
-        Mechanism(
-            name,
-            source,
-            norms,
-            Options,
-            lambda task: explicit_product(task.workload, task.noise, name, solve, max_cells, scope),
-        )
+    """Register a mechanism without options that solves explicit Gram matrices: see `configured_mechanism`."""
+    configured_mechanism(
+        name, source, norms, Options, lambda gram, noise, _: solve(gram, noise), max_cells, scope
     )
+
+
+def configured_mechanism(
+    name: str,
+    source: str,
+    norms: tuple[int, ...],
+    options: type[O],
+    solve: Callable[[Array, Noise, O], Factor],
+    max_cells: int,
+    scope: str,
+) -> None:
+    """Register the product of strategies, one for each attribute that factors out and one for the rest.
+
+    Parameters
+    ----------
+    name, source : str
+    norms : tuple of int
+        Of the noises that it selects for.
+    options : type
+        What it can be told.
+    solve : callable
+        From a Gram matrix, the noise and the options to a strategy.
+    max_cells : int
+        Cells that a Gram matrix may have.
+    scope : str
+        What its certificate says where strategies have no bounds.
+    """
+
+    def select(task: Task[O]) -> Choice:
+        return solve_table(
+            task.workload,
+            task.noise,
+            name,
+            lambda gram, _: solve(gram, task.noise, task.options),
+            max_cells,
+            instead="hdmm or residual",
+            certified=f"every strategy with {task.noise} noise",
+            scope=scope,
+        )
+
+    register(Mechanism(name, source, norms, options, select))
