@@ -76,6 +76,9 @@ class ExplicitMatrix(MeasuredMatrix):
     def multiply(self, array: Array) -> Array:
         return np.asarray(self._float @ array)
 
+    def written(self) -> Array:
+        return self.entries.astype(np.float64)
+
     @cached_property
     def inverse(self) -> Array:
         """The pseudo-inverse, shape (n, m)."""

@@ -118,6 +118,11 @@ class GridTree(MeasuredMatrix):
         width = self._width(level)
         return -(-self.sizes[0] // width), -(-self.sizes[1] // width)
 
+    def _spread(self, level: int, values: Array) -> Array:
+        """Return what every rectangle of a level has for each of its cells."""
+        first, second = (np.arange(size) // self._width(level) for size in self.sizes)
+        return np.asarray(values[first][:, second])
+
     @property
     def columns(self) -> int:
         return self.sizes[0] * self.sizes[1]
@@ -163,11 +168,10 @@ class GridTree(MeasuredMatrix):
         first = 0
         for level, weight in enumerate(self.weights):
             if weight:
-                counts, width = self._counts(level), self._width(level)
+                counts = self._counts(level)
                 own = array[first : first + math.prod(counts)].reshape(*counts, -1)
                 first += math.prod(counts)
-                spread = [np.arange(size) // width for size in self.sizes]
-                total += weight * own[spread[0]][:, spread[1]]
+                total += weight * self._spread(level, own)
         return total.reshape(self.columns, -1)
 
     @cached_property
@@ -203,8 +207,7 @@ class GridTree(MeasuredMatrix):
                 corner[: whole[0]] = 0.0
                 corner[:, : whole[1]] = 0.0
                 corners.append((float(share[-1, -1]), corner))
-            spread = [np.arange(size) // width for size in self.sizes]
-            field = field * (1.0 - sums * share)[spread[0]][:, spread[1]]
+            field = field * self._spread(level, 1.0 - sums * share)
         return GridCovariance(tuple(terms), tuple(corners))
 
     def covariance_times(self, array: Array) -> Array:

@@ -58,9 +58,7 @@ class MeasuredQuery:
         (3,)
         """
         held = [
-            None
-            if isinstance(block.matrix, IdentityMatrix)
-            else np.asarray(block.matrix.multiply(np.eye(block.matrix.columns)))
+            None if isinstance(block.matrix, IdentityMatrix) else block.matrix.written()
             for block in part.blocks
         ]
         return cls(

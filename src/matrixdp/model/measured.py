@@ -220,7 +220,7 @@ def evidence_of(part: Part, variance: float, values: Array, domain: Domain) -> P
         free,
         tuple(domain[name].size for name in free),
         cells,
-        tuple(np.asarray(block.matrix.multiply(np.eye(block.matrix.columns))) for block in part.blocks),
+        tuple(block.matrix.written() for block in part.blocks),
         (np.ones(part.rows) if part.multipliers is None else part.multipliers.ravel()) / deviation,
         values / deviation,
     )

@@ -185,7 +185,7 @@ def _term(part: Part, variance: float, values: Array, domain: Domain) -> Term:
 
 
 def _entries(matrix: MeasuredMatrix) -> NDArray[np.float32]:
-    return np.asarray(matrix.multiply(np.eye(matrix.columns)), dtype=np.float32)
+    return np.asarray(matrix.written(), dtype=np.float32)
 
 
 def _marginal(measurement: Measurement, names: tuple[str, ...]) -> Array | None:

@@ -74,7 +74,7 @@ def _span(rows: Array) -> Array:
 
 
 def _row_space(matrix: DeficientMatrix) -> Array:
-    return _span(np.asarray(matrix.solve(np.eye(matrix.rows)) @ matrix.multiply(np.eye(matrix.columns))))
+    return _span(np.asarray(matrix.solve(matrix.written())))
 
 
 def _residuals(matrix: MeasuredMatrix) -> Array:

@@ -117,7 +117,7 @@ def dense_measurement(part: Part, domain: Domain, attributes: Sequence[str] | No
     """
     rows: Array = np.ones((1, 1))
     for block in part.blocks:
-        rows = np.asarray(np.kron(rows, block.matrix.multiply(np.eye(block.matrix.columns))), dtype=float)
+        rows = np.asarray(np.kron(rows, block.matrix.written()), dtype=float)
     if part.multipliers is not None:
         rows = rows * part.multipliers.reshape(-1, 1)
     own = [name for block in part.blocks for name in block.attributes]

@@ -16,8 +16,10 @@ __all__ = ["ProbedSector"]
 Array = NDArray[np.float64]
 #: Vectors by subset: shape (vectors, r_1, r_2, ...), one axis for each attribute that the subset keeps.
 Vectors = list[Array]
-#: A coefficient; for each attribute of a union, whether the left and the right subset keep it; its factor.
-_Block = tuple[float, list[tuple[int, bool, bool, Array]]]
+#: For each attribute of a union, whether the left and the right subset keep it, and its factor.
+_Factors = list[tuple[int, bool, bool, Array]]
+#: The places of two subsets, and a Kronecker product between them with its coefficient.
+_Block = tuple[int, int, float, _Factors]
 
 
 class ProbedSector:
@@ -55,14 +57,16 @@ class ProbedSector:
         self._even = 1.0 / math.prod(factors)
         self._members = {place: [int(i) for i in lattice.members[place] if i >= 0] for place in self._places}
         self._theta = operator.thetas(p)
-        self._pairs: list[tuple[int, int, list[_Block], list[_Block]]] = []
+        self._of_asked: list[_Block] = []
+        self._of_metric: list[_Block] = []
         for row, first in enumerate(self._places):
             unions = lattice.unions(first)
             for column, second in enumerate(self._places):
                 together = int(unions[second])
                 if together >= 0:
-                    blocks = self._asked(first, second, together), self._metric(first, second, together)
-                    self._pairs.append((row, column, *blocks))
+                    for scale, factors in self._asked(first, second, together):
+                        self._of_asked.append((row, column, scale, factors))
+                    self._of_metric.append((row, column, *self._metric(first, second, together)))
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -89,13 +93,14 @@ class ProbedSector:
         own = [int(i) for i in self._operator.lattice.members[together] if i >= 0]
         return [(i, i in self._members[first], i in self._members[second]) for i in own]
 
-    def _asked(self, first: int, second: int, together: int) -> list[_Block]:
+    def _asked(self, first: int, second: int, together: int) -> list[tuple[float, _Factors]]:
         operator, lattice = self._operator, self._operator.lattice
-        blocks: list[_Block] = []
+        blocks: list[tuple[float, _Factors]] = []
         for m, coefficient in enumerate(operator.coefficients[together]):
             if coefficient == 0.0:
                 continue
-            factors, scale = [], float(coefficient) * self._even * self._sizes[first] * self._sizes[second]
+            factors: _Factors = []
+            scale = float(coefficient) * self._even * self._sizes[first] * self._sizes[second]
             for i, left, right in self._kept(first, second, together):
                 type_, slot = int(lattice.types[i]), int(operator.slots[together, m, i])
                 key = (
@@ -115,7 +120,7 @@ class ProbedSector:
         side = self._bases.side(type_, number >= 0)
         return side @ self._half(type_, number) if number >= 0 else side
 
-    def _metric(self, first: int, second: int, together: int) -> list[_Block]:
+    def _metric(self, first: int, second: int, together: int) -> tuple[float, _Factors]:
         operator, lattice = self._operator, self._operator.lattice
         scale = float(self._theta[together]) * self._sizes[first] * self._sizes[second]
         factors = []
@@ -125,28 +130,23 @@ class ProbedSector:
             rows = self._half(type_, int(operator.found[first, i])).T if left else apart.T
             columns = self._half(type_, int(operator.found[second, i])) if right else apart
             factors.append((i, left, right, rows @ columns))
-        return [(scale, factors)]
+        return scale, factors
 
     def asked(self, vectors: Vectors) -> Vectors:
         """Return R'AR times each of the vectors."""
-        return self._applied(vectors, 2)
+        return self._applied(vectors, self._of_asked)
 
     def metric(self, vectors: Vectors) -> Vectors:
         """Return R'R times each of the vectors."""
-        return self._applied(vectors, 3)
+        return self._applied(vectors, self._of_metric)
 
-    def _applied(self, vectors: Vectors, which: int) -> Vectors:
+    def _applied(self, vectors: Vectors, blocks: Sequence[_Block]) -> Vectors:
         found = [np.zeros_like(one) for one in vectors]
-        for pair in self._pairs:
-            row, column = pair[0], pair[1]
-            blocks = pair[2] if which == 2 else pair[3]
-            for scale, factors in blocks:
-                found[row] += scale * self._block(vectors[column], column, row, factors)
+        for row, column, scale, factors in blocks:
+            found[row] += scale * self._block(vectors[column], column, row, factors)
         return found
 
-    def _block(
-        self, tensor: Array, column: int, row: int, factors: list[tuple[int, bool, bool, Array]]
-    ) -> Array:
+    def _block(self, tensor: Array, column: int, row: int, factors: _Factors) -> Array:
         """Return one Kronecker product of matrices, columns and rows, applied to vectors of one subset."""
         labels = [-1, *self._members[self._places[column]]]
         scale = 1.0

@@ -61,8 +61,7 @@ class Factor:
         """B itself, shape (m, n)."""
         if not isinstance(self.strategy, MeasuredMatrix):
             return self.strategy
-        entries = self.strategy.multiply(np.eye(self.cells))
-        return entries / math.sqrt(self.strategy.squared_sensitivity)
+        return self.strategy.written() / math.sqrt(self.strategy.squared_sensitivity)
 
     @property
     def height(self) -> int:
