@@ -26,17 +26,8 @@ def group_products(
     ``solve`` also gets the loss above which an answer is of no use. Without ``merge`` sets are not merged
     two by two, which takes most of the time.
     """
-    asked: dict[tuple[str, ...], list[int]] = {}
-    for place, group in enumerate(workload):
-        names = product_terms(workload.domain, [group]).attributes
-        asked.setdefault(names, []).append(place)
-    losses: dict[Members, float] = {}
-
-    def loss(members: Members, worth: float = math.inf) -> float:
-        if members not in losses:
-            losses[members] = solve(members, worth)
-        return losses[members]
-
+    asked = _by_attributes(workload)
+    loss = _remembered(solve)
     names_of = {place: set(names) for names, places in asked.items() for place in places}
 
     def related(one: Members, other: Members) -> bool:
@@ -45,9 +36,7 @@ def group_products(
         second = set().union(*(names_of[place] for place in other))
         return not first or not second or bool(first & second)
 
-    by_attributes = [tuple(places) for places in asked.values()]
-    folded = _folded(asked)
-    candidates = [by_attributes, folded]
+    candidates = [[tuple(places) for places in asked.values()], _folded(asked)]
     scored = [(noise.total_loss([loss(s) for s in sets]), sets) for sets in candidates]
     total, sets = min(scored, key=lambda item: item[0])
     everything = (tuple(range(len(workload))),)
@@ -68,10 +57,7 @@ def two_groups(workload: Workload, noise: Noise, solve: Callable[[Members, float
 
     Raises TooLargeError where there are too many sets of attributes to be merged two by two.
     """
-    asked: dict[tuple[str, ...], list[int]] = {}
-    for place, group in enumerate(workload):
-        names = product_terms(workload.domain, [group]).attributes
-        asked.setdefault(names, []).append(place)
+    asked = _by_attributes(workload)
     sets: list[Members] = [tuple(places) for places in asked.values()]
     if len(sets) == 1:
         sets = [(place,) for place in sets[0]]
@@ -82,22 +68,33 @@ def two_groups(workload: Workload, noise: Noise, solve: Callable[[Members, float
             f"opt-plus: {len(sets)} sets of attributes are not merged to two groups; the limit is "
             f"{MAX_MERGED_SETS}. Use clusters=merged or products"
         )
-    losses: dict[Members, float] = {}
+    loss = _remembered(lambda members, _: solve(members, math.inf))
     while len(sets) > 2:
-        best: tuple[float, list[Members]] | None = None
-        for i in range(len(sets)):
-            for j in range(i):
-                union = tuple(sorted((*sets[i], *sets[j])))
-                now = [*(own for k, own in enumerate(sets) if k not in (i, j)), union]
-                for own in now:
-                    if own not in losses:
-                        losses[own] = solve(own, math.inf)
-                found = noise.total_loss([losses[own] for own in now])
-                if best is None or found < best[0]:
-                    best = found, now
-        assert best is not None
-        sets = best[1]
+        found = _best_merge(sets, noise, loss)
+        assert found is not None
+        sets = found[1]
     return sets
+
+
+def _by_attributes(workload: Workload) -> dict[tuple[str, ...], list[int]]:
+    """Return the places of the groups that ask about the same attributes."""
+    asked: dict[tuple[str, ...], list[int]] = {}
+    for place, group in enumerate(workload):
+        names = product_terms(workload.domain, [group]).attributes
+        asked.setdefault(names, []).append(place)
+    return asked
+
+
+def _remembered(solve: Callable[[Members, float], float]) -> Callable[..., float]:
+    """Return the loss of a set of groups, solved once."""
+    losses: dict[Members, float] = {}
+
+    def loss(members: Members, worth: float = math.inf) -> float:
+        if members not in losses:
+            losses[members] = solve(members, worth)
+        return losses[members]
+
+    return loss
 
 
 def _folded(asked: dict[tuple[str, ...], list[int]]) -> list[Members]:
@@ -118,21 +115,32 @@ def _merged(
     """Merge the two sets whose union gains most, until none does."""
     while len(sets) > 1:
         now = noise.total_loss([loss(s) for s in sets])
-        best: tuple[float, list[Members]] | None = None
-        for i in range(len(sets)):
-            for j in range(i):
-                if not related(sets[i], sets[j]):
-                    continue
-                union = tuple(sorted((*sets[i], *sets[j])))
-                rest = [s for k, s in enumerate(sets) if k not in (i, j)]
-                merged = loss(union, noise.total_loss([loss(sets[i]), loss(sets[j])]))
-                found = noise.total_loss([*(loss(s) for s in rest), merged])
-                if best is None or found < best[0]:
-                    best = found, [*rest, union]
+        best = _best_merge(sets, noise, loss, related)
         if best is None or best[0] >= now * (1 - 1e-9):
             break
         sets = best[1]
     return sets
+
+
+def _best_merge(
+    sets: list[Members],
+    noise: Noise,
+    loss: Callable[..., float],
+    related: Callable[[Members, Members], bool] | None = None,
+) -> tuple[float, list[Members]] | None:
+    """Return the least total loss with two sets merged, and the sets; None where no two may be."""
+    best: tuple[float, list[Members]] | None = None
+    for i in range(len(sets)):
+        for j in range(i):
+            if related is not None and not related(sets[i], sets[j]):
+                continue
+            union = tuple(sorted((*sets[i], *sets[j])))
+            rest = [s for k, s in enumerate(sets) if k not in (i, j)]
+            merged = loss(union, noise.total_loss([loss(sets[i]), loss(sets[j])]))
+            found = noise.total_loss([*(loss(s) for s in rest), merged])
+            if best is None or found < best[0]:
+                best = found, [*rest, union]
+    return best
 
 
 def group_subset(workload: Workload, members: Members) -> list[Group]:
