@@ -190,11 +190,20 @@ def test_release_writes_what_it_says(home: Path, released: Path):
     assert not [path for path in home.iterdir() if path.name.startswith(".")]
 
 
-def test_release_takes_data_and_options_from_the_command_line(home: Path, tmp_path: Path):
+def test_release_takes_data_and_options_from_the_command_line(home: Path, tmp_path: Path, monkeypatch):
+    asked, select = [], mdp.select
+
+    def noted(workload, **options):
+        asked.append(options["certify"])
+        return select(workload, **options)
+
+    monkeypatch.setattr("matrixdp.strategy.select", noted)
     pl.read_parquet(home / "people.parquet").write_csv(tmp_path / "other.csv")
     options = ("--data", tmp_path / "other.csv", "--confidence", "0.5", "--max-answers", "3")
-    result = run("release", home / "people.yaml", "--noise", "gaussian", "--out", tmp_path / "out", *options)
+    options += ("--noise", "gaussian", "--certify")
+    result = run("release", home / "people.yaml", "--out", tmp_path / "out", *options)
     assert result.exit_code == 0, result.stderr
+    assert asked == [True]
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"measurement.mdp", "release.json"}
     assert "matrixdp answer" in result.stdout
     assert mdp.load_release(tmp_path / "out").confidence == 0.5
@@ -462,6 +471,7 @@ def test_release_refuses_before_it_reads_anything(home: Path, tmp_path: Path, re
         ("another domain", ("--out", out, "--strategy", saved)),
         ("no such file", ("--out", out, "--strategy", tmp_path / "absent.mdp")),
         ("not measured|asks more", ("--out", out, "--strategy", ones)),
+        ("--certify: found a saved strategy", ("--out", out, "--strategy", ones, "--certify")),
     ):
         result = run("release", spec, *options)
         assert result.exit_code == 2, says

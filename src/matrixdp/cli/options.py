@@ -13,6 +13,7 @@ import typer
 from matrixdp.selection.mechanisms.table import MECHANISMS, OF_OTHERS
 
 __all__ = [
+    "CertifyOption",
     "Confidence",
     "JobsOption",
     "MechanismOption",
@@ -156,6 +157,14 @@ OptionOption = Annotated[
         help="Another option of the mechanism, such as seed=1 or gap=1e-4; may be repeated.",
     ),
 ]
+CertifyOption = Annotated[
+    bool,
+    typer.Option(
+        "--certify",
+        help="Take longer for a higher lower bound; it may hold except with a probability of 1e-9 over the "
+        "coins of the check, and then says so.",
+    ),
+]
 Confidence = Annotated[
     float | None,
     typer.Option("--confidence", help="Of the pointwise intervals (default: 0.95).", show_default=False),
@@ -170,8 +179,9 @@ def mechanism_options(
     *,
     seed: int | None = None,
     restarts: int | None = None,
+    certify: bool = False,
 ) -> dict[str, Any]:
-    """Return the options that a mechanism is given, checked to be its own.
+    """Return the options that a mechanism is given, checked to be its own, and whether to certify.
 
     Examples
     --------
@@ -197,4 +207,4 @@ def mechanism_options(
         own = name == "mechanism" or flags.get(name) is not None
         flag = f"--{name.replace('_', '-')}" if own else f"--option {name}"
         raise SpecificationError(replace(error.problem, path=(flag,))) from None
-    return given
+    return given | {"certify": True} if certify else given

@@ -12,6 +12,7 @@ from matrixdp.cli.guard import guarded
 from matrixdp.cli.keys import PassphraseFile, SignOption, signing_key
 from matrixdp.cli.ledger import LedgerOption, ledger_to_debit
 from matrixdp.cli.options import (
+    CertifyOption,
     Confidence,
     JobsOption,
     MechanismOption,
@@ -100,6 +101,7 @@ def release(
     sub_solver: SubSolverOption = None,
     jobs: JobsOption = None,
     option: OptionOption = None,
+    certify: CertifyOption = False,
     confidence: Confidence = None,
     csv: _Csv = False,
     max_answers: _MaxAnswers = _MAX_ANSWERS,
@@ -126,7 +128,8 @@ def release(
     from matrixdp.specification import load_specification
 
     key = signing_key(sign, passphrase_file)
-    given = mechanism_options(mechanism, sub_solver, option, jobs)
+    given = mechanism_options(mechanism, sub_solver, option, jobs, certify=certify)
+    _check_certify(certify, strategy)
     written = load_specification(spec, require_privacy=True)
     level = _level(confidence)
     path, table_name = _table_of(written, data, table)
@@ -158,6 +161,15 @@ def release(
         write_release(result, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
     mark_released(result, out)
     _show(result, out, max_answers)
+
+
+def _check_certify(certify: bool, saved: Path | None) -> None:
+    """Refuse to certify what was selected before."""
+    from matrixdp.errors import SpecificationError
+
+    if certify and saved is not None:
+        expected = "one of the two: `select --certify --save` certifies a strategy that is saved"
+        raise SpecificationError.at(("--certify",), "a saved strategy beside it", expected)
 
 
 def _check_questions(chosen: Strategy, written: Specification, expect: int | None) -> None:

@@ -12,6 +12,7 @@ import typer
 from matrixdp.cli.guard import guarded
 from matrixdp.cli.ledger import ledger_figures
 from matrixdp.cli.options import (
+    CertifyOption,
     JobsOption,
     MechanismOption,
     NoiseOption,
@@ -55,14 +56,6 @@ _Given = Annotated[
         "`strategy`, or a matrix (.npy, .npz or .csv) over the cells of the attributes that are asked about.",
     ),
 ]
-_Certify = Annotated[
-    bool,
-    typer.Option(
-        "--certify",
-        help="Take longer for a higher lower bound; it may hold except with a probability of 1e-9 over the "
-        "coins of the check, and then says so.",
-    ),
-]
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
 
@@ -84,7 +77,7 @@ def select(
     every: _Every = False,
     picture: _Picture = None,
     given: _Given = None,
-    certify: _Certify = False,
+    certify: CertifyOption = False,
 ) -> None:
     """Choose the strategy for a workload, without touching the data.
 
@@ -99,9 +92,9 @@ def select(
     from matrixdp.specification import load_specification
     from matrixdp.strategy import select as select_strategy
 
-    options = mechanism_options(mechanism, sub_solver, option, jobs, seed=seed, restarts=restarts)
-    if certify:
-        options["certify"] = True
+    options = mechanism_options(
+        mechanism, sub_solver, option, jobs, seed=seed, restarts=restarts, certify=certify
+    )
     _check_files(save, picture)
     written = (
         inputs.specification_with_budget(spec)[0]
