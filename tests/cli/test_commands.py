@@ -200,8 +200,10 @@ def test_release_takes_data_and_options_from_the_command_line(home: Path, tmp_pa
     monkeypatch.setattr("matrixdp.strategy.select", noted)
     pl.read_parquet(home / "people.parquet").write_csv(tmp_path / "other.csv")
     options = ("--data", tmp_path / "other.csv", "--confidence", "0.5", "--max-answers", "3")
-    options += ("--noise", "gaussian", "--certify")
-    result = run("release", home / "people.yaml", "--out", tmp_path / "out", *options)
+    result = run(
+        *("release", home / "people.yaml", "--noise", "gaussian", "--certify", "--out", tmp_path / "out"),
+        *options,
+    )
     assert result.exit_code == 0, result.stderr
     assert asked == [True]
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"measurement.mdp", "release.json"}

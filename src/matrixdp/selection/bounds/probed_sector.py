@@ -46,15 +46,15 @@ class ProbedSector:
         self._operator, self._bases = operator, Bases(operator, list(p))
         self._factors: dict[tuple[int, ...], Array] = {}
         self._halves: dict[tuple[int, int], Array] = {}
-        factors = [float(len(operator.axes.weights[lattice.types[i]])) for i in spread]
+        cells = [float(len(operator.axes.weights[lattice.types[i]])) for i in spread]
         #: How often every singular value of the sector occurs.
-        self.multiplicity = math.prod(n - 1.0 for n in factors)
+        self.multiplicity = math.prod(n - 1.0 for n in cells)
         places = [place for place in lattice.sectors[spread].tolist() if operator.levels[place] > 0]
         sizes = {place: scales[lattice.orders[place]] / math.sqrt(operator.levels[place]) for place in places}
         self._places = [place for place in places if sizes[place] > 0]
         # a symmetric attribute is a I there, and is measured with the covariance (n - 1) / n
         self._sizes = {place: math.sqrt(sizes[place] * self.multiplicity) for place in self._places}
-        self._even = 1.0 / math.prod(factors)
+        self._even = 1.0 / math.prod(cells)
         self._members = {place: [int(i) for i in lattice.members[place] if i >= 0] for place in self._places}
         self._theta = operator.thetas(p)
         self._of_asked: list[_Block] = []
