@@ -121,8 +121,13 @@ def _sweeps(part: Figures) -> list[str]:
     return [*lines, _made(part), ""]
 
 
+def _number(figure: Figures) -> int:
+    """Return the number that a figure has in the paper."""
+    return int(figure["title"].split(":")[0].split()[1])
+
+
 def _varied(figure: Figures) -> str:
-    number = int(figure["title"].split(":")[0].split()[1])
+    number = _number(figure)
     return "n" if number <= 5 else "m" if number <= 9 else "s / min(m, n)"
 
 
@@ -166,9 +171,8 @@ def _steps(part: Figures) -> list[str]:
         "",
         "The first Newton step, with its five conjugate gradient steps and the two inversions, for WRange "
         f"with m = {figures['queries']:,}: processor seconds on one thread, the memory of the whole process, "
-        "and by "
-        "how much the objective falls. Time grows with the cube of n and memory with its square, whatever m "
-        "is; a whole descent takes from ten steps on.",
+        "and by how much the objective falls. Time grows with the cube of n and memory with its square, "
+        "whatever m is; a whole descent takes from ten steps on.",
         "",
         *table(["n", "seconds", "peak memory", "objective falls by"], rows),
         "",
@@ -180,7 +184,7 @@ def _steps(part: Figures) -> list[str]:
 def _pairs(figures: list[Figures], numbers: range, families: str = "") -> Iterator[Figures]:
     """Yield the rows of some figures, of one family or all."""
     for figure in figures:
-        if int(figure["title"].split(":")[0].split()[1]) in numbers and families in figure["title"]:
+        if _number(figure) in numbers and families in figure["title"]:
             yield from figure["rows"]
 
 

@@ -37,13 +37,11 @@ def draw(figure: dict[str, Any], path: Path) -> None:
 
     Without matplotlib the picture that is there stays.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-    except ImportError:
-        print(f"{path.name} is not drawn: pip install 'matrixdp[pictures]'", file=sys.stderr)
+    canvas = _canvas(path, 8.0, 4.4)
+    if canvas is None:
         return
-    canvas = Figure(figsize=(8.0, 4.4), layout="constrained")
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
     axes = canvas.add_subplot()
     places: set[int] = set()
     for curve in figure["curves"]:
@@ -62,17 +60,35 @@ def draw(figure: dict[str, Any], path: Path) -> None:
             label=f"{curve['mechanism']} ({curve['noise']})",
         )
     axes.set_xscale("log")
-    axes.set_yscale("log")
     axes.xaxis.set_major_locator(FixedLocator(sorted(places)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    _dress(axes, figure["axis"], figure["title"])
+    axes.set_ylabel("processor seconds of selection")
+    canvas.legend(loc="outside right upper", frameon=False, fontsize="small")
+    _save(canvas, path)
+
+
+def _canvas(path: Path, width: float, height: float) -> Any:
+    """Return an empty picture, or None and say so without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        print(f"{path.name} is not drawn: pip install 'matrixdp[pictures]'", file=sys.stderr)
+        return None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _dress(axes: Any, across: str, title: str) -> None:
+    axes.set_yscale("log")
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel(figure["axis"])
-    axes.set_ylabel("processor seconds of selection")
-    axes.set_title(figure["title"], loc="left", fontsize="medium")
-    canvas.legend(loc="outside right upper", frameon=False, fontsize="small")
+    axes.set_xlabel(across)
+    axes.set_title(title, loc="left", fontsize="medium")
+
+
+def _save(canvas: Any, path: Path) -> None:
     canvas.savefig(path, dpi=110, metadata={"Software": None})
 
 
@@ -85,12 +101,9 @@ def draw_convergence(figures: dict[str, Any], path: Path) -> None:
 
     Without matplotlib the picture that is there stays.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print(f"{path.name} is not drawn: pip install 'matrixdp[pictures]'", file=sys.stderr)
+    canvas = _canvas(path, 9.6, 3.6)
+    if canvas is None:
         return
-    canvas = Figure(figsize=(9.6, 3.6), layout="constrained")
     titles = {
         "objective": "objective over the optimum",
         "optimality": "gradient over its start",
@@ -102,13 +115,9 @@ def draw_convergence(figures: dict[str, Any], path: Path) -> None:
             unit = values[0] if key == "optimality" else curve["optimum"]
             label = curve["family"] if key == "objective" else None
             axes.plot([value / unit for value in values], color=colour, linewidth=1.5, label=label)
-        axes.set_yscale("log")
-        axes.grid(which="major", color="#dddddd", linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.set_xlabel("Newton steps")
-        axes.set_title(title, loc="left", fontsize="medium")
+        _dress(axes, "Newton steps", title)
     canvas.legend(loc="outside lower center", ncols=5, frameon=False, fontsize="small")
-    canvas.savefig(path, dpi=110, metadata={"Software": None})
+    _save(canvas, path)
 
 
 def scaling_page(part: dict[str, Any], out: Path) -> list[str]:

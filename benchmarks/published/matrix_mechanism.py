@@ -110,10 +110,10 @@ def _growth(kind: str, strategy: str, largest: bool, size: int, order: float) ->
     return (selection.max_variance if largest else selection.weighted_squared_error) / order
 
 
-def _alternating(strategy: str, size: int) -> float:
-    """Return the error of the query (0, 1, 0, 1, ...) at epsilon = 1."""
+def _alternating(strategy: str, size: int, order: float) -> float:
+    """Return the error of the query (0, 1, 0, 1, ...) at epsilon = 1, divided by its order."""
     query = np.arange(size) % 2.0
-    return float(2 * _sensitivity(strategy, size) ** 2 * query @ _profile(strategy, size) @ query)
+    return float(2 * _sensitivity(strategy, size) ** 2 * query @ _profile(strategy, size) @ query) / order
 
 
 def _orders() -> tuple[Quantity, ...]:
@@ -141,7 +141,7 @@ def _orders() -> tuple[Quantity, ...]:
                 Quantity(
                     f"theorem 6.30: error of (0, 1, 0, 1, ...) / ({orders[1]}), {where}",
                     None,
-                    partial(_over, _alternating, strategy, size, cells),
+                    partial(_alternating, strategy, size, cells),
                 ),
                 Quantity(
                     f"theorem 6.30: total error of all predicates / (2^n {orders[1]}), {where}",
@@ -150,11 +150,6 @@ def _orders() -> tuple[Quantity, ...]:
                 ),
             ]
     return tuple(found)
-
-
-def _over(measure: object, strategy: str, size: int, order: float) -> float:
-    assert callable(measure)
-    return float(measure(strategy, size)) / order
 
 
 _QUANTITIES = (

@@ -128,8 +128,7 @@ def release(
     from matrixdp.specification import load_specification
 
     key = signing_key(sign, passphrase_file)
-    given = mechanism_options(mechanism, sub_solver, option, jobs, certify=certify)
-    _check_certify(certify, strategy)
+    given = mechanism_options(mechanism, sub_solver, option, jobs, certify=_certified(certify, strategy))
     written = load_specification(spec, require_privacy=True)
     level = _level(confidence)
     path, table_name = _table_of(written, data, table)
@@ -137,8 +136,7 @@ def release(
     asked = None if strategy is not None else noise
     debited = ledger_to_debit(written, ledger, seed_not_private, asked, mechanism)
     _check(written, path, table_name, out, expect)
-    spends = "a budget" if written.budget is None else repr(written.budget)
-    staged = staged_folder(out, force=force, keep=True, spends=spends)
+    staged = staged_folder(out, force=force, keep=True, spends=str(written.budget or "a budget"))
     with Reporter(elapsed=False) as reporter, staged as folder:
         chosen = _strategy(written, strategy, mechanism, noise, objective, given, reporter)
         _check_questions(chosen, written, expect)
@@ -163,13 +161,14 @@ def release(
     _show(result, out, max_answers)
 
 
-def _check_certify(certify: bool, saved: Path | None) -> None:
-    """Refuse to certify what was selected before."""
+def _certified(certify: bool, saved: Path | None) -> bool:
+    """Return whether to certify, which is refused for what was selected before."""
     from matrixdp.errors import SpecificationError
 
     if certify and saved is not None:
         expected = "one of the two: `select --certify --save` certifies a strategy that is saved"
         raise SpecificationError.at(("--certify",), "a saved strategy beside it", expected)
+    return certify
 
 
 def _check_questions(chosen: Strategy, written: Specification, expect: int | None) -> None:
