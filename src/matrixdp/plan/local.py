@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.plan.analysis import Analysis, Estimates
+from matrixdp.plan.analysis import Estimates
 from matrixdp.plan.direct import TableAnalysis
-from matrixdp.plan.pieces import not_measured
 from matrixdp.plan.plan import Plan
-from matrixdp.queries.groups import Group, ProductGroup
-from matrixdp.queries.predicates import Identity, Total
+from matrixdp.plan.several import SeveralEstimates, SeveralTables
+from matrixdp.queries.groups import Group
 
 __all__ = ["Local"]
 
@@ -43,33 +42,21 @@ class Local(Plan, kind="local"):
 
 
 @final
-class _AverageAnalysis(Analysis):
+class _AverageAnalysis(SeveralTables):
     """Averages of the estimates of several tables by inverse variance."""
-
-    def __init__(self, tables: Sequence[TableAnalysis]) -> None:
-        super().__init__()
-        self.tables = tuple(tables)
-        self._measured = [frozenset(table.parts[0].attributes) for table in tables]
 
     def _each(self, group: Group, ask: Callable[[TableAnalysis], Answer]) -> list[Answer | None]:
         """Return what each table says, None where it does not determine a query; some table must."""
-        needed = frozenset(group.attributes)
-        if isinstance(group, ProductGroup):
-            needed = frozenset(name for name, own in group.sets.items() if not isinstance(own, Total))
         found: list[Answer | None] = []
         determined = False
-        for table, measured in zip(self.tables, self._measured, strict=True):
+        for table in self.able(group):
             answer = None
-            if needed <= measured:  # most tables lack an attribute, and need not be asked
+            if table is not None:
                 with suppress(UnsupportedQueryError):
                     answer, determined = ask(table), True
             found.append(answer)
         if not determined:
-            for table, measured in zip(self.tables, self._measured, strict=True):
-                if needed <= measured:
-                    ask(table)  # says why
-            kept = tuple(name for name in self.tables[0].domain.names if name in needed)
-            raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
+            self.refuse(group)
         return found
 
     def estimates(self, values: Sequence[Array]) -> Estimates:
@@ -129,16 +116,11 @@ class _AverageAnalysis(Analysis):
         return tuple(self._each(group, lambda table: table.key(group)))
 
 
-class _AverageEstimates(Estimates):
+class _AverageEstimates(SeveralEstimates):
     def __init__(self, analysis: _AverageAnalysis, held: Sequence[Estimates]) -> None:
+        super().__init__(analysis.domain)
         self._analysis = analysis
         self._held = tuple(held)
-
-    def marginal(self, attributes: tuple[str, ...]) -> Array:
-        domain = self._analysis.tables[0].domain
-        sizes = tuple(domain[name].size for name in attributes)
-        cells = ProductGroup("marginal", attributes, tuple(Identity() for _ in attributes), sizes)
-        return self.answers(cells).reshape(sizes)
 
     def answers(self, group: Group) -> Array:
         total = np.zeros(group.queries)

@@ -10,19 +10,17 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
-from matrixdp.plan.analysis import Analysis, Estimates, GroupError
+from matrixdp.plan.analysis import Estimates, GroupError
 from matrixdp.plan.combination import Combination, Loss, axis_matrices
 from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.overlaps import Overlaps
 from matrixdp.plan.pair import Pair
-from matrixdp.plan.pieces import not_measured
 from matrixdp.plan.plan import Plan
 from matrixdp.plan.quadratic_forms import one_query
 from matrixdp.plan.repeats import compressible, representatives
+from matrixdp.plan.several import SeveralEstimates, SeveralTables
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
-from matrixdp.queries.predicates import Identity, Total
 
 __all__ = ["Union", "UnionAnalysis"]
 
@@ -88,41 +86,35 @@ def _combined(tables: Sequence[TableAnalysis]) -> Combination:
     )
 
 
+def _determines(table: TableAnalysis, group: Group) -> bool:
+    """Return whether a table determines every query of a group."""
+    with suppress(UnsupportedQueryError):
+        table.check_support(group)
+        return True
+    return False
+
+
 @final
-class UnionAnalysis(Analysis):
+class UnionAnalysis(SeveralTables):
     """Estimates and errors of the global least squares of several tables."""
 
     additive: ClassVar[bool] = True
 
     def __init__(self, tables: Sequence[TableAnalysis]) -> None:
-        super().__init__()
-        self.tables = tuple(tables)
+        super().__init__(tables)
         self.combination = _combined(tables)
-        self._measured = [frozenset(table.parts[0].attributes) for table in tables]
-
-    @property
-    def domain(self) -> Domain:
-        """The attributes."""
-        return self.tables[0].domain
 
     def place(self, group: Group) -> int:
         """Return the first part that determines a group.
 
         Raises UnsupportedQueryError if none does.
         """
-        needed = frozenset(group.attributes)
-        if isinstance(group, ProductGroup):
-            needed = frozenset(name for name, own in group.sets.items() if not isinstance(own, Total))
-        for place, (table, measured) in enumerate(zip(self.tables, self._measured, strict=True)):
-            if needed <= measured:
-                with suppress(UnsupportedQueryError):
-                    table.check_support(group)
-                    return place
-        able = [t for t, measured in zip(self.tables, self._measured, strict=True) if needed <= measured]
-        if able:
-            able[0].check_support(group)  # says why
-        kept = tuple(name for name in self.domain.names if name in needed)
-        raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
+        able = enumerate(self.able(group))
+        found = (place for place, table in able if table is not None and _determines(table, group))
+        place = next(found, None)
+        if place is None:
+            self.refuse(group)
+        return place
 
     def estimates(self, values: Sequence[Array]) -> Estimates:
         own = [t.parts[0].estimate(v, self.domain) for t, v in zip(self.tables, values, strict=True)]
@@ -175,16 +167,12 @@ class UnionAnalysis(Analysis):
         return self.combination.loss([(self.place(group), group) for group in groups])
 
 
-class _UnionEstimates(Estimates):
+class _UnionEstimates(SeveralEstimates):
     def __init__(self, analysis: UnionAnalysis, tables: Sequence[Array]) -> None:
+        super().__init__(analysis.domain)
         self._analysis = analysis
         pairs = zip(analysis.tables, tables, strict=True)
         self._held = [table.answering(estimate) for table, estimate in pairs]
-
-    def marginal(self, attributes: tuple[str, ...]) -> Array:
-        sizes = tuple(self._analysis.domain[name].size for name in attributes)
-        cells = ProductGroup("marginal", attributes, tuple(Identity() for _ in attributes), sizes)
-        return self.answers(cells).reshape(sizes)
 
     def answers(self, group: Group) -> Array:
         return self._held[self._analysis.place(group)].answers(group)
