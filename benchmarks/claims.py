@@ -19,6 +19,7 @@ from typing import Any
 
 from page_published import counted
 from published import PAPERS, TABLES
+from values import number
 
 _FILE = Path(__file__).parent / "claims.toml"
 _PLACE = re.compile(r"\{([^{}]*)\}")
@@ -69,9 +70,7 @@ class Results:
 
     def _printed(self, table: str, row: str, column: str) -> float:
         columns = self._row(table, row)["columns"]
-        return float(
-            next(found for found in columns if found["title"] == column)["published"].replace(",", "")
-        )
+        return number(next(found for found in columns if found["title"] == column)["published"])
 
     def _count(self, *names: str) -> int:
         *paper, key = names

@@ -15,6 +15,7 @@ from typing import Any, cast
 from cells import SPECIAL, select_cell, warm_up
 from harness import emit
 from published import BOUND, TABLES, Row, Table
+from values import equal, number
 
 import matrixdp as mdp
 from matrixdp.noise import noise_named
@@ -34,14 +35,8 @@ def excess(printed: str, ours: float) -> float:
     >>> excess("6.63", 6.634), round(excess("6.63", 6.7), 3), excess("300,000", 299_000)
     (0.0, 0.011, 0.0)
     """
-    value = float(printed.replace(",", ""))
-    digits = len(printed.partition(".")[2])
-    return 0.0 if ours <= value + 0.5 * 10.0**-digits * (1 + 1e-9) else ours / value - 1.0
-
-
-def _equal(printed: str, ours: float) -> bool:
-    value = float(printed.replace(",", ""))
-    return abs(ours - value) <= 0.5 * 10.0 ** -len(printed.partition(".")[2]) * (1 + 1e-9)
+    value = number(printed)
+    return 0.0 if ours <= value or equal(printed, ours) else ours / value - 1.0
 
 
 def _mechanisms(table: Table) -> list[str]:
@@ -98,7 +93,7 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
         found: dict[str, Any] = {"title": column.title, "mechanism": column.mechanism, "ours": ours}
         found |= {"published" if column.printed else "apart": shown}
         if column.printed and shown is not None and ours is not None:
-            found["equal"] = _equal(shown, ours)
+            found["equal"] = equal(shown, ours)
             found["worse_by"] = 0.0 if column.mechanism == BOUND else excess(shown, ours)
         columns.append(found)
     return {
@@ -114,7 +109,7 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
 def _best(table: Table, row: Row, cells: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return our best and the best that is printed, whatever the mechanism; or nothing."""
     printed = [
-        (float(figure.replace(",", "")), figure, column.title)
+        (number(figure), figure, column.title)
         for column, figure in zip(table.columns, row.figures, strict=True)
         if figure is not None and column.printed and column.mechanism != BOUND
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["against", "beside", "missed", "plain", "rounded", "share", "table"]
+__all__ = ["against", "beside", "equal", "missed", "number", "plain", "rounded", "share", "table"]
 
 #: Significant digits that are kept.
 _DIGITS = 7
@@ -62,10 +62,26 @@ def share(value: float) -> str:
     return f"{100 * value:.2g} %" if value else "0 %"
 
 
+def number(printed: str) -> float:
+    """Return a printed figure."""
+    return float(printed.replace(",", ""))
+
+
+def equal(printed: str, ours: float) -> bool:
+    """Return whether our figure rounds to the printed digits.
+
+    Examples
+    --------
+    >>> equal("6.63", 6.634), equal("6.63", 6.636), equal("300,000", 300_000.4)
+    (True, False, True)
+    """
+    digits = len(printed.partition(".")[2])
+    return abs(ours - number(printed)) <= 0.5 * 10.0**-digits * (1 + 1e-9)
+
+
 def against(printed: str, ours: float) -> str:
     """Return how our error compares to a printed one, in words."""
-    value = float(printed.replace(",", ""))
-    digits = len(printed.partition(".")[2])
-    if abs(ours - value) <= 0.5 * 10.0**-digits * (1 + 1e-9):
+    if equal(printed, ours):
         return "equal"
+    value = number(printed)
     return f"{share(abs(ours / value - 1))} {'less' if ours < value else 'more'}"

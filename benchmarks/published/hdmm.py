@@ -86,6 +86,10 @@ def _cross() -> mdp.Workload:
     return mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="prefix"))
 
 
+def _several_rows(*printed: str) -> tuple[Row, ...]:
+    return tuple(Row(*own, figures(text)) for own, text in zip(_WORKLOADS, printed, strict=True))
+
+
 _TREES = (
     Column("Identity", "identity"),
     Column("H2", "hierarchical"),
@@ -101,6 +105,17 @@ _SEVERAL = (
     Column("OPT_M", "opt-m"),
     Column("DataCube", ONE_COVER),
     Column(BOUND, BOUND),
+)
+#: The rows of tables 6 and 7.
+_WORKLOADS: tuple[tuple[str, Callable[[], mdp.Workload]], ...] = (
+    ("SF1", sf1),
+    ("SF1+", sf1_plus),
+    ("CPS, all marginals", _all),
+    ("CPS, all prefix-marginals", _prefixes),
+    ("Adult, up to 3-way marginals", _adult),
+    ("Adult, 2-way prefix-marginals", _adult_prefixes),
+    ("Loans, small marginals", _loans),
+    ("Loans, small prefix-marginals", _loans_prefixes),
 )
 _SF1_NOTE = (
     "*Workload* is noise on the queries as they are, without least squares. On SF1 the published figure "
@@ -198,35 +213,15 @@ _TABLES: tuple[Table, ...] = (
         "laplace",
         _PURE,
         _SEVERAL,
-        (
-            Row("SF1", sf1, figures("23.20 70.71 7.30 30.55 9.56 - -")),
-            Row("SF1+", sf1_plus, figures("32.50 141.42 10.23 42.31 12.88 - -")),
-            Row("CPS, all marginals", _all, figures("5.38 45.25 4.85 4.85 4.84 18.49 2.63")),
-            Row(
-                "CPS, all prefix-marginals",
-                _prefixes,
-                figures("98.06 56568.54 40.59 40.59 69.38 - 9.32"),
-            ),
-            Row(
-                "Adult, up to 3-way marginals",
-                _adult,
-                figures("5352117.26 664.68 872.58 306.33 225.35 494.06 15.08"),
-            ),
-            Row(
-                "Adult, 2-way prefix-marginals",
-                _adult_prefixes,
-                figures("475602516.60 138602.83 1119.16 484.07 553.56 - -"),
-            ),
-            Row(
-                "Loans, small marginals",
-                _loans,
-                figures("3330650.46 265.87 654.35 204.17 100.92 113.98 11.61"),
-            ),
-            Row(
-                "Loans, small prefix-marginals",
-                _loans_prefixes,
-                figures("15340082.96 11013.90 1707.67 485.67 288.29 - -"),
-            ),
+        _several_rows(
+            "23.20 70.71 7.30 30.55 9.56 - -",
+            "32.50 141.42 10.23 42.31 12.88 - -",
+            "5.38 45.25 4.85 4.85 4.84 18.49 2.63",
+            "98.06 56568.54 40.59 40.59 69.38 - 9.32",
+            "5352117.26 664.68 872.58 306.33 225.35 494.06 15.08",
+            "475602516.60 138602.83 1119.16 484.07 553.56 - -",
+            "3330650.46 265.87 654.35 204.17 100.92 113.98 11.61",
+            "15340082.96 11013.90 1707.67 485.67 288.29 - -",
         ),
         reference="opt-kron",
         more=("datacube", "opt-plus", "generalized-marginals"),
@@ -240,31 +235,15 @@ _TABLES: tuple[Table, ...] = (
         "gaussian",
         _APPROXIMATE,
         _SEVERAL,
-        (
-            Row("SF1", sf1, figures("69.33 29.87 9.80 75.66 14.31 - -")),
-            Row("SF1+", sf1_plus, figures("97.08 42.25 10.90 84.16 15.88 - -")),
-            Row("CPS, all marginals", _all, figures("16.08 23.90 7.85 7.85 7.86 19.53 7.85")),
-            Row(
-                "CPS, all prefix-marginals",
-                _prefixes,
-                figures("292.93 844.94 29.48 29.49 104.09 - 27.85"),
-            ),
-            Row(
-                "Adult, up to 3-way marginals",
-                _adult,
-                figures("15988375.02 91.59 82.42 899.04 46.44 77.36 45.06"),
-            ),
-            Row(
-                "Adult, 2-way prefix-marginals",
-                _adult_prefixes,
-                figures("1420766966.19 1322.58 126.17 639.43 296.12 - -"),
-            ),
-            Row("Loans, small marginals", _loans, figures("9949649.11 57.92 81.51 631.40 34.91 37.37 34.67")),
-            Row(
-                "Loans, small prefix-marginals",
-                _loans_prefixes,
-                figures("45825415.90 372.83 132.43 994.04 99.72 - -"),
-            ),
+        _several_rows(
+            "69.33 29.87 9.80 75.66 14.31 - -",
+            "97.08 42.25 10.90 84.16 15.88 - -",
+            "16.08 23.90 7.85 7.85 7.86 19.53 7.85",
+            "292.93 844.94 29.48 29.49 104.09 - 27.85",
+            "15988375.02 91.59 82.42 899.04 46.44 77.36 45.06",
+            "1420766966.19 1322.58 126.17 639.43 296.12 - -",
+            "9949649.11 57.92 81.51 631.40 34.91 37.37 34.67",
+            "45825415.90 372.83 132.43 994.04 99.72 - -",
         ),
         reference="opt-kron",
         more=("datacube", "opt-plus", "residual"),
