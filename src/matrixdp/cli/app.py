@@ -127,5 +127,7 @@ def main() -> None:
     try:
         _with(named or _MODULES)()
     finally:
-        # nor is it when the process ends, where Python looks several times
-        gc.freeze()
+        # nor is it when the process ends, where Python looks several times; DuckDB's binding counts what is
+        # not freed, and would complain
+        if "duckdb" not in sys.modules:
+            gc.freeze()
