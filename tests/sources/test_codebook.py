@@ -16,6 +16,7 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import DomainError, SourceError
 from matrixdp.privacy import Unit
 from matrixdp.sources import open_source
+from tests.relations import relation
 
 DOMAIN = Domain(
     {
@@ -56,7 +57,7 @@ WAYS: dict[str, Any] = {
     "polars": lambda columns, _: open_source(pl.DataFrame(columns)),
     "polars lazy": lambda columns, _: open_source(pl.LazyFrame(columns)),
     "dask": lambda columns, _: open_source(dd.from_pandas(pd.DataFrame(columns), npartitions=2)),
-    "relation": lambda columns, _: open_source(duckdb.connect().from_arrow(pa.table(columns))),
+    "relation": lambda columns, _: open_source(relation(pa.table(columns))),
     "lists": lambda columns, _: open_source(columns),
 }
 

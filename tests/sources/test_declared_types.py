@@ -1,6 +1,5 @@
 """What a declared type means in every kind of column, from a specification to the saved measurement."""
 
-import duckdb
 import jsonschema
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
 from matrixdp.specification import json_schema
+from tests.relations import relation
 
 DOMAIN = Domain(
     {
@@ -35,7 +35,7 @@ WAYS = {
     "polars": pl.DataFrame,
     "lazy": pl.LazyFrame,
     "pyarrow": pa.table,
-    "relation": lambda columns: duckdb.connect().from_arrow(pa.table(columns)),
+    "relation": lambda columns: relation(pa.table(columns)),
     "lists": lambda columns: columns,
 }
 

@@ -23,6 +23,7 @@ from matrixdp.domain.rules import Categories, Kind, Rule
 from matrixdp.sources import Source, engine_names, open_source
 from matrixdp.testing import HOSTILE_DOMAIN, HOSTILE_VALUES, check_source
 from tests import servers
+from tests.relations import relation
 
 DOMAIN = HOSTILE_DOMAIN
 #: Attributes that columns of every kind but dates are read for.
@@ -101,7 +102,7 @@ ENGINES: dict[str, dict[str, Callable[..., Source]]] = {
     },
     "polars lazy": {"polars lazy": lambda table: open_source(pl.DataFrame(table).lazy())},
     "dask": {"dask": from_dask},
-    "relation": {"duckdb relation": lambda table: open_source(duckdb.connect().from_arrow(table))},
+    "relation": {"duckdb relation": lambda table: open_source(relation(table))},
     "path": {"csv": from_csv, "parquet": from_parquet, "database": from_database},
     "postgresql": {"postgresql": servers.from_postgresql},
     "sqlite": {"sqlite": servers.from_sqlite},
@@ -195,7 +196,7 @@ def test_other_types(kind):
     table = pa.table(columns)
     rules = [OutOfDomain({name: code for name, code in rule.codes if name in domain}) for rule in BOTH]
     check(open_source(table), values, domain, rules=rules)
-    check(open_source(duckdb.connect().from_arrow(table)), values, domain, rules=rules)
+    check(open_source(relation(table)), values, domain, rules=rules)
     if kind not in ("dictionary of integers", "text view"):
         check(open_source(pl.from_arrow(table)), values, domain, rules=rules)
         check(open_source(pl.DataFrame(table).lazy()), values, domain, rules=rules)
@@ -211,7 +212,7 @@ def test_dates_are_categories():
     table = pl.DataFrame({"day": ["2020-01-31", None, "2020-02-01", "1999-12-31"]})
     table = table.with_columns(pl.col("day").str.to_date())
     domain = Domain({"day": ["2020-02-01", "2020-01-31"]})
-    for source in (table, table.lazy(), table.to_arrow(), duckdb.connect().from_arrow(table.to_arrow())):
+    for source in (table, table.lazy(), table.to_arrow(), relation(table.to_arrow())):
         check(open_source(source), table.to_dict(as_series=False), domain, [("day",)], [OutOfDomain.drop()])
 
 
@@ -223,7 +224,7 @@ def test_days_beyond_those_that_python_has_are_out_of_domain(capfd):
         table,
         pl.from_arrow(table),
         pl.DataFrame(table).lazy(),
-        duckdb.connect().from_arrow(table),
+        relation(table),
     ):
         ((_, counts),) = open_source(source).marginals(domain, [("day",)], OutOfDomain())
         assert counts.tolist() == [1, 0, 0, 0]

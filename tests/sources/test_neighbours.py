@@ -21,6 +21,7 @@ from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
 from matrixdp.testing import HOSTILE_OBJECTS, HOSTILE_VALUES, check_neighbours
 from tests import servers
+from tests.relations import relation
 
 
 def texts(table):
@@ -133,7 +134,7 @@ READERS = {
         lambda t, _: open_source(pa.table([c.dictionary_encode() for c in t.columns], t.column_names)), TEXT
     ),
     "narwhals": (lambda table, _: open_source(nw.from_native(table)), ALL),
-    "relation": (lambda table, _: open_source(duckdb.connect().from_arrow(table)), ALL),
+    "relation": (lambda table, _: open_source(relation(table)), ALL),
     "dask": (dask, ALL),
     "lists": (lambda table, _: open_source(table if isinstance(table, dict) else table.to_pydict()), ALL),
     "structured arrays": (structured, ALL),

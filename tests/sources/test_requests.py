@@ -22,6 +22,7 @@ from matrixdp.privacy import Unit
 from matrixdp.sources import open_source
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.requests import MOST_CELLS
+from tests.relations import relation
 
 SECRET = "Waldemar-4711"  # noqa: S105
 DOMAIN = Domain({"sex": ["female", "male"], "age": 10})
@@ -42,7 +43,7 @@ def sources(table, folder):
         "polars": open_source(pl.from_arrow(table)),
         "lazy": open_source(pl.DataFrame(table).lazy()),
         "pyarrow": open_source(table),
-        "relation": open_source(duckdb.connect().from_arrow(table)),
+        "relation": open_source(relation(table)),
         "arrays": open_source(table.to_pydict()),
     }
 

@@ -14,6 +14,7 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
 from matrixdp.sources.source import INFERRED
+from tests.relations import relation
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}})
 
@@ -156,7 +157,7 @@ def test_what_an_engine_computes_is_assumed_to_be_computed_record_by_record(tmp_
     computed = [
         open_source(tmp_path / "t.db", table_name="ages"),
         open_source(frame.lazy()),
-        open_source(duckdb.connect().from_arrow(frame.to_arrow())),
+        open_source(relation(frame.to_arrow())),
     ]
     for source in computed:
         assumed, inferred = source.assumptions(DOMAIN)

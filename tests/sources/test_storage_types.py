@@ -15,6 +15,7 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
 from matrixdp.sources.source import COMPUTED, INFERRED
+from tests.relations import relation
 
 SEXES = Domain({"sex": ["female", "male"]})
 BOTH = Domain({"sex": ["female", "male"], "age": 9})
@@ -60,7 +61,7 @@ WAYS = {
     "polars": lambda table, _: pl.from_arrow(table),
     "lazy": lambda table, _: pl.DataFrame(table).lazy(),
     "pyarrow": lambda table, _: table,
-    "relation": lambda table, _: duckdb.connect().from_arrow(table),
+    "relation": lambda table, _: relation(table),
     "parquet": lambda table, folder: parquet(folder, table),
     "parquet without texts": lambda table, folder: parquet(folder, table.drop_columns("sex")),
     "database": lambda table, folder: _database_of(table, folder),

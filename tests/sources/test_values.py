@@ -3,7 +3,6 @@
 from datetime import UTC, date, datetime
 from typing import Any
 
-import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -17,6 +16,7 @@ from matrixdp.domain.dates import UNITS
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
+from tests.relations import relation
 
 SPAN = {"from": "1969-11-15", "to": "1970-04-02"}
 DOMAIN = Domain(
@@ -108,7 +108,7 @@ def test_timestamps_of_every_unit_and_beyond_all_years(unit, zone, tmp_path):
         pq.write_table(table, tmp_path / "t.parquet")
         sources += [open_source(tmp_path / "t.parquet"), open_source(pl.from_arrow(table))]
     if zone is None:
-        sources.append(open_source(duckdb.connect().from_arrow(table)))
+        sources.append(open_source(relation(table)))
     for source in sources:
         ((_, found),) = source.marginals(domain, [("t",)], OutOfDomain())
         assert found.tolist() == [1, 1, 1]

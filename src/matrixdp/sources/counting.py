@@ -120,8 +120,8 @@ def count(
 ) -> Iterator[Marginal]:
     """Count the marginals of a request in a database of our own, where `read` makes what `encode` returns.
 
-    The hint is what is told besides where counting fails. Few records, which `read` only hands over, are
-    counted where nothing has to be made first.
+    The hint is what is told besides where counting fails. Few records that `read` only hands over, or codes
+    that others compute, are counted where nothing has to be made first.
     """
     found = groups(request, read, reading, hint, few=few)
     return ((subset, request.array(subset, keys, counts)) for subset, keys, counts in found)
@@ -134,10 +134,16 @@ def check(request: Request, read: Read) -> None:
 
 
 def groups(
-    request: Request, read: Read, reading: str = "read the table", hint: str = "", *, few: bool = False
+    request: Request,
+    read: Read,
+    reading: str = "read the table",
+    hint: str = "",
+    *,
+    few: bool = False,
+    threads: int | None = None,
 ) -> Iterator[Groups]:
     """Count the cells that hold records of each marginal; what is impossible is raised by the call."""
-    connection = connect_to_kept() if few and _fits(request) else connect(1 if few else None)
+    connection = connect_to_kept() if few and _fits(request) else connect(threads)
     try:
         encoded = guarded(lambda: bounded(read(connection), request), reading)
     except BaseException:

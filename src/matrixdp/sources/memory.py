@@ -103,7 +103,7 @@ class RelationSource(ComputedSource):
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         reader = guarded(lambda: encode(self._table, request, request.domain).to_arrow_reader(), _READING)
-        return count(request, lambda connection: connection.from_arrow(reader), hint=FAILED)
+        return count(request, lambda connection: connection.from_arrow(reader), hint=FAILED, few=True)
 
 
 def _array(values: Any, *, empty: bool = False) -> Any:

@@ -69,7 +69,8 @@ class Counter:
                 return _FAILED
             found = [COUNTS.empty_table()]
             # Workers count next to each other; each takes one core.
-            for index, (_, keys, records) in enumerate(groups(self.request, reader(), few=True)):
+            counted = groups(self.request, reader(), few=True, threads=1)
+            for index, (_, keys, records) in enumerate(counted):
                 place = np.full(len(keys), index, dtype=np.int32)
                 order = np.argsort(keys)
                 found.append(arrow.table([place, keys[order], records[order]], schema=COUNTS))

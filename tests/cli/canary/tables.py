@@ -17,6 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from tests.cli.canary.search import DATES, IN_NAMES, NUMBERS, TEXTS
+from tests.relations import relation
 
 __all__ = ["DOMAIN", "FRAMES", "READERS", "table", "texts"]
 
@@ -123,7 +124,7 @@ FRAMES: dict[str, Callable[[Any], Any]] = {
     "polars lazy": lambda given: pl.DataFrame(pl.from_arrow(given)).lazy(),
     "dask": lambda given: dd.from_pandas(given.to_pandas(), npartitions=2),
     "pyarrow": lambda given: given,
-    "relation": lambda given: duckdb.connect().from_arrow(given),
+    "relation": relation,
     "arrays": lambda given: {
         name: np.array(given[name].to_pylist(), dtype=object) for name in given.column_names
     },
