@@ -20,7 +20,7 @@ from hypothesis import given, settings
 
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.exact import GridTree
+from matrixdp.exact import GridTree, IntegerMatrix, MergedMatrix
 from matrixdp.measure import plan_cost
 from matrixdp.privacy import delta_of
 from matrixdp.privacy.conversions import epsilon_of_gdp
@@ -511,3 +511,28 @@ def test_trees_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
     assert verifier.Block(form, {}).rows == 13
     with pytest.raises(ValueError, match="tree over a grid"):
         verifier.Block({**form, **wrong}, {})
+
+
+MERGED = {"kind": "merged", "groups": ["g", "h"], "matrix": {"kind": "integer", "entries": "e"}}
+
+
+def _array(*values: int, shape: tuple[int, ...] | None = None) -> tuple[tuple[int, ...], str, bytes]:
+    return shape or (len(values),), "<i4", np.array(values, dtype="<i4").tobytes()
+
+
+def test_matrices_over_groups_of_values_are_read_as_they_are_measured() -> None:
+    matrix, groups = np.array([[5, -2], [0, 3], [1, 1]]), (np.array([1, 0, 1]), np.array([0, 0]))
+    merged = MergedMatrix(IntegerMatrix(matrix), groups)
+    arrays = {"e": _array(*matrix.ravel(), shape=matrix.shape), "g": _array(*groups[0]), "h": _array(0, 0)}
+    block = verifier.Block(MERGED, arrays)
+    entries = np.abs(merged.written()).astype(int)
+    assert (block.rows, block.columns) == entries.shape
+    for power in (1, 2):
+        sums = (entries**power).sum(axis=0)
+        assert block.largest_sum(power) == sums.max() == verifier.sensitivity([block], None, power)
+        weighed = (entries**power * np.array([2, 1, 3])[:, None] ** power).sum(axis=0)
+        assert verifier.sensitivity([block], [2, 1, 3], power) == weighed.max()
+    with pytest.raises(ValueError, match="one is empty"):
+        verifier.Block(MERGED, {**arrays, "g": _array(2, 0, 2)})
+    with pytest.raises(ValueError, match="not those of their matrix"):
+        verifier.Block(MERGED, {**arrays, "h": _array(0, 1)})

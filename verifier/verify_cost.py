@@ -126,8 +126,9 @@ def integers(array):
 class Block:
     """A matrix of integers.
 
-    It is identity, `centered` (n - 1 on the diagonal, -1 elsewhere), its entries, or `grid-tree`: the sums
-    over the rectangles of each level of a tree over a grid of two attributes, times the level's weight.
+    It is identity, `centered` (n - 1 on the diagonal, -1 elsewhere), its entries, `merged`: entries over
+    the products of groups of values of some attributes, or `grid-tree`: the sums over the rectangles of each
+    level of a tree over a grid of two attributes, times the level's weight.
     """
 
     def __init__(self, form, arrays):
@@ -135,9 +136,15 @@ class Block:
         if self.kind in ("identity", "centered"):
             self.rows = self.columns = form["size"]
         elif self.kind in ("integer", "deficient"):  # the columns of the second are linearly dependent
-            (self.rows, self.columns), _, _ = arrays[form["entries"]]
-            flat = iter(integers(arrays[form["entries"]]))
-            self.entries = [[next(flat) for _ in range(self.columns)] for _ in range(self.rows)]
+            self.read_entries(form, arrays)
+        elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
+            self.read_entries(form["matrix"], arrays)
+            groups = [integers(arrays[name]) for name in form["groups"]]
+            if any(set(group) != set(range(max(group) + 1)) for group in groups):
+                raise ValueError("groups of values of which one is empty")
+            if math.prod(max(group) + 1 for group in groups) != self.columns:
+                raise ValueError("groups of values that are not those of their matrix")
+            self.columns = math.prod(len(group) for group in groups)
         elif self.kind == "grid-tree":
             self.sizes, self.weights = form["sizes"], form["weights"]
             numbers = (*self.sizes, form["branching"], *self.weights)
@@ -157,6 +164,12 @@ class Block:
         if type(self.rows) is not int or min(self.rows, self.columns) < 1:
             raise ValueError("a matrix has no proper size")
 
+    def read_entries(self, form, arrays):
+        """Read a matrix that is written out."""
+        (self.rows, self.columns), _, _ = arrays[form["entries"]]
+        flat = iter(integers(arrays[form["entries"]]))
+        self.entries = [[next(flat) for _ in range(self.columns)] for _ in range(self.rows)]
+
     def largest_sum(self, p):
         """Return the largest over the columns of the sum of |entry|^p."""
         if self.kind == "identity":
@@ -165,7 +178,7 @@ class Block:
             return (self.rows - 1) ** p + self.rows - 1
         if self.kind == "grid-tree":
             return sum(weight**p for weight in self.weights)
-        sums = [0] * self.columns
+        sums = [0] * len(self.entries[0])
         for row in self.entries:
             sums = [total + abs(entry) ** p for total, entry in zip(sums, row)]
         return max(sums)

@@ -125,6 +125,11 @@ def _matrix(form: dict[str, Any], arrays: dict[str, Integers]) -> Integers | int
         return size * np.eye(size, dtype=np.int64) - 1
     if form["kind"] == "grid-tree":
         return _grid_tree(form["sizes"], form["branching"], form["weights"])
+    if form["kind"] == "merged":
+        cells = np.zeros((), dtype=np.int64)
+        for name in form["groups"]:
+            cells = np.add.outer(cells * (arrays[name].max() + 1), arrays[name])
+        return arrays[form["matrix"]["entries"]].astype(np.int64)[:, cells.ravel()]
     assert form["kind"] in ("integer", "deficient")
     return arrays[form["entries"]].astype(np.int64)
 

@@ -9,7 +9,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.exact import IntegerMatrix
+from matrixdp.exact import IntegerMatrix, MergedMatrix
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import DenseGroup, Entry, Workload
 from matrixdp.selection.compose import rounding
@@ -20,7 +20,7 @@ from matrixdp.selection.gram import solve_rows
 from matrixdp.selection.view.gathered import gathered
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.sub_workloads import Split, split_workload
-from matrixdp.testing import dense_gram
+from matrixdp.testing import check_plan, dense_gram
 
 SIZES = {"a": 10, "b": 7, "c": 4}
 DOMAIN = mdp.Domain(SIZES)
@@ -94,9 +94,26 @@ def test_the_plan_is_over_all_values(workload: Workload, monkeypatch: pytest.Mon
     plan, certificate = select_by_decomposition(gathered(workload), GAUSSIAN, "residual", 1e-6)
     error = sum(plan.analysis.group(group).weighted for group in workload)
     assert error == pytest.approx(certificate.loss, rel=5e-3)
-    [group] = Workload(DOMAIN, mdp.marginals([["a", "b", "c"]])).groups
-    with pytest.raises(UnsupportedQueryError):
-        plan.analysis.variances(group)
+    assert any(isinstance(block.matrix, MergedMatrix) for part in plan.parts for block in part.blocks)
+    check_plan(plan, workload)
+
+
+def test_what_tells_merged_values_apart_is_refused() -> None:
+    """Whether it is asked as a product or as explicit queries, though all groups may be asked about."""
+    groups = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 2]), np.array([0, 0, 1, 1, 1, 2, 2])
+    rows = np.random.default_rng(7).integers(0, 2, (12, 3, 3))[:, groups[0]][:, :, groups[1]]
+    asked = mdp.dense(rows.reshape(12, -1), ["a", "b"]), mdp.marginals([["a"], ["b"]])
+    plan, _ = select_by_decomposition(Workload(DOMAIN, *asked), GAUSSIAN, "residual", 1e-6)
+    for supported, ends in ((True, [[3, 9], [0, 4]]), (False, [[3, 8], [0, 4]]), (False, [[3, 9], [0, 3]])):
+        entry = mdp.product(a={"ranges": ends[:1]}, b={"ranges": ends[1:]})
+        [product] = Workload(DOMAIN, entry).groups
+        [dense] = Workload(DOMAIN, mdp.dense(product.rows(), ["a", "b"])).groups
+        for group in (product, dense):
+            if supported:
+                assert plan.analysis.variances(group)[0] > 0
+            else:
+                with pytest.raises(UnsupportedQueryError, match="asks more of a, b"):
+                    plan.analysis.check_support(group)
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import StorageError
-from matrixdp.exact import IntegerMatrix
-from matrixdp.noise import LAPLACE
-from matrixdp.plan import Plan
+from matrixdp.exact import IntegerMatrix, MergedMatrix
+from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.selection.compose.pooled_products import pooled_products
 from matrixdp.storage import plan_format
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
@@ -40,6 +40,38 @@ def test_what_is_measured_too_weakly_is_kept_with_a_matrix(tmp_path: Path):
 def test_directions_that_do_not_fit_their_matrix_are_refused(tmp_path: Path, outside: np.ndarray):
     with pytest.raises(StorageError, match="the unsupported directions of a matrix do not fit it"):
         read_back(tmp_path, IntegerMatrix(np.array([[3, 1], [0, 2]]), outside))
+
+
+MERGED = MergedMatrix(
+    IntegerMatrix(np.array([[3, 1], [0, 2]]), np.array([[0.6, 0.8]])), (np.array([0, 1, 0]),)
+)
+
+
+def merged_plan() -> Plan:
+    domain = mdp.Domain({"a": 3})
+    part = Part(("a",), (Block(("a",), MERGED),), 20.0)
+    return Direct(domain, (part,), GAUSSIAN)
+
+
+def test_a_matrix_over_groups_is_kept_with_them(tmp_path: Path):
+    [block] = reread(merged_plan(), tmp_path / "x.mdp", lambda form: None).parts[0].blocks
+    assert isinstance(block.matrix, MergedMatrix)
+    np.testing.assert_array_equal(block.matrix.written(), MERGED.written())
+    np.testing.assert_array_equal(block.matrix.matrix.outside, MERGED.matrix.outside)
+    assert block.matrix.digest() == MERGED.digest()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda form: form["matrix"].update(kind="deficient"), "groups of values does not hold integers"),
+        (lambda form: form.update(groups=[form["matrix"]["unsupported"]]), "does not hold integers"),
+        (lambda form: form.update(groups=form["groups"] * 2), "does not fit|make 4"),
+    ],
+)
+def test_groups_that_are_none_are_refused(tmp_path: Path, change, says: str):
+    with pytest.raises(StorageError, match=says):
+        reread(merged_plan(), tmp_path / "x.mdp", lambda form: change(form["matrices"][0]))
 
 
 def test_a_matrix_of_a_strangers_kind_cannot_be_saved(tmp_path: Path):

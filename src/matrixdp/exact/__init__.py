@@ -4,6 +4,7 @@ from matrixdp.exact.explicit import DeficientMatrix, ExplicitMatrix, IntegerMatr
 from matrixdp.exact.grid_tree import GridTree
 from matrixdp.exact.limbs import ExactMatrix, IntegerTensor, apply_kronecker
 from matrixdp.exact.matrices import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact.merged import MergedMatrix
 
 __all__ = [
     "CenteredMatrix",
@@ -15,5 +16,6 @@ __all__ = [
     "IntegerMatrix",
     "IntegerTensor",
     "MeasuredMatrix",
+    "MergedMatrix",
     "apply_kronecker",
 ]

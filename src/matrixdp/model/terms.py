@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.explicit import DeficientMatrix
+from matrixdp.exact.merged import MergedMatrix
 
 __all__ = ["Axis", "GramTerm", "RowTerm", "Term", "along", "gram_axis", "rank"]
 
@@ -24,7 +25,7 @@ def rank(matrix: MeasuredMatrix) -> int:
     """Return the number of linearly independent rows of a measured matrix."""
     if isinstance(matrix, CenteredMatrix):
         return matrix.size - 1
-    return matrix.rank if isinstance(matrix, DeficientMatrix) else matrix.columns
+    return matrix.rank if isinstance(matrix, DeficientMatrix | MergedMatrix) else matrix.columns
 
 
 @final

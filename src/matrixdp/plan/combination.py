@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
-from matrixdp.exact import DeficientMatrix, MeasuredMatrix
+from matrixdp.exact import DeficientMatrix, MeasuredMatrix, MergedMatrix
 from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.part import Part
 from matrixdp.queries.groups import Group, ProductGroup
@@ -80,7 +80,7 @@ class Combination(ABC):
 
 def rank_of(matrix: MeasuredMatrix) -> int:
     """Return the number of independent rows of a measured matrix."""
-    return matrix.rank if isinstance(matrix, DeficientMatrix) else matrix.columns
+    return matrix.rank if isinstance(matrix, DeficientMatrix | MergedMatrix) else matrix.columns
 
 
 def axis_matrices(part: Part) -> dict[str, MeasuredMatrix]:

@@ -12,7 +12,7 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
-from matrixdp.exact import DeficientMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import DeficientMatrix, IdentityMatrix, MeasuredMatrix, MergedMatrix
 from matrixdp.plan.combination import multiplied, rank_of
 from matrixdp.queries.predicates import Predicates
 
@@ -44,7 +44,7 @@ def common_subsets(marginals: Sequence[Names]) -> list[Names]:
 
 def sees_total(matrix: MeasuredMatrix) -> bool:
     """Return whether a measured matrix determines the sum over its cells."""
-    if isinstance(matrix, DeficientMatrix):
+    if isinstance(matrix, DeficientMatrix | MergedMatrix):
         return float((_row_space(matrix).sum(axis=1) ** 2).sum()) > matrix.columns * (1.0 - _DROPPED)
     return True
 
@@ -73,13 +73,13 @@ def _span(rows: Array) -> Array:
     return np.ascontiguousarray(right[values > math.sqrt(_DROPPED)])
 
 
-def _row_space(matrix: DeficientMatrix) -> Array:
+def _row_space(matrix: MeasuredMatrix) -> Array:
     return _span(np.asarray(matrix.solve(matrix.written())))
 
 
 def _residuals(matrix: MeasuredMatrix) -> Array:
     """Return an orthonormal basis of what a matrix that determines the sum measures beside it."""
-    if not isinstance(matrix, DeficientMatrix):
+    if not isinstance(matrix, DeficientMatrix | MergedMatrix):
         return _contrasts(matrix.columns)
     rows = _row_space(matrix)
     return _span(rows - rows.mean(axis=1, keepdims=True))

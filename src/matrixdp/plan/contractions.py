@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact import GridTree
+from matrixdp.exact import GridTree, MergedMatrix
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.quadratic_forms import (
     along,
@@ -19,7 +20,7 @@ from matrixdp.plan.quadratic_forms import (
 )
 from matrixdp.queries.complements import Totals
 from matrixdp.queries.groups import ProductGroup
-from matrixdp.queries.predicates import Predicates, Total
+from matrixdp.queries.predicates import Matrix, Predicates, Total
 
 __all__ = ["Contractions"]
 
@@ -81,7 +82,10 @@ class Contractions:
         if key in self._known:
             return self._known[key]
         structure = structured_covariance(block.matrix)
-        if structure is not None and size > _DENSE_VALUES:
+        if isinstance(block.matrix, MergedMatrix):
+            [seen] = self._merged(block, block.matrix, (predicates,))
+            values = seen.quadratic(block.matrix.matrix.covariance())
+        elif structure is not None and size > _DENSE_VALUES:
             scale, shift = structure
             sums = predicates.apply(np.ones((size, 1)))[:, 0]
             means = self.contracted(name, predicates)
@@ -102,6 +106,15 @@ class Contractions:
             tensor = without_sums(tensor, axis + len(sizes), self.weights[name])
         return tensor.reshape(form.shape)
 
+    def _merged(
+        self, block: Block, matrix: MergedMatrix, predicates: Sequence[Predicates]
+    ) -> tuple[Matrix, ...]:
+        """Return what pieces of sets ask of the groups of values: their means over each group."""
+        return tuple(
+            Matrix(one.apply(without_sums(spread, 0, self.weights[name])))
+            for name, one, spread in zip(block.attributes, predicates, matrix.spreads, strict=True)
+        )
+
     def block_variances(self, block: Block, predicates: Sequence[Predicates]) -> Array:
         """Return the variances of the product of sets on a block, at unit noise."""
         if len(predicates) == 1:
@@ -113,6 +126,10 @@ class Contractions:
             plain = not any(self.weights[name].any() for name in block.attributes)
             if isinstance(block.matrix, GridTree) and plain:
                 found = grid_quadratic(block.matrix.structure, predicates)
+            elif isinstance(block.matrix, MergedMatrix):
+                seen = self._merged(block, block.matrix, predicates)
+                form = block.matrix.matrix.covariance()
+                found = product_quadratic(form, seen, block.matrix.merged_sizes)
             else:
                 found = product_quadratic(self._form(block), predicates, sizes)
             self._known[key] = np.maximum(found, 0.0)
@@ -179,24 +196,49 @@ class Contractions:
 
     def outside(self, block: Block, sets: Mapping[str, Predicates]) -> float:
         """Return the squared relative norm of what a product asks of a block beyond what it measures."""
-        if block.matrix.unsupported is None:
+        merged = block.matrix if isinstance(block.matrix, MergedMatrix) else None
+        outside = block.matrix.unsupported if merged is None else merged.matrix.unsupported
+        if outside is None and merged is None:
             return 0.0
         sizes = self.sizes(block.attributes)
         asked = [sets.get(name, Total()) for name in block.attributes]
         keys = [predicates.key(size) for predicates, size in zip(asked, sizes, strict=True)]
         key = (block.matrix.digest(), block.attributes, *keys)
         if key not in self._outside:
-            tensor = block.matrix.unsupported.reshape(-1, *sizes)
-            norm = 1.0
-            for axis, (name, predicates) in enumerate(zip(block.attributes, asked, strict=True)):
-                norm *= 1.0 + float(predicates.squares(sizes[axis]).max())
+            squares = (p.squares(size).max() for p, size in zip(asked, sizes, strict=True))
+            norm = math.prod(1.0 + float(square) for square in squares)
+            found = 0.0
+            if merged is not None:
+                found = self._told_apart(block, merged, asked)
+            if merged is not None and outside is not None:
+                found += _beyond(outside, self._merged(block, merged, asked), merged.merged_sizes)
+            elif outside is not None:
                 # outside (q P)' = (outside P') q'
-                tensor = without_sums(tensor, axis + 1, self.weights[name])
-                moved = np.moveaxis(tensor, axis + 1, 0)
-                out = predicates.apply(moved.reshape(sizes[axis], -1))
-                tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis + 1)
-            self._outside[key] = float((tensor**2).sum(axis=0).max()) / norm
+                tensor = outside.reshape(-1, *sizes)
+                for axis, name in enumerate(block.attributes, 1):
+                    tensor = without_sums(tensor, axis, self.weights[name])
+                found = _beyond(tensor, asked, sizes)
+            self._outside[key] = found / norm
         return self._outside[key]
+
+    def _told_apart(self, block: Block, matrix: MergedMatrix, predicates: Sequence[Predicates]) -> float:
+        """Return a bound on the squared norm of what pieces of a product tell apart within groups of cells.
+
+        It is at most as many times the largest of it as there are attributes.
+        """
+        whole, inside = [], []
+        for name, one, group, spread in zip(
+            block.attributes, predicates, matrix.groups, matrix.spreads, strict=True
+        ):
+            size = len(group)
+            # P' q less its mean over each group, a set of queries at a time along its cells
+            pieces = without_sums(np.eye(size), 0, self.weights[name])
+            within = pieces - (pieces @ spread)[:, group]
+            whole.append(float((one.apply(pieces) ** 2).sum(axis=1).max()))
+            inside.append(float((one.apply(within) ** 2).sum(axis=1).max()))
+        return sum(
+            own * math.prod(whole[:axis]) * math.prod(whole[axis + 1 :]) for axis, own in enumerate(inside)
+        )
 
     def piece_rows(self, attributes: tuple[str, ...], kept: tuple[str, ...], rows: Array) -> Array:
         """Return explicit queries on ``attributes`` as pieces on the cells of ``kept``."""
@@ -211,3 +253,13 @@ class Contractions:
             if name not in attributes:
                 tensor = np.repeat(np.expand_dims(tensor, axis), self.domain[name].size, axis=axis)
         return tensor.reshape(len(rows), -1)
+
+
+def _beyond(outside: Array, predicates: Sequence[Predicates], sizes: Sequence[int]) -> float:
+    """Return the largest squared norm of a product's queries along orthonormal rows over its cells."""
+    tensor = outside.reshape(-1, *sizes)
+    for axis, (one, size) in enumerate(zip(predicates, sizes, strict=True), 1):
+        moved = np.moveaxis(tensor, axis, 0)
+        out = one.apply(moved.reshape(size, -1))
+        tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
+    return float((tensor**2).sum(axis=0).max())

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
+from matrixdp.exact import MergedMatrix
 from matrixdp.plan.analysis import Analysis, Estimates, GroupError
 from matrixdp.plan.contractions import Contractions
 from matrixdp.plan.part import Part
@@ -165,14 +166,18 @@ class PieceAnalysis(Analysis):
         tensor = rows.reshape(len(rows), *self.axes.sizes(part.attributes))
         norm = float((rows**2).sum()) + 1.0
         for block in part.blocks:
-            matrix = block.matrix
-            if matrix.unsupported is None:
+            merged = block.matrix if isinstance(block.matrix, MergedMatrix) else None
+            outside = block.matrix.unsupported if merged is None else merged.matrix.unsupported
+            if outside is None and merged is None:
                 continue
             axes = [part.attributes.index(name) + 1 for name in block.attributes]
-            moved = np.moveaxis(tensor, axes, range(1, len(axes) + 1))
-            moved = moved.reshape(len(rows), matrix.columns, -1)
-            outside = np.einsum("kn,qnr->qkr", matrix.unsupported, moved, optimize=True)
-            if float((outside**2).sum()) > SUPPORT_TOLERANCE * norm:
+            moved = np.moveaxis(tensor, axes, range(len(axes)))
+            flat = np.ascontiguousarray(moved).reshape(block.matrix.columns, -1)
+            lost = 0.0 if merged is None else float((merged.apart(flat) ** 2).sum())
+            if outside is not None:
+                seen = flat if merged is None else merged.means(flat)
+                lost += float(((outside @ seen) ** 2).sum())
+            if lost > SUPPORT_TOLERANCE * norm:
                 return True
         return False
 

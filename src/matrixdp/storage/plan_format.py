@@ -25,6 +25,7 @@ from matrixdp.exact import (
     IdentityMatrix,
     IntegerMatrix,
     MeasuredMatrix,
+    MergedMatrix,
 )
 from matrixdp.noise import noise_named
 from matrixdp.plan import PLAN_KINDS, Block, Part, Plan
@@ -54,7 +55,8 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
     for part in plan.parts:
         blocks = []
         for block in part.blocks:
-            outside = block.matrix.outside if isinstance(block.matrix, IntegerMatrix) else None
+            written = block.matrix.matrix if isinstance(block.matrix, MergedMatrix) else block.matrix
+            outside = written.outside if isinstance(written, IntegerMatrix) else None
             key = (block.matrix.digest(), None if outside is None else outside.tobytes())
             if key not in places:
                 places[key] = len(matrices)
@@ -83,6 +85,9 @@ def _write_matrix(matrix: MeasuredMatrix, archive: ArchiveWriter) -> dict[str, o
     if isinstance(matrix, GridTree):
         sizes, weights = list(matrix.sizes), list(matrix.weights)
         return {"kind": "grid-tree", "sizes": sizes, "branching": matrix.branching, "weights": weights}
+    if isinstance(matrix, MergedMatrix):
+        groups = [archive.add(group.astype(np.int32)) for group in matrix.groups]
+        return {"kind": "merged", "groups": groups, "matrix": _write_matrix(matrix.matrix, archive)}
     if not isinstance(matrix, ExplicitMatrix):
         raise StorageError(f"a matrix of kind {type(matrix).__name__} cannot be saved")
     narrow = int(np.abs(matrix.entries).max(initial=0)) < 2**31
@@ -137,6 +142,12 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMat
         if len(sizes) != 2 or any(type(number) is not int for number in (*sizes, branching, *weights)):
             raise archive.damaged("a tree over a grid does not consist of integers")
         return GridTree(sizes, branching, weights)
+    if form["kind"] == "merged":
+        merged = _read_matrix(form["matrix"], archive) if form["matrix"]["kind"] == "integer" else None
+        groups = [archive.array(name) for name in form["groups"]]
+        if not isinstance(merged, IntegerMatrix) or any(group.dtype.kind != "i" for group in groups):
+            raise archive.damaged("a matrix over groups of values does not hold integers")
+        return MergedMatrix(merged, tuple(group.astype(np.int64) for group in groups))
     if form["kind"] not in ("integer", "deficient"):
         raise archive.damaged("a matrix is of an unknown kind")
     entries = archive.array(form["entries"])
@@ -167,7 +178,8 @@ def _read_part(
         names = tuple(domain.names[position] for position in positions)
         matrix = matrices[place]
         sides = tuple(domain[name].size for name in names)
-        if domain.cells(names) != matrix.columns or (isinstance(matrix, GridTree) and matrix.sizes != sides):
+        sided = isinstance(matrix, GridTree | MergedMatrix)
+        if domain.cells(names) != matrix.columns or (sided and matrix.sizes != sides):
             raise archive.damaged(f"a matrix does not fit the attributes {', '.join(names)}")
         blocks.append(Block(names, matrix))
     attributes = domain.sort([name for block in blocks for name in block.attributes])

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix, MergedMatrix
 from matrixdp.exact.threads import THREADED_CELLS
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan
 from matrixdp.plan import Split as SplitPlan
 from matrixdp.selection.compose.product import Product
-from matrixdp.selection.compose.rounding import measured_matrix
+from matrixdp.selection.compose.rounding import measured_matrix, merged_matrix
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.view.sub_workloads import Split, SubWorkload
@@ -72,7 +72,11 @@ class Assembly:
     def matrix(self, block: BlockSolution, factor: Factor) -> MeasuredMatrix:
         """Return the integer matrix of a block; blocks of equal content share it."""
         if block.key not in self.matrices:
-            self.matrices[block.key] = measured_matrix(factor, self.solver.noise)
+            if block.merged is None:
+                found = measured_matrix(factor, self.solver.noise)
+            else:
+                found = merged_matrix(*block.merged, self.solver.noise)
+            self.matrices[block.key] = found
         return self.matrices[block.key]
 
     def trace(self, sub: SubWorkload, block: BlockSolution, factor: Factor) -> float:
@@ -80,16 +84,20 @@ class Assembly:
         if block.key not in self.traces:
             matrix = self.matrix(block, factor)
             # what rounding changes of a share of the budget is nothing beside the time that it takes to know
-            large = factor.cells >= THREADED_CELLS and factor.dual is not None
+            cells = factor.cells if block.merged is None else block.merged[0].cells
+            large = cells >= THREADED_CELLS and factor.dual is not None
             if large or isinstance(matrix, CenteredMatrix) or isinstance(factor.strategy, IdentityMatrix):
                 self.traces[block.key] = factor.loss / matrix.squared_sensitivity
             else:
+                explicit = self.solver.explicit
+                if isinstance(matrix, MergedMatrix):
+                    matrix, explicit = matrix.matrix, self.solver.grouped
                 covariance = matrix.covariance()
                 total = 0.0
                 if block.terms:
                     total += float(np.einsum("ij,ij->", covariance, self.solver.gram(block.terms)))
                 if len(block.axes) == len(sub.types):
-                    for weight, rows in self.solver.explicit(sub):
+                    for weight, rows in explicit(sub):
                         total += weight * float(np.einsum("qi,qi->", rows @ covariance, rows))
                 self.traces[block.key] = total
         return self.traces[block.key]

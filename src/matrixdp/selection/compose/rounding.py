@@ -10,7 +10,7 @@ Both cost about 2^-14 of the variance. Strategies that are small integers as the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy  # its parts are read when they are first used
@@ -24,7 +24,9 @@ from matrixdp.exact import (
     IdentityMatrix,
     IntegerMatrix,
     MeasuredMatrix,
+    MergedMatrix,
 )
+from matrixdp.exact.merged import merged_cells
 from matrixdp.exact.threads import THREADED_CELLS, blas_threads
 from matrixdp.noise import Noise
 from matrixdp.plan import Block
@@ -36,6 +38,7 @@ __all__ = [
     "explicit_matrix",
     "measured_factor",
     "measured_matrix",
+    "merged_matrix",
     "product_blocks",
     "small_integers",
 ]
@@ -86,6 +89,25 @@ def measured_matrix(factor: Factor, noise: Noise) -> MeasuredMatrix:
         if factor.cells < THREADED_CELLS:
             return _rounded(rows, len(rows), 2.0**BITS, noise)
         return _rounded(rows, len(rows), 2.0**BITS, noise, _outside_of_large(factor), factor.inverse)
+
+
+def merged_matrix(factor: Factor, groups: Sequence[NDArray[np.intp]], noise: Noise) -> MeasuredMatrix:
+    """Return the integer matrix that measures a factor over groups of values.
+
+    Examples
+    --------
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> from matrixdp.selection.gram import solve_gram
+    >>> merged = merged_matrix(solve_gram(np.eye(2)), [np.array([0, 0, 1])], GAUSSIAN)
+    >>> merged.rows, merged.columns, merged.squared_sensitivity
+    (2, 3, 1)
+    """
+    matrix = measured_matrix(factor, noise)
+    if isinstance(matrix, DeficientMatrix):  # its rows are few: they are written out
+        return DeficientMatrix(np.ascontiguousarray(matrix.entries[:, merged_cells(groups)]))
+    if not isinstance(matrix, IntegerMatrix):
+        matrix = IntegerMatrix(matrix.written().astype(np.int64))
+    return MergedMatrix(matrix, tuple(group.astype(np.int64) for group in groups))
 
 
 def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:

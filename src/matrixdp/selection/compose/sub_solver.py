@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.merged import merged_cells
 from matrixdp.noise import Noise
 from matrixdp.selection.compose.free_bases import free_bases
 from matrixdp.selection.compose.given_bases import fixed_factor, fixed_product, residual_basis
@@ -53,6 +54,8 @@ class BlockSolution:
         Equal for blocks with equal content.
     method : str
         ``optimum``, ``product``, ``fourier`` or ``fixed``: which sub-solver it comes from.
+    merged : (Factor, tuple of ndarray), optional
+        The same strategy over groups of values that no query tells apart, and those groups.
     """
 
     axes: tuple[int, ...]
@@ -60,6 +63,7 @@ class BlockSolution:
     terms: list[Term]
     key: Hashable
     method: str = "optimum"
+    merged: tuple[Factor, tuple[NDArray[np.intp], ...]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +141,9 @@ class SubSolver:
         terms = numeric_terms(self.pieces, sub)
         if not sub.types:
             total = sum(term.coefficient for term in terms)
-            total += math.fsum(weight * float((rows**2).sum()) for weight, rows in self._grouped(sub))
+            total += math.fsum(weight * float((rows**2).sum()) for weight, rows in self.grouped(sub))
             return SubSolution(total, (), bool(sub.rows)) if total > 0 else None
-        explicit = [(weight, rows) for weight, rows in self._grouped(sub) if np.abs(rows).max() > 1e-12]
+        explicit = [(weight, rows) for weight, rows in self.grouped(sub) if np.abs(rows).max() > 1e-12]
         if not terms and not explicit:
             return None
         axes = range(len(sub.types))
@@ -163,7 +167,7 @@ class SubSolver:
         """Return the weights and the pieces of a sub-workload's explicit queries."""
         return [(item.weight, self.pieces.explicit_rows(item.explicit, item.kept)) for item in sub.rows]
 
-    def _grouped(self, sub: SubWorkload) -> list[tuple[float, Array]]:
+    def grouped(self, sub: SubWorkload) -> list[tuple[float, Array]]:
         """Return the same over groups of values, where the class has such."""
         groups = self._groups(sub)
         rows = [self.pieces.explicit_rows(item.explicit, item.kept, groups) for item in sub.rows]
@@ -342,10 +346,9 @@ def _over_values(block: BlockSolution, groups: tuple[NDArray[np.intp], ...]) -> 
         factors = [_repeated(f, group) for f, group in zip(block.found.factors, groups, strict=True)]
         found: Factor | Product = replace(block.found, factors=tuple(factors))
     else:
-        cells = np.zeros((), dtype=np.intp)
-        for group in groups:
-            cells = np.add.outer(cells * (int(group.max()) + 1), group)
-        found = _repeated(block.found, cells.ravel())
+        found = _repeated(block.found, merged_cells(groups))
+        if block.found.cells < found.cells:
+            block = replace(block, merged=(block.found, groups))
     return replace(block, found=found, key=(block.key, *(group.tobytes() for group in groups)))
 
 

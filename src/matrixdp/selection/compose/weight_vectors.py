@@ -31,10 +31,14 @@ MAX_SEARCHED_CELLS = 420
 MAX_SEARCHED_ROW_CELLS = 1_000
 #: The gap to which the optimum of a large attribute's own queries is solved for the weights that it gives.
 LARGE_GAP = 1e-5
+#: The gap of joint sub-solutions of an evaluation of phi.
+JOINT_GAP = 1e-5
 #: Evaluations of phi by a descent, after those of its starting points.
 MAX_EVALUATIONS = 80
 #: With more groups of explicit queries than so many an evaluation is dear, and fewer must do.
 MANY_EXPLICIT, FEW_EVALUATIONS = 8, 25
+#: ... each to a looser gap of joint sub-solutions.
+LOOSE_GAP = 1e-3
 
 __all__ = ["MAX_SEARCHED_ROW_CELLS", "Objective", "descend", "optimized_weights", "uniform_weights"]
 
@@ -91,7 +95,7 @@ class Objective:
     split: Split
     noise: Noise
     gap: float = 1e-7
-    joint_gap: float = 1e-5
+    joint_gap: float = JOINT_GAP
     starts: dict[Hashable, Factor] = field(default_factory=dict)
     products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
     report: Callable[[int, float], None] | None = None
@@ -308,7 +312,8 @@ def optimized_weights(
     if coarse is not None:
         found = optimized_weights(coarse.split, report)
         return coarse.carried(found, _starting_points(coarse.split)[0], _starting_points(split, starts)[0])
-    objective = Objective(split, GAUSSIAN, report=report)
+    many = len(split.explicit) > MANY_EXPLICIT
+    objective = Objective(split, GAUSSIAN, joint_gap=LOOSE_GAP if many else JOINT_GAP, report=report)
     own, *others = _starting_points(split)
     for candidate in (own, *others):
         objective(candidate)
@@ -316,7 +321,6 @@ def optimized_weights(
     start = objective.best[1]
     # uniform weights can be a kink from which no gradient leads down: then search from the optimum of each
     # attribute's own queries too
-    many = len(split.explicit) > MANY_EXPLICIT
     for point in [start] if many or start is own else [start, own]:
         evaluations = FEW_EVALUATIONS if many else MAX_EVALUATIONS
         descend(objective, point, free, maxfun=evaluations, ftol=3e-8, gtol=1e-9)

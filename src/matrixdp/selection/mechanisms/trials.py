@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN, Noise
-from matrixdp.plan import Plan
+from matrixdp.plan import Plan, Split
 from matrixdp.queries import Workload
 from matrixdp.selection.bounds.product_bound import certified_bound, product_bound
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
@@ -55,7 +55,17 @@ class Trials:
         mechanism = mechanism_named(name)
         options = given_options(mechanism.options, self.given)
         memory = self.memory.setdefault(name, {})
-        return mechanism.select(Task(self.asked, self.noise, options, self.progress, self.bounded, memory))
+        found = mechanism.select(Task(self.asked, self.noise, options, self.progress, self.bounded, memory))
+        if name == "residual" and self.bounded and self.noise.norm == 2 and isinstance(found[0], Split):
+            self._note_bound(found[1])
+        return found
+
+    def _note_bound(self, certificate: Certificate) -> None:
+        """Keep what the decomposition proved, or that it proved nothing: it need not be solved again."""
+        if {"sub_solver", "gap"}.isdisjoint(self.given):
+            bound = certificate.lower_bound
+            known = _PROVED.setdefault(self.workload, {})
+            known["decomposition"] = None if bound is None else (bound, f"every {GAUSSIAN.title} strategy")
 
     def quietly(self, workload: Workload) -> Trials:
         """Return the same for another workload, telling nobody of the progress, bounds left out."""
