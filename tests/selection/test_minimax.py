@@ -1,5 +1,7 @@
 """The objective ``max``: certified on small tables, and never worse than the sum."""
 
+from collections.abc import Hashable
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,9 @@ import matrixdp as mdp
 from matrixdp.errors import WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection import select
+from matrixdp.selection.compose.weight_vectors import AGAIN_EVALUATIONS, Objective, optimized_weights
 from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.view.sub_workloads import split_workload
 
 
 def largest(workload, selection):
@@ -108,3 +112,33 @@ def test_the_optimum_starts_from_the_dual_point_of_the_last_weights(monkeypatch:
     select(workload, mechanism="dense", objective="max", noise=GAUSSIAN)
     assert starts == [False] + [True] * (len(starts) - 1)
     assert len(starts) > 2
+
+
+def test_a_search_for_other_weights_starts_where_the_last_one_ended():
+    """It ends as low in fewer evaluations, and only for queries of the same form."""
+    domain = mdp.Domain({"a": 12, "b": 2})
+    splits = [
+        split_workload(mdp.Workload(domain, mdp.product(a="prefix", weight=weight), mdp.marginals([1, 2])))
+        for weight in (1.0, 1.5)
+    ]
+    known: dict[Hashable, list[np.ndarray]] = {}
+    counts: list[int] = []
+    optimized_weights(splits[0], known=known)
+    assert len(known) == 1
+    again = optimized_weights(splits[1], lambda evaluations, _: counts.append(evaluations), known=known)
+    assert counts[-1] <= AGAIN_EVALUATIONS + 2
+    ours, cold = (Objective(splits[1], GAUSSIAN)(w)[0] for w in (again, optimized_weights(splits[1])))
+    assert ours <= cold * (1 + 1e-5)
+    other = split_workload(mdp.Workload(domain, mdp.product(a="prefix", b="identity")))
+    optimized_weights(other, known=known)
+    assert len(known) == 2
+
+
+def test_no_search_starts_at_uniform_weights():
+    """They may be a kink."""
+    known: dict[Hashable, list[np.ndarray]] = {}
+    rows = np.vstack([np.eye(6), np.eye(6)[[1, 2, 3, 4, 5, 0]] + np.eye(6)])  # alike for every value
+    split = split_workload(mdp.Workload(mdp.Domain({"a": 6}), mdp.product(a={"matrix": rows})))
+    found = optimized_weights(split, known=known)
+    assert np.allclose(found[0], 1 / 6)
+    assert not known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,8 +194,11 @@ def select_by_decomposition(
     seed: int = 0,
     bound_of: BoundOf | None = None,
     jobs: int = 1,
+    known: MutableMapping[Hashable, list[Array]] | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select a strategy by splitting the workload into sub-workloads of marginals.
+
+    ``known`` is where searches for weights ended, for the same queries weighted otherwise.
 
     References
     ----------
@@ -225,7 +228,9 @@ def select_by_decomposition(
                 progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
 
         laplace = noise.norm == 1
-        weights = laplace_weights(split, report) if laplace else optimized_weights(split, report, starts)
+        weights = (
+            laplace_weights(split, report) if laplace else optimized_weights(split, report, starts, known)
+        )
     solver = sub_solver_for(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
     solver.starts.update(starts)
     solved = solve_classes(split, solver, progress, jobs)

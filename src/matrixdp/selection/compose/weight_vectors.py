@@ -8,7 +8,7 @@ costs the sub-workloads' own solutions and little more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -35,6 +35,10 @@ LARGE_GAP = 1e-5
 JOINT_GAP = 1e-5
 #: Evaluations of phi by a descent, after those of its starting points.
 MAX_EVALUATIONS = 80
+#: ... and its relative tolerance; the same of one that starts where the search for other weights of the same
+#: queries ended.
+TOLERANCE = 3e-8
+AGAIN_EVALUATIONS, AGAIN_TOLERANCE = 30, 1e-7
 #: With more groups of explicit queries than so many an evaluation is dear, and fewer must do.
 MANY_EXPLICIT, FEW_EVALUATIONS = 8, 25
 #: ... each to a looser gap of joint sub-solutions.
@@ -295,10 +299,12 @@ def optimized_weights(
     split: Split,
     report: Callable[[int, float], None] | None = None,
     starts: dict[Hashable, Factor] | None = None,
+    known: MutableMapping[Hashable, list[Array]] | None = None,
 ) -> list[Array]:
     """Minimize phi over the weight vectors of all attribute types that are not symmetric.
 
-    ``starts`` takes what is a start for the sub-workloads at these weights.
+    ``starts`` takes what is a start for the sub-workloads at these weights. ``known`` holds where searches
+    for the same queries weighted otherwise ended, from where this one starts, and takes where it ends.
 
     Notes
     -----
@@ -310,18 +316,42 @@ def optimized_weights(
         return uniform_weights(split)
     coarse = coarse_split(split)
     if coarse is not None:
-        found = optimized_weights(coarse.split, report)
+        found = optimized_weights(coarse.split, report, known=known)
         return coarse.carried(found, _starting_points(coarse.split)[0], _starting_points(split, starts)[0])
     many = len(split.explicit) > MANY_EXPLICIT
     objective = Objective(split, GAUSSIAN, joint_gap=LOOSE_GAP if many else JOINT_GAP, report=report)
-    own, *others = _starting_points(split)
+    known, alike = {} if known is None else known, _shape(split)
+    if alike in known:
+        objective(known[alike])
+        descend(objective, known[alike], free, maxfun=AGAIN_EVALUATIONS, ftol=AGAIN_TOLERANCE, gtol=1e-9)
+    else:
+        _search(objective, free, many)
+    assert objective.best is not None
+    found = objective.best[1]
+    # no search starts well at uniform weights: see below
+    if any(float(np.ptp(found[type_])) > 1e-9 for type_ in free):
+        known[alike] = found
+    return found
+
+
+def _shape(split: Split) -> Hashable:
+    """Return what splits have in common whose queries differ in their weights alone."""
+    slots = tuple((slot.type, slot.symmetric is None) for slot in split.slots)
+    classes = tuple(
+        (sub.types, len(sub.products), len(sub.rows), len(sub.marginals)) for sub in split.classes
+    )
+    return split.sizes, split.free, slots, classes
+
+
+def _search(objective: Objective, free: Sequence[int], many: bool) -> None:
+    """Search from the best of three points; with fewer evaluations where each is dear."""
+    own, *others = _starting_points(objective.split)
     for candidate in (own, *others):
         objective(candidate)
     assert objective.best is not None
     start = objective.best[1]
     # uniform weights can be a kink from which no gradient leads down: then search from the optimum of each
     # attribute's own queries too
+    evaluations = FEW_EVALUATIONS if many else MAX_EVALUATIONS
     for point in [start] if many or start is own else [start, own]:
-        evaluations = FEW_EVALUATIONS if many else MAX_EVALUATIONS
-        descend(objective, point, free, maxfun=evaluations, ftol=3e-8, gtol=1e-9)
-    return objective.best[1]
+        descend(objective, point, free, maxfun=evaluations, ftol=TOLERANCE, gtol=1e-9)

@@ -135,6 +135,7 @@ def _decomposition(name: str, source: str) -> None:
             seed=given.seed,
             bound_of=decomposition_bound if task.bounded else None,
             jobs=given.jobs,
+            known=task.memory,
         )
 
     register(Mechanism(name, source, _BOTH, Decomposed, select))
