@@ -117,10 +117,10 @@ class AnswerColumns:
         )
         self.schema = pa.schema(
             [
-                ("group", _NAME),
+                pa.field("group", _NAME, nullable=False),
                 *(field for name in self._asked for field in self._fields(name)),
                 *([("query", pa.utf8())] if self._explicit else []),
-                *((name, pa.float64()) for name in FIGURES),
+                *(pa.field(name, pa.float64(), nullable=False) for name in FIGURES),
             ]
         )
 

@@ -53,8 +53,8 @@ def _carry(pieces: list[Array], bits: int) -> list[Array]:
     limbs = []
     carry: Array | None = None
     for piece in pieces:
-        total = piece if carry is None else piece + carry
-        carry = np.asarray(total / base)
+        total = piece if carry is None else np.add(piece, carry, out=carry)
+        carry = np.asarray(total * (1.0 / base))  # exact, as divisions by powers of two are
         np.floor(carry, out=carry)
         own = np.asarray(carry * base)
         limbs.append(np.asarray(np.subtract(total, own, out=own)))
