@@ -103,8 +103,7 @@ evidence: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/run.py --quick 2>/dev/null
 
 benchmarks: $(VENV)/.installed-dev
-	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/run.py --texts
+	status=0; $(BIN)/python benchmarks/run.py || status=$$?; $(BIN)/python benchmarks/run.py --texts; exit $$status
 
 # Warnings are errors: a link that leads nowhere, a docstring that is not well formed, a page in no index.
 site: $(VENV)/.installed-dev

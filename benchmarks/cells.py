@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy  # its parts are read when they are first used
+from harness import WIDE
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -27,8 +29,12 @@ from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.union import apart_loss
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver, solve_gram
+from matrixdp.selection.mechanisms.greedy_h import greedy_rows
 from matrixdp.selection.mechanisms.identity import identity_error
+from matrixdp.selection.mechanisms.products import axis_gram
+from matrixdp.selection.mechanisms.trees import best_branching, tree_rows
 from matrixdp.selection.mechanisms.trials import Trials
+from matrixdp.selection.mechanisms.wavelet import haar_rows
 from matrixdp.selection.mechanisms.workload import unreconstructed_error
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.product_terms import product_terms
@@ -44,6 +50,7 @@ __all__ = [
     "ONE_COVER",
     "PREFIX_BASIS",
     "SPECIAL",
+    "asked_gram",
     "attempt",
     "error_alone",
     "select_cell",
@@ -62,10 +69,6 @@ APART = "opt-plus, a product each"
 ONE_COVER = "datacube, once"
 #: What is no mechanism by that name in the library.
 SPECIAL = (AS_ASKED, PREFIX_BASIS, KIND_BASIS, APART, ONE_COVER)
-#: What `error_alone` knows.
-_DECOMPOSED = ("querysmasher", "fourier", "residualplanner-plus", PREFIX_BASIS, KIND_BASIS)
-#: Seconds on the clock for each of the limit, at most.
-_WAIT = 4.0
 _UNIT = 1e6 if sys.platform == "darwin" else 1e6 / 1024
 
 
@@ -105,7 +108,7 @@ def attempt(run: Callable[[], dict[str, Any]], limit: float) -> dict[str, Any]:
             pipe.write(json.dumps(answer))
         os._exit(0)
     os.close(writer)
-    text, late = _read(reader, time.monotonic() + _WAIT * limit)
+    text, late = _read(reader, time.monotonic() + WIDE * limit)
     if late:
         os.kill(child, signal.SIGKILL)
     _, status, usage = os.wait4(child, 0)
@@ -141,11 +144,15 @@ def _bases(workload: mdp.Workload, mechanism: str) -> dict[str, NDArray[np.float
     return bases
 
 
-def error_alone(workload: mdp.Workload, mechanism: str) -> float:
-    """Return the error of a decomposition with uniform weights, without its plan or a lower bound.
+def error_alone(workload: mdp.Workload, mechanism: str, noise: Noise) -> float:
+    """Return the error of a mechanism without its plan or a lower bound.
 
-    Of large pairs these take most of the time, and beyond some size they do not fit.
+    Of large pairs and attributes these take most of the time, and beyond some size they do not fit.
     """
+    if mechanism in _COMPUTED:
+        return _COMPUTED[mechanism](workload, noise)
+    if mechanism in _LINES:
+        return _line_error(workload, mechanism, noise)
     split = split_workload(workload)
     pieces = Pieces(split, uniform_weights(split))
     if mechanism in ("querysmasher", "fourier"):
@@ -158,6 +165,33 @@ def error_alone(workload: mdp.Workload, mechanism: str) -> float:
     solved = solve_classes(split, solver)
     counts = [len(sub.marginals) for sub, _ in solved]
     return GAUSSIAN.total_loss([solution.loss for _, solution in solved], counts)
+
+
+def asked_gram(workload: mdp.Workload) -> NDArray[np.float64]:
+    """Return the Gram matrix of a workload about one attribute."""
+    return axis_gram(product_terms(workload.domain, workload.groups), 0)
+
+
+#: Strategies over one attribute: from the Gram matrix of what is asked.
+_LINES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "hierarchical": lambda gram: tree_rows(len(gram), 2, root=True),
+    "hb": lambda gram: tree_rows(len(gram), best_branching(len(gram)), root=False),
+    "wavelet": lambda gram: haar_rows(len(gram)),
+    "greedy-h": greedy_rows,
+}
+
+
+def _line_error(workload: mdp.Workload, mechanism: str, noise: Noise) -> float:
+    """Return the error of a strategy over one attribute, by the inverse of its Gram matrix."""
+    gram = asked_gram(workload)
+    rows = _LINES[mechanism](gram)
+    sensitivity = float(noise.column_norms(rows).max())
+    sparse = scipy.sparse.csr_array(rows)
+    factor = scipy.linalg.cholesky((sparse.T @ sparse).toarray(), lower=True, check_finite=False)
+    # the lower half of a symmetric matrix, and zeros
+    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
+    trace = 2.0 * float(np.vdot(gram, inverse)) - float(np.vdot(np.diagonal(gram), np.diagonal(inverse)))
+    return noise.variance_factor * sensitivity**2 * trace
 
 
 def _kron_error(workload: mdp.Workload, noise: Noise) -> float:
@@ -206,8 +240,8 @@ def select_cell(
             loss = apart_loss(workload, noise_named(noise))
         elif mechanism == ONE_COVER:
             loss = mdp.select(workload, noise=noise, mechanism="datacube", search="once").certificate.loss
-        elif mechanism in _DECOMPOSED and not plans:
-            loss = error_alone(workload, mechanism)
+        elif not plans:
+            loss = error_alone(workload, mechanism, noise_named(noise))
         elif mechanism in SPECIAL:
             bases = _bases(workload, mechanism)
             loss = select_residual_planner_plus(workload, noise_named(noise), bases)[1].loss

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import signal
@@ -16,9 +17,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Usage", "emit", "machine", "measured"]
+__all__ = ["WIDE", "Usage", "emit", "machine", "measured"]
+
+#: Seconds on the clock for each of a limit of processor time, at most: a loaded machine changes no result.
+WIDE = 20.0
 
 _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "python-flint")
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -46,13 +51,31 @@ class Usage:
     output: str
 
 
-def measured(command: list[str], patience: float | None = None) -> Usage:
-    """Run a program to its end, or for so many seconds."""
+def measured(command: list[str], patience: float | None = None, threads: int | None = None) -> Usage:
+    """Run a program to its end, or until it or a process that it starts has used so much processor time.
+
+    Parameters
+    ----------
+    command : list of str
+    patience : float, optional
+        Seconds of processor time, which other work on the machine does not use up. By the clock it has
+        `WIDE` times as many, in case it waits for what never comes.
+    threads : int, optional
+        Of its linear algebra; as many as it wants where not given.
+    """
     started = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    limit = "unlimited" if patience is None else str(math.ceil(patience))
+    child = subprocess.Popen(
+        ["/bin/sh", "-c", 'ulimit -t "$0"; exec "$@"', limit, *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=None if threads is None else os.environ | dict.fromkeys(_THREADS, str(threads)),
+    )
     assert child.stdout is not None
+    longest = threading.TIMEOUT_MAX if patience is None else WIDE * patience
     # with everything that it has started
-    stop = threading.Timer(patience or threading.TIMEOUT_MAX, os.killpg, (child.pid, signal.SIGKILL))
+    stop = threading.Timer(longest, os.killpg, (child.pid, signal.SIGKILL))
     stop.daemon = True
     stop.start()
     output = child.stdout.read()

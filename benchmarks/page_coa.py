@@ -24,7 +24,8 @@ _TIMED = ("ESM", "LRM", _COA, _HOMOTOPY, _OPTIMUM)
 def coa_sections(parts: dict[str, Figures], out: Path) -> list[str]:
     """Draw the picture into a folder and return the sections for which there are results."""
     lines: list[str] = []
-    if "coa-sweeps" in parts and "coa-convergence" in parts:
+    done = "coa-sweeps" in parts and parts["coa-sweeps"]["status"] == 0
+    if done and "coa-convergence" in parts:
         sweeps, convergence = parts["coa-sweeps"]["figures"], parts["coa-convergence"]["figures"]
         lines += _observations(sweeps["figures"], convergence["curves"])
     if "coa-convergence" in parts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from published import Omitted, Paper
+from published import NOT_RUN, Omitted, Paper
 from values import against, beside, plain, share, table
 
 __all__ = ["counted", "published_page", "summary"]
@@ -41,8 +41,18 @@ def published_page(paper: Paper, parts: dict[str, dict[str, Any]], sections: Ite
     return [*lines, *sections, *_omitted("## What is not compared", paper.omitted)]
 
 
+def _verdicts(part: dict[str, Any]) -> list[str]:
+    """Return how each figure that is no error compares to the printed one, where there is one."""
+    pairs = [(row["printed"], row.get("ours")) for row in part["figures"]["rows"]]
+    return ["-" if ours is None else against(printed, ours) for printed, ours in pairs if printed is not None]
+
+
+def _equal(verdicts: list[str]) -> str:
+    return f"{verdicts.count('equal')} of {len(verdicts)}" if verdicts else "-"
+
+
 def _quantities(part: dict[str, Any]) -> list[str]:
-    """Return the figures that are no errors; they are counted nowhere."""
+    """Return the figures that are no errors; the index counts them by themselves."""
     rows = []
     for row in part["figures"]["rows"]:
         printed, ours = row["printed"], row.get("ours")
@@ -67,11 +77,7 @@ def _made(part: dict[str, Any]) -> str:
 
 def _errors(figures: Figures) -> list[str]:
     rows, more = figures["rows"], figures["more"]
-    titles = [
-        column["title"]
-        + ("" if column["title"].lower() == column["mechanism"].lower() else f" `{column['mechanism']}`")
-        for column in rows[0]["columns"]
-    ]
+    titles = [_title(column) for column in rows[0]["columns"]]
     head = ["workload", "queries", *titles, *[f"`{name}`" for name in more], "lower bound", "best to best"]
     lines = []
     for row in rows:
@@ -85,6 +91,13 @@ def _errors(figures: Figures) -> list[str]:
         bound = plain(row["lower_bound"], 5)
         lines.append([row["name"], f"{row['queries']:,}", *cells, *own, bound, compared])
     return table(head, lines)
+
+
+def _title(column: dict[str, Any]) -> str:
+    title, mechanism = column["title"], column["mechanism"]
+    if mechanism == NOT_RUN:
+        return f"{title} ({NOT_RUN})"
+    return title if title.lower() == mechanism.lower() else f"{title} `{mechanism}`"
 
 
 def _compared(column: dict[str, Any]) -> str:
@@ -195,20 +208,23 @@ def _columns(parts: list[dict[str, Any]]) -> Iterator[tuple[str, str, dict[str, 
 def summary(papers: tuple[Paper, ...], parts: dict[str, dict[str, Any]]) -> list[str]:
     """Return how many published figures are met, by paper, and every one that is not."""
     lines = ["## Published figures", ""]
-    rows, every = [], []
+    rows, every, quantities = [], [], []
     for paper in papers:
         own = [parts[entry.name] for entry in paper.tables if entry.name in parts]
+        figures = _verdicts(parts[paper.quantities_part]) if paper.quantities_part in parts else []
         every += own
-        rows.append([f"[{paper.title}]({paper.name}.md)", *_counts(counted(own))])
-    rows.append(["all", *_counts(counted(every))])
-    head = ["paper", "printed figures compared", "equal", "ours better", "ours worse", "without ours"]
+        quantities += figures
+        rows.append([f"[{paper.title}]({paper.name}.md)", *_counts(counted(own)), _equal(figures)])
+    rows.append(["all", *_counts(counted(every)), _equal(quantities)])
+    head = ["paper", "printed errors compared", "equal", "ours better", "ours worse", "without ours"]
     lines += [
         "Figures that are printed in a paper, beside which the same mechanism of ours, or what stands in its "
-        "place, is shown; equal is equal to the printed digits. In the last column our best mechanism of a "
-        "row stands against the row's best printed figure. What of a paper is not compared, and why, stands "
-        "on its page.",
+        "place, is shown; equal is equal to the printed digits. As to rows behind, our best mechanism of a "
+        "row stands against the row's best printed figure. Printed figures that are no errors (coefficients, "
+        "sensitivities, eigenvalues) are counted by themselves, with how many of them ours equal. What of a "
+        "paper is not compared, and why, stands on its page.",
         "",
-        *table([*head, "rows behind"], rows),
+        *table([*head, "rows behind", "no errors, equal"], rows),
         "",
     ]
     worse = [found for found in _columns(every) if found[2].get("worse_by")]
@@ -232,6 +248,8 @@ def summary(papers: tuple[Paper, ...], parts: dict[str, dict[str, Any]]) -> list
 def _stopped(row: dict[str, Any]) -> str:
     """Return which of ours were stopped that stand beside the row's best printed figure."""
     own = [column["mechanism"] for column in row["columns"] if column["title"] == row["best"]["title"]]
+    if NOT_RUN in own:
+        return f" ({row['best']['title']} is {NOT_RUN})"
     notes = [f"`{name}` {row['cells'][name]['note']}" for name in own if "note" in row["cells"].get(name, {})]
     return f" ({', '.join(notes)})" if notes else ""
 

@@ -1,7 +1,7 @@
 """Run the benchmarks and write their results to docs/benchmarks/.
 
     python benchmarks/run.py                     everything (under an hour on two cores)
-    python benchmarks/run.py --jobs 1            one part at a time; else two are, where seconds are no claim
+    python benchmarks/run.py --jobs 1            one part at a time; else two, but for times by the clock
     python benchmarks/run.py --only table        one part by its name, or all whose name contains "table"
     python benchmarks/run.py --quick             the cheap figures again: do they agree with results.json?
     python benchmarks/run.py --texts             write the figures of results.json into README and docs
@@ -9,15 +9,17 @@
     python benchmarks/run.py --list
     python benchmarks/run.py --pages             the pages and pictures again, from results.json
 
-Every part is a process of its own, and one that fails costs no other its results. With --only, the results of
-other parts stay in results.json as they are, each with its own date, machine and versions. A part that stops
-early keeps the rows that it has, unless an earlier run has all of them.
+Every part is a process of its own, and one that fails costs no other its results. Results of parts that do
+not run stay in results.json as they are, each with its own date, machine and versions. A part that stops
+early keeps the rows that it has, unless an earlier run has all of them. Limits are of processor time, so that
+other work on the machine changes no result; times and their ratios are of processor seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -47,24 +49,25 @@ class Part:
         What it is about, in words.
     command : list of str
         The script and its arguments.
-    seconds, peak_mb : float or None
-        What it may take at most, where that is a claim.
+    cpu_seconds, peak_mb : float or None
+        What it may take at most, where that is a claim: seconds of processor time.
     patience : float
-        Seconds after which it is stopped.
+        Seconds of processor time after which it is stopped, each of its processes for itself.
     adult : bool
         Whether it needs the file that ``--adult`` names.
     alone : bool
-        Whether its seconds on the clock are what it is about, so that nothing runs beside it.
+        Whether what it is about are seconds on the clock, or it has the threads that it wants: nothing runs
+        beside it then.
     """
 
     name: str
     claim: str
     command: list[str]
-    seconds: float | None = None
+    cpu_seconds: float | None = None
     peak_mb: float | None = None
     patience: float = 1800.0
     adult: bool = False
-    alone: bool = True
+    alone: bool = False
 
 
 def _mix(size: int, attributes: int, mechanism: str) -> list[str]:
@@ -115,6 +118,7 @@ PARTS = [
         ["release_adult.py", "marginals"],
         90,
         3000,
+        alone=True,
     ),
     Part(
         "release-hybrid",
@@ -122,17 +126,15 @@ PARTS = [
         ["release_adult.py", "hybrid"],
         150,
         3000,
+        alone=True,
     ),
-    Part("gaps", "certificates of residual", ["gaps.py", "certificates"], alone=False),
-    Part("dense-ratios", "small workloads beside dense", ["gaps.py", "dense"], alone=False),
-    Part("installed", "what is installed", ["installed.py"], alone=False),
-    Part("sampler", "exact noise, samples a second", ["sampler.py"]),
+    Part("gaps", "certificates of residual", ["gaps.py", "certificates"]),
+    Part("dense-ratios", "small workloads beside dense", ["gaps.py", "dense"]),
+    Part("installed", "what is installed", ["installed.py"]),
+    Part("sampler", "exact noise, samples a second", ["sampler.py"], alone=True),
+    *(Part(table.name, table.title, ["tables.py", table.name], patience=2400) for table in TABLES),
     *(
-        Part(table.name, table.title, ["tables.py", table.name], patience=2400, alone=False)
-        for table in TABLES
-    ),
-    *(
-        Part(paper.quantities_part, f"{paper.title}: figures", ["quantities.py", paper.name], alone=False)
+        Part(paper.quantities_part, f"{paper.title}: figures", ["quantities.py", paper.name])
         for paper in PAPERS
         if paper.quantities
     ),
@@ -140,20 +142,23 @@ PARTS = [
         "other-workloads",
         "other workloads of the papers, every mechanism",
         ["other.py", "workloads"],
-        alone=False,
     ),
     Part(
         "sweeps",
         "WDiscrete, WRange, WRelated and WMarginal, every mechanism",
         ["other.py", "sweeps"],
-        alone=False,
     ),
-    Part("coa-convergence", "COA's Figure 1: every Newton step", ["redrawn.py", "convergence"], alone=False),
-    Part("coa-sweeps", "COA's Figures 2 to 13, its mechanisms", ["redrawn.py", "sweeps"], alone=False),
-    Part("coa-steps", "one Newton step of COA for large n", ["redrawn.py", "steps"], alone=False),
+    Part("coa-convergence", "COA's Figure 1: every Newton step", ["redrawn.py", "convergence"]),
+    Part("coa-sweeps", "COA's Figures 2 to 13, its mechanisms", ["redrawn.py", "sweeps"]),
+    Part("coa-steps", "one Newton step of COA for large n", ["redrawn.py", "steps"]),
     Part("scaling", "seconds against n, d and the number of queries", ["scaling.py"]),
-    Part("engines", "one table counted in every engine, a million rows", ["engines.py"]),
-    Part("engines-large", "the same in Parquet, 100 million rows", ["engines.py", "--rows", "100000000"]),
+    Part("engines", "one table counted in every engine, a million rows", ["engines.py"], alone=True),
+    Part(
+        "engines-large",
+        "the same in Parquet, 100 million rows",
+        ["engines.py", "--rows", "100000000"],
+        alone=True,
+    ),
     Part("model-bundled", "The bundled table, its example workload, epsilon 1", ["model.py", "bundled"]),
     Part("model-coarse", f"{_COARSE} 1", ["model.py", "adult-coarse"], adult=True),
     Part(
@@ -177,14 +182,15 @@ PARTS = [
 def run_part(part: Part, adult: Path | None) -> dict[str, Any]:
     """Run one part and return its figures."""
     files = ["--adult", str(adult)] if part.adult else []
-    usage = measured([sys.executable, str(HERE / part.command[0]), *part.command[1:], *files], part.patience)
+    command = [sys.executable, str(HERE / part.command[0]), *part.command[1:], *files]
+    usage = measured(command, part.patience, threads=None if part.alone else 1)
     result: dict[str, Any] = {
         "name": part.name,
         "claim": part.claim,
         "command": part.command,
         "machine": machine(),
         "status": usage.status,
-        "limits": {"seconds": part.seconds, "peak_mb": part.peak_mb},
+        "limits": {"cpu_seconds": part.cpu_seconds, "peak_mb": part.peak_mb},
         "seconds": usage.seconds,
         "cpu_seconds": usage.cpu_seconds,
         "peak_mb": usage.peak_mb,
@@ -198,13 +204,16 @@ def run_part(part: Part, adult: Path | None) -> dict[str, Any]:
     return result
 
 
-def _all_run(chosen: list[Part], adult: Path | None, jobs: int) -> Iterator[tuple[Part, dict[str, Any]]]:
-    """Run parts, first those that have to be alone, then several at a time."""
+def _all_run(
+    chosen: list[Part], adult: Path | None, jobs: int, before: dict[str, dict[str, Any]]
+) -> Iterator[tuple[Part, dict[str, Any]]]:
+    """Run parts, first those that have to be alone, then several at a time, the longest first."""
     for part in chosen:
         if part.alone or jobs == 1:
             yield part, rounded(run_part(part, adult))
     with ThreadPoolExecutor(jobs) as pool:
         together = [part for part in chosen if not part.alone and jobs > 1]
+        together.sort(key=lambda part: -before.get(part.name, {}).get("cpu_seconds", math.inf))
         running = {pool.submit(run_part, part, adult): part for part in together}
         for done in as_completed(running):
             yield running[done], rounded(done.result())
@@ -239,23 +248,28 @@ def main() -> None:
         print("\n".join(write_claims(HERE.parent)) or "the texts say what was measured")
         return
     given.out.mkdir(parents=True, exist_ok=True)
-    results = _kept(path) if given.only or given.pages else {}
-    runs = _all_run([] if given.pages else chosen, given.adult, given.jobs)
+    results = _kept(path)
+    runs = _all_run([] if given.pages else chosen, given.adult, given.jobs, dict(results))
     for number, (part, fresh) in enumerate(runs, start=1):
-        took = f"status {fresh['status']}, {fresh['seconds']:.1f} s, {fresh['peak_mb']:.0f} MB"
+        took = f"status {fresh['status']}, {fresh['cpu_seconds']:.1f} s, {fresh['peak_mb']:.0f} MB"
         print(f"{number} of {len(chosen)}, {part.name}: {part.claim}: {took}", flush=True)
-        if fresh["status"] == 0 or "figures" not in results.get(part.name, {}):
+        if _replaces(fresh, results.get(part.name)):
             results[part.name] = fresh
         else:
             results[part.name]["failed_since"] = fresh["machine"]["date"]
         results = _ordered(results)
         _save(path, results)
-        write_pages(given.out, list(results.values()))
-    if given.pages:
-        write_pages(given.out, list(results.values()))
+    write_pages(given.out, list(results.values()))
     behind = [part["name"] for part in results.values() if missed(part)]
     if behind:
         sys.exit("missed: " + ", ".join(behind))
+
+
+def _replaces(fresh: dict[str, Any], old: dict[str, Any] | None) -> bool:
+    """Return whether results are worth more than what is there; a stopped part has its first rows."""
+    if fresh["status"] == 0 or old is None or "figures" not in old:
+        return True
+    return bool(old["status"] != 0 and "figures" in fresh)
 
 
 def _kept(path: Path) -> dict[str, dict[str, Any]]:

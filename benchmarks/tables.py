@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
-from cells import SPECIAL, select_cell, warm_up
+from cells import SPECIAL, asked_gram, select_cell, warm_up
 from harness import emit
-from published import BOUND, TABLES, Row, Table
+from published import BOUND, NOT_RUN, TABLES, Row, Table
 from values import equal, number
 
 import matrixdp as mdp
 from matrixdp.noise import noise_named
 from matrixdp.selection import MECHANISMS
-from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.selection.compose.svd_bound import svd_bound_gram, svd_bound_workload
 from matrixdp.selection.mechanisms.identity import identity_error
 from matrixdp.selection.mechanisms.table import Mechanism
 
@@ -41,7 +41,7 @@ def excess(printed: str, ours: float) -> float:
 
 def _mechanisms(table: Table) -> list[str]:
     """Return every mechanism that has a figure to show, each once."""
-    asked = [column.mechanism for column in table.columns if column.mechanism != BOUND]
+    asked = [column.mechanism for column in table.columns if column.mechanism not in (BOUND, NOT_RUN)]
     return [
         name
         for name in dict.fromkeys([*asked, *table.more])
@@ -68,7 +68,8 @@ def measured_cell(
     table: Table, row: Row, mechanism: str, figure: Callable[[float], float], bounded: bool = False
 ) -> dict[str, Any]:
     """Return what one mechanism reaches on one row, and the error as the table has it; or a note."""
-    cell = select_cell(row.make, mechanism, table.noise, table.limit, plans=table.plans, bounded=bounded)
+    limit = table.limits.get(mechanism, table.limit)
+    cell = select_cell(row.make, mechanism, table.noise, limit, plans=table.plans, bounded=bounded)
     if "loss" in cell:
         least = cell["loss"] if cell["rounded"] is None else min(cell["loss"], cell["rounded"])
         cell["error"] = figure(least)
@@ -83,7 +84,7 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
         mechanism: measured_cell(table, row, mechanism, figure, mechanism == table.reference)
         for mechanism in _mechanisms(table)
     }
-    bound = svd_bound_workload(workload) if table.plans else None
+    bound = _spectral_bound(table, workload)
     bounds = [] if bound is None else [figure(noise_named(table.noise).variance_factor * bound)]
     svd = bounds[0] if bounds else None
     bounds += [figure(cell["bound"]) for cell in cells.values() if cell.get("bound") is not None]
@@ -104,6 +105,14 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
         "best": _best(table, row, cells),
         "cells": cells,
     }
+
+
+def _spectral_bound(table: Table, workload: mdp.Workload) -> float | None:
+    """Return the SVD bound, of attributes of any size where it has a column."""
+    if table.plans:
+        return svd_bound_workload(workload)
+    asked = any(column.mechanism == BOUND for column in table.columns)
+    return svd_bound_gram(asked_gram(workload)) if asked else None
 
 
 def _best(table: Table, row: Row, cells: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from published import coa, hdmm, hdmm_conference, matrix_mechanism, querysmasher
-from published.tables import BOUND, Column, Omitted, Paper, Quantity, Row, Table
+from published.tables import BOUND, NOT_RUN, Column, Omitted, Paper, Quantity, Row, Table
 
-__all__ = ["BOUND", "PAPERS", "TABLES", "Column", "Omitted", "Paper", "Quantity", "Row", "Table"]
+__all__ = ["BOUND", "NOT_RUN", "PAPERS", "TABLES", "Column", "Omitted", "Paper", "Quantity", "Row", "Table"]
 
 PAPERS: tuple[Paper, ...] = (
     matrix_mechanism.PAPER,

@@ -111,6 +111,7 @@ PAPER = Paper(
             more=("hb-product", "datacube"),
             relative=True,
             limit=60,
+            limits={"low-rank": 25},
             note=_NOTE,
             omitted=(
                 Omitted("the column MM", "it has no figures: the matrix mechanism's program did not scale"),

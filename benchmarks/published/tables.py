@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import matrixdp as mdp
 
-__all__ = ["BOUND", "Column", "Omitted", "Paper", "Quantity", "Row", "Table", "figures"]
+__all__ = ["BOUND", "NOT_RUN", "Column", "Omitted", "Paper", "Quantity", "Row", "Table", "figures"]
 
 #: In the place of a mechanism: the SVD bound.
 BOUND = "SVD bound"
+#: In the place of a mechanism: ours would take too long for these benchmarks.
+NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Column:
     title : str
         The paper's name of it.
     mechanism : str
-        Ours, or ``BOUND``, or one of ``cells.SPECIAL``.
+        Ours, or ``BOUND``, or ``NOT_RUN``, or one of ``cells.SPECIAL``.
     printed : bool
         Whether its figures stand in the paper. False: they were worked out apart from the library, by
         solving the paper's own problem to a certified optimum; they are shown, and counted nowhere.
@@ -92,11 +94,13 @@ class Table:
         noise on every cell, which is exact, and what is printed for it in the first column.
     limit : float
         Seconds of processor time for each cell.
+    limits : mapping of str to float
+        Those of single mechanisms, in its place.
     note : str
         What is said under the table.
     plans : bool
-        Whether strategies are made into plans; where not, decompositions show their error before rounding,
-        without a lower bound.
+        Whether strategies are made into plans; where not, the error before rounding is shown, without a
+        lower bound but that of the spectrum.
     drawn : bool
         Whether the workloads are drawn at random, and ours not as the paper's: its figures are shown beside
         ours, and counted nowhere.
@@ -115,6 +119,7 @@ class Table:
     total: bool = False
     relative: bool = False
     limit: float = 90.0
+    limits: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
     plans: bool = True
     drawn: bool = False
@@ -123,7 +128,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A figure that is no error of a mechanism on a workload; it is shown, and not counted among those.
+    """A figure that is no error of a mechanism on a workload; it is counted apart from those.
 
     Attributes
     ----------

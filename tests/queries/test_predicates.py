@@ -305,7 +305,8 @@ def test_errors_of_sets_with_real_entries_are_those_of_their_rows(size: int) -> 
     np.testing.assert_allclose(variance, np.full(size, 0.25), rtol=1e-12)
 
 
-def test_squares_are_summed_over_blocks_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Halves().squares(50)
+def test_squares_and_column_sums_are_taken_over_blocks_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, sums = Halves().squares(50), Halves().column_sums(50, 1)
     monkeypatch.setattr(predicate_set, "_BLOCK", 350)
     np.testing.assert_array_equal(Halves().squares(50), whole)
+    np.testing.assert_array_equal(Halves().column_sums(50, 1), sums)

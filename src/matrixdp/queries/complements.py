@@ -12,7 +12,7 @@ import numpy as np
 from matrixdp.domain import Attribute
 from matrixdp.queries.predicate_set import Array, Indicators, Predicates
 
-__all__ = ["Complement", "Totals", "column_sums"]
+__all__ = ["Complement", "Totals"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,9 @@ class Complement(Indicators):
     def describe(self, attribute: Attribute) -> list[str]:
         return [f"not {text}" for text in self.predicates.describe(attribute)]
 
+    def column_sums(self, size: int, power: int) -> Array:
+        return np.asarray(self.count(size) - self.predicates.column_sums(size, power))
+
     def gram(self, size: int) -> Array:
         # the diagonal of a Gram matrix of entries 0 and 1 are the sums of the columns
         gram = self.predicates.gram(size)
@@ -95,18 +98,3 @@ class Complement(Indicators):
             return None
         a, b = known
         return a, self.count(size) - 2.0 * (a + b) + b
-
-
-def column_sums(predicates: Predicates, size: int) -> Array:
-    """Return the sums of the columns of a set of indicators.
-
-    Examples
-    --------
-    >>> from matrixdp.queries.predicates import Prefix
-    >>> column_sums(Prefix(), 3)
-    array([3., 2., 1.])
-    """
-    known = predicates.symmetric(size)
-    if known is not None:
-        return np.full(size, sum(known))
-    return np.diagonal(predicates.gram(size)).copy()

@@ -65,6 +65,9 @@ class Labelled(Predicates):
     def squares(self, size: int) -> Array:
         return self.predicates.squares(size)
 
+    def column_sums(self, size: int, power: int) -> Array:
+        return self.predicates.column_sums(size, power)
+
     def spans(self, size: int) -> Spans:
         return self.predicates.spans(size)
 

@@ -81,6 +81,9 @@ class Permuted(Predicates):
     def squares(self, size: int) -> Array:
         return self.predicates.squares(size)
 
+    def column_sums(self, size: int, power: int) -> Array:
+        return self.predicates.column_sums(size, power)[np.argsort(self.order)]
+
     def symmetric(self, size: int) -> tuple[float, float] | None:
         return self.predicates.symmetric(size)
 

@@ -201,6 +201,28 @@ class Predicates(ABC):
             total += np.einsum("ij,ij->i", columns, columns)
         return total
 
+    def column_sums(self, size: int, power: int) -> Array:
+        """Return for each value the sum of absolute entries of all queries, raised to a power.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+        power : int
+            At least 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (size,).
+        """
+        width = max(1, _BLOCK // max(self.count(size), size))
+        blocks = [
+            (np.abs(self.apply(np.eye(size, min(width, size - first), -first))) ** power).sum(axis=0)
+            for first in range(0, size, width)
+        ]
+        return np.concatenate(blocks)
+
     def symmetric(self, size: int) -> tuple[float, float] | None:
         """Return (a, b) if the Gram matrix is known to be a I + b 11', else None.
 
@@ -248,3 +270,8 @@ class Indicators(Predicates):
     def squares(self, size: int) -> Array:
         """Return the number of values of each query: the squares of 0 and 1 are 0 and 1."""
         return np.asarray(self.apply(np.ones((size, 1)))[:, 0])
+
+    def column_sums(self, size: int, power: int) -> Array:  # noqa: ARG002 - the powers of 0 and 1 are 0 and 1
+        """Return the number of queries about each value: the diagonal of the Gram matrix."""
+        known = self.symmetric(size)
+        return np.full(size, sum(known)) if known is not None else np.diagonal(self.gram(size)).copy()

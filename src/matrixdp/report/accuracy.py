@@ -141,15 +141,10 @@ def workload_sensitivity(workload: Workload, noise: Noise) -> tuple[float, bool]
 
 def _column_sums(predicates: Predicates, size: int, norm: int) -> Array | None:
     """Return the sum of |entry|^norm over every column of a predicate set; None where it would take long."""
-    if isinstance(predicates, Indicators) or norm == 2:
-        symmetric = predicates.symmetric(size)
-        if symmetric is not None:
-            return np.full(size, sum(symmetric))
-        if size <= _VALUES:
-            return np.asarray(np.diagonal(predicates.gram(size)), dtype=np.float64)
-    if predicates.count(size) * size > _ENTRIES:
-        return None
-    return np.asarray((np.abs(predicates.rows(size)) ** norm).sum(axis=0), dtype=np.float64)
+    known = isinstance(predicates, Indicators) or norm == 2
+    if known and (size <= _VALUES or predicates.symmetric(size) is not None):
+        return predicates.column_sums(size, norm)
+    return predicates.column_sums(size, norm) if predicates.count(size) * size <= _ENTRIES else None
 
 
 def _spread(sums: Array, attributes: Sequence[str], names: Sequence[str]) -> Array:

@@ -28,7 +28,7 @@ def check_predicates(predicates: Predicates, size: int) -> None:
     """Check that a predicate set keeps its contract on an attribute with so many values.
 
     Every method is compared with the rows that ``apply`` gives: a closed form that a family has for its
-    Gram matrix, its quadratic forms or its squares must be that of its queries.
+    Gram matrix, its quadratic forms, its squares or its column sums must be that of its queries.
 
     Parameters
     ----------
@@ -97,6 +97,9 @@ def _check_dense(predicates: Predicates, size: int) -> None:
     require_close(predicates.rows(size), rows, "rows: not what apply gives")
     require_close(predicates.gram(size), rows.T @ rows, "gram: not that of the rows")
     require_close(predicates.squares(size), (rows**2).sum(axis=1), "squares: not those of the rows")
+    for power in (1, 2):
+        sums = (np.abs(rows) ** power).sum(axis=0)
+        require_close(predicates.column_sums(size, power), sums, "column_sums: not those of the rows")
     spans, dense = predicates.spans(size), Spans.of_rows(rows)
     for name, own, expected in (("first", spans.first, dense.first), ("last", spans.last, dense.last)):
         require(bool((own == expected).all()), f"spans: {name} is not that of the rows")

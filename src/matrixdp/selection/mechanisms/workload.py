@@ -189,7 +189,7 @@ def _largest_column(workload: Workload, power: int) -> float:
     kept: list[NDArray[np.intp]] = []
     for name, size in zip(terms.attributes, terms.sizes, strict=True):
         sets = {own.key(size): own for own in (_asked_of(group, name) for group in workload)}
-        sums.append({key: _column_sums(own.rows(size), power) for key, own in sets.items()})
+        sums.append({key: own.column_sums(size, power) for key, own in sets.items()})
         every = np.array(list(sums[-1].values())).T
         kept.append(np.arange(size) if name in whole else _unexceeded(every))
     shape = [len(places) for places in kept]
@@ -207,7 +207,7 @@ def _largest_column(workload: Workload, power: int) -> float:
             norms += column
         else:
             rows = _spread(group, terms.attributes, terms.sizes)
-            norms += _column_sums(rows, power).reshape(terms.sizes)[np.ix_(*kept)]
+            norms += (np.abs(rows) ** power).sum(axis=0).reshape(terms.sizes)[np.ix_(*kept)]
     return float(norms.max())
 
 
@@ -232,10 +232,6 @@ def _unexceeded(sums: Array) -> NDArray[np.intp]:
             if not ((distinct >= row).all(axis=1) & (distinct > row).any(axis=1)).any()
         ]
     )
-
-
-def _column_sums(rows: Array, power: int) -> Array:
-    return np.asarray((np.abs(rows) ** power).sum(axis=0))
 
 
 register(Mechanism("workload", "Dwork et al. 2006: noise on every query", (1, 2), Options, _queries))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, ProductGroup, Total
 from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
-from matrixdp.queries.complements import Complement, Totals, column_sums
+from matrixdp.queries.complements import Totals
 
 __all__ = ["CrossGram", "GramTerm", "Question", "gram_terms", "is_flat", "weight_products"]
 
@@ -62,9 +62,9 @@ class CrossGram:
     def gram(self, size: int) -> Array:
         """Return the matrix, shape (size, size); not symmetric in general."""
         if self.weights is None and isinstance(self.left, Totals):
-            return np.tile(_sums(self.right, size), (size, 1))
+            return np.tile(self.right.column_sums(size, 1), (size, 1))
         if self.weights is None and isinstance(self.right, Totals):
-            return np.tile(_sums(self.left, size), (size, 1)).T
+            return np.tile(self.left.column_sums(size, 1), (size, 1)).T
         left, right = self.left.rows(size), self.right.rows(size)
         return np.asarray((left if self.weights is None else left * self.weights[:, None]).T @ right)
 
@@ -72,14 +72,14 @@ class CrossGram:
         """Return its diagonal, which adds up to its trace."""
         for one, other in ((self.left, self.right), (self.right, self.left)):
             if self.weights is None and isinstance(one, Totals):
-                return _sums(other, size)
+                return other.column_sums(size, 1)
         return np.diagonal(self.gram(size)).copy()
 
     def symmetric(self, size: int) -> tuple[float, float] | None:
         """Return (a, b) if the matrix is known to be a I + b 11', else None."""
         for one, other in ((self.left, self.right), (self.right, self.left)):
             if self.weights is None and isinstance(one, Totals) and other.symmetric(size) is not None:
-                return 0.0, float(_sums(other, size)[0])
+                return 0.0, float(other.column_sums(size, 1)[0])
         return None
 
 
@@ -89,13 +89,6 @@ GramTerm = tuple[float, tuple[Question, ...]]
 """A coefficient, and what is asked of each attribute of the group."""
 WeightProduct = tuple[float, tuple[Array, ...]]
 """A coefficient, and a vector for each axis of a tensor of weights."""
-
-
-def _sums(predicates: Predicates, size: int) -> Array:
-    """Return the column sums of a set of indicators, those of complements without their rows."""
-    if isinstance(predicates, Complement):
-        return predicates.count(size) - column_sums(predicates.predicates, size)
-    return column_sums(predicates, size)
 
 
 def is_flat(question: Question) -> bool:
