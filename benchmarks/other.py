@@ -20,7 +20,7 @@ from matrixdp.selection import MECHANISMS
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
 
 #: Seconds of processor time for each selection.
-LIMITS = {"workloads": 10.0, "sweeps": 5.0}
+LIMITS = {"workloads": 8.0, "sweeps": 4.0}
 #: ``hdmm`` is the best of opt-0, opt-kron, opt-plus and opt-m.
 LEFT_OUT = frozenset({"hdmm"})
 

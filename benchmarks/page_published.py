@@ -32,7 +32,7 @@ def published_page(paper: Paper, parts: dict[str, dict[str, Any]], sections: Ite
         part = parts[entry.name]
         figures = part["figures"]
         lines += [f"## {figures['title']}", ""]
-        note = [figures["note"].strip(), ""] if figures["note"] else []
+        note = [entry.note.strip(), ""] if entry.note else []
         lines += [*_errors(figures), "", *note, *_absent(figures), *_rounding(figures)]
         lines += _omitted("Not compared of this table", entry.omitted)
         lines += ["### Time and memory", "", *_times(figures), "", _made(part), ""]

@@ -45,7 +45,7 @@ COLUMNS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("optimum", "dense", {}),
 )
 #: Seconds of processor time for each selection.
-LIMIT = 8.0
+LIMIT = 6.0
 #: Of figures 2 to 5; the number of queries is as printed.
 _SIZES, _MANY = (64, 128, 256, 512), 1024
 #: Of figures 6 to 9, which have n = 512; the numbers of queries go as far as printed.

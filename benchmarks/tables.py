@@ -142,7 +142,6 @@ def main() -> None:
     table = known[parser.parse_args().table]
     about: dict[str, Any] = {"title": table.title, "noise": table.noise, "total": table.total}
     about |= {
-        "note": table.note,
         "reference": table.reference,
         "more": list(table.more),
         "limit": table.limit,
