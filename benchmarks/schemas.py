@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 
 import matrixdp as mdp
+from matrixdp.queries import DenseGroup, Group
+from matrixdp.queries.rows import MatrixRows
 
 __all__ = [
     "ADULT",
@@ -117,18 +120,34 @@ def _one_and_two(domain: mdp.Domain) -> list[tuple[str, ...]]:
     return [(name,) for name in domain.names] + list(combinations(domain.names, 2))
 
 
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """An entry that asks explicit queries which other entries ask of other attributes, held once."""
+
+    attributes: tuple[str, ...]
+    content: MatrixRows
+    weight: float
+
+    def expand(self, domain: mdp.Domain) -> list[Group]:
+        sizes = tuple(domain[name].size for name in self.attributes)
+        return [DenseGroup(", ".join(self.attributes), self.attributes, self.content, sizes, self.weight)]
+
+    def to_spec(self) -> dict[str, object]:
+        return {"dense": self.content.values.tolist(), "attributes": list(self.attributes)}
+
+
 def random_one_and_two_way(
     size: int, attributes: int = 40, weights: Sequence[float] | None = None
 ) -> mdp.Workload:
     """Return 3n random queries about each attribute and 3n^2 about each pair, the same for all."""
     domain = mdp.Domain({f"a{i}": range(size) for i in range(attributes)})
     random = np.random.default_rng(0)
-    drawn = [(random.random((3 * cells, cells)) < 0.3).astype(float) for cells in (size, size**2)]
+    drawn = [MatrixRows(random.random((3 * cells, cells)) < 0.3) for cells in (size, size**2)]
     subsets = _one_and_two(domain)
     return mdp.Workload(
         domain,
         *(
-            mdp.dense(drawn[len(names) - 1], names, weight=weight)
+            _Shared(names, drawn[len(names) - 1], weight)
             for names, weight in zip(subsets, weights or [1.0] * len(subsets), strict=True)
         ),
     )
