@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import matrixdp as mdp
 from matrixdp.cli.app import app

@@ -72,7 +72,7 @@ class Stacked(Predicates):
         return np.concatenate([predicates.squares(size) for predicates in self.sets])
 
     def column_sums(self, size: int, power: int) -> Array:
-        return np.sum([predicates.column_sums(size, power) for predicates in self.sets], axis=0)
+        return np.asarray(sum(predicates.column_sums(size, power) for predicates in self.sets))
 
     def spans(self, size: int) -> Spans:
         return Spans.joined(predicates.spans(size) for predicates in self.sets)
