@@ -142,7 +142,10 @@ def random_one_and_two_way(
     """Return 3n random queries about each attribute and 3n^2 about each pair, the same for all."""
     domain = mdp.Domain({f"a{i}": range(size) for i in range(attributes)})
     random = np.random.default_rng(0)
-    drawn = [MatrixRows((random.random((3 * cells, cells)) < 0.3) * 1.0) for cells in (size, size**2)]
+    drawn = [
+        MatrixRows(np.asarray(random.random((3 * cells, cells)) < 0.3, np.float64))
+        for cells in (size, size**2)
+    ]
     subsets = _one_and_two(domain)
     return mdp.Workload(
         domain,
