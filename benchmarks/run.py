@@ -104,7 +104,9 @@ PARTS = [
     Part("cdf-1411", "CDF of 1,411 values in two groups", _large("cdf", 1411, "auto"), 60, None),
     Part("cdf-8500", "CDF of 8,500 values in two groups", _large("cdf", 8500, "auto"), 300, None),
     Part("dense-4096", "optimum for all ranges of 4,096 values", _large("ranges", 4096, "dense")),
-    Part("dense-8192", "optimum for all ranges of 8,192 values", _large("ranges", 8192, "dense")),
+    Part(
+        "dense-8192", "optimum for all ranges of 8,192 values", _large("ranges", 8192, "dense"), patience=900
+    ),
     Part("ranges-50-40", "all 1- and 2-way ranges, n = 50, d = 40", _RANGES, 10, 1000),
     _laplace("adult-marginals", "Adult up to 3-way marginals", 10, "opt-m"),
     _laplace("adult-pairs", "Adult 2-way, identity and prefix", 40),
