@@ -16,9 +16,9 @@ from matrixdp.selection.compose.kron import select_kron
 from matrixdp.selection.compose.union import (
     apart_loss,
     combined_plan,
+    first_union_loss,
     least_squares_plan,
     select_union,
-    unmerged_loss,
 )
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
@@ -98,7 +98,7 @@ def test_groups_that_no_product_fits_have_no_union(monkeypatch):
 
     monkeypatch.setattr("matrixdp.selection.compose.union.solve_kron", refuses)
     with pytest.raises(TooLargeError, match="opt-plus"):
-        unmerged_loss(WORKLOAD, LAPLACE)
+        first_union_loss(WORKLOAD, LAPLACE)
 
 
 TWO_WAY = mdp.Workload(mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100}), mdp.marginals(2))
@@ -155,3 +155,13 @@ def test_an_explicit_group_has_a_product_too():
     ]
     expected = GAUSSIAN.total_loss([one.certificate.loss for one in alone])
     assert apart_loss(workload, GAUSSIAN) == pytest.approx(expected, rel=1e-4)
+
+
+def test_products_that_add_nothing_keep_a_share_that_can_be_computed_with():
+    """Below a share of 1e-4 their squared noise would hide the precision of all others."""
+    domain = mdp.Domain({"a": [f"v{place}" for place in range(600)], "b": range(20), "c": 2})
+    workload = mdp.Workload(domain, mdp.kway([1, 2], {"numeric": "prefix", "categorical": "identity"}))
+    found = united(workload, "merged")
+    shares = [LAPLACE.share(part, part.variance) for part in found.plan.parts]
+    assert 2e-5 < min(shares) < 2e-4  # those of single attributes, which others tell as well
+    assert math.sqrt(found.certificate.loss / workload.queries) == pytest.approx(5.875, rel=0.01)

@@ -27,8 +27,9 @@ Progress = Callable[[str, float | None], None]
 AS_MANY_AS_PAY = Rows()
 #: Rounds of alternation: of each start, and of the best of them after that.
 _FIRST_SWEEPS, _MORE_SWEEPS = 3, 12
-#: After a round a loss this many times what is wanted does not fall to it.
-_HOPELESS = 1.3
+#: After a round a loss this many times what is wanted does not fall to it; nor does, in any number of
+#: rounds, one so many times what is wanted where strategies of other problems start it.
+_HOPELESS, _FAR = 1.3, 1.5
 #: Relative decrease of the loss at which alternation stops, and gap of the problems within it.
 _TOLERANCE, _LOOP_GAP = 1e-4, 1e-5
 
@@ -83,7 +84,10 @@ def solve_kron(
     if terms.proportional():
         return _bounded(terms, [solve(axis, terms.unknown, None) for axis in axes])
     given = start or [None for _ in axes]
-    starts = [[fast(axis, terms.unknown, given[axis]) for axis in axes]]
+    begun = _begun(terms, given) if worth < math.inf else None
+    if begun is not None and begun.loss > _FAR * worth:
+        return begun
+    starts = [list(begun.factors) if begun else [fast(axis, terms.unknown, given[axis]) for axis in axes]]
     if effort == "full":
         loss = terms.loss([1.0 for _ in axes])
         starts.append([Factor(IdentityMatrix(size), loss) for size in terms.sizes])
@@ -104,6 +108,14 @@ def solve_kron(
             if improved.loss < loss:
                 known, loss = [*known[:axis], improved, *known[axis + 1 :]], improved.loss
     return Product(tuple(known), loss)
+
+
+def _begun(terms: ProductTerms[Question], given: Sequence[Factor | None]) -> Product | None:
+    """Return the product of strategies to start from, if every attribute has one."""
+    known = [factor for factor in given if factor is not None]
+    if len(known) < len(given):
+        return None
+    return Product(tuple(known), terms.loss([factor.estimator for factor in known]))
 
 
 def _bounded(terms: ProductTerms[Question], known: Sequence[Factor]) -> Product:

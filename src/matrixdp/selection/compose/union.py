@@ -22,7 +22,14 @@ from matrixdp.selection.gram.opt_0 import Rows
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.product_terms import product_terms
 
-__all__ = ["CLUSTERS", "apart_loss", "combined_plan", "least_squares_plan", "select_union", "unmerged_loss"]
+__all__ = [
+    "CLUSTERS",
+    "apart_loss",
+    "combined_plan",
+    "first_union_loss",
+    "least_squares_plan",
+    "select_union",
+]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
@@ -31,6 +38,8 @@ _TOO_LARGE = "opt-plus: a group asks about a table of too many cells. Use residu
 
 #: Steps of the search for the shares of the cost.
 _SHARE_STEPS = 60
+#: A product that is measured so much less precisely than another would add rounding errors alone.
+_LEAST_PRECISION = 1e-8
 #: Attributes of more values that nothing tells apart are measured whole: totals have products of their own.
 _MOST_SYMMETRIC = 500
 #: Up to so many groups are also measured by a product each.
@@ -50,6 +59,7 @@ def select_union(
     progress: Progress | None = None,
     rows: Rows = AS_MANY_AS_PAY,
     clusters: str = "merged",
+    memory: dict[Hashable, Product] | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select a union of products.
 
@@ -58,6 +68,7 @@ def select_union(
     ``clusters`` "products" every group has a product of its own, the cost is split for answers from those
     products alone, and answers that several determine are averaged, which can only lower the error
     (`apart_loss` is without). With "two" there are two sets with equal shares of the cost, and least squares.
+    ``memory`` keeps the products that were found; see `first_union_loss`.
 
     References
     ----------
@@ -72,46 +83,14 @@ def select_union(
     >>> certificate.loss / 2 < 85_070  # McKenna et al., Table 3
     True
     """
-    solved: dict[Members, tuple[tuple[str, ...], Product]] = {}
-    contents: dict[Hashable, Product] = {}
+    products = _Products(workload, noise, max(gap, 1e-4), seed, rows, progress, memory)
+    candidates = _candidates(workload, noise, products.loss, clusters)
 
-    def solve(members: Members, worth: float = math.inf, effort: str = "fast") -> float:
-        terms = product_terms(workload.domain, group_subset(workload, members))
-        content = (terms.sizes, frozenset((keys, weight) for weight, keys in terms.products), effort)
-        known = None if terms.explicit else contents.get(content)
-        if known is None:
-            try:
-                begin = _starts(terms.attributes, members, solved) if effort == "fast" else None
-                known = solve_kron(
-                    terms,
-                    noise,
-                    gap=max(gap, 1e-4),
-                    seed=seed,
-                    effort=effort,
-                    start=begin,
-                    worth=worth,
-                    most_symmetric=_MOST_SYMMETRIC,
-                    rows=rows,
-                )
-            except TooLargeError:
-                return math.inf
-            if not terms.explicit:
-                contents[content] = known
-            if progress is not None:
-                progress(f"grouping products ({len(solved) + 1} tried)", None)
-        solved[members] = terms.attributes, known
-        return known.loss
-
-    candidates = _candidates(workload, noise, solve, clusters)
-
-    def measured(sets: Sequence[Members]) -> tuple[Plan, Certificate]:
-        losses = [solve(members, effort="full") for members in sets]
-        parts = []
-        shares = [1.0 / len(sets)] * len(sets) if clusters == "two" else noise.best_shares(losses)
-        for members, share in zip(sets, shares, strict=True):
-            attributes, product = solved[members]
-            blocks = measured_product(workload.domain, attributes, product, noise)
-            parts.append(Part(attributes, blocks, 1.0).at_cost(noise, share))
+    def measured(sets: Sequence[Members], effort: str = "full") -> tuple[Plan, Certificate]:
+        losses = [products.loss(members, effort=effort) for members in sets]
+        parts = products.parts(
+            sets, [1.0 / len(sets)] * len(sets) if clusters == "two" else noise.best_shares(losses)
+        )
         if len(parts) > 1 and clusters == "merged":
             return combined_plan(workload, parts, noise)
         if len(parts) > 1:
@@ -119,7 +98,70 @@ def select_union(
         plan = Direct(workload.domain, tuple(parts), noise)
         return plan, Certificate(noise.variance_factor * losses[0], None, _SCOPE)
 
+    if noise.norm == 1 and len(candidates) > 1:
+        # full searches take long: what is found fast decides for which sets they are made
+        candidates = [min(candidates, key=lambda sets: measured(sets, "fast")[1].loss)]
     return min((measured(sets) for sets in candidates), key=lambda choice: choice[1].loss)
+
+
+class _Products:
+    """The best products that are found for sets of groups, each distinct problem solved once."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        noise: Noise,
+        gap: float = 1e-4,
+        seed: int = 0,
+        rows: Rows = AS_MANY_AS_PAY,
+        progress: Progress | None = None,
+        memory: dict[Hashable, Product] | None = None,
+    ) -> None:
+        self._workload, self._noise, self._progress = workload, noise, progress
+        self._gap, self._seed, self._rows = gap, seed, rows
+        self._contents = {} if memory is None else memory
+        self._solved: dict[Members, tuple[tuple[str, ...], Product]] = {}
+
+    def loss(self, members: Members, worth: float = math.inf, effort: str = "fast") -> float:
+        """Return the loss of the product for some groups; infinite where it does not fit."""
+        terms = product_terms(self._workload.domain, group_subset(self._workload, members))
+        content = (terms.sizes, frozenset((keys, weight) for weight, keys in terms.products), effort)
+        key = content, self._gap, self._seed, self._rows
+        known = None if terms.explicit else self._contents.get(key)
+        if known is None:
+            try:
+                known = solve_kron(
+                    terms,
+                    self._noise,
+                    gap=self._gap,
+                    seed=self._seed,
+                    effort=effort,
+                    start=_starts(terms.attributes, members, self._solved) if effort == "fast" else None,
+                    worth=worth,
+                    most_symmetric=_MOST_SYMMETRIC,
+                    rows=self._rows,
+                )
+            except TooLargeError:
+                return math.inf
+            if not terms.explicit:
+                self._contents[key] = known
+            if self._progress is not None:
+                self._progress(f"grouping products ({len(self._solved) + 1} tried)", None)
+        self._solved[members] = terms.attributes, known
+        return known.loss
+
+    def known(self, members: Members) -> float | None:
+        """Return the loss that was last found for some groups, if any was."""
+        return self._solved[members][1].loss if members in self._solved else None
+
+    def parts(self, sets: Sequence[Members], shares: Sequence[float]) -> list[Part]:
+        """Return the parts that measure the products of sets that were solved, at shares of the cost."""
+        found = []
+        for members, share in zip(sets, shares, strict=True):
+            attributes, product = self._solved[members]
+            blocks = measured_product(self._workload.domain, attributes, product, self._noise)
+            found.append(Part(attributes, blocks, 1.0).at_cost(self._noise, share))
+        return found
 
 
 def _candidates(
@@ -135,9 +177,11 @@ def _candidates(
     if not math.isfinite(total):
         raise TooLargeError(_TOO_LARGE)
     candidates: list[list[Members]] = [list(sets)]
-    if clusters == "merged" and noise.norm == 2 and len(apart) <= _MOST_APART and sorted(sets) != apart:
+    if clusters == "merged":
         # what merging gains by itself least squares may gain without it
-        candidates.append(apart)
+        fewer = apart if noise.norm == 2 else group_products(workload, noise, solve, merge=False)[0]
+        if (noise.norm == 1 or len(apart) <= _MOST_APART) and sorted(fewer) != sorted(sets):
+            candidates.append(fewer)
     return candidates
 
 
@@ -191,34 +235,31 @@ def _starts(
     return [found.get(name) for name in attributes]
 
 
-def unmerged_loss(workload: Workload, noise: Noise) -> float:
+def first_union_loss(
+    workload: Workload, noise: Noise, memory: dict[Hashable, Product] | None = None
+) -> tuple[float, float | None]:
     """Return the loss of a union of products before sets of groups are merged two by two, searched fast.
 
-    Raises TooLargeError if no union fits.
+    And that of one product for everything, where it was tried. Raises TooLargeError if no union fits.
 
     Examples
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.noise import LAPLACE
-    >>> workload = mdp.Workload(mdp.Domain({"a": 2, "b": 5}), mdp.marginals(1))
-    >>> round(unmerged_loss(workload, LAPLACE), 3)
-    20.0
+    >>> workload = mdp.Workload(mdp.Domain({"a": 20, "b": 30}), mdp.marginals(1))
+    >>> [round(loss, 1) for loss in first_union_loss(workload, LAPLACE)]
+    [386.6, 2400.0]
     """
-
-    def solve(members: Members, worth: float) -> float:
-        terms = product_terms(workload.domain, group_subset(workload, members))
-        try:
-            found = solve_kron(
-                terms, noise, gap=1e-4, effort="fast", worth=worth, most_symmetric=_MOST_SYMMETRIC
-            )
-            return found.loss
-        except TooLargeError:
-            return math.inf
-
-    total = group_products(workload, noise, solve, merge=False)[1]
+    products = _Products(workload, noise, memory=memory)
+    sets, total = group_products(workload, noise, products.loss, merge=False)
     if not math.isfinite(total):
         raise TooLargeError(_TOO_LARGE)
-    return total
+    whole = products.known(tuple(range(len(workload))))
+    losses = [products.loss(members) for members in sets]
+    loss = noise.variance_factor * total
+    if len(sets) > 1:
+        loss = combined_plan(workload, products.parts(sets, noise.best_shares(losses)), noise)[1].loss
+    return loss, None if whole is None else noise.variance_factor * whole
 
 
 def combined_plan(workload: Workload, parts: Sequence[Part], noise: Noise) -> tuple[Plan, Certificate]:
@@ -266,8 +307,14 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
         return float(np.log(loss)), (own - shares * own.sum()) / loss
 
     first = np.log([noise.share(part, part.variance) for part in parts])
+    least = math.log(_LEAST_PRECISION) / power
     found = scipy.optimize.minimize(
-        objective, first, jac=True, method="L-BFGS-B", options={"maxiter": _SHARE_STEPS}
+        objective,
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(least, 0.0)] * len(first),
+        options={"maxiter": _SHARE_STEPS},
     )
     if found.fun >= objective(first)[0]:
         return start

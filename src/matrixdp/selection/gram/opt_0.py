@@ -36,6 +36,8 @@ _MORE_ROWS_CELLS = 256
 _RANDOM_CELLS = 400
 #: Beyond this many cells searches are cut short.
 _LARGE_CELLS = 2_048
+#: Kinds of starts that are looked at further where a search goes on from a known strategy.
+_FOLLOWED = 8
 #: How often rows are added at most, and the relative gain of the loss that is worth going on.
 _MOST_ROUNDS = 4
 _GAIN = 2e-3
@@ -240,7 +242,9 @@ def _search(
             )
     large = size > _LARGE_CELLS
     steps = 40 if large else 80 if fast else 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 150
-    loss, theta = best_of(gram, families, 5 if large else 25, steps, tolerance)
+    # what a search goes on from is mostly the best there is: few others are worth a longer look
+    followed = None if begin is None else _FOLLOWED
+    loss, theta = best_of(gram, families, 5 if large else 25, steps, tolerance, followed)
     if not fast and p is None and size <= _MORE_ROWS_CELLS:
         rng = generator(seed + 1)
         for _ in range(_MOST_ROUNDS):

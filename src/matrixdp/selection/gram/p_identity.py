@@ -98,13 +98,18 @@ def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> Fo
 
 
 def best_of(
-    gram: Array, families: Sequence[Sequence[Array]], screen: int, iterations: int, tolerance: float
+    gram: Array,
+    families: Sequence[Sequence[Array]],
+    screen: int,
+    iterations: int,
+    tolerance: float,
+    followed: int | None = None,
 ) -> Found:
     """Descend a little from every start, further from the best of each family, to the end from the best few.
 
     What leads after a few steps need not win: trees are ahead of random rows at first. Families are starts
     of one kind each; ``screen`` are the iterations for each start, `_FURTHER` times as many for the best of
-    each family, and ``iterations`` those to the end.
+    each family, and ``iterations`` those to the end. At most ``followed`` families are looked at further.
     """
     leaders = [
         min((optimize(gram, start, screen, tolerance) for start in family), key=itemgetter(0))
@@ -112,6 +117,7 @@ def best_of(
         if family
     ]
     if len(leaders) > _FINALISTS:
+        leaders = sorted(leaders, key=itemgetter(0))[:followed]
         further = [_on(gram, leader, _FURTHER * screen, tolerance) for leader in leaders]
         leaders = sorted(further, key=itemgetter(0))[:_FINALISTS]
     return min((_on(gram, leader, iterations, tolerance) for leader in leaders), key=itemgetter(0))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
@@ -12,12 +13,13 @@ from matrixdp.queries import Workload
 from matrixdp.selection.compose.generalized_marginals import first_generalized_loss
 from matrixdp.selection.compose.hdmm import MAX_SEARCHED_CELLS
 from matrixdp.selection.compose.kron import solve_kron
-from matrixdp.selection.compose.union import unmerged_loss
+from matrixdp.selection.compose.union import first_union_loss
 from matrixdp.selection.compose.weighted_product import few_products
 from matrixdp.selection.compose.whole_attributes import first_loss
 from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
 from matrixdp.selection.view.gathered import gathered
-from matrixdp.selection.view.product_terms import product_terms
+from matrixdp.selection.view.gram_terms import Question
+from matrixdp.selection.view.product_terms import ProductTerms, product_terms
 from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.selection.view.table_shape import table_shape
 
@@ -41,7 +43,7 @@ _COMPARED_CELLS = 100_000
 MAX_PRODUCT_CELLS = 10_000_000
 #: A search is hoped to end at its fast trial's loss divided by this, not below: factors that held on the
 #: workloads on which they were compared, and are proved for none.
-_HOPES = {"opt-kron": 1.15, "opt-plus": 2.0, "residual": 1.7}
+_HOPES = {"generalized-marginals": 1.05, "opt-kron": 1.15, "opt-plus": 1.15, "residual": 1.3}
 #: ... and every search at a fast trial of generalized marginals divided by this.
 _HOPE = 1.25
 #: Less per cent of error than this is no difference.
@@ -83,7 +85,7 @@ def hoped_for(workload: Workload, noise: Noise) -> float:
     try:
         return first_generalized_loss(asked, noise) / _HOPE
     except TooLargeError:
-        hopes = _trials(asked, noise, {})
+        hopes = _trials(asked, noise, {}, {})
         return min(hopes.values(), default=0.0)
 
 
@@ -127,11 +129,8 @@ def _gaussian(trials: Trials) -> _Found:
 def _searched(trials: Trials) -> _Found:
     """Select by every mechanism of L1 norms that may win, going by fast trials."""
     found: dict[str, Choice] = {}
-    refusals = _choose(trials, ["opt-m", "generalized-marginals"] if _shaped(trials) else ["opt-m"], found)
-    asked = trials.asked
-    # weighted marginals contain the products of identities and totals, and the unions of those
-    contained = ("opt-kron", "opt-plus") if "opt-m" in found and _marginals_alone(asked) else ()
-    hopes = _trials(asked, trials.noise, refusals, contained)
+    refusals = _choose(trials, ["opt-m"], found)
+    hopes = _trials(trials.asked, trials.noise, refusals, trials.memory, "opt-m" in found)
     passed = {}
     for name, hope in sorted(hopes.items(), key=lambda item: item[1]):
         if hope < min((choice[1].loss for choice in found.values()), default=math.inf):
@@ -142,20 +141,37 @@ def _searched(trials: Trials) -> _Found:
 
 
 def _trials(
-    asked: Workload, noise: Noise, refusals: dict[str, TooLargeError], contained: Sequence[str] = ()
+    asked: Workload,
+    noise: Noise,
+    refusals: dict[str, TooLargeError],
+    memory: dict[str, dict[Any, Any]],
+    weighted: bool = False,
 ) -> dict[str, float]:
-    """Return the losses that may be hoped for of searches, from fast trials; note what does not fit."""
-    fast: Mapping[str, Callable[[], float]] = {
-        "opt-kron": lambda: solve_kron(product_terms(asked.domain, asked.groups), noise, effort="fast").loss,
-        "opt-plus": lambda: unmerged_loss(asked, noise),
-        "residual": lambda: first_loss(split_workload(asked)),
-    }
+    """Return the losses that may be hoped for of searches, from fast trials; note what does not fit.
+
+    ``weighted`` tells that marginals were weighted: they contain the products of identities and totals.
+    """
+    terms = product_terms(asked.domain, asked.groups)
+    plain = _marginals_alone(terms)
+    whole: list[float | None] = [None]
+
+    def union() -> float:
+        loss, whole[0] = first_union_loss(asked, noise, memory.setdefault("opt-plus", {}))
+        return loss
+
+    def product() -> float:
+        return whole[0] or noise.variance_factor * solve_kron(terms, noise, effort="fast").loss
+
+    fast: dict[str, Callable[[], float]] = {}
+    if len(terms.sizes) > 1 and not plain:
+        fast["generalized-marginals"] = lambda: first_generalized_loss(asked, noise)
+    if not (weighted and plain):
+        fast |= {"opt-plus": union, "opt-kron": product}
+    fast["residual"] = lambda: noise.variance_factor * first_loss(split_workload(asked))
     hopes = {}
     for name, loss in fast.items():
-        if name in contained:
-            continue
         try:
-            hopes[name] = noise.variance_factor * loss() / _HOPES[name]
+            hopes[name] = loss() / _HOPES[name]
         except TooLargeError as error:
             refusals[name] = error
     shape = table_shape(asked)
@@ -164,15 +180,8 @@ def _trials(
     return hopes
 
 
-def _shaped(trials: Trials) -> bool:
-    """Return whether several attributes are asked about, and one for more than identities and totals."""
-    several = len(product_terms(trials.asked.domain, trials.asked.groups).sizes) > 1
-    return several and not _marginals_alone(trials.asked)
-
-
-def _marginals_alone(workload: Workload) -> bool:
+def _marginals_alone(terms: ProductTerms[Question]) -> bool:
     """Return whether every query set of every attribute has a Gram matrix a I + b 11'."""
-    terms = product_terms(workload.domain, workload.groups)
     asked = zip(terms.sets, terms.sizes, strict=True)
     plain = all(one.symmetric(size) is not None for sets, size in asked for one in sets.values())
     return plain and not terms.explicit

@@ -168,7 +168,8 @@ def _hdmm(task: Task[Compared]) -> tuple[Plan, Certificate]:
 
 
 def _opt_plus(task: Task[United]) -> tuple[Plan, Certificate]:
-    return select_union(task.workload, task.noise, clusters=task.options.clusters, **_searching(task))
+    clusters = task.options.clusters
+    return select_union(task.workload, task.noise, clusters=clusters, memory=task.memory, **_searching(task))
 
 
 register(
