@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+import scipy.linalg
 import threadpoolctl
 from numpy.typing import NDArray
 
@@ -70,6 +71,25 @@ def test_the_spectrum_of_a_chain_less_its_mean_is_that_of_its_gram_matrix(gram: 
     assert isinstance(chain, Bridge)
     assert len(chain.spectrum(SHARES).roots) == SIZE - 1
     _check_spectrum(gram, chain)
+
+
+def test_a_scale_at_which_eigenvectors_fail_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = chain_of(FULL["prefixes"])
+    assert isinstance(chain, Chain)
+    expected = chain.spectrum(SHARES).roots
+    eigh = scipy.linalg.eigh_tridiagonal
+    peaks: list[float] = []
+
+    def failing(diagonal: Array, beside: Array, **options: object) -> tuple[Array, Array]:
+        peaks.append(float(diagonal.max()))
+        if len(peaks) < 3:
+            raise np.linalg.LinAlgError("did not converge")
+        values, vectors = eigh(diagonal, beside, **options)
+        return values, vectors
+
+    monkeypatch.setattr(scipy.linalg, "eigh_tridiagonal", failing)
+    np.testing.assert_allclose(chain.spectrum(SHARES).roots, expected, rtol=1e-12)
+    assert len({round(np.log2(peak)) for peak in peaks}) == 3
 
 
 def test_other_gram_matrices_are_no_chains() -> None:

@@ -13,6 +13,7 @@ Two kinds of Gram matrices V, of any positive weights, lead to eigenproblems of 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,8 @@ _SAME = 1e-9
 _RANK = 1e-12
 #: Smaller relative differences of products have lost too many digits.
 _CANCELLED = 1e-6
+#: Largest entries that a tridiagonal matrix is scaled to, one after another.
+_SCALES = (2.0**18, 1.0, 2.0**36)
 #: Parts of an update of rank one below this share have no effect.
 _NO_PART = 1e-16
 
@@ -65,9 +68,7 @@ class Chain:
     def spectrum(self, p: Array) -> Spectrum:
         """Return the spectrum at a distribution over values."""
         root = np.sqrt(p)
-        values, vectors = scipy.linalg.eigh_tridiagonal(
-            self.diagonal / p, self.beside / (root[1:] * root[:-1]), lapack_driver="stemr", check_finite=False
-        )
+        values, vectors = _eigh(self.diagonal / p, self.beside / (root[1:] * root[:-1]))
         s = np.asarray(np.maximum(values, np.finfo(float).tiny) ** -0.5, dtype=np.float64)
         vectors *= s
         vectors /= root[:, None]
@@ -92,11 +93,8 @@ class Bridge:
     def spectrum(self, p: Array) -> Spectrum:
         """Return the spectrum at a distribution over values."""
         root = np.sqrt(self.steps)
-        values, vectors = scipy.linalg.eigh_tridiagonal(
-            (1.0 / p[:-1] + 1.0 / p[1:]) / self.steps,
-            -1.0 / (p[1:-1] * root[1:] * root[:-1]),
-            lapack_driver="stemr",
-            check_finite=False,
+        values, vectors = _eigh(
+            (1.0 / p[:-1] + 1.0 / p[1:]) / self.steps, -1.0 / (p[1:-1] * root[1:] * root[:-1])
         )
         beyond = np.cumsum(p[::-1])[::-1][1:]
         update = vectors.T @ (root * (beyond - self.means))
@@ -107,6 +105,26 @@ class Bridge:
         np.cumsum(turned, axis=0, out=loadings[1:])
         loadings -= self.means @ turned
         return Spectrum(s, loadings)
+
+
+def _eigh(diagonal: Array, beside: Array) -> tuple[Array, Array]:
+    """Return eigenvalues and eigenvectors of a definite tridiagonal matrix, by relatively robust ones.
+
+    Whether LAPACK's dstemr finds those of thousands of rows depends on the scale of the matrix.
+    """
+    *first, last = _SCALES
+    for scale in first:
+        with suppress(np.linalg.LinAlgError):
+            return _eigh_at(scale, diagonal, beside)
+    return _eigh_at(last, diagonal, beside)
+
+
+def _eigh_at(scale: float, diagonal: Array, beside: Array) -> tuple[Array, Array]:
+    factor = 2.0 ** np.round(np.log2(scale / np.abs(diagonal).max()))  # exact
+    values, vectors = scipy.linalg.eigh_tridiagonal(
+        diagonal * factor, beside * factor, lapack_driver="stemr", check_finite=False
+    )
+    return np.asarray(values / factor), np.asarray(vectors)
 
 
 def _updated(d: Array, z: Array) -> tuple[Array, Array]:
