@@ -21,7 +21,7 @@ Code = tuple[int, ...]
 #: Attributes whose covariances are written out and multiplied have up to this many values.
 MAX_AXIS_CELLS = 2_000
 #: How far a matrix may be from the diagonal one that it is taken for, as far as vectors tell.
-_SAME = 1e-7
+_SAME = 1e-5
 #: Cells of a tensor over the attributes with a factor q, at most.
 _MOST_CELLS = 1_000_000
 
@@ -72,7 +72,8 @@ class Measured:
     def diagonal(self, gram: Array) -> tuple[Array, float] | None:
         """Return R' V R where it is diagonal, as far as two vectors tell, and how far traces may be off.
 
-        The second is relative: how far off the products with the vectors are, for every entry at once.
+        The second is relative. With E what is off, |tr E| is at most r^(1/2) |E|, and the vectors, whose
+        entries are near 1, tell |E|.
         """
         if self.shape is None:
             return None
@@ -82,9 +83,9 @@ class Measured:
             expected = self.shape * probe
             seen = (gram @ (self.root @ probe)) @ self.root
             multiples.append(float(expected @ seen) / float(expected @ expected))
-            apart = float(np.abs(seen - multiples[0] * expected).max())
-            away = max(away, apart / float(np.abs(seen).max()))
-        return (multiples[0] * self.shape, away * len(places)) if away <= _SAME else None
+            apart = float(np.linalg.norm(seen - multiples[0] * expected))
+            away = max(away, apart / float(np.linalg.norm(seen)))
+        return (multiples[0] * self.shape, away * len(places) ** 0.5) if away <= _SAME else None
 
 
 class Ring:
