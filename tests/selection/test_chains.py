@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_a_scale_at_which_eigenvectors_fail_is_not_the_last(monkeypatch: pytest.
     eigh = scipy.linalg.eigh_tridiagonal
     peaks: list[float] = []
 
-    def failing(diagonal: Array, beside: Array, **options: object) -> tuple[Array, Array]:
+    def failing(diagonal: Array, beside: Array, **options: Any) -> tuple[Array, Array]:
         peaks.append(float(diagonal.max()))
         if len(peaks) < 3:
             raise np.linalg.LinAlgError("did not converge")
