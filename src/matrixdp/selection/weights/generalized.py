@@ -242,11 +242,11 @@ def search_generalized(
 
 
 def first_generalized(asked: AskedAxes, noise: Noise, allowed: Callable[[Subset], bool]) -> float:
-    """Return the least loss at cost 1 of the first starts of a short search, marginals searched once."""
+    """Return the least loss at cost 1 of the first starts, and of identities; marginals are searched once."""
     search = _Search(asked, noise, allowed, 0, 0)
     starts = [search.own(0)]
     if noise.norm == 1 and asked.free:
-        starts.append(search.trees(starts[0], 0.5))
+        starts += [search.trees(starts[0], 0.5), {}]
     tried = [search.descended(search.weighted(one, None), _FIRST_STEPS, _FIRST_TOLERANCE) for one in starts]
     best = min(tried, key=lambda one: one.loss)
     return min(best.loss, search.weighted(best.strategies, best).loss)
