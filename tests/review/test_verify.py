@@ -265,7 +265,7 @@ def with_value(name: str, row: int, change: Callable[[Any], Any]):
         values = table.column(name).to_pylist()
         values[row] = change(values[row])
         place = table.schema.get_field_index(name)
-        field = table.schema.field(name)
+        field = table.schema.field(name).with_nullable(True)
         return table.set_column(place, field, pa.array(values, field.type))
 
     return changed
