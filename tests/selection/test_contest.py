@@ -1,5 +1,6 @@
 """What ``auto`` tries: fast trials, and the noises that they leave no hope for."""
 
+import numpy as np
 import pytest
 
 import matrixdp as mdp
@@ -23,6 +24,13 @@ def test_hopes_lie_below_what_is_found(monkeypatch):
 
     monkeypatch.setattr(contest, "first_generalized_loss", refuse)
     assert 0.3 * found < hope_of(MIXED, LAPLACE) <= found
+
+
+def test_explicit_queries_that_tell_few_values_apart_are_tried_fast():
+    rows = np.repeat(np.arange(1.0, 9.0).reshape(2, 2, 2), 3, axis=1).reshape(2, 12)
+    workload = mdp.Workload(mdp.Domain({"a": 6, "b": 2}), mdp.dense(rows, ["a", "b"]))
+    searched = select(workload, noise=LAPLACE, mechanism="generalized-marginals").certificate.loss
+    assert searched * 0.999 < contest.first_generalized_loss(workload, LAPLACE) < 2.0 * searched
 
 
 def test_a_noise_without_hope_is_not_searched(monkeypatch):

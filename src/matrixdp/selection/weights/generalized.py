@@ -246,7 +246,9 @@ def first_generalized(asked: AskedAxes, noise: Noise, allowed: Callable[[Subset]
     search = _Search(asked, noise, allowed, 0, 0)
     starts = [search.own(0)]
     if noise.norm == 1 and asked.free:
-        starts += [search.trees(starts[0], 0.5), {}]
+        # identities are over all values, and what is asked of values that nothing tells apart is not
+        merged = {type_: own for type_, own in starts[0].items() if type_ in asked.merged}
+        starts += [search.trees(starts[0], 0.5), merged]
     tried = [search.descended(search.weighted(one, None), _FIRST_STEPS, _FIRST_TOLERANCE) for one in starts]
     best = min(tried, key=lambda one: one.loss)
     return min(best.loss, search.weighted(best.strategies, best).loss)
