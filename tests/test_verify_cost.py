@@ -8,6 +8,7 @@ import math
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -536,3 +537,8 @@ def test_matrices_over_groups_of_values_are_read_as_they_are_measured() -> None:
         verifier.Block(MERGED, {**arrays, "g": _array(2, 0, 2)})
     with pytest.raises(ValueError, match="not those of their matrix"):
         verifier.Block(MERGED, {**arrays, "h": _array(0, 1)})
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="one is empty"):
+        verifier.Block(MERGED, {**arrays, "g": _array(10**6, 0, 1)})  # not counted up to
+    assert tracemalloc.get_traced_memory()[1] < 10**6
+    tracemalloc.stop()

@@ -140,7 +140,7 @@ class Block:
         elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
             self.read_entries(form["matrix"], arrays)
             groups = [integers(arrays[name]) for name in form["groups"]]
-            if any(set(group) != set(range(max(group) + 1)) for group in groups):
+            if any(max(group) >= len(group) or set(group) != set(range(max(group) + 1)) for group in groups):
                 raise ValueError("groups of values of which one is empty")
             if math.prod(max(group) + 1 for group in groups) != self.columns:
                 raise ValueError("groups of values that are not those of their matrix")

@@ -5,7 +5,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.exact import DeficientMatrix
+from matrixdp.exact import DeficientMatrix, IntegerMatrix, MergedMatrix
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.selection import select
@@ -38,6 +38,29 @@ def test_a_query_a_little_outside_the_measured_span_is_refused(plan, written: st
     analysis = plan().analysis
     for value, supported in ((1.0, True), (1.0 + 1e-13, True), (1.0 - off, False)):
         rows = np.array([[1.0, value, 1.0]])
+        entry = mdp.product({"a": {"matrix": rows}}) if written == "product" else mdp.dense(rows, ["a"])
+        (group,) = entry.expand(DOMAIN)
+        if supported:
+            analysis.check_support(group)
+        else:
+            with pytest.raises(UnsupportedQueryError, match=r"asks more of a|measured"):
+                analysis.check_support(group)
+
+
+def merged() -> Plan:
+    """Measures sums over groups of two values and of one, as a matrix over groups."""
+    matrix = MergedMatrix(IntegerMatrix(np.eye(2, dtype=np.int64)), (np.array([0, 0, 1]),))
+    return Direct(DOMAIN, (Part(("a",), (Block(("a",), matrix),), 1.0),), GAUSSIAN)
+
+
+@pytest.mark.parametrize("plan", [split, partly, merged])
+@pytest.mark.parametrize("written", ["product", "dense"])
+@pytest.mark.parametrize(("scale", "beside"), [(1e-6, 0.0), (1.0, 1e7), (1e6, 1e-6)])
+def test_every_query_is_judged_by_its_own_scale(plan, written: str, scale: float, beside: float):
+    analysis = plan().analysis
+    measured = np.ones(3) if plan is split else np.array([1.0, 1.0, 0.0])
+    for own, supported in ((measured, True), (np.array([1.0, 0.0, 0.0]), False)):
+        rows = np.stack([scale * own, beside * measured])
         entry = mdp.product({"a": {"matrix": rows}}) if written == "product" else mdp.dense(rows, ["a"])
         (group,) = entry.expand(DOMAIN)
         if supported:

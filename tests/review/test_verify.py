@@ -271,6 +271,15 @@ def with_value(name: str, row: int, change: Callable[[Any], Any]):
     return changed
 
 
+def test_a_table_of_an_earlier_version_admits_nulls_and_holds(forged: Path) -> None:
+    def admitting(table: pa.Table) -> pa.Table:
+        fields = [field.with_nullable(True) for field in table.schema]
+        return table.cast(pa.schema(fields, table.schema.metadata))
+
+    rewrite(forged, admitting)
+    assert subjects(forged) == set()
+
+
 @pytest.mark.parametrize("name", ["estimate", "stddev", "lower", "upper"])
 @pytest.mark.parametrize("row", [0, 7, -1])
 def test_an_altered_figure_is_found(forged: Path, name: str, row: int) -> None:

@@ -84,7 +84,7 @@ class MeasuredMatrix(ABC):
 
     @abstractmethod
     def magnitudes(self) -> NDArray[np.int64]:
-        """Return the absolute entries, shape (rows, columns)."""
+        """Return the absolute entries, one row each; one of several equal columns may stand for them."""
 
     @abstractmethod
     def digest(self) -> str:

@@ -166,7 +166,7 @@ class MergedMatrix(MeasuredMatrix):
         return self.matrix.coefficients(self.means(queries))
 
     def magnitudes(self) -> NDArray[np.int64]:
-        return self.matrix.magnitudes()[:, merged_cells(self.groups)]
+        return self.matrix.magnitudes()
 
     def apart(self, queries: Array) -> Array:
         """Return what queries tell apart within groups, shape (columns, k) in and out: none is measured."""

@@ -386,5 +386,6 @@ def _check_rows(groups: Sequence[Group]) -> None:
 
 
 def _with(schema: pa.Schema) -> pa.Schema:
-    """Return the columns of answers with those of a model."""
-    return pa.schema([*schema, ("modelled", pa.float64()), ("extrapolated", pa.bool_())])
+    """Return the columns of answers with those of a model: figures are null where it extrapolates."""
+    own = [field.with_nullable(True) if field.name in FIGURES else field for field in schema]
+    return pa.schema([*own, ("modelled", pa.float64()), ("extrapolated", pa.bool_())])

@@ -62,17 +62,18 @@ class Contractions:
         return self._known[key]
 
     def largest_contraction(self, name: str, predicates: Predicates) -> float:
-        """Return the largest squared q.w of a set on one attribute."""
-        return float((self.contracted(name, predicates) ** 2).max())
+        """Return the largest squared norm of (q.w) 1' of a set on one attribute, relative to that of q."""
+        size = self.domain[name].size
+        return float(size * ((self.contracted(name, predicates) / _lengths(predicates, size)[:, 0]) ** 2).max())
 
     def residual_norms(self, name: str, predicates: Predicates) -> Array:
-        """Return the squared norms of q - (q.w) 1' relative to 1 + the squared norm of q."""
+        """Return the squared norms of q - (q.w) 1' relative to that of q."""
         size = self.domain[name].size
         sums = predicates.apply(np.ones((size, 1)))[:, 0]
         means = self.contracted(name, predicates)
         squares = predicates.squares(size)
         norms = squares - 2 * means * sums + means**2 * size
-        return np.asarray(np.maximum(norms, 0.0) / (1.0 + squares))
+        return np.asarray(np.maximum(norms, 0.0) / np.where(squares > 0.0, squares, 1.0))
 
     def axis_variances(self, block: Block, predicates: Predicates) -> Array:
         """Return the variance of the pieces of a set on one attribute, at unit noise."""
@@ -195,7 +196,7 @@ class Contractions:
         return tensor.reshape(vectors.shape)
 
     def outside(self, block: Block, sets: Mapping[str, Predicates]) -> float:
-        """Return the squared relative norm of what a product asks of a block beyond what it measures."""
+        """Return the largest squared norm, relative to its own, of what a query asks beyond what is measured."""
         merged = block.matrix if isinstance(block.matrix, MergedMatrix) else None
         outside = block.matrix.unsupported if merged is None else merged.matrix.unsupported
         if outside is None and merged is None:
@@ -205,37 +206,39 @@ class Contractions:
         keys = [predicates.key(size) for predicates, size in zip(asked, sizes, strict=True)]
         key = (block.matrix.digest(), block.attributes, *keys)
         if key not in self._outside:
-            squares = (p.squares(size).max() for p, size in zip(asked, sizes, strict=True))
-            norm = math.prod(1.0 + float(square) for square in squares)
+            lengths = [_lengths(p, size) for p, size in zip(asked, sizes, strict=True)]
             found = 0.0
             if merged is not None:
-                found = self._told_apart(block, merged, asked)
+                found = self._told_apart(block, merged, asked, lengths)
             if merged is not None and outside is not None:
-                found += _beyond(outside, self._merged(block, merged, asked), merged.merged_sizes)
+                seen = self._merged(block, merged, asked)
+                found += _beyond(outside, seen, merged.merged_sizes, lengths)
             elif outside is not None:
                 # outside (q P)' = (outside P') q'
                 tensor = outside.reshape(-1, *sizes)
                 for axis, name in enumerate(block.attributes, 1):
                     tensor = without_sums(tensor, axis, self.weights[name])
-                found = _beyond(tensor, asked, sizes)
-            self._outside[key] = found / norm
+                found = _beyond(tensor, asked, sizes, lengths)
+            self._outside[key] = found
         return self._outside[key]
 
-    def _told_apart(self, block: Block, matrix: MergedMatrix, predicates: Sequence[Predicates]) -> float:
+    def _told_apart(
+        self, block: Block, matrix: MergedMatrix, predicates: Sequence[Predicates], lengths: Sequence[Array]
+    ) -> float:
         """Return a bound on the squared norm of what pieces of a product tell apart within groups of cells.
 
-        It is at most as many times the largest of it as there are attributes.
+        It is relative to the queries' own lengths.
         """
         whole, inside = [], []
-        for name, one, group, spread in zip(
-            block.attributes, predicates, matrix.groups, matrix.spreads, strict=True
+        for name, one, length, group, spread in zip(
+            block.attributes, predicates, lengths, matrix.groups, matrix.spreads, strict=True
         ):
             size = len(group)
             # P' q less its mean over each group, a set of queries at a time along its cells
             pieces = without_sums(np.eye(size), 0, self.weights[name])
             within = pieces - (pieces @ spread)[:, group]
-            whole.append(float((one.apply(pieces) ** 2).sum(axis=1).max()))
-            inside.append(float((one.apply(within) ** 2).sum(axis=1).max()))
+            whole.append(float(((one.apply(pieces) / length) ** 2).sum(axis=1).max()))
+            inside.append(float(((one.apply(within) / length) ** 2).sum(axis=1).max()))
         return sum(
             own * math.prod(whole[:axis]) * math.prod(whole[axis + 1 :]) for axis, own in enumerate(inside)
         )
@@ -255,11 +258,19 @@ class Contractions:
         return tensor.reshape(len(rows), -1)
 
 
-def _beyond(outside: Array, predicates: Sequence[Predicates], sizes: Sequence[int]) -> float:
-    """Return the largest squared norm of a product's queries along orthonormal rows over its cells."""
+def _lengths(predicates: Predicates, size: int) -> Array:
+    """Return the lengths of queries, as a column; 1 for those that ask nothing."""
+    squares = predicates.squares(size)
+    return np.asarray(np.sqrt(np.where(squares > 0.0, squares, 1.0))[:, None])
+
+
+def _beyond(
+    outside: Array, predicates: Sequence[Predicates], sizes: Sequence[int], lengths: Sequence[Array]
+) -> float:
+    """Return the largest squared norm, relative to their own, of queries along orthonormal rows of cells."""
     tensor = outside.reshape(-1, *sizes)
-    for axis, (one, size) in enumerate(zip(predicates, sizes, strict=True), 1):
+    for axis, (one, size, length) in enumerate(zip(predicates, sizes, lengths, strict=True), 1):
         moved = np.moveaxis(tensor, axis, 0)
-        out = one.apply(moved.reshape(size, -1))
+        out = one.apply(moved.reshape(size, -1)) / length
         tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
     return float((tensor**2).sum(axis=0).max())

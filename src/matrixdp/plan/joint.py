@@ -132,7 +132,7 @@ class JointAnalysis(SplitAnalysis):
         for kept in self._tables(asked):
             part = self.parts[self.places[kept]]
             if rows is not None:
-                lost = self._unsupported(part, self.axes.piece_rows(asked, kept, rows))
+                lost = self._unsupported(part, self.axes.piece_rows(asked, kept, rows), rows)
             else:
                 assert isinstance(group, ProductGroup)
                 others = [name for name in asked if name not in kept]

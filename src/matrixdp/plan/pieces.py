@@ -152,19 +152,19 @@ class PieceAnalysis(Analysis):
         for kept, place in self.pieces(group.attributes):
             pieces = self.axes.piece_rows(group.attributes, kept, rows)
             if place is None:
-                if float((pieces**2).max(initial=0.0)) > SUPPORT_TOLERANCE * float((rows**2).max()):
+                if ((pieces**2).max(axis=1) > SUPPORT_TOLERANCE * (rows**2).max(axis=1)).any():
                     raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
                 continue
-            if self._unsupported(self.parts[place], pieces):
+            if self._unsupported(self.parts[place], pieces, rows):
                 raise UnsupportedQueryError(
                     f"{group.name}: asks more of {', '.join(kept)} than was measured there"
                 )
             yield place, pieces
 
-    def _unsupported(self, part: Part, rows: Array) -> bool:
-        """Return whether pieces (queries x cells of the part) leave what the part measures."""
-        tensor = rows.reshape(len(rows), *self.axes.sizes(part.attributes))
-        norm = float((rows**2).sum()) + 1.0
+    def _unsupported(self, part: Part, pieces: Array, rows: Array) -> bool:
+        """Return whether pieces (queries x cells of the part) of some rows leave what the part measures."""
+        tensor = pieces.reshape(len(pieces), *self.axes.sizes(part.attributes))
+        norms = np.maximum((pieces**2).sum(axis=1), (rows**2).sum(axis=1))
         for block in part.blocks:
             merged = block.matrix if isinstance(block.matrix, MergedMatrix) else None
             outside = block.matrix.unsupported if merged is None else merged.matrix.unsupported
@@ -173,11 +173,11 @@ class PieceAnalysis(Analysis):
             axes = [part.attributes.index(name) + 1 for name in block.attributes]
             moved = np.moveaxis(tensor, axes, range(len(axes)))
             flat = np.ascontiguousarray(moved).reshape(block.matrix.columns, -1)
-            lost = 0.0 if merged is None else float((merged.apart(flat) ** 2).sum())
+            lost = np.zeros(flat.shape[1]) if merged is None else (merged.apart(flat) ** 2).sum(axis=0)
             if outside is not None:
                 seen = flat if merged is None else merged.means(flat)
-                lost += float(((outside @ seen) ** 2).sum())
-            if lost > SUPPORT_TOLERANCE * norm:
+                lost += ((outside @ seen) ** 2).sum(axis=0)
+            if (lost.reshape(len(rows), -1).sum(axis=1) > SUPPORT_TOLERANCE * norms).any():
                 return True
         return False
 

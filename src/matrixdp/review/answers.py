@@ -103,7 +103,9 @@ class ParquetAnswers(AnswerFile):
         except _DAMAGED:
             self.problems.append(f"{self.path.name} cannot be read")
             return
-        if not found.equals(schema):
+        # files of earlier versions admit nulls in every column; what is null where a value follows is found
+        said, follows = (pa.schema([own.with_nullable(True) for own in one]) for one in (found, schema))
+        if not said.equals(follows):
             self.problems.append(f"{self.path.name} has other columns than those that follow")
         elif (found.metadata or {}).get(b"matrixdp") != privacy_mark(private):
             self.problems.append(f"{self.path.name} does not say whether the noise was seeded")
