@@ -47,7 +47,7 @@ class Contractions:
         #: For each attribute the first with the same weights.
         self.alike = {name: first.setdefault(vector.tobytes(), name) for name, vector in weights.items()}
         self._known: dict[Hashable, Array] = {}
-        self._outside: dict[Hashable, float] = {}
+        self._relative: dict[Hashable, float] = {}
 
     def sizes(self, attributes: Sequence[str]) -> list[int]:
         """Return the sizes of attributes."""
@@ -64,7 +64,11 @@ class Contractions:
     def largest_contraction(self, name: str, predicates: Predicates) -> float:
         """Return the largest squared norm of (q.w) 1' of a set on one attribute, relative to that of q."""
         size = self.domain[name].size
-        return float(size * ((self.contracted(name, predicates) / _lengths(predicates, size)[:, 0]) ** 2).max())
+        key = ("contracted", self.alike[name], predicates.key(size))
+        if key not in self._relative:
+            ratios = self.contracted(name, predicates) / _lengths(predicates, size)[:, 0]
+            self._relative[key] = size * float((ratios**2).max())
+        return self._relative[key]
 
     def residual_norms(self, name: str, predicates: Predicates) -> Array:
         """Return the squared norms of q - (q.w) 1' relative to that of q."""
@@ -196,7 +200,7 @@ class Contractions:
         return tensor.reshape(vectors.shape)
 
     def outside(self, block: Block, sets: Mapping[str, Predicates]) -> float:
-        """Return the largest squared norm, relative to its own, of what a query asks beyond what is measured."""
+        """Return the largest squared norm, relative to its own, of a query beyond what a block measures."""
         merged = block.matrix if isinstance(block.matrix, MergedMatrix) else None
         outside = block.matrix.unsupported if merged is None else merged.matrix.unsupported
         if outside is None and merged is None:
@@ -205,7 +209,7 @@ class Contractions:
         asked = [sets.get(name, Total()) for name in block.attributes]
         keys = [predicates.key(size) for predicates, size in zip(asked, sizes, strict=True)]
         key = (block.matrix.digest(), block.attributes, *keys)
-        if key not in self._outside:
+        if key not in self._relative:
             lengths = [_lengths(p, size) for p, size in zip(asked, sizes, strict=True)]
             found = 0.0
             if merged is not None:
@@ -219,8 +223,8 @@ class Contractions:
                 for axis, name in enumerate(block.attributes, 1):
                     tensor = without_sums(tensor, axis, self.weights[name])
                 found = _beyond(tensor, asked, sizes, lengths)
-            self._outside[key] = found
-        return self._outside[key]
+            self._relative[key] = found
+        return self._relative[key]
 
     def _told_apart(
         self, block: Block, matrix: MergedMatrix, predicates: Sequence[Predicates], lengths: Sequence[Array]
