@@ -15,7 +15,10 @@ from matrixdp.selection.bounds import decomposed, gathered, rings, triples
 from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of
 from matrixdp.selection.bounds.exact import sector_norm
 from matrixdp.selection.bounds.product_bound import product_bound
-from matrixdp.selection.compose.decomposition import solve_decomposition
+from matrixdp.selection.compose.decomposition import solve_classes, solve_decomposition, sub_solver_for
+from matrixdp.selection.compose.weight_vectors import optimized_weights
+from matrixdp.selection.view.pieces import Pieces
+from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.testing import dense_gram
 
 KINDS = ["identity", "prefix", "range", "total"]
@@ -29,6 +32,9 @@ def workloads(draw):
     entries = draw(st.lists(st.tuples(asked, st.sampled_from([0.2, 1.0, 7.0])), min_size=1, max_size=3))
     found: list[Any] = [mdp.product(weight=weight, **sets) for sets, weight in entries]
     joint = draw(st.sampled_from([None, "affine", "abs", "dense"])) if len(names) == 2 else None
+    if draw(st.booleans()):
+        sets = {name: draw(st.sampled_from(KINDS[:3])) for name in names[:2]}
+        found.append(mdp.disjunction(**sets, by=dict.fromkeys(names[2:], "identity")))
     if joint == "dense":
         rows = np.random.default_rng(draw(st.integers(0, 99))).integers(-1, 3, (4, domain.cells(list(names))))
         found.append(mdp.dense(matrix=rows.astype(float), attributes=list(names)))
@@ -80,8 +86,37 @@ def test_joint_traces_do_not_depend_on_how_they_are_summed(monkeypatch):
     assert product_bound(again)[0] == pytest.approx(found, rel=1e-9)
 
 
-def test_traces_are_those_of_dense_matrices(mixed):
-    split, solver, solved = solve_decomposition(mixed, 1e-6)
+@pytest.fixture(scope="module")
+def either():
+    """Disjunctions, whose Gram matrices have terms with signs that are not symmetric one by one."""
+    domain = mdp.Domain({"a": range(4), "b": range(3), "c": ["x", "y", "z"], "d": range(3)})
+    return mdp.Workload(
+        domain,
+        mdp.disjunction(a="prefix", b="range", c="identity"),
+        mdp.disjunction(b="prefix", d="prefix", by={"c": "identity"}, weight=0.3),
+        mdp.product(a="prefix", c="identity"),
+    )
+
+
+@pytest.fixture(scope="module")
+def boxes():
+    """Queries that are sums of boxes of cells: pairs of boxes keep both attributes, unlike from each side."""
+    domain = mdp.Domain({"a": range(4), "b": range(3), "c": ["x", "y", "z"]})
+    asked = np.array(
+        [[[0, 1, 1], [0, 1, 1], [1, 1, 0], [0, 0, 0]], [[1, 0, 0], [0, 1, 1], [0, 1, 1], [1, 0, 0]]]
+    )
+    rows = mdp.dense(matrix=asked.reshape(2, -1), attributes=["a", "b"], by={"c": "identity"})
+    # with queries of full rank beside them, so that strategies are told by their rows
+    return mdp.Workload(domain, rows, mdp.product(a="prefix", b="prefix", c="identity"))
+
+
+@pytest.mark.parametrize("asked", ["mixed", "either", "boxes"])
+def test_traces_are_those_of_dense_matrices(asked, request):
+    workload = request.getfixturevalue(asked)
+    split = split_workload(workload)
+    pieces = Pieces(split, optimized_weights(split))
+    solver = sub_solver_for(pieces, "residual", GAUSSIAN, 1e-6, "product", 0)
+    solved = solve_classes(split, solver)
     operator, *_ = operator_of(split, solver, solved)
     rng = np.random.default_rng(3)
     p = [
@@ -91,7 +126,7 @@ def test_traces_are_those_of_dense_matrices(mixed):
     found = operator.traces(p)
     first = sum(float(traces.sum()) for traces, _ in found)
     second = sum(float(cubes.sum()) for _, cubes in found)
-    names, sizes = mixed.domain.names, [mixed.domain[name].size for name in mixed.domain.names]
+    names, sizes = workload.domain.names, [workload.domain[name].size for name in workload.domain.names]
     weights = {name: solver.pieces.weights[split.types[name]] for name in names}
     measured = np.zeros((math.prod(sizes),) * 2)
     kept = np.zeros_like(measured)
@@ -105,14 +140,15 @@ def test_traces_are_those_of_dense_matrices(mixed):
                 w, q = weights[name], p[split.types[name]]
                 root = np.outer(np.sqrt(q), np.sqrt(q))
                 if name in marginal:
-                    right = np.linalg.pinv(factors[name].rows)
+                    free = split.free[split.types[name]]
+                    right = factors[name].inverse if free else np.linalg.pinv(factors[name].rows)
                     right = right - np.outer(w, right.sum(axis=0))
                     z, projection = np.kron(z, right @ right.T), np.kron(projection, np.eye(n) - root)
                 else:
                     z, projection = np.kron(z, np.outer(w, w)), np.kron(projection, root)
             measured += z / math.sqrt(solution.loss)
             kept += projection
-    gram = dense_gram(mixed)
+    gram = dense_gram(workload)
     q = np.ones(1)
     for name in names:
         q = np.kron(q, 1 / p[split.types[name]])
@@ -156,6 +192,19 @@ def test_small_sectors_of_explicit_queries_are_exact():
     best = nuclear_bound(workload, {name: p[type_] for name, type_ in split.types.items()})
     assert sector_norm(operator, (), p) ** 2 == pytest.approx(best, rel=1e-6)
     assert 0.5 * best <= operator.evaluate(p)[0] ** 2 <= best
+
+
+def test_none_where_attributes_are_tied_that_no_query_asks_about_together():
+    domain = mdp.Domain({"a": range(2), "b": range(3), "c": range(3), "d": range(2)})
+    # of the first half who has b = 0, of the second who has c = 0: a pair of boxes ties b to c
+    asked = np.zeros((2, 3, 3))
+    asked[0, 0], asked[1, :, 0] = 1.0, 1.0
+    entry = mdp.dense(matrix=asked.reshape(1, -1), attributes=["a", "b", "c"], by={"d": "identity"})
+    workload = mdp.Workload(domain, entry)
+    assert split_workload(workload).coupled_apart
+    assert product_bound(workload) is None
+    solution = solve_decomposition(workload, 1e-4)
+    assert decomposition_bound(*solution) is None
 
 
 def test_certificates_have_it_for_both_noises():

@@ -89,7 +89,7 @@ class Axes:
         return np.asarray(np.einsum("ij,ij->j", self.product(b, one, c), self.seen(two, e)))
 
     def share(self, code: Code) -> tuple[Array, float]:
-        """Return (g, c): the share is g'q + c.
+        """Return (g, c): the share is g'q + c, around Z_E V' Z_B V Z_C q, with the V of B u E transposed.
 
         The code has the type, Z of B, C and E, and V of B u C and of B u E; -1 is a subset that does not keep
         the attribute.
@@ -100,12 +100,12 @@ class Axes:
             return self._kept_by_all(b, c, e, one, two), 0.0
         image = {number: self.strategy(number).image for number in (b, c, e) if number >= 0}
         if b >= 0 and c >= 0:
-            return image[c](self.gram(one) @ image[b](self.gram(two) @ w)) * w, 0.0
+            return image[c](image[b](self.gram(two) @ w) @ self.gram(one)) * w, 0.0
         if b >= 0 and e >= 0:
-            return image[e](self.gram(two) @ image[b](self.gram(one) @ w)) * w, 0.0
+            return image[e](image[b](self.gram(one) @ w) @ self.gram(two)) * w, 0.0
         if c >= 0 and e >= 0:
-            return image[c](self.gram(one) @ w) * image[e](self.gram(two) @ w), 0.0
+            return image[c](w @ self.gram(one)) * image[e](w @ self.gram(two)), 0.0
         if b >= 0:
             return np.zeros(len(w)), float((self.gram(two) @ w) @ image[b](self.gram(one) @ w))
         slot, found = (one, c) if c >= 0 else (two, e)
-        return image[found](self.gram(slot) @ w) * w, 0.0
+        return image[found](w @ self.gram(slot)) * w, 0.0

@@ -29,8 +29,8 @@ _ROUNDS, _GAIN = 3, 2e-3
 _STEPS, _FEW_STEPS = 30, 5
 #: The cubes of the dimensions of sectors whose eigenvalues are computed, in all.
 _MOST_WORK = 4e8
-#: What floating point may add to a bound of positive terms, generously.
-_ROUNDING = 1e-11
+#: What floating point may add to a bound of positive terms, generously, and where terms have signs.
+_ROUNDING, _SIGNED_ROUNDING = 1e-11, 1e-9
 
 
 def decomposition_bound(
@@ -74,7 +74,7 @@ def refined_bound(
         return None
     value, operator, p = found
     root, by_chance = refined_norm(operator, p, seed, progress)
-    refined = root * root * (1.0 - _ROUNDING)
+    refined = root * root * (1.0 - _rounding(split))
     return (refined, by_chance) if refined > value else (value, False)
 
 
@@ -82,7 +82,7 @@ def _proved(
     split: Split, solver: SubSolver, solved: Sequence[tuple[SubWorkload, SubSolution]]
 ) -> tuple[float, Operator, list[Array]] | None:
     """Return the bound, and where it was found: the operator and the distributions by type."""
-    if not all(slot.definite for slot in split.slots):
+    if split.coupled_apart:
         return None
     best, p = 0.0, None
     where: tuple[Operator, list[Array]] | None = None
@@ -101,7 +101,11 @@ def _proved(
         if not again or gain < _GAIN:
             break
     assert where is not None
-    return best * best * (1.0 - _ROUNDING), *where
+    return best * best * (1.0 - _rounding(split)), *where
+
+
+def _rounding(split: Split) -> float:
+    return _ROUNDING if all(slot.definite for slot in split.slots) else _SIGNED_ROUNDING
 
 
 def _with_exact_sectors(operator: Operator, p: list[Array]) -> float:
@@ -122,7 +126,7 @@ def within_reach(split: Split) -> bool:
     What is solved may have one beyond: see `rings.Measured.diagonal`.
     """
     sizes = [size for size, is_free in zip(split.sizes, split.free, strict=True) if is_free]
-    return max(sizes, default=0) <= rings.MAX_AXIS_CELLS and all(slot.definite for slot in split.slots)
+    return max(sizes, default=0) <= rings.MAX_AXIS_CELLS and not split.coupled_apart
 
 
 def operator_of(

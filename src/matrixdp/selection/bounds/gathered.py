@@ -95,7 +95,7 @@ class Gathered:
     def _terms(self, sub: SubWorkload) -> list[tuple[float, tuple[int, ...]]]:
         """Return the Kronecker terms on the free attributes, the symmetric ones in the coefficients."""
         merged: dict[tuple[int, ...], float] = {}
-        for term in sub.products:
+        for term in (*sub.products, *sub.couplings):
             coefficient = term.weight
             for slot in term.contracted:
                 coefficient *= self.pieces.slots[slot].mean_square

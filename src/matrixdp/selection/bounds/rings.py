@@ -84,7 +84,7 @@ class Measured:
             seen = (gram @ (self.root @ probe)) @ self.root
             multiples.append(float(expected @ seen) / float(expected @ expected))
             apart = float(np.linalg.norm(seen - multiples[0] * expected))
-            away = max(away, apart / float(np.linalg.norm(seen)))
+            away = max(away, apart / max(float(np.linalg.norm(seen)), np.finfo(float).tiny))
         return (multiples[0] * self.shape, away * len(places) ** 0.5) if away <= _SAME else None
 
 

@@ -53,6 +53,13 @@ class Slot:
         """Whether nothing is left of it without its mean: it is never kept."""
         return is_flat(self.predicates)
 
+    @property
+    def coupling(self) -> bool:
+        """Whether it is flat from one side alone: what is not kept there is tied to what is kept here."""
+        if not isinstance(self.predicates, CrossGram) or self.symmetric is not None:
+            return False
+        return self.flat and not (is_flat(self.predicates.left) and is_flat(self.predicates.right))
+
 
 @dataclass(frozen=True)
 class Explicit:
@@ -111,7 +118,8 @@ class SubWorkload:
     """A class of equal sub-workloads.
 
     ``groups`` has for each axis the number of each value, where there are explicit queries alone: values that
-    none of them tells apart have the same.
+    none of them tells apart have the same. ``couplings`` are terms without a piece on the marginal itself,
+    which tie the pieces of smaller marginals to one another.
     """
 
     types: tuple[int, ...]
@@ -120,11 +128,15 @@ class SubWorkload:
     rows: tuple[RowsTerm, ...]
     marginals: tuple[tuple[str, ...], ...]
     groups: tuple[NDArray[np.intp], ...] | None = None
+    couplings: tuple[ProductTerm, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A workload as classes of sub-workloads over attribute types."""
+    """A workload as classes of sub-workloads over attribute types.
+
+    ``coupled_apart`` tells that terms tie marginals to one another whose union has no pieces.
+    """
 
     types: dict[str, int]
     sizes: tuple[int, ...]
@@ -132,6 +144,7 @@ class Split:
     slots: tuple[Slot, ...]
     explicit: tuple[Explicit, ...]
     classes: tuple[SubWorkload, ...]
+    coupled_apart: bool = False
 
 
 def _weights_digest(group: Group) -> str:
@@ -171,6 +184,10 @@ def attribute_types(workload: Workload, terms: Sequence[list[GramTerm] | None]) 
     return types
 
 
+_Terms = dict[tuple[tuple[int, ...], tuple[int, ...]], float]
+"""Coefficients of terms, by the slots that are kept and those that are contracted."""
+
+
 class _Splitter:
     """Collects the slots, the explicit queries, and what every marginal gets of each group."""
 
@@ -180,7 +197,8 @@ class _Splitter:
         self.slot_list: list[Slot] = []
         self.explicit: dict[Hashable, int] = {}
         self.explicit_list: list[Explicit] = []
-        self.products: dict[tuple[str, ...], dict[tuple[tuple[int, ...], tuple[int, ...]], float]] = {}
+        self.products: dict[tuple[str, ...], _Terms] = {}
+        self.couplings: dict[tuple[str, ...], _Terms] = {}
         self.rows: dict[tuple[str, ...], dict[tuple[int, tuple[bool, ...]], float]] = {}
 
     def slot_of(self, type_: int, predicates: Question, size: int) -> int:
@@ -224,10 +242,12 @@ class _Splitter:
             for i, slot in enumerate(slots)
             if not slot.flat and (slot.symmetric is None or (slot.symmetric[0] > 0 and slot.size > 1))
         ]
-        for positions in _subsets(keepable):
+        coupling = {i for i, slot in enumerate(slots) if slot.coupling}
+        for positions in _subsets(sorted({*keepable, *coupling})):
             kept = tuple(own[i] for i in positions)
             contracted = tuple(sorted(s for i, s in enumerate(own) if i not in positions))
-            terms = self.products.setdefault(tuple(names[i] for i in positions), {})
+            found = self.products if coupling.isdisjoint(positions) else self.couplings
+            terms = found.setdefault(tuple(names[i] for i in positions), {})
             terms[kept, contracted] = terms.get((kept, contracted), 0.0) + group.weight * coefficient
 
     def classes(self, workload: Workload) -> tuple[SubWorkload, ...]:
@@ -239,7 +259,7 @@ class _Splitter:
                 tuple(self.types[name] for name in marginal),
                 *(
                     tuple(sorted((*key, float(f"{w:.12g}")) for key, w in found.get(marginal, {}).items()))
-                    for found in (self.products, self.rows)
+                    for found in (self.products, self.rows, self.couplings)
                 ),
             )
             classes.setdefault(signature, []).append(marginal)
@@ -247,7 +267,10 @@ class _Splitter:
 
     def _class(self, workload: Workload, *marginals: tuple[str, ...]) -> SubWorkload:
         first = marginals[0]
-        products = tuple(ProductTerm(w, k, c) for (k, c), w in self.products.get(first, {}).items())
+        products, couplings = (
+            tuple(ProductTerm(w, k, c) for (k, c), w in found.get(first, {}).items())
+            for found in (self.products, self.couplings)
+        )
         rows = tuple(RowsTerm(w, e, m) for (e, m), w in self.rows.get(first, {}).items())
         return SubWorkload(
             tuple(self.types[name] for name in first),
@@ -256,7 +279,13 @@ class _Splitter:
             rows,
             marginals,
             self._groups(len(first), rows) if rows and not products else None,
+            couplings,
         )
+
+    @property
+    def coupled_apart(self) -> bool:
+        """Whether a coupling is on attributes on which nothing else is."""
+        return any(names not in self.products and names not in self.rows for names in self.couplings)
 
     def _groups(self, axes: int, rows: Sequence[RowsTerm]) -> tuple[NDArray[np.intp], ...]:
         """Return for each axis of a class the number of each value among those that its rows tell apart."""
@@ -315,4 +344,5 @@ def split_workload(workload: Workload) -> Split:
         tuple(found.slot_list),
         tuple(found.explicit_list),
         found.classes(workload),
+        found.coupled_apart,
     )
