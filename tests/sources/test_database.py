@@ -1,5 +1,8 @@
 """DuckDB as the environment has it."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -43,3 +46,34 @@ def test_other_values_are_refused_before_anything_is_counted(monkeypatch, variab
 def test_nothing_tells_how_long_it_takes():
     with connect() as connection:
         assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
+
+
+FORKS = """
+import os, sys
+import subprocess
+import sys
+
+import numpy as np
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.sources import open_source
+
+def counts():
+    return open_source({"a": np.arange(60) % 3}).marginals(Domain({"a": 3}), [("a",), ()], OutOfDomain())
+
+def copied():
+    child = os.fork()
+    if not child:
+        sys.exit(int(dict(counts())[()]))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+begun = counts()
+next(begun)
+print(copied(), [int(own) for _, own in begun], copied())
+"""
+
+
+def test_a_copy_of_the_process_counts_and_ends_also_in_the_midst_of_a_count():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["60", "[60]", "60"]

@@ -4,7 +4,7 @@ Where the marginals take too much memory together, the codes are kept in a table
 after the other.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import duckdb
@@ -161,24 +161,39 @@ def _marginals(
     connection: duckdb.DuckDBPyConnection, encoded: duckdb.DuckDBPyRelation, request: Request, hint: str
 ) -> Iterator[Groups]:
     position = {name: index for index, name in enumerate(request.used)}
+    found: Iterable[Groups] = ()
     try:
         if _fits(request):
-            yield from guarded(lambda: _at_once(encoded, request, position), _COUNTING, hint)
-            return
-        guarded(lambda: encoded.create(_CODES), _COUNTING, hint)
-        for subset in request.subsets:
-            steps = zip(subset, strides(request.shape(subset)), strict=True)
-            key = " + ".join(f"CAST(c{position[name]} AS BIGINT) * {step}" for name, step in steps)
-            # Every name in the statement is made here; none comes from the table or its user.
-            query = f"SELECT {key or '0'} AS key, count(*) AS n FROM {_CODES} WHERE inside GROUP BY key"  # noqa: S608
-            yield subset, *guarded(partial(_groups, connection, query), _COUNTING)
-        if counted := request.out_of_domain.counts:
-            columns = ", ".join(f"count(*) FILTER (out{place})" for place in range(len(counted)))
-            query = f"SELECT {columns} FROM {_CODES}"  # noqa: S608
-            numbers = guarded(lambda: connection.execute(query).fetchone(), _COUNTING)
-            yield OUT_OF_DOMAIN, np.arange(len(counted)), np.array(numbers, dtype=np.int64)
+            found = guarded(partial(_at_once, encoded, request, position), _COUNTING, hint)
+        else:
+            yield from _one_by_one(connection, encoded, request, position, hint)
     finally:
         connection.close()
+    # what was counted at once needs no database: a copy of this process could not close it
+    del connection, encoded
+    yield from found
+
+
+def _one_by_one(
+    connection: duckdb.DuckDBPyConnection,
+    encoded: duckdb.DuckDBPyRelation,
+    request: Request,
+    position: Mapping[str, int],
+    hint: str,
+) -> Iterator[Groups]:
+    """Keep the codes in a table, and count one marginal after the other."""
+    guarded(lambda: encoded.create(_CODES), _COUNTING, hint)
+    for subset in request.subsets:
+        steps = zip(subset, strides(request.shape(subset)), strict=True)
+        key = " + ".join(f"CAST(c{position[name]} AS BIGINT) * {step}" for name, step in steps)
+        # Every name in the statement is made here; none comes from the table or its user.
+        query = f"SELECT {key or '0'} AS key, count(*) AS n FROM {_CODES} WHERE inside GROUP BY key"  # noqa: S608
+        yield subset, *guarded(partial(_groups, connection, query), _COUNTING)
+    if counted := request.out_of_domain.counts:
+        columns = ", ".join(f"count(*) FILTER (out{place})" for place in range(len(counted)))
+        query = f"SELECT {columns} FROM {_CODES}"  # noqa: S608
+        numbers = guarded(lambda: connection.execute(query).fetchone(), _COUNTING)
+        yield OUT_OF_DOMAIN, np.arange(len(counted)), np.array(numbers, dtype=np.int64)
 
 
 def _at_once(encoded: duckdb.DuckDBPyRelation, request: Request, position: Mapping[str, int]) -> list[Groups]:
