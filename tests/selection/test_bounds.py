@@ -77,3 +77,14 @@ def test_large_workloads_have_no_bound_of_this_kind():
     assert svd_bound_workload(workload) is None
     wide = mdp.Domain({f"a{i}": 2 for i in range(16)})
     assert svd_bound_workload(mdp.Workload(wide, mdp.marginals(1))) is None
+
+
+@pytest.mark.parametrize("kinds", [[0, 0, 1, 2], [0, 1, 0, 1, 1, 2]])
+def test_queries_that_tell_few_values_apart_have_a_bound_that_nothing_is_below(kinds):
+    rows = [[[1.79970738, 1.14416587, -0.32542284][k] for k in kinds]]
+    rows.append([[0.77380659, 0.28121067, -0.55382284][k] for k in kinds])
+    entry = mdp.product(a="prefix", b={"matrix": rows})
+    workload = mdp.Workload(mdp.Domain({"a": 4, "b": len(kinds)}), entry)
+    best = select(workload, noise=GAUSSIAN, mechanism="dense").certificate.loss
+    found = select(workload, noise=GAUSSIAN, mechanism="residual").certificate
+    assert 0.9 * best < found.lower_bound <= best * (1.0 + 1e-7)

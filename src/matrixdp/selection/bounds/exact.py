@@ -18,6 +18,10 @@ __all__ = ["Bases", "sector_dimensions", "sector_norm"]
 Array = NDArray[np.float64]
 
 
+#: The least eigenvalue of the metric of a sector, relative to its dimension and the largest.
+_LEAST = 1e-13
+
+
 class Bases:
     """For each attribute type: what turns cells to the complement of s = sqrt(p), and u = Q' w / s."""
 
@@ -70,7 +74,9 @@ def sector_norm(operator: Operator, spread: tuple[int, ...], p: list[Array]) -> 
                 asked[-1].append(np.zeros(shape))
                 metric[-1].append(np.zeros(shape))
                 continue
-            asked[-1].append(_asked(operator, together, members[first], members[second], bases))
+            # where all that is asked between two subsets is nothing but rounding errors, no term says so
+            terms = _asked(operator, together, members[first], members[second], bases)
+            asked[-1].append(np.zeros(shape) + terms)
             own = lattice.members[together][lattice.members[together] >= 0].tolist()
             factors = []
             for i in own:
@@ -80,6 +86,8 @@ def sector_norm(operator: Operator, spread: tuple[int, ...], p: list[Array]) -> 
             metric[-1].append(theta[together] * _product(factors))
     middle = np.block(metric)
     spectrum = scipy.linalg.eigvalsh(middle)
+    if not float(spectrum[0]) > _LEAST * len(spectrum) * float(spectrum[-1]):
+        return 0.0  # as good as singular: rounding errors decide what its eigenvalues are
     values = scipy.linalg.eigh(np.block(asked), middle, eigvals_only=True)
     # an eigenvalue of 0 comes out as a rounding error, whose root would raise the bound noticeably
     condition = float(spectrum[-1] / spectrum[0])
