@@ -70,6 +70,11 @@ class Combination(ABC):
     def factors(self, place: int, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
         """Return for each attribute what the variances are made from; see `repeats.representatives`."""
 
+    @property
+    def work(self) -> float:
+        """About how many multiplications one evaluation of `loss` takes, beyond few."""
+        return 0.0
+
     @abstractmethod
     def loss(self, placed: Iterable[Placed]) -> Loss:
         """Return the weighted sum of variances as a function of the parts' precisions, with its gradient.

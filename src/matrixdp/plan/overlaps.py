@@ -164,6 +164,10 @@ class Overlaps(Combination):
                 found[name] += [square] if len(square) else list(next(axes).T)
         return {name: found.get(name, []) for name in group.attributes}
 
+    @property
+    def work(self) -> float:
+        return math.fsum(float(mode.unknowns) ** 3 for mode in self._modes)
+
     def loss(self, placed: Iterable[Placed]) -> Loss:
         alone = np.zeros(len(self.parts))
         squares = [{t: np.zeros_like(view.half) for t, view in mode.views.items()} for mode in self._modes]

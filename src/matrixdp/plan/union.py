@@ -166,6 +166,11 @@ class UnionAnalysis(SeveralTables):
         """Return the weighted sum of variances as a function of the parts' precisions, and its gradient."""
         return self.combination.loss([(self.place(group), group) for group in groups])
 
+    @property
+    def work(self) -> float:
+        """About how many multiplications one evaluation of `loss` takes, beyond few."""
+        return self.combination.work
+
 
 class _UnionEstimates(SeveralEstimates):
     def __init__(self, analysis: UnionAnalysis, tables: Sequence[Array]) -> None:

@@ -27,9 +27,8 @@ Progress = Callable[[str, float | None], None]
 AS_MANY_AS_PAY = Rows()
 #: Rounds of alternation: of each start, and of the best of them after that.
 _FIRST_SWEEPS, _MORE_SWEEPS = 3, 12
-#: After a round a loss this many times what is wanted does not fall to it; nor does, in any number of
-#: rounds, one so many times what is wanted where strategies of other problems start it.
-_HOPELESS, _FAR = 1.3, 1.5
+#: After a round a loss this many times what is wanted does not fall to it.
+_HOPELESS = 1.3
 #: Relative decrease of the loss at which alternation stops, and gap of the problems within it.
 _TOLERANCE, _LOOP_GAP = 1e-4, 1e-5
 
@@ -85,8 +84,6 @@ def solve_kron(
         return _bounded(terms, [solve(axis, terms.unknown, None) for axis in axes])
     given = start or [None for _ in axes]
     begun = _begun(terms, given) if worth < math.inf else None
-    if begun is not None and begun.loss > _FAR * worth:
-        return begun
     starts = [list(begun.factors) if begun else [fast(axis, terms.unknown, given[axis]) for axis in axes]]
     if effort == "full":
         loss = terms.loss([1.0 for _ in axes])

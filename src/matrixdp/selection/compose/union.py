@@ -36,8 +36,8 @@ Progress = Callable[[str, float | None], None]
 
 _TOO_LARGE = "opt-plus: a group asks about a table of too many cells. Use residual or opt-m"
 
-#: Steps of the search for the shares of the cost.
-_SHARE_STEPS = 60
+#: Steps of the search for the shares of the cost, and where each is dear what all may cost but for the least.
+_SHARE_STEPS, _LEAST_STEPS, _SHARE_WORK = 60, 4, 3e10
 #: A product that is measured so much less precisely than another would add rounding errors alone.
 _LEAST_PRECISION = 1e-8
 #: Attributes of more values that nothing tells apart are measured whole: totals have products of their own.
@@ -295,7 +295,9 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
     Under Gaussian noise the loss is convex in the shares. Raises TooLargeError as `Union` does.
     """
     start = Union(workload.domain, tuple(parts), noise)
-    evaluate = start.analysed([part.variance for part in parts]).loss(workload)
+    analysed = start.analysed([part.variance for part in parts])
+    evaluate = analysed.loss(workload)
+    steps = int(np.clip(_SHARE_WORK / max(analysed.work, 1.0), _LEAST_STEPS, _SHARE_STEPS))
     alone = np.array([1.0 / noise.variance(part) for part in parts])
     power = 2.0 / noise.norm
 
@@ -314,7 +316,7 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
         jac=True,
         method="L-BFGS-B",
         bounds=[(least, 0.0)] * len(first),
-        options={"maxiter": _SHARE_STEPS},
+        options={"maxiter": steps},
     )
     if found.fun >= objective(first)[0]:
         return start
