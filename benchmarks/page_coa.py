@@ -196,13 +196,15 @@ def _over(rows: Iterator[Figures], column: str, base: str) -> list[float]:
 
 
 def _span(ratios: list[float]) -> str:
+    if not ratios:
+        return "nothing to compare with, stopped at its limit,"
     low, high = min(ratios), max(ratios)
     return f"{plain(low, 3)} to {plain(high, 3)} times"
 
 
 def _times(rows: Iterator[Figures], column: str) -> str:
     found = [row["cells"][column]["cpu_seconds"] for row in rows if "cpu_seconds" in row["cells"][column]]
-    return f"{plain(min(found), 2)} to {plain(max(found), 2)} s"
+    return f"{plain(min(found), 2)} to {plain(max(found), 2)} s" if found else "no time within its limit"
 
 
 def _observations(figures: list[Figures], curves: list[Figures]) -> list[str]:
@@ -220,7 +222,10 @@ def _observations(figures: list[Figures], curves: list[Figures]) -> list[str]:
         curve["points"][min(10, len(curve["points"]) - 1)]["objective"] / curve["points"][-1]["objective"]
         for curve in curves
     ]
-    largest = [figure["rows"][-1] for figure in figures if _varied(figure) == "n"]
+    reached = (
+        [row for row in figure["rows"] if _error(row, _COA)] for figure in figures if _varied(figure) == "n"
+    )
+    largest = [rows[-1] for rows in reached if rows]
     weaker = [ratio for column in ("AM", "ESM") for ratio in _over(_pairs(figures, sizes), column, _COA)]
     by_rank = list(_pairs(figures, rank))
     first, last = by_rank[0], by_rank[-1]
@@ -246,7 +251,8 @@ def _observations(figures: list[Figures], curves: list[Figures]) -> list[str]:
         ],
         [
             "Figures 2 to 5: over two orders of magnitude less than GM, above all for large n",
-            f"at the largest n GM has {_span(_over(iter(largest), 'GM', _COA))} COA's error",
+            "at the largest n that COA reaches within its limit GM has "
+            f"{_span(_over(iter(largest), 'GM', _COA))} COA's error",
         ],
         [
             "Figure 4: on WRange WM and HM are comparable to COA and LRM",
