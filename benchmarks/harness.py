@@ -64,9 +64,12 @@ def measured(command: list[str], patience: float | None = None, threads: int | N
         Of its linear algebra; as many as it wants where not given.
     """
     started = time.perf_counter()
-    limit = "unlimited" if patience is None else str(math.ceil(patience))
+    # a limit that this process has itself is not lifted
+    limited = (
+        [] if patience is None else ["/bin/sh", "-c", 'ulimit -t "$0"; exec "$@"', str(math.ceil(patience))]
+    )
     child = subprocess.Popen(
-        ["/bin/sh", "-c", 'ulimit -t "$0"; exec "$@"', limit, *command],
+        [*limited, *command],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
