@@ -6,7 +6,6 @@ import json
 import math
 import os
 import platform
-import signal
 import subprocess
 import sys
 import threading
@@ -23,6 +22,7 @@ __all__ = ["WIDE", "Usage", "emit", "machine", "measured"]
 WIDE = 20.0
 
 _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "python-flint")
+_LAUNCH = Path(__file__).with_name("launch.py")
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -68,26 +68,27 @@ def measured(command: list[str], patience: float | None = None, threads: int | N
     limited = (
         [] if patience is None else ["/bin/sh", "-c", 'ulimit -t "$0"; exec "$@"', str(math.ceil(patience))]
     )
+    reader, writer = os.pipe()
     child = subprocess.Popen(
-        [*limited, *command],
+        [sys.executable, "-I", "-S", str(_LAUNCH), str(writer), *limited, *command],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        pass_fds=[writer],
         env=None if threads is None else os.environ | dict.fromkeys(_THREADS, str(threads)),
     )
-    assert child.stdout is not None
+    os.close(writer)
     longest = threading.TIMEOUT_MAX if patience is None else WIDE * patience
     # with everything that it has started
-    stop = threading.Timer(longest, os.killpg, (child.pid, signal.SIGKILL))
+    stop = threading.Timer(longest, child.terminate)
     stop.daemon = True
     stop.start()
-    output = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
+    output, _ = child.communicate()
     stop.cancel()
-    child.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - started
-    unit = 1e6 if sys.platform == "darwin" else 1e6 / 1024
-    return Usage(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, child.returncode, output)
+    with os.fdopen(reader) as pipe:
+        status, used, peak = json.load(pipe)
+    return Usage(seconds, used, peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024), status, output)
 
 
 def emit(figures: dict[str, Any]) -> None:
