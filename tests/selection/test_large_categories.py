@@ -85,4 +85,12 @@ def test_products_are_searched_only_where_they_may_win() -> None:
     assert found.mechanism == "residual"
     assert found.certificate.gap is not None
     assert contest._SETTLED < found.certificate.gap < contest._WORTHWHILE
-    assert found.reason == "no strategy has less error, or none other fits"
+    share = 100 * (1 - (1 + found.certificate.gap) ** -0.5)
+    assert found.reason.startswith("no other was tried: rounding to integers apart, no strategy has over")
+    assert found.reason.endswith(f" {share:.2g} % less error")
+
+
+def test_what_is_alone_says_why() -> None:
+    prefixes = Workload(mdp.Domain({"a": range(8)}), mdp.product(a="prefix"))
+    assert select(prefixes, noise=GAUSSIAN).reason == "rounding to integers apart, no strategy has less error"
+    assert contest._alone(None) == "no other fits"

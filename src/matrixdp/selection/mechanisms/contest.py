@@ -65,8 +65,8 @@ def least_error(trials: Trials) -> tuple[Choice, str, str]:
     # as accurate as dense within rounding, the decomposition measures each marginal apart
     losses = {name: choice[1].loss for name, choice in found.items()}
     best = min(losses, key=lambda name: losses[name] * (1.0 + 2e-6 * (name == "dense")))
-    plan, certificate = found[best]
-    return (plan, bounded(certificate, bound)), best, _reason(best, losses, refusals, passed)
+    plan, certificate = found[best][0], bounded(found[best][1], bound)
+    return (plan, certificate), best, _reason(best, losses, refusals, passed) or _alone(certificate.gap)
 
 
 def hoped_for(workload: Workload, noise: Noise) -> float:
@@ -199,4 +199,14 @@ def _reason(
     if passed:
         others.append(f"a fast trial of {' and '.join(sorted(passed))} had more")
     others += [f"{name} does not fit: {error}" for name, error in refusals.items()]
-    return "; ".join(others) or "no strategy has less error, or none other fits"
+    return "; ".join(others)
+
+
+def _alone(gap: float | None) -> str:
+    """Return why nothing else was tried."""
+    if gap is not None and gap <= _SETTLED:
+        return "rounding to integers apart, no strategy has less error"
+    if gap is None:
+        return "no other fits"
+    share = 100 * (1 - (1 + gap) ** -0.5)
+    return f"no other was tried: rounding to integers apart, no strategy has over {share:.2g} % less error"
