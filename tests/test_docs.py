@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from matrixdp.cli.app import app
@@ -21,6 +22,9 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: What stands under Python as its output.
 SHOWN = re.compile(r"^```python\n[^`]*^```\n\n```\n([^`]*)^```$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: Lines of code without a fence.
+INDENTED = re.compile(r"(?:^ {4}\S.*\n)+", re.MULTILINE)
 BUNDLED = ROOT / "examples" / "randhie.parquet"
 
 
@@ -109,6 +113,37 @@ def test_guides_are_followed_step_by_step(
     capsys.readouterr()
 
 
+def commands(page: Path) -> Iterator[list[str]]:
+    """Yield the words of every command in a page's blocks, without the program's name and any redirection."""
+    text = page.read_text(encoding="utf-8")
+    for part in [
+        *re.findall(r"^```(?:sh)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL),
+        *INDENTED.findall(text),
+    ]:
+        lines = part.splitlines()
+        for at, line in enumerate(lines):
+            if not re.match(r"(?:\$ | {4})?matrixdp ", line):
+                continue
+            # a quoted argument goes on until its quote ends
+            ends = (n for n in range(at + 1, len(lines) + 1) if "\n".join(lines[at:n]).count('"') % 2 == 0)
+            words = shlex.split("\n".join(lines[at : next(ends)]).removeprefix("$ "), comments=True)
+            yield words[1 : words.index(">") if ">" in words else None]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=lambda page: page.name)
+def test_commands_have_the_options_and_arguments_that_are_written(page: Path) -> None:
+    program = get_command(app)
+    for words in commands(page):
+        context = program.make_context("matrixdp", list(words), resilient_parsing=True)
+        command = program.get_command(context, words[0])  # type: ignore[attr-defined]
+        assert command is not None, words
+        while hasattr(command, "commands"):
+            words = words[1:]
+            command = command.commands[words[0]]
+        with command.make_context(words[0], words[1:], parent=context):
+            pass
+
+
 def test_there_is_python_to_run() -> None:
     assert {page.name for page in WITH_PYTHON} >= {"README.md", "python.md"}
 
@@ -138,6 +173,36 @@ def test_specification_example_is_valid() -> None:
     specification = mdp.load_specification(example.group(1))
     assert specification.budget is not None
     assert specification.workload.queries > 0
+
+
+#: What docs/specification.md shows the errors of: the domain, the workload and the privacy of specifications.
+WRONG = (
+    ("\n  age: 9", "\n  - sql: SELECT AVG(age) FROM t", "{mu: 1}"),
+    (
+        "\n  hours: {edges: [0, 40, 60]}",
+        "\n  - sql: |\n      SELECT COUNT(*) FROM t\n      WHERE hours > 40",
+        "{mu: 1}",
+    ),
+    ("{age: 9}", "[{product: {agee: identity}}]", "{mu: 1}"),
+    ("{sex: [female, male, female]}", "[{marginals: 1}]", "{mu: 1}"),
+    ("{income: {edges: [0, 10, 5]}}", "[{marginals: 1}]", "{mu: 1}"),
+    ("{age: 9}", "[{marginals: 1, weight: 0}]", "{mu: 1}"),
+    ("{age: 9}", "[{marginals: 1}]", "{epsilon: 1, delta: 1.5}"),
+    ("{age: 9}", "[]", "{mu: 1}"),
+    ("{age: 9, age: 8}", "[{marginals: 1}]", "{mu: 1}"),
+)
+
+
+def test_errors_of_specifications_are_those_that_are_shown() -> None:
+    import matrixdp as mdp
+
+    text = (ROOT / "docs" / "specification.md").read_text(encoding="utf-8")
+    shown = "".join(part for kind, part in FENCED.findall(text) if not kind).splitlines()
+    assert len(shown) == len(WRONG)
+    for line, (domain, workload, privacy) in zip(shown, WRONG, strict=True):
+        with pytest.raises(mdp.MatrixDPError) as error:
+            mdp.load_specification(f"domain: {domain}\nworkload: {workload}\nprivacy: {privacy}\n")
+        assert str(error.value) == line
 
 
 @pytest.mark.parametrize("page", ["privacy.md", "mathematics.md"])

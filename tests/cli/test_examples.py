@@ -3,12 +3,14 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
 import matrixdp as mdp
+from matrixdp import strategy
 from matrixdp.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -16,6 +18,8 @@ EXAMPLES = ROOT / "examples"
 #: Columns of tables, and lines, in which noise or the machine decides what stands.
 DRAWN = {"estimate", "95 % interval", "people", "often"}
 DRAWN_LINES = ("time, memory", "records  ", "...")
+#: Take seconds, show nothing in the README, and have tests of their own; tests/test_docs.py reads them.
+NOT_RUN = ("report", "model", "synthesize")
 
 
 def run(words: list[str]) -> Result:
@@ -28,8 +32,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the examples, in which the commands run."""
     made = tmp_path_factory.mktemp("readme")
     shutil.copytree(EXAMPLES, made / "examples")
+    (made / "people.csv").write_text("id,age,sex\n1,31,f\n2,64,m\n")
+    (made / "people-2019.csv").write_text("age,sex\n30,f\n63,m\n")
+    known, choose = dict[str, mdp.Strategy](), mdp.select
+
+    def select(workload: mdp.Workload, **words: Any) -> mdp.Strategy:
+        """Select once what several commands select alike."""
+        asked = repr((workload.queries, sorted((n, repr(w)) for n, w in words.items() if n != "progress")))
+        if asked not in known:
+            known[asked] = choose(workload, **words)
+        return known[asked]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made)
+        patch.setattr(strategy, "select", select)
         yield made
 
 
@@ -59,7 +75,7 @@ def readme(about: str) -> Iterator[tuple[list[str], list[str]]]:
         lines = part.splitlines()
         # a quoted argument goes on until its quote ends
         length = next(n for n in range(1, len(lines) + 1) if "\n".join(lines[:n]).count('"') % 2 == 0)
-        yield shlex.split("\n".join(lines[:length])), lines[length:]
+        yield shlex.split("\n".join(lines[:length]), comments=True), lines[length:]
 
 
 def settled(lines: list[str]) -> list[str]:
@@ -71,23 +87,47 @@ def settled(lines: list[str]) -> list[str]:
             found.append(line)
         elif line.startswith("│"):
             found.append("│".join(line.split("│")[at] for at in kept))
-        elif line[:1].strip() and line[0] not in "┏┡└" and not line.startswith(DRAWN_LINES):
+        elif line.strip() and line[0] not in "┏┡└" and not line.strip().startswith(DRAWN_LINES):
             found.append(line)
     return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("about", ["select", "release", "answer released 'product"])
+@pytest.mark.parametrize(
+    "about",
+    [
+        "draft",
+        "select",
+        "release",
+        "answer released 'product",
+        "answer released 'quantile",
+        "model",
+        "ledger",
+    ],
+)
 def test_the_readme_shows_what_is_printed(about: str, released: Result) -> None:
     for words, shown in readme(about):
-        done = released if words[0] == "release" else run(words)
+        if ">" in words:  # into a file
+            words = words[: words.index(">")]
+        if words[0] in NOT_RUN:
+            assert shown == []
+            continue
+        done = released if words[-1] == "released" else run(words)
+        assert done.exit_code == (2 if shown and shown[0].startswith("Error:") else 0), words
         printed = settled((done.stdout + done.stderr).splitlines())
         # sentences may break elsewhere
         text = " ".join(" ".join(printed).split())
-        expected = settled(shown)
-        assert expected
-        missing = [line for line in expected if line not in printed and " ".join(line.split()) not in text]
+        missing = [
+            line for line in settled(shown) if line not in printed and " ".join(line.split()) not in text
+        ]
         assert missing == [], words
+
+
+def test_every_command_of_the_readme_is_tried() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    abouts = test_the_readme_shows_what_is_printed.pytestmark[0].args[1]
+    tried = sum(len(list(readme(about))) for about in abouts)
+    assert tried == len(re.findall(r"^\$ ", text, re.MULTILINE)) > 15
 
 
 def test_the_bundled_table_is_small_and_says_where_it_is_from():
