@@ -1,7 +1,8 @@
 """Figures in the README and the documentation, and where in results.json each of them was measured.
 
 claims.toml holds sentences and rows of tables with a placeholder for each figure. A test renders them from
-results.json, and fails where a text says another; ``python benchmarks/run.py --texts`` writes them anew.
+results.json, and fails where a text says another; ``python benchmarks/run.py --texts`` writes them anew. It
+also fails at a figure in a document, or in a text or comment of the package, that is neither there nor named.
 
 python benchmarks/claims.py [ROOT]    says which texts differ, and which figures have no source
 """
@@ -17,17 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from figures import blocks, figures, files, prose
 from page_published import counted
 from published import PAPERS, TABLES
 from values import number
 
+from matrixdp.selection.mechanisms.table import MECHANISMS
+
 _FILE = Path(__file__).parent / "claims.toml"
 _PLACE = re.compile(r"\{([^{}]*)\}")
-#: What counts as a figure that was measured: a number and what it is of.
-_FIGURE = re.compile(
-    r"\d[\d.,]*(?: to \d[\d.,]*)? ?"
-    r"(?:(?:processor )?(?:seconds?|minutes?)\b|s(?=[`.;]|$)|[KMG]B\b|%|times (?:less|more)\b)"
-)
 
 
 class Results:
@@ -50,8 +49,9 @@ class Results:
         ----------
         words : str
             ``ours; TABLE; ROW; MECHANISM``, ``printed; TABLE; ROW; COLUMN``, ``queries; TABLE; ROW``,
-            ``row; PART; ROW; KEY``, ``count; KEY`` (of all papers, or ``count; PAPER; KEY``), or
-            ``part; NAME; KEY`` with one of a part's own figures, or of what it took.
+            ``row; PART; ROW; KEY``, ``count; KEY`` (of all papers, or ``count; PAPER; KEY``),
+            ``model; PART; WAY; KEY``, ``all; KEY`` (the sum over all parts), ``mechanisms`` (how many there
+            are), or ``part; NAME; KEY`` with one of a part's own figures, or of what it took.
         """
         kind, *names = [word.strip() for word in words.split(";")]
         known: dict[str, Callable[..., Any]] = {
@@ -61,6 +61,9 @@ class Results:
             "count": self._count,
             "row": lambda part, row, key: self._parts[part]["figures"]["rows"][row][key],
             "part": self._figure,
+            "model": lambda part, way, key: self._parts[part]["figures"]["table"][way][key],
+            "all": lambda key: sum(part[key] for part in self._parts.values()),
+            "mechanisms": lambda: len(MECHANISMS),
         }
         return known[kind](*names)
 
@@ -128,10 +131,43 @@ def load_claims() -> list[Claim]:
     return [Claim(entry["file"], entry["text"]) for entry in entries]
 
 
-def constants() -> list[tuple[str, str]]:
-    """Return what looks like a measured figure and is none: the file, and the text around it."""
-    entries = tomllib.loads(_FILE.read_text(encoding="utf-8")).get("constant", [])
-    return [(entry["file"], text) for entry in entries for text in entry["texts"]]
+@dataclass(frozen=True)
+class Named:
+    """Figures of a file that are no measurements.
+
+    Attributes
+    ----------
+    file : str
+        Relative to the project's root.
+    why : str
+        What they are. ``shown`` are those that stand in a block of the same page too, which other tests run.
+    texts : tuple of str
+        The figures with words around them.
+    """
+
+    file: str
+    why: str
+    texts: tuple[str, ...]
+
+    def without(self, text: str) -> str:
+        """Return a text without them."""
+        for known in self.texts:
+            text = text.replace(known, "")
+        return text
+
+    def missing(self, text: str) -> Iterator[str]:
+        """Yield those that a file does not have, or not in a block where they should be."""
+        for known in self.texts:
+            if known not in text:
+                yield f"{self.file}: does not say {known!r}, which claims.toml names"
+            elif self.why == "shown" and not all(n in blocks(text) for n in re.findall(r"\d\S*\d", known)):
+                yield f"{self.file}: no block shows what {known!r} says"
+
+
+def load_named() -> list[Named]:
+    """Return what looks like a measured figure and is none."""
+    entries = tomllib.loads(_FILE.read_text(encoding="utf-8"))["named"]
+    return [Named(entry["file"], entry["why"], tuple(entry["texts"])) for entry in entries]
 
 
 def read_results(root: Path) -> Results:
@@ -161,27 +197,26 @@ def write_claims(root: Path) -> list[str]:
     return sorted(set(changed))
 
 
-def unfounded(root: Path, pages: list[Path]) -> Iterator[str]:
-    """Yield every figure in a text that no claim has, and that is not named as no measurement."""
-    claims, kept = load_claims(), constants()
-    for page in pages:
-        name = page.relative_to(root).as_posix()
-        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+def unfounded(root: Path) -> Iterator[str]:
+    """Yield every figure that no claim has and that is not named, and what is named and stands nowhere."""
+    claims, named = load_claims(), load_named()
+    for path in files(root):
+        name = path.relative_to(root).as_posix()
+        text = prose(path)
         for claim in claims:
             said = claim.found(text) if claim.file == name else None
             text = text if said is None else text.replace(said, "")
-        for file, constant in kept:
-            text = text.replace(constant, "") if file == name else text
-        for line in text.splitlines():
-            for figure in _FIGURE.finditer(line):
-                around = line[max(0, figure.start() - 40) : figure.end() + 40]
-                yield f"{name}: {figure.group(0)} in {around!r}"
+        for entry in named:
+            if entry.file == name:
+                yield from entry.missing(path.read_text(encoding="utf-8"))
+                text = entry.without(text)
+        for figure, around in figures(path, text):
+            yield f"{name}: {figure} in {around!r}"
 
 
 def main() -> None:
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
-    documents = [page for page in sorted((root / "docs").rglob("*.md")) if page.parent.name != "benchmarks"]
-    said = [*differences(root), *unfounded(root, [root / "README.md", *documents])]
+    said = [*differences(root), *unfounded(root)]
     print("\n".join(said) or "every figure is that of docs/benchmarks/results.json")
     sys.exit(1 if said else 0)
 

@@ -144,6 +144,16 @@ def test_commands_have_the_options_and_arguments_that_are_written(page: Path) ->
             pass
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_rows_of_tables_stand_under_a_head_and_have_its_columns(page: Path) -> None:
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    for table_text in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        rows = [re.sub(r"`[^`]*`|\\\|", "", row) for row in table_text.splitlines()]
+        assert len(rows) > 1, rows
+        assert re.fullmatch(r"[|:-]+", rows[1]), rows[:2]
+        assert {row.count("|") for row in rows} == {rows[0].count("|")}, rows[0]
+
+
 def test_there_is_python_to_run() -> None:
     assert {page.name for page in WITH_PYTHON} >= {"README.md", "python.md"}
 

@@ -1,5 +1,6 @@
 """Figures in the README and the documentation are those of docs/benchmarks/results.json."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -25,26 +26,50 @@ def test_texts_say_what_was_measured() -> None:
 
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
-    """Return a folder with the README and the pages, free to be changed."""
-    shutil.copy(ROOT / "README.md", tmp_path)
+    """Return a folder with the documents, free to be changed."""
+    for page in (*ROOT.glob("*.md"), ROOT / "examples" / "README.md"):
+        copy = tmp_path / page.relative_to(ROOT)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(page, copy)
     shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.png", "*.py"))
     return tmp_path
 
 
+def change(page: Path, old: str, new: str) -> None:
+    """Write other words into a page that has these."""
+    text = page.read_text(encoding="utf-8")
+    assert old in text
+    page.write_text(text.replace(old, new), encoding="utf-8")
+
+
 def test_another_figure_and_one_without_a_source_are_found(texts: Path) -> None:
-    readme, page = texts / "README.md", texts / "docs" / "results.md"
-    text = readme.read_text(encoding="utf-8")
-    assert "| CPS up to 3-way | 79,719 | 8.62 | 8.39 |" in text
-    readme.write_text(text.replace("79,719 | 8.62 | 8.39 |", "79,719 | 8.72 | 8.39 |"), encoding="utf-8")
-    page.write_text(
-        page.read_text(encoding="utf-8") + "\nIt takes 3.5 seconds and 90 MB.\n", encoding="utf-8"
-    )
+    readme, docs = texts / "README.md", texts / "docs"
+    change(readme, "79,719 | 8.62 | 8.39 |", "79,719 | 8.72 | 8.39 |")
+    change(readme, "gap 3.2e-07\n", "gap 3.1e-07\n")
+    change(docs / "tutorial.md", "95 % interval", "90 % interval")
+    with (docs / "results.md").open("a", encoding="utf-8") as page:
+        page.write("\nIt takes 3.5 seconds and 90 MB, half a minute less: RMSE 4.25 (gap 1e-4).\n")
+        page.write("\n```python\nrelease.mean('age')  # 3 times as fast\n```\n")
+    change(docs / "installation.md", "| `matrixdp[types]` | |", "| `matrixdp[types]` | 12 |")
+    package = texts / "src" / "matrixdp"
+    package.mkdir(parents=True)
+    (package / "faster.py").write_text("# takes a third less\nsize, count = 5 % 3, '7 %'\n")
     status, words = said(texts)
     assert status == 1
-    wrong, *without = words.splitlines()
+    wrong, shown, *without = words.splitlines()
     assert wrong.startswith("README.md: says '| CPS up to 3-way | 79,719 | 8.72 |")
     assert "measured is '| CPS up to 3-way | 79,719 | 8.62 |" in wrong
-    assert [line.partition(" in ")[0] for line in without] == [
+    assert shown == "README.md: no block shows what 'a total squared error more than 3.2e-07 below' says"
+    assert [re.split(r" in ['\"]", line)[0] for line in without] == [
+        "docs/installation.md: 12 MB",
         "docs/results.md: 3.5 seconds",
         "docs/results.md: 90 MB",
+        "docs/results.md: half a minute",
+        "docs/results.md: RMSE 4.25",
+        "docs/results.md: gap 1e-4",
+        "docs/results.md: 3 times",
+        "docs/tutorial.md: does not say 'a 95 % interval beside every figure', which claims.toml names",
+        "docs/tutorial.md: 90 %",
+        "src/matrixdp/faster.py: a third less",
+        "src/matrixdp/faster.py: 7 %",
     ]

@@ -98,7 +98,7 @@ def _with(names: Iterable[str]) -> typer.Typer:
         help=_HELP,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # help without rich appears in half the time
+        rich_markup_mode=None,  # help without rich appears sooner
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback()(program)
@@ -121,7 +121,7 @@ def __getattr__(name: str) -> typer.Typer:
 
 def main() -> None:
     """Run the program."""
-    # of what a command imports nothing is garbage, and looking for it takes a tenth of a short command
+    # of what a command imports nothing is garbage, and looking for it takes time
     gc.set_threshold(_ALLOCATIONS_A_COLLECTION)
     named = [name for name in sys.argv[1:2] if name in _MODULES]
     try:

@@ -30,11 +30,11 @@ _BASE_BYTES = 250e6
 _ROWS_A_SECOND = 2.0e6
 _ANSWERS_A_SECOND = 1.3e6
 _BYTES_AN_ANSWER = 25.0
-#: Measured on CDFs of 600, 1,200, 2,400 and 8,500 values: 0.5, 2.6, 13 and 211 seconds.
+#: Fitted to selections of CDFs of 600, 1,200, 2,400 and 8,500 values.
 _SECONDS, _POWER = 1.7e-7, 2.33
-#: Measured: a pair of 2,300 cells that does not factor takes about a minute.
+#: Fitted to a pair of 2,300 cells that does not factor.
 _JOINT_SECONDS_A_CUBE = 5.0e-9
-#: Measured: rounds of balancing for targets; searches under Laplace noise for one attribute, by its size, and
+#: Fitted to few selections: rounds of balancing for targets; searches under Laplace noise for one attribute, by its size, and
 #: for one pair of marginals that is tried together, of at most so many marginals.
 _ROUNDS = 20
 _SEARCH_SECONDS_A_VALUE, _MERGE_SECONDS, _MOST_MERGED = 0.03, 0.05, 40

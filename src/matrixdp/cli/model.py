@@ -26,7 +26,7 @@ _Method = Annotated[
         "--method",
         metavar="<auto|mixture|local>",
         help="mixture: a mixture of products, which answers every query and has records. local: a table for "
-        "each pair of attributes, in a second or two, for queries of at most two attributes; no records. "
+        "each pair of attributes, in seconds, for queries of at most two attributes; no records. "
         "auto: mixture, or local where the tests of its fit reject the mixture and pass the tables of pairs.",
     ),
 ]

@@ -1,6 +1,6 @@
 """Commands that read options by their types alone: Typer's own way loads Pydantic.
 
-That takes as long as half of the other libraries of a short command together.
+That takes as long as many of the other libraries of a short command together.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class ToMbi:
             import mbi
         except ImportError:
             raise UnsupportedQueryError(
-                "mbi is not installed: pip install 'matrixdp[mbi]' (about 1 GB with what it needs)"
+                "mbi is not installed: pip install 'matrixdp[mbi]' (which brings JAX)"
             ) from None
         held = self.measurement
         domain = held.plan.domain

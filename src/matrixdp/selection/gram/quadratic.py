@@ -4,9 +4,8 @@ For chains a step takes quadratic time (`matrixdp.selection.gram.chains`); large
 take one eigendecomposition a step (`matrixdp.selection.gram.spectra`).
 
 At the optimum g_j = F wherever p_j > 0 (`matrixdp.selection.gram.dual`), so log p is a fixed point of
-log p + 3 log(g / F). Anderson's acceleration over the last steps reaches a gap of 1e-6 in some 20 steps from
-the uniform distribution, and in a few from that of a similar problem; every step has its own strategy and
-bound.
+log p + 3 log(g / F), with Anderson's acceleration over the last steps, from the uniform distribution or from
+that of a similar problem; every step has its own strategy and bound.
 """
 
 from __future__ import annotations
