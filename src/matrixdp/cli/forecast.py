@@ -34,8 +34,8 @@ _BYTES_AN_ANSWER = 25.0
 _SECONDS, _POWER = 1.7e-7, 2.33
 #: Fitted to a pair of 2,300 cells that does not factor.
 _JOINT_SECONDS_A_CUBE = 5.0e-9
-#: Fitted to few selections: rounds of balancing for targets; searches under Laplace noise for one attribute, by
-#: its size, and for one pair of marginals that is tried together, of at most so many marginals.
+#: Fitted to few selections: rounds of balancing for targets; searches under Laplace noise for one attribute,
+#: by its size, and for one pair of marginals that is tried together, of at most so many marginals.
 _ROUNDS = 20
 _SEARCH_SECONDS_A_VALUE, _MERGE_SECONDS, _MOST_MERGED = 0.03, 0.05, 40
 
