@@ -1,0 +1,131 @@
+"""Limits and constants that the documentation names are those of the program, or follow from formulas."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from matrixdp.answers import intervals
+from matrixdp.domain import bins, derivation
+from matrixdp.draft import proposals
+from matrixdp.language import distributions, keyed
+from matrixdp.ledger import database
+from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.papers import coa, exponential_smoothing, low_rank, matrix_mechanism, matrix_programs
+from matrixdp.papers.dawa import questions
+from matrixdp.plan import overlaps, pair
+from matrixdp.privacy import Budget
+from matrixdp.release import size, writing
+from matrixdp.report import contents
+from matrixdp.selection import limits, targets
+from matrixdp.selection.bounds import decomposed, gathered, refined, rings, triples
+from matrixdp.selection.compose import coarse_weights, free_bases, given_parts, rounding, whole_table
+from matrixdp.selection.gram import dual, fourier, quadratic
+from matrixdp.selection.mechanisms import trials
+from matrixdp.selection.view import gram_terms, table_shape
+from matrixdp.sources import blocks, postgresql_sql
+from matrixdp.statements import evaluation
+from matrixdp.statistics import combinations, curves, simulation
+
+
+def short(number: float) -> str:
+    """Write a number with one digit and its power of ten."""
+    return re.sub(r"e([+-])0?", lambda sign: "e" + sign.group(1).strip("+"), f"{number:.0e}")
+
+
+def slow(scale: int) -> str:
+    """Write the probability of the slow path (docs/noise.md): twice M, epsilon = 2^-39, and tails beyond 5.5."""
+    return short(2 * (scale * 2.0**-39 + (24 * scale + 8) * 2.0**-53) + math.erfc(5.5 / math.sqrt(2)))
+
+
+GAUSSIAN_95, LAPLACE_95 = (f"{noise.largest_quantile(0.95):.3f}" for noise in (GAUSSIAN, LAPLACE))
+SCALE = 1 / math.sqrt(GAUSSIAN.cost(Budget(epsilon=1, delta=1e-6)).value)
+DOCS = Path(__file__).parents[1] / "docs"
+TEXTS = {
+    "command-line.md": [
+        f"up to {proposals._FEW_INTEGERS} integers with gaps; texts, up to {proposals._MOST_CATEGORIES} |",
+        f"integers within a range of {proposals._MOST_INTEGERS}",
+        f"with more than {fourier.MAX_FOURIER_CELLS:,} pairs of values are refused",
+        f"up to {whole_table.MAX_DENSE_CELLS:,} cells that do not factor",
+        f"beyond {quadratic.LARGE_CELLS:,} to a gap of {100 * quadratic.LARGE_GAP:g} %",
+        f"up to {free_bases.MAX_FREE_CELLS:,} cells that do not factor",
+        f"over the data vector (up to 10^{math.log10(table_shape.MAX_TABLE_CELLS):g} cells)",
+        f"except with a probability of {short(refined.FAILURE)}",
+        f"parts that have at most {given_parts.MAX_STACKED_CELLS:,} cells together",
+        f"by a search of ours, and completed, up to {matrix_mechanism.MAX_ROTATED_CELLS} cells",
+        f"under Gaussian noise; up to {matrix_programs.MAX_ERROR_CELLS} cells",
+        f"L1 sensitivity found, up to {matrix_programs.MAX_SENSITIVITY_CELLS} cells",
+        f"its authors' program, up to {low_rank.MAX_CELLS:,} cells",
+        f"ESM (Yuan et al. 2015), up to {exponential_smoothing.MAX_CELLS} cells",
+        f"is Algorithm 3), up to {coa.MAX_CELLS:,} cells",
+        f"one attribute of up to {questions.MOST_CELLS:,} values",
+        f"(groups of up to {size._QUERIES:,} queries, {size._QUERIES_OF_ALL:,} in all",
+        f"than noise does once in {1 / size._CHANCE:,.0f} times",
+        f"one waits for another for up to {database.PATIENCE // 1000} s",
+        f"At most {contents.MAX_GROUPS} tables are shown",
+        f"{contents.MAX_GROUP_ROWS:,} answers of one table and {contents.MAX_ROWS:,} of all",
+        f"the first {contents._FIRST_ROWS} answers",
+        f"Errors are shown for {contents.MAX_ACCURACIES} tables",
+        f"{writing.MAX_ANSWERS:,}",
+    ],
+    "specification.md": [
+        f"equal bins [a, b), at most {bins._MOST_BINS:,};",
+        f"There are at most {derivation._MOST_COMBINATIONS:,} combinations",
+        f"A quantile or CDF is of at most {distributions.MAX_VALUES:,} values",
+        f"up to {keyed._MOST_PERMUTED:,} values)",
+        f"over their cells, at most {evaluation.MOST_CELLS:,}.",
+        {10.0: "as if its target were ten times the largest one"}[targets.OTHER_GROUPS],
+    ],
+    "servers.md": [
+        f"for each {blocks._AT_ONCE} blocks of marginals",
+        f"attributes with at most {blocks._CELLS:,} cells together",
+        f"texts of more than {postgresql_sql._LONGEST_TEXT / 2**20:g} MiB",
+    ],
+    "results.md": [
+        f"Up to {combinations._MOST_CORRELATED} normal estimates, and {curves._MOST_STRATA} strata of a CDF",
+        f"by {simulation._DRAWS:,} draws",
+    ],
+    "measurement.md": [
+        f"It is scaled by 2^{rounding.BITS}",
+        f"two parts of up to {pair.MAX_CELLS / 1e6:g} million cells each ({pair.MAX_VALUES:,} values",
+        f"several with up to {overlaps.MAX_COMMON:,} unknowns in common",
+        f"groups of up to {intervals.MAX_EXACT_QUERIES:,} queries",
+        f"enough for *every* combination: {LAPLACE_95} standard deviations at 95 %",
+        f"a single Laplace variable needs {math.log(20) / math.sqrt(2):.3f} and many terms {GAUSSIAN_95}",
+    ],
+    "privacy.md": [
+        f"{GAUSSIAN_95} of Gaussian and {LAPLACE_95} of Laplace noise",
+        f"it asks for noise of {SCALE:.4f} per unit",
+        f"asks for {math.sqrt(2 * math.log(1.25e6)):.4f}.",
+    ],
+    "noise.md": [f"{slow(2**12)} to {slow(2**13)} for 4096 <= s < 8192 and {slow(2**20)} at s = 2^20"],
+    "model.md": [f"about {math.sqrt(1 / 6):.1f} times the root of the number of components"],
+    "mathematics.md": [
+        f"It stops at a relative gap of {short(dual.DEFAULT_GAP)}",
+        f"it is taken from {quadratic.MIN_CHAIN_CELLS} values on",
+        f"more than {quadratic.LARGE_CELLS:,} cells stop at a gap of {short(quadratic.LARGE_GAP)}",
+        f"more than {coarse_weights.MAX_SEARCHED_SIZE} values at {coarse_weights.GRID_POINTS} of them",
+        f"Up to {gram_terms.MAX_BOX_TERMS} pairs of boxes",
+        f"of up to {rounding.MAX_MEASURED_CELLS:,} cells",
+        f"(up to {trials.MAX_COMPARED_CELLS:,} cells that do not factor)",
+        f"solved jointly up to {limits.MAX_JOINT_CELLS:,} cells",
+        f"optimized together, up to {free_bases.MAX_FREE_CELLS:,} cells",
+        f"add up to at most {short(decomposed._MOST_WORK)}",
+        f"cubes of dimensions up to {short(refined._MOST_WORK)}",
+        f"more than {refined._MOST_DIMENSIONS / 1e6:g} million dimensions",
+        f"attributes of more than {rings.MAX_AXIS_CELLS:,} values",
+        f"over more than {gathered.MAX_JOINT_CELLS:,} cells",
+        f"explicit queries of more than {gathered._MOST_ENTRIES / 1e6:g} million entries",
+        f"of more than {decomposed._MOST_ENTRIES / 1e6:g} million entries",
+        f"more than {triples._MOST_LOOKS / 1e6:g} million pairs of subsets or"
+        f" {triples._MOST_TRIPLES / 1e6:g} million triples",
+        f"or {triples._MOST_RINGS} different tensor contractions",
+    ],
+}
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_what_a_page_says_of_limits_is_so(page: str) -> None:
+    written = (DOCS / page).read_text(encoding="utf-8")
+    assert [text for text in TEXTS[page] if text not in written] == []
