@@ -86,7 +86,7 @@ def figures(path: Path, text: str) -> Iterator[tuple[str, str]]:
             yield match.group(0), line[max(0, match.start() - 40) : match.end() + 40].strip()
         cells = [cell.strip() for cell in line.split("|")] if line.startswith("|") else []
         units = {at: units[at] for at in units if at < len(cells)} or {
-            at: unit.group(0) for at, cell in enumerate(cells) if (unit := _HEAD.match(cell)) is not None
+            at: head.group(0) for at, cell in enumerate(cells) if (head := _HEAD.match(cell)) is not None
         }
         for at, unit in units.items():
             if re.fullmatch(_NUMERAL, cells[at]):

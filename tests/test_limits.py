@@ -35,7 +35,7 @@ def short(number: float) -> str:
 
 
 def slow(scale: int) -> str:
-    """Write the probability of the slow path (docs/noise.md): twice M, epsilon = 2^-39, and tails beyond 5.5."""
+    """Write the slow path's probability (docs/noise.md): twice M, epsilon = 2^-39, and tails beyond 5.5."""
     return short(2 * (scale * 2.0**-39 + (24 * scale + 8) * 2.0**-53) + math.erfc(5.5 / math.sqrt(2)))
 
 

@@ -18,6 +18,16 @@ EXAMPLES = ROOT / "examples"
 #: Columns of tables, and lines, in which noise or the machine decides what stands.
 DRAWN = {"estimate", "95 % interval", "people", "often"}
 DRAWN_LINES = ("time, memory", "records  ", "...")
+#: How the README's blocks of commands begin.
+ABOUTS = (
+    "draft",
+    "select",
+    "release",
+    "answer released 'product",
+    "answer released 'quantile",
+    "model",
+    "ledger",
+)
 #: Take seconds, show nothing in the README, and have tests of their own; tests/test_docs.py reads them.
 NOT_RUN = ("report", "model", "synthesize")
 
@@ -93,18 +103,7 @@ def settled(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "about",
-    [
-        "draft",
-        "select",
-        "release",
-        "answer released 'product",
-        "answer released 'quantile",
-        "model",
-        "ledger",
-    ],
-)
+@pytest.mark.parametrize("about", ABOUTS)
 def test_the_readme_shows_what_is_printed(about: str, released: Result) -> None:
     for words, shown in readme(about):
         if ">" in words:  # into a file
@@ -125,8 +124,7 @@ def test_the_readme_shows_what_is_printed(about: str, released: Result) -> None:
 
 def test_every_command_of_the_readme_is_tried() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    abouts = test_the_readme_shows_what_is_printed.pytestmark[0].args[1]
-    tried = sum(len(list(readme(about))) for about in abouts)
+    tried = sum(len(list(readme(about))) for about in ABOUTS)
     assert tried == len(re.findall(r"^\$ ", text, re.MULTILINE)) > 15
 
 
