@@ -59,7 +59,7 @@ def test_another_figure_and_one_without_a_source_are_found(texts: Path) -> None:
     wrong, shown, *without = words.splitlines()
     assert wrong.startswith("README.md: says '| CPS up to 3-way | 79,719 | 8.72 |")
     assert "measured is '| CPS up to 3-way | 79,719 | 8.62 |" in wrong
-    assert shown == "README.md: no block shows what 'a total squared error more than 3.2e-07 below' says"
+    assert shown == "README.md: no block shows what 'at most a share of 3.2e-07 above' says"
     assert [re.split(r" in ['\"]", line)[0] for line in without] == [
         "docs/installation.md: 12 MB",
         "docs/results.md: 3.5 seconds",
