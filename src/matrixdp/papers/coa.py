@@ -98,13 +98,14 @@ def newton_iterates(
     while inverse is not None:
         value = float(np.vdot(inverse, target))
         image = inverse @ target @ inverse
-        gradient = -image
-        np.fill_diagonal(gradient, 0.0)
-        yield Iterate(x, inverse, value, float(np.linalg.norm(gradient)))
-        direction = _direction(inverse, image, gradient, conjugate_steps)
-        slope = float(np.vdot(gradient, direction))
+        descent = image.copy()
+        np.fill_diagonal(descent, 0.0)
+        yield Iterate(x, inverse, value, float(np.linalg.norm(descent)))
+        direction = _direction(inverse, image, descent, conjugate_steps)
+        slope = -float(np.vdot(image, direction))  # the direction's diagonal is zero
         if slope >= 0.0:
             return
+        del image, descent
         step = 1.0
         while True:
             moved = x + step * direction
@@ -161,32 +162,40 @@ def _descended(gram: Array, theta: float, start: Array, given: Newton) -> Array:
 
 
 def _inverse(matrix: Array) -> Array | None:
-    """Return the inverse of a positive definite matrix, or None if it is not definite."""
-    try:
-        factor = scipy.linalg.cho_factor(matrix, check_finite=False)
-    except scipy.linalg.LinAlgError:
+    """Return the inverse of a symmetric matrix that is positive definite, or None if it is not definite."""
+    # the transpose of a symmetric matrix in rows is itself in columns: LAPACK takes it without a copy of it
+    factor, failed = scipy.linalg.lapack.dpotrf(matrix.T, lower=1)
+    if failed:
         return None
-    return np.asarray(scipy.linalg.cho_solve(factor, np.eye(len(matrix)), check_finite=False))
+    lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
+    inverse = np.tril(lower)
+    inverse += np.tril(lower, -1).T
+    return np.asarray(inverse)
 
 
-def _direction(inverse: Array, image: Array, gradient: Array, steps: int) -> Array:
-    """Solve H(D) = -gradient over D with zero diagonal, H(D) = X^-1 D X^-1 V X^-1 plus its transpose."""
-    found = np.zeros_like(gradient)
-    residual = -gradient
+def _direction(inverse: Array, image: Array, residual: Array, steps: int) -> Array:
+    """Solve H(D) = residual over D with zero diagonal, H(D) = X^-1 D X^-1 V X^-1 plus its transpose.
+
+    The residual, which has a zero diagonal, is overwritten.
+    """
+    found = np.zeros_like(residual)
     search = residual.copy()
+    half, product = np.empty_like(residual), np.empty_like(residual)
     energy = float(np.vdot(residual, residual))
     for _ in range(steps):
-        half = inverse @ search @ image
-        product = half + half.T
+        np.matmul(inverse, search, out=product)
+        np.matmul(product, image, out=half)
+        np.add(half, half.T, out=product)
         np.fill_diagonal(product, 0.0)
         curvature = float(np.vdot(search, product))
         if curvature <= 0.0:  # the residual is zero, or lost in rounding
             break
         step = energy / curvature
-        found += step * search
-        residual -= step * product
+        found += np.multiply(search, step, out=half)
+        residual -= np.multiply(product, step, out=half)
         fresh = float(np.vdot(residual, residual))
-        search = residual + (fresh / energy) * search
+        search *= fresh / energy
+        search += residual
         energy = fresh
     return found
 
