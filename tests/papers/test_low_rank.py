@@ -1,14 +1,14 @@
-"""The low-rank mechanism: what it finds under both norms, and what it refuses."""
+"""The low-rank mechanism: what it finds under both norms, and what it does where the search ends early."""
 
 import numpy as np
 import pytest
 
 from matrixdp.domain import Domain
-from matrixdp.errors import NumericalError
+from matrixdp.mechanisms import spectrum_of
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers import low_rank
 from matrixdp.papers.families import w_discrete, w_related
-from matrixdp.papers.low_rank import low_rank_factor, project_columns
+from matrixdp.papers.low_rank import Decomposition, low_rank_factor, project_columns
 from matrixdp.selection.gram import solve_gram
 
 LINE = Domain({"x": 32})
@@ -46,7 +46,34 @@ def test_projections_are_nearest(noise):
 
 
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
-def test_a_decomposition_that_lost_rank_is_refused(monkeypatch, noise):
-    monkeypatch.setattr(low_rank, "_decomposed", lambda *given: np.ones((1, 4)))
-    with pytest.raises(NumericalError, match="lost rank and supports not every query"):
-        low_rank_factor(np.eye(4), noise)
+def test_directions_that_a_decomposition_lost_are_measured_beside_it(monkeypatch, noise):
+    # orthonormal, with entries of one magnitude: every cell pays alike
+    turned = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2
+    gram = turned.T @ np.diag([4.0, 1.0, 1e-6, 1e-6]) @ turned
+    # the third direction is measured so faintly that least squares would answer by noise alone
+    lost = np.diag([1.0, 1.0, 1e-9, 0.0]) @ turned
+    monkeypatch.setattr(low_rank, "_decomposed", lambda *given: (lost, False))
+    factor = low_rank_factor(gram, noise)
+    assert noise.column_norms(factor.rows).max() == pytest.approx(1.0)
+    inverse = np.linalg.inv(factor.rows.T @ factor.rows)
+    assert factor.loss == pytest.approx(float(np.vdot(inverse, gram)), rel=1e-9)
+    # one scale for both directions, at its best
+    for scale in (0.8, 0.99, 1.01, 1.25):
+        other = factor.rows * np.where(np.arange(len(factor.rows)) < 4, 1.0, scale)[:, None]
+        other /= noise.column_norms(other).max()
+        assert np.vdot(np.linalg.inv(other.T @ other), gram) >= factor.loss * (1 - 1e-9)
+
+
+def test_a_search_that_ends_early_supports_every_query():
+    queries = w_related(LINE, 32, 1.0, seed=1).matrix
+    gram = queries.T @ queries
+    optimum = solve_gram(gram).loss
+    _, reached = low_rank._decomposed(spectrum_of(gram), GAUSSIAN, Decomposition(updates=8))
+    assert not reached
+    early = low_rank_factor(gram, GAUSSIAN, Decomposition(updates=8)).loss
+    longer = low_rank_factor(gram, GAUSSIAN, Decomposition(updates=200)).loss
+    assert optimum * (1 - 1e-6) < longer < 1.001 * optimum
+    assert longer < early < 1.1 * optimum
+    narrow = low_rank_factor(gram, GAUSSIAN, Decomposition(rank_factor=0.5))
+    assert optimum < narrow.loss < np.trace(gram)
+    assert np.linalg.matrix_rank(narrow.rows) == 32

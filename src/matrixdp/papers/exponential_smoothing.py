@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.mechanisms import Factor, explicit_mechanism, factor_of
+from matrixdp.mechanisms import Factor, Options, configured_mechanism, factor_of, option
 from matrixdp.noise import Noise
 
-__all__ = ["MAX_CELLS", "smoothed_factor"]
+__all__ = ["MAX_CELLS", "Smoothing", "smoothed_factor"]
 
 Array = NDArray[np.float64]
 
-MAX_CELLS = 256
-_ITERATIONS = 400
-#: Widths of the smoothing, relative to a largest diagonal entry of 1; each starts where the last one ended.
-_WIDTHS = (0.1, 0.03, 0.01, 0.003)
+MAX_CELLS = 1_024
 #: Eigenvalues of M are kept above this.
 _LEAST = 1e-6
 #: The step is accepted against the largest of the last few objectives.
 _MEMORY = 10
 
 
-def smoothed_factor(gram: Array, noise: Noise) -> Factor:
-    """Minimize max diag(M) tr(V M^-1) over positive definite M, the maximum smoothed by log-sum-exp.
+@dataclass(frozen=True)
+class Smoothing(Options):
+    """Of the smoothed maximum and its descent."""
 
-    Non-monotone spectral projected gradients: steps of Barzilai and Borwein, projected onto matrices whose
-    eigenvalues stay above a small number, accepted against the worst of the last objectives. The width of
-    the smoothing falls in stages.
+    mu: float = option(0.01, "of the smoothed maximum mu log sum exp(v / mu); diagonals start at 1")
+    iterations: int = option(400, "projected gradient steps at most", least=1)
+
+
+def smoothed_factor(gram: Array, noise: Noise, options: Smoothing | None = None) -> Factor:
+    """Minimize max diag(M) tr(V M^-1) over positive definite M, the maximum smoothed: mu log sum exp(v / mu).
+
+    Non-monotone spectral projected gradients from the identity: steps of Barzilai and Borwein, projected onto
+    matrices whose eigenvalues stay above a small number, accepted against the worst of the last objectives.
 
     References
     ----------
     Yuan, Zhang, Winslett, Xiao, Yang, Hao: Optimizing batch linear queries under exact and approximate
-    differential privacy, TODS 2015, section 5 (the exponential smoothing mechanism).
+    differential privacy, TODS 2015, as COA (KDD 2016) describes it in section 2: program 6, the smoothed
+    maximum, the kind of descent. That text has no constants: mu, the start, the least eigenvalue, what a step
+    is accepted against (10 objectives, 1e-4 of the slope, halved steps) and the number of steps are ours.
 
     Examples
     --------
@@ -42,23 +50,22 @@ def smoothed_factor(gram: Array, noise: Noise) -> Factor:
     >>> bool(smoothed_factor(gram, GAUSSIAN).loss < np.trace(gram))
     True
     """
+    given = Smoothing() if options is None else options
     size = len(gram)
     target = gram / (float(np.trace(gram)) / size)
-    current = np.eye(size)
-    for width in _WIDTHS:
-        current = _descended(current, target, width)
-    return factor_of(scipy.linalg.cholesky(current, check_finite=False), gram, noise)
+    found = _descended(target, given.mu, given.iterations)
+    return factor_of(scipy.linalg.cholesky(found, check_finite=False), gram, noise)
 
 
-def _objective(matrix: Array, target: Array, width: float) -> tuple[float, Array]:
+def _objective(matrix: Array, target: Array, mu: float) -> tuple[float, Array]:
     """Return the smoothed objective and its gradient."""
     factor = scipy.linalg.cho_factor(matrix, check_finite=False)
     inverse = scipy.linalg.cho_solve(factor, np.eye(len(matrix)), check_finite=False)
     error = float(np.vdot(inverse, target))
     diagonal = np.diagonal(matrix)
     peak = float(diagonal.max())
-    shares = np.exp((diagonal - peak) / width)
-    largest = peak + width * float(np.log(shares.sum()))
+    shares = np.exp((diagonal - peak) / mu)
+    largest = peak + mu * float(np.log(shares.sum()))
     gradient = -largest * (inverse @ target @ inverse)
     gradient[np.diag_indices(len(matrix))] += error * shares / shares.sum()
     return largest * error, gradient
@@ -75,13 +82,14 @@ def _projected(matrix: Array) -> Array:
     return symmetric
 
 
-def _descended(start: Array, target: Array, width: float) -> Array:
-    current = start / float(np.diagonal(start).max())
-    value, gradient = _objective(current, target, width)
+def _descended(target: Array, mu: float, iterations: int) -> Array:
+    """Return the best point of the descent from the identity."""
+    current = np.eye(len(target))
+    value, gradient = _objective(current, target, mu)
     recent = [value]
     best, best_value = current, value
     length = 1.0 / float(np.abs(gradient).max())
-    for _ in range(_ITERATIONS):
+    for _ in range(iterations):
         direction = _projected(current - length * gradient) - current
         slope = float(np.vdot(gradient, direction))
         if slope > -1e-9 * value:
@@ -89,7 +97,7 @@ def _descended(start: Array, target: Array, width: float) -> Array:
         step = 1.0
         while True:
             moved = current + step * direction
-            found, moved_gradient = _objective(moved, target, width)
+            found, moved_gradient = _objective(moved, target, mu)
             if found <= max(recent) + 1e-4 * step * slope or step < 1e-8:
                 break
             step *= 0.5
@@ -104,10 +112,11 @@ def _descended(start: Array, target: Array, width: float) -> Array:
     return best
 
 
-explicit_mechanism(
+configured_mechanism(
     "exponential-smoothing",
     "Yuan et al. 2015: exponential smoothing",
     (2,),
+    Smoothing,
     smoothed_factor,
     MAX_CELLS,
     "no bound: the method has none",

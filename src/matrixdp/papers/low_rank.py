@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.errors import NumericalError
 from matrixdp.mechanisms import (
     Factor,
+    Options,
     Spectrum,
-    explicit_mechanism,
+    configured_mechanism,
     factor_of,
     generator,
+    option,
     spectrum_of,
 )
 from matrixdp.noise import Noise
 
-__all__ = ["MAX_CELLS", "low_rank_factor", "project_columns"]
+__all__ = ["MAX_CELLS", "Decomposition", "low_rank_factor", "project_columns"]
 
 Array = NDArray[np.float64]
 
 MAX_CELLS = 1_024
-#: Rows of the strategy over the rank of the workload.
-_WIDTH = 1.2
 #: Entries of the rows beside the singular vectors where the search starts.
 _BESIDE = 1e-8
 #: Updates at most, the alternations in each, and the accelerated steps in each of these.
@@ -38,6 +38,14 @@ _VIOLATION = 1e-2
 _SMALL = 1e-5
 #: The first guess at the Lipschitz constant of the gradient is this share of its bound.
 _GUESS = 0.01
+
+
+@dataclass(frozen=True)
+class Decomposition(Options):
+    """Of the search for W = B L."""
+
+    rank_factor: float = option(1.2, "rows of the strategy over the rank of the workload")
+    updates: int = option(0, "of the multipliers at most; 0 is 50, under Laplace noise 100")
 
 
 def project_columns(rows: Array, noise: Noise) -> Array:
@@ -63,15 +71,16 @@ def project_columns(rows: Array, noise: Noise) -> Array:
     return np.asarray(np.sign(rows) * np.maximum(magnitudes - thresholds, 0.0))
 
 
-def low_rank_factor(gram: Array, noise: Noise) -> Factor:
+def low_rank_factor(gram: Array, noise: Noise, options: Decomposition | None = None) -> Factor:
     """Minimize tr(B'B) over W = B L with columns of L of norm at most 1; L is the strategy.
 
     An augmented Lagrangian: B has a closed form, L is found by accelerated projected gradients, in turns;
     then the multipliers of W = B L are updated. The search starts from the singular value decomposition, L
     divided by the root of its number of rows. W enters through queries with the same Gram matrix, as many as
     its rank, which changes no step. The last L is taken; what lies outside of the workload's row space is
-    removed from it, so that queries are supported exactly, and answers are least squares. Raises
-    NumericalError where L lost rank.
+    removed from it, so that queries are supported exactly, and answers are least squares. Where the search
+    ends before W = B L holds, the published mechanism answers B L in the place of W; here the directions
+    that L lost are measured beside it, see `_supporting`.
 
     References
     ----------
@@ -88,31 +97,62 @@ def low_rank_factor(gram: Array, noise: Noise) -> Factor:
     True
     """
     spectrum = spectrum_of(gram)
-    right = _decomposed(spectrum, noise)
-    kept = right if spectrum.full else right @ spectrum.vectors.T @ spectrum.vectors
-    try:
-        return factor_of(kept, gram, noise)
-    except NumericalError as error:
-        raise NumericalError(
-            "low-rank: the decomposition that was found lost rank and supports not every query. Use opt-0"
-        ) from error
+    right, reached = _decomposed(spectrum, noise, Decomposition() if options is None else options)
+    if not reached:
+        right = _supporting(right, spectrum, gram, noise)
+    elif not spectrum.full:
+        right = right @ spectrum.vectors.T @ spectrum.vectors
+    return factor_of(right, gram, noise)
 
 
-def _decomposed(spectrum: Spectrum, noise: Noise) -> Array:
-    """Return L at the end of the search."""
+def _supporting(rows: Array, spectrum: Spectrum, gram: Array, noise: Noise) -> Array:
+    """Return rows within the workload's row space, with what they measure too faintly measured beside them.
+
+    The singular directions of the rows are kept from the strongest on. The others form orthonormal rows that
+    are added with one scale, for which the loss of both together is least in closed form; how many are kept
+    is what makes that loss least.
+    """
+    scaled = rows / float(noise.column_norms(rows).max())
+    rank = len(spectrum.values)
+    _, found, turned = scipy.linalg.svd(scaled @ spectrum.vectors.T, check_finite=False)
+    scales = np.zeros(rank)
+    scales[: len(found)] = found
+    directions = turned @ spectrum.vectors
+    errors = np.einsum("ij,jk,ik->i", directions, gram, directions, optimize=True)
+    within = np.divide(errors, scales**2, out=np.full(rank, np.inf), where=scales > 0).cumsum()
+    # place k - 1 is for k directions that are kept; the last one leaves nothing to be added
+    beside = errors[::-1].cumsum()[::-1][1:]
+    costs = (np.abs(directions) ** noise.norm)[::-1].cumsum(axis=0)[::-1][1:].max(axis=1)
+    sizes = (beside / (costs * within[:-1])) ** (1.0 / (2 + noise.norm))
+    losses = np.full(rank, within[-1])
+    reached = np.isfinite(within[:-1])
+    losses[:-1] = np.inf
+    size, cost = sizes[reached], costs[reached]
+    sensitivity = (1.0 + size**noise.norm * cost) ** (2.0 / noise.norm)
+    losses[:-1][reached] = sensitivity * (within[:-1][reached] + beside[reached] / size**2)
+    kept = int(losses.argmin()) + 1
+    strong = scaled @ directions[:kept].T @ directions[:kept]
+    return np.vstack([strong, sizes[kept - 1] * directions[kept:]]) if kept < rank else strong
+
+
+def _decomposed(spectrum: Spectrum, noise: Noise, given: Decomposition) -> tuple[Array, bool]:
+    """Return L at the end of the search, and whether W = B L holds there."""
     rank, size = spectrum.vectors.shape
-    rows = math.ceil(_WIDTH * rank)
+    rows = math.ceil(given.rank_factor * rank)
     queries = spectrum.root()
+    # eigenvalues ascend
+    strongest = slice(max(rank - rows, 0), None)
+    count = min(rank, rows)
     right = np.full((rows, size), _BESIDE)
-    right[:rank] = spectrum.vectors
+    right[:count] = spectrum.vectors[strongest]
     right /= math.sqrt(rows)
     left = np.full((rank, rows), _BESIDE)
-    left[:, :rank] = np.diag(np.sqrt(spectrum.values))
+    left[strongest, :count] = np.diag(np.sqrt(spectrum.values[strongest]))
     left *= math.sqrt(rows)
     multipliers = np.zeros_like(queries)
     penalty = 1.0
     random = generator(0)
-    for update in range(1, _UPDATES[noise.norm] + 1):
+    for update in range(1, (given.updates or _UPDATES[noise.norm]) + 1):
         target = penalty * queries + multipliers
         for _ in range(_ALTERNATIONS):
             right = _stepped(left, right, target, penalty, noise)
@@ -123,11 +163,11 @@ def _decomposed(spectrum: Spectrum, noise: Noise) -> Array:
             left = scipy.linalg.solve(inner, right @ target.T, assume_a="pos", check_finite=False).T
         residual = queries - left @ right
         if float(np.linalg.norm(residual)) < _VIOLATION:
-            break
+            return right, True
         if update % _EVERY == 0:
             penalty = min(_GROWTH[noise.norm] * penalty, _LARGEST)
         multipliers = multipliers + penalty * residual
-    return right
+    return right, False
 
 
 def _stepped(left: Array, right: Array, target: Array, penalty: float, noise: Noise) -> Array:
@@ -158,10 +198,11 @@ def _stepped(left: Array, right: Array, target: Array, penalty: float, noise: No
     return current
 
 
-explicit_mechanism(
+configured_mechanism(
     "low-rank",
     "Yuan et al. 2012: the low-rank mechanism",
     (1, 2),
+    Decomposition,
     low_rank_factor,
     MAX_CELLS,
     "no bound: the decomposition is not convex",
