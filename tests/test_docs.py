@@ -144,6 +144,31 @@ def test_commands_have_the_options_and_arguments_that_are_written(page: Path) ->
             pass
 
 
+#: Blocks that are no output: pictures of the architecture, and commands of other programs.
+DRAWN = {"architecture.md": 1, "index.md": 1, "command-line.md": 1}
+
+
+def test_output_is_shown_only_where_a_test_compares_it() -> None:
+    """README.md: tests/cli/test_examples.py and below its Python here; specification.md: its errors, here."""
+    drawn: dict[str, int] = {}
+    for page in PAGES:
+        if page.name in ("README.md", "specification.md") or page.parent.name == "benchmarks":
+            continue
+        text = page.read_text(encoding="utf-8")
+        for kind, part in FENCED.findall(text):
+            assert kind in ("", "python", "sh", "sql", "toml", "yaml"), (page, kind)
+            if not kind and not all(line.startswith("matrixdp ") for line in part.splitlines()):
+                drawn[page.name] = drawn.get(page.name, 0) + 1
+    assert drawn == DRAWN
+    blocks_of_readme = [
+        part for kind, part in FENCED.findall(PAGES[0].read_text(encoding="utf-8")) if not kind
+    ]
+    assert [part[:6] for part in blocks_of_readme if not part.startswith("$ matrixdp ")] == [
+        "make d",
+        "872 qu",
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_rows_of_tables_stand_under_a_head_and_have_its_columns(page: Path) -> None:
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
@@ -183,6 +208,94 @@ def test_specification_example_is_valid() -> None:
     specification = mdp.load_specification(example.group(1))
     assert specification.budget is not None
     assert specification.workload.queries > 0
+
+
+#: What stands around the fragments of specifications that pages show: keys, and what they hold by themselves.
+WHOLE = {
+    "domain": """
+  sex: [female, male]
+  age: {min: 0, max: 114}
+  income: {edges: [0, 10000, 25000, 50000]}
+  hours: {min: 0, max: 100, bins: 20}
+  code: 40
+  smokes: [no, yes]
+  married: [no, yes]
+  pregnant: [no, yes]
+  deductible: [no, yes]
+  limitation: [none, some, unknown]
+""",
+    "workload": """
+  - marginals: 1
+  - product: {age: prefix}
+    name: age CDF
+""",
+    "privacy": " {mu: 1}\n",
+}
+SECTION = re.compile(r"^(\w+):(.*\n(?:[ #].*\n)*)", re.MULTILINE)
+
+
+def whole(fragment: str) -> str:
+    """Return a specification with a fragment of one: of whole keys, of entries or of attributes."""
+    if fragment.startswith("  - "):
+        fragment = "workload:\n" + fragment
+    elif fragment.startswith("  "):
+        named = re.findall(r"^  (\w+):", fragment, re.MULTILINE)
+        others = [
+            line for line in WHOLE["domain"].splitlines(True) if line.strip().split(":")[0] not in named
+        ]
+        fragment = "domain:" + "".join(others) + fragment
+    own = dict(SECTION.findall(fragment))
+    return "".join(f"{key}:{held}" for key, held in {**WHOLE, **own}.items())
+
+
+def test_fragments_of_specifications_are_read(tmp_path: Path) -> None:
+    import numpy as np
+
+    import matrixdp as mdp
+
+    (tmp_path / "counties.txt").write_text("Kings\nQueens\nOrange\n")
+    (tmp_path / "regions.csv").write_text("zip,region\n10001,east\n90001,west\n")
+    np.save(tmp_path / "queries.npy", np.ones((1, 2 * 115)))
+    page = (ROOT / "docs" / "specification.md").read_text(encoding="utf-8")
+    fragments = [part for kind, part in FENCED.findall(page) if kind == "yaml"]
+    for fragment in fragments:
+        path = tmp_path / "fragment.yaml"
+        path.write_text(whole(fragment), encoding="utf-8")
+        try:
+            assert mdp.load_specification(path).workload.queries > 0
+        except mdp.MatrixDPError as error:
+            raise AssertionError(f"{fragment}: {error}") from error
+    assert len(fragments) > 15
+
+
+def test_the_specification_in_the_readme_is_the_bundled_one_in_short() -> None:
+    import matrixdp as mdp
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    short, aimed = [part for kind, part in FENCED.findall(readme) if kind == "yaml"]
+    bundled = (ROOT / "examples" / "randhie.yaml").read_text(encoding="utf-8")
+    lines = {" ".join(line.partition("#")[0].split()) for line in bundled.splitlines()}
+    assert {" ".join(line.partition("#")[0].split()) for line in short.splitlines()} <= lines | {""}
+    own = dict(SECTION.findall(short)) | dict(SECTION.findall(aimed))
+    found = mdp.load_specification("".join(f"{key}:{held}" for key, held in own.items()))
+    assert set(found.targets) == {"visits CDF by coinsurance", "all"}
+
+
+def test_the_statement_of_the_specification_is_taken() -> None:
+    import matrixdp as mdp
+
+    page = (ROOT / "docs" / "specification.md").read_text(encoding="utf-8")
+    [statement] = [part for kind, part in FENCED.findall(page) if kind == "sql"]
+    domain = mdp.Domain(
+        {
+            "sex": ["female", "male"],
+            "age": range(70),
+            "hours": {"edges": [0, 40, 100]},
+            "income": {"edges": [0, 10_000, 20_000]},
+        }
+    )
+    # three counts in each of (stage, sex), stage and all: no man is a minor
+    assert mdp.Workload(domain, mdp.sql(statement)).queries == 3 * (3 + 2 + 1)
 
 
 #: What docs/specification.md shows the errors of: the domain, the workload and the privacy of specifications.
