@@ -69,6 +69,27 @@ def test_a_large_product_is_analysed_in_pieces(monkeypatch):
     np.testing.assert_allclose(plan().analysis.variances(group), whole, rtol=1e-12)
 
 
+@pytest.mark.parametrize(("shares", "different"), [((0.25,) * 4, 2), ((0.25, 0.25, 0.2, 0.3), 7)])
+def test_attributes_of_which_tables_say_the_same_are_analysed_once(shares, different):
+    """Tables around a ring: where all are alike so are its attributes, else those opposite each other."""
+    domain = mdp.Domain({name: range(3) for name in "abcd"})
+    own = np.random.default_rng(3).integers(-3, 6, (10, 3, 3))
+    table = IntegerMatrix(np.concatenate([own, own.transpose(0, 2, 1)]).reshape(20, 9))
+    ring = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")]
+    parts = tuple(
+        Part(pair, (Block(pair, table),), 1.0).at_cost(GAUSSIAN, share)
+        for pair, share in zip(ring, shares, strict=True)
+    )
+    weights = {name: np.full(3, 1 / 3) for name in domain.names}
+    analysis = Joint(domain, parts, GAUSSIAN, weights, {"parts": np.ones(4)}).analysis
+    asked = mdp.Workload(
+        domain, mdp.kway(1, "prefix"), *(mdp.product(dict.fromkeys(p, "prefix")) for p in ring)
+    )
+    apart = [float(analysis.variances(group).sum()) for group in asked]
+    assert [analysis.group(group).total for group in asked] == pytest.approx(apart, rel=1e-12)
+    assert len({analysis.key(group) for group in asked}) == len({round(one, 6) for one in apart}) == different
+
+
 def test_tables_alone_answer_as_the_least_squares_of_all_they_measure():
     rng = np.random.default_rng(2)
     parts = (part(rng, 0.5, ("a", "b")), part(rng, 0.3, ("a", "c")), part(rng, 0.2, ("b", "c")))

@@ -193,7 +193,43 @@ def test_selection_takes_the_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     assert exact == pytest.approx(expected.plan.analysis.group(workload.groups[0]).total, rel=1e-3)
 
 
-def test_large_matrices_take_every_processor() -> None:
+@pytest.mark.parametrize(("size", "factored"), [(10, 0), (5, 1)])
+def test_some_missing_directions_of_large_factors_are_found_by_vectors(
+    monkeypatch: pytest.MonkeyPatch, size: int, factored: int
+) -> None:
+    """Where they are many beside the rows, by a factorization."""
+    monkeypatch.setattr(rounding, "THREADED_CELLS", 16)
+    taken: list[int] = []
+    by_factorization = rounding._outside
+
+    def counted(rows: NDArray[np.float64], rank: int) -> NDArray[np.float64]:
+        taken.append(rank)
+        return by_factorization(rows, rank)
+
+    monkeypatch.setattr(rounding, "_outside", counted)
+    centred = np.tri(size) - np.tri(size).mean(axis=1, keepdims=True)
+    gram = centred.T @ centred
+    factor = solve_gram(np.kron(gram, gram) + 0.1 * np.kron(gram, np.eye(size) - 1.0 / size))
+    matrix = rounding.measured_matrix(factor, GAUSSIAN)
+    assert len(taken) == factored
+    outside = matrix.unsupported
+    assert outside is not None
+    assert len(outside) == size**2 - (size - 1) ** 2
+    np.testing.assert_allclose(outside @ outside.T, np.eye(len(outside)), atol=1e-12)
+    np.testing.assert_allclose(outside @ factor.rows.T, 0.0, atol=1e-9)
+    entries = matrix.written()
+    np.testing.assert_allclose(matrix.covariance() @ (entries.T @ entries), np.eye(size**2), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"), [("", os.cpu_count()), ("none", os.cpu_count()), ("0", os.cpu_count()), ("1", 1)]
+)
+def test_large_matrices_take_every_processor_that_they_may(
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, limit)
+
     def threads() -> set[int]:
         return {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"}
 
@@ -201,5 +237,5 @@ def test_large_matrices_take_every_processor() -> None:
         with blas_threads(THREADED_CELLS - 1):
             assert threads() == {1}
         with blas_threads(THREADED_CELLS):
-            assert max(threads()) == os.cpu_count()
+            assert max(threads()) == most
         assert threads() == {1}

@@ -19,8 +19,14 @@ THREADED_CELLS = 1_000
 _FOUND: dict[int, ThreadpoolController] = {}
 
 
+#: Variables by which the libraries are told how many threads they may use.
+_LIMITS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
+
 def blas_threads(cells: int) -> AbstractContextManager[object]:
     """Return a context with one BLAS thread for each processor where matrices are large.
+
+    Where the environment limits the threads of the library, there are no more.
 
     Examples
     --------
@@ -29,7 +35,14 @@ def blas_threads(cells: int) -> AbstractContextManager[object]:
     """
     if cells < THREADED_CELLS:
         return nullcontext()
-    return _limited(os.cpu_count())
+    return _limited(_most_threads())
+
+
+def _most_threads() -> int:
+    """Return the number of processors, or the limit that the environment sets."""
+    asked = [os.environ.get(name, "") for name in _LIMITS]
+    limits = [int(one) for one in asked if one.isdecimal() and int(one) > 0]
+    return min([os.cpu_count() or 1, *limits])
 
 
 def one_blas_thread() -> AbstractContextManager[object]:

@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 #: Coefficients of the unknowns that are formed at a time.
 _AT_A_TIME = 20_000_000
+#: How far covariances of unknowns that are taken for the same may be apart, beside their deviations.
+_SAME = 1e-10
 
 
 @final
@@ -112,6 +114,8 @@ class JointAnalysis(SplitAnalysis):
                 self.places[attributes] = place = len(self.places)
                 self.held[place] = attributes
         self._forms: dict[Hashable, Array] = {}
+        self._known: dict[tuple[str, ...], Hashable] = {}
+        self._representatives: dict[Hashable, list[tuple[float, NDArray[np.intp]]]] = {}
 
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
         """Yield the pieces that are not answered from the tables."""
@@ -321,8 +325,36 @@ class JointAnalysis(SplitAnalysis):
         return predicates.rows(size)
 
     def key(self, group: Group) -> Hashable:
-        asked = self.asked(group)
-        return super().key(group), tuple(name for name in asked if name in self.shared.slices)
+        return super().key(group), self._shared_key(self.asked(group))
+
+    def _shared_key(self, asked: tuple[str, ...]) -> Hashable:
+        """Return a value equal for attributes of which tables say the same; most are alike by symmetry."""
+        if asked not in self._known:
+            shared = self.shared
+            tables = [
+                (asked.index(first), asked.index(second), id(shared.tables[first, second]))
+                for first, second in self._tables(asked)
+            ]
+            held = tuple(name in shared.slices for name in asked)
+            kind = (tuple(self.axes.sizes(asked)), held, tuple(tables))
+            known = self._representatives.setdefault(kind, [])
+            self._known[asked] = kind, self._representative(known, shared.places(asked))
+        return self._known[asked]
+
+    def _representative(self, known: list[tuple[float, NDArray[np.intp]]], places: NDArray[np.intp]) -> int:
+        """Return the number of the first unknowns that vary as these do; these are new if there are none."""
+        covariance = self.shared.covariance
+        own = covariance[np.ix_(places, places)]
+        deviations = np.sqrt(np.diagonal(own))
+        trace = float(deviations @ deviations)
+        for number, (other, theirs) in enumerate(known):
+            if abs(other - trace) > _SAME * trace:
+                continue
+            apart = np.abs(covariance[np.ix_(theirs, theirs)] - own)
+            if (apart <= _SAME * np.multiply.outer(deviations, deviations)).all():
+                return number
+        known.append((trace, places))
+        return len(known) - 1
 
     def _error(self, group: Group) -> GroupError:
         return Analysis._error(self, group)

@@ -51,8 +51,10 @@ BITS = 14
 SUM_BITS = 18
 #: A measured matrix has at least as many rows as columns: past this many it would take gigabytes.
 MAX_MEASURED_CELLS = 9_000
-#: Up to so many missing directions of a large factor are found without a factorization.
-_FEW_MISSING = 8
+#: Up to this share of the rows of a large factor, missing directions are found without its factorization.
+_FEW_MISSING = 0.25
+#: How far they may be from orthogonal to the rows, beside the longest of these.
+_ORTHOGONAL = 1e-10
 #: From so many missing directions on every cell is measured weakly, not the directions themselves.
 _MANY_MISSING = 256
 #: Real rows whose entries are multiples of one number, up to this, are measured as integers exactly.
@@ -182,16 +184,22 @@ def _is_orthogonal(rows: Array) -> bool:
 def _outside_of_large(factor: Factor) -> Array | None:
     """Return orthonormal rows that span what a large factor does not measure, where that is little.
 
-    I - R B with a right inverse R of B maps every vector there: a few vectors do, without a factorization.
+    I - R B with a right inverse R of B maps every vector there: as many vectors do as there are directions.
     """
     rows = factor.rows
     missing = factor.cells - len(rows)
-    if not 0 < missing <= _FEW_MISSING:
+    if not 0 < missing <= _FEW_MISSING * len(rows):
         return None
-    found = np.cos(np.multiply.outer(np.arange(missing) + 1.0, np.arange(factor.cells)))
+    # frequencies that rise along the cells are as good as random numbers
+    found = np.cos(np.multiply.outer(np.sqrt(np.arange(missing) + 2.0), np.arange(factor.cells) ** 2))
     for _ in range(2):
         found = np.linalg.qr((found - (found @ rows.T) @ factor.inverse.T).T)[0].T
-    return np.ascontiguousarray(found)
+    away = float(np.abs(found @ rows.T).max())
+    return (
+        np.ascontiguousarray(found)
+        if away <= _ORTHOGONAL * float(np.linalg.norm(rows, axis=1).max())
+        else None
+    )
 
 
 def _is_identity(square: Array) -> bool:
