@@ -17,6 +17,7 @@ from matrixdp.selection.compose.decomposition import (
 )
 from matrixdp.selection.compose.given_bases import fixed_factor, residual_basis
 from matrixdp.selection.compose.residual_planner import select_residual_planner, select_residual_planner_plus
+from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.fourier import (
@@ -69,6 +70,41 @@ def test_every_sub_solver_does_what_it_says(sub_solver):
     # what is said to be lost covers what is lost
     said = float(certificate.scope.split("at most ")[1].split(" %")[0])
     assert math.sqrt(certificate.loss / best) - 1 <= said / 100 * 1.06 + 1e-9
+
+
+@pytest.mark.parametrize("sub_solver", ["optimum", "product", "fourier"])
+def test_the_same_queries_about_other_attributes_are_solved_once(monkeypatch, sub_solver):
+    """With whatever weights: the strategies are the same, and the losses those of each alone."""
+    domain = mdp.Domain({"a": 3, "b": 3, "c": 3, "d": 3})
+    rows = np.random.default_rng(0).integers(0, 2, (20, 9)).astype(float)
+    weights = {("a", "b"): 1.0, ("b", "c"): 2.0, ("c", "d"): 5.0}
+    workload = mdp.Workload(domain, *(mdp.dense(rows, names, weight=w) for names, w in weights.items()))
+    split = split_workload(workload)
+    assert len({id(item.content) for item in split.explicit}) == 1
+    uniform = [np.full(size, 1.0 / size) for size in split.sizes]
+    solver = sub_solver_for(Pieces(split, uniform), "querysmasher", GAUSSIAN, 1e-9, sub_solver, 0)
+    asked = []
+    jointly = SubSolver._jointly
+    monkeypatch.setattr(
+        SubSolver, "_jointly", lambda self, sub, *rest: asked.append(sub.sizes) or jointly(self, sub, *rest)
+    )
+    solved = [(sub, solution) for sub, solution in solve_classes(split, solver) if len(sub.types) == 2]
+    assert asked.count((3, 3)) == 1
+    found = {sub.marginals[0]: solution.loss for sub, solution in solved}
+    assert found == pytest.approx({names: weight * found["a", "b"] for names, weight in weights.items()})
+    centred = rows @ np.kron(np.eye(3) - 1 / 3, np.eye(3) - 1 / 3)
+    best = solve_gram(centred.T @ centred, gap=1e-9).loss
+    if sub_solver == "optimum":
+        assert found["a", "b"] == pytest.approx(best, rel=1e-8)
+    else:
+        assert found["a", "b"] > best
+    plan, certificate = select_by_decomposition(
+        workload, GAUSSIAN, "querysmasher", 1e-9, sub_solver=sub_solver
+    )
+    assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=2e-3)
+    assert certificate.loss == pytest.approx(
+        GAUSSIAN.total_loss([s.loss for _, s in solve_classes(split, solver)], [1] * 8)
+    )
 
 
 def test_too_large_for_the_optimum(monkeypatch):

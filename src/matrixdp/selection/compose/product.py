@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -59,6 +59,11 @@ class Product:
     def level(self) -> float:
         """What changes smoothly with the problem."""
         return self.loss
+
+    def scaled(self, coefficient: float) -> Product:
+        """Return the same strategy for the Gram matrix multiplied by a coefficient."""
+        bound = None if self.bound is None else coefficient * self.bound
+        return replace(self, loss=coefficient * self.loss, bound=bound)
 
     @cached_property
     def _variances(self) -> Array:

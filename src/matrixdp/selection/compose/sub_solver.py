@@ -22,6 +22,7 @@ from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.view.pieces import Pieces, Term, numeric_terms
 from matrixdp.selection.view.product_sums import sum_of_products
 from matrixdp.selection.view.product_terms import GivenGram, ProductTerms
+from matrixdp.selection.view.recent import Recent
 from matrixdp.selection.view.sub_workloads import SubWorkload
 
 __all__ = ["SUB_SOLVERS", "BlockSolution", "SubSolution", "SubSolver"]
@@ -34,6 +35,8 @@ SUB_SOLVERS = ("auto", "optimum", "product", "fourier", "fixed", "fast")
 #: queries over at most ``MAX_ROW_CELLS`` cells.
 MAX_JOINT_ROWS = 1_000
 MAX_ROW_CELLS = 8_000
+#: Explicit queries of which the largest entry and a hash are kept.
+_MOST_TOLD = 8
 #: Products are compared with strategies in the Fourier basis up to this many cells.
 MAX_COMPARED_CELLS = 6_000
 
@@ -135,6 +138,7 @@ class SubSolver:
     sub_solver: str = "auto"
     bases: dict[int, Array] = field(default_factory=dict)
     solved: dict[Hashable, BlockSolution] = field(default_factory=dict)
+    told: Recent[tuple[Array, float, int]] = field(default_factory=lambda: Recent(_MOST_TOLD))
 
     def solve(self, sub: SubWorkload) -> SubSolution | None:
         """Return the strategy for a sub-workload, or None where all its pieces are zero."""
@@ -143,7 +147,7 @@ class SubSolver:
             total = sum(term.coefficient for term in terms)
             total += math.fsum(weight * float((rows**2).sum()) for weight, rows in self.grouped(sub))
             return SubSolution(total, (), bool(sub.rows)) if total > 0 else None
-        explicit = [(weight, rows) for weight, rows in self.grouped(sub) if np.abs(rows).max() > 1e-12]
+        explicit = [(weight, rows) for weight, rows in self.grouped(sub) if self._told(rows)[1] > 1e-12]
         if not terms and not explicit:
             return None
         axes = range(len(sub.types))
@@ -172,6 +176,12 @@ class SubSolver:
         groups = self._groups(sub)
         rows = [self.pieces.explicit_rows(item.explicit, item.kept, groups) for item in sub.rows]
         return [(item.weight, own) for item, own in zip(sub.rows, rows, strict=True)]
+
+    def _told(self, rows: Array) -> tuple[Array, float, int]:
+        """Return queries with their largest entry and a hash: of many attributes they are the same array."""
+        return self.told.of(
+            id(rows), lambda: (rows, float(np.abs(rows).max(initial=0.0)), hash(rows.tobytes()))
+        )
 
     def _groups(self, sub: SubWorkload) -> tuple[NDArray[np.intp], ...] | None:
         """Return the groups of values of a class; given bases are those of all values."""
@@ -264,12 +274,16 @@ class SubSolver:
     def _joint(
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
     ) -> BlockSolution:
+        if not terms and len(explicit) == 1 and explicit[0][0] != 1.0:  # the strategy is that without weight
+            [(weight, rows)] = explicit
+            block = self._joint(sub, axes, terms, [(1.0, rows)])
+            return replace(block, found=block.found.scaled(weight), key=(block.key, float(f"{weight:.12g}")))
         sizes = tuple(sub.sizes[axis] for axis in axes)
         key = (
             "joint",
             sizes,
             tuple((float(f"{t.coefficient:.12g}"), *map(self._content, t.kept)) for t in terms),
-            tuple((float(f"{w:.12g}"), hash(rows.tobytes())) for w, rows in explicit),
+            tuple((float(f"{w:.12g}"), self._told(rows)[2]) for w, rows in explicit),
         )
         if key not in self.solved:
             found, method = self._jointly(sub, axes, terms, explicit)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.selection.view.recent import Recent
 from matrixdp.selection.view.sub_workloads import Split, SubWorkload
 
 __all__ = ["Pieces", "SlotPiece", "Term", "numeric_terms"]
@@ -18,6 +19,8 @@ Groups = tuple[NDArray[np.intp], ...] | None
 
 #: Terms below this share of the largest of their sub-workload are floating-point noise.
 NEGLIGIBLE = 1e-14
+#: Arrays of pieces of explicit queries that are kept.
+_MOST_KEPT = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,8 @@ class Pieces:
     split: Split
     weights: Sequence[Array]
     slots: list[SlotPiece] = field(init=False)
+    #: Explicit queries about many attributes are mostly a few; their pieces are not to be changed.
+    _rows: Recent[Array] = field(init=False, default_factory=lambda: Recent(_MOST_KEPT))
     #: By type: the representative slots, their traces, and their diagonals over those.
     _diagonals: dict[int, list[tuple[int, float, Array]]] = field(init=False, default_factory=dict)
 
@@ -133,11 +138,19 @@ class Pieces:
 
         With ``groups``, those of each kept axis, over one cell for each group of their values.
         """
+        item = self.split.explicit[number]
+        merged = None if groups is None else tuple(group.tobytes() for group in groups)
+        weights = tuple(self.weights[type_].tobytes() for type_ in item.types)
+        return self._rows.of(
+            (id(item.content), kept, merged, weights), lambda: self._explicit_rows(number, kept, groups)
+        )
+
+    def _explicit_rows(self, number: int, kept: tuple[bool, ...], groups: Groups) -> Array:
         tensor, weights, _ = self._merged(number, kept, groups)
         for axis in range(len(kept), 0, -1):
             mean = np.tensordot(tensor, weights[axis - 1], axes=(axis, 0))
             tensor = tensor - np.expand_dims(mean, axis) if kept[axis - 1] else mean
-        return tensor.reshape(len(tensor), -1)
+        return np.asarray(tensor.reshape(len(tensor), -1))
 
     def _merged(
         self, number: int, kept: tuple[bool, ...], groups: Groups
@@ -151,7 +164,7 @@ class Pieces:
         left = iter(groups)
         own = [next(left) if keep else coarse for keep, coarse in zip(kept, item.groups, strict=True)]
         return (
-            item.over(tuple(own)),
+            item.content.over(tuple(own)),
             [np.asarray(np.bincount(g, w), dtype=float) for g, w in zip(own, weights, strict=True)],
             [*own],
         )

@@ -27,6 +27,7 @@ __all__ = [
     "Slot",
     "Split",
     "SubWorkload",
+    "WrittenQueries",
     "attribute_types",
     "split_workload",
 ]
@@ -61,38 +62,77 @@ class Slot:
         return self.flat and not (is_flat(self.predicates.left) and is_flat(self.predicates.right))
 
 
-@dataclass(frozen=True)
-class Explicit:
-    """Explicit queries (their square-rooted weights multiplied in) over attributes of given types."""
+@dataclass(frozen=True, eq=False)
+class WrittenQueries:
+    """Explicit queries (their square-rooted weights multiplied in), whatever attributes they are about."""
 
     rows: Array
-    types: tuple[int, ...]
     sizes: tuple[int, ...]
+
+    @property
+    def tensor(self) -> Array:
+        """The queries, shape (queries, sizes ...)."""
+        return self.rows.reshape(len(self.rows), *self.sizes)
+
+    @cached_property
+    def exchangeable(self) -> bool:
+        """Whether there are two axes and the queries stay the same when they are exchanged."""
+        square = len(self.sizes) == 2 and self.sizes[0] == self.sizes[1]
+        return square and bool(np.array_equal(self.tensor, np.swapaxes(self.tensor, 1, 2)))
 
     @cached_property
     def groups(self) -> tuple[NDArray[np.intp], ...]:
         """For each axis the number of each value: values that no query tells apart have the same."""
-        tensor = self.rows.reshape(len(self.rows), *self.sizes)
         found = []
         for axis, size in enumerate(self.sizes, 1):
-            slices = np.ascontiguousarray(np.moveaxis(tensor, axis, 0)).reshape(size, -1)
+            slices = np.ascontiguousarray(np.moveaxis(self.tensor, axis, 0)).reshape(size, -1)
             known: dict[bytes, int] = {}
             found.append(np.array([known.setdefault(one.tobytes(), len(known)) for one in slices]))
         return tuple(found)
 
     def over(self, groups: tuple[NDArray[np.intp], ...]) -> Array:
         """Return the queries over one value of each group on every axis, shape (queries, groups ...)."""
-        key = tuple(id(group) for group in groups)
+        key = tuple(group.tobytes() for group in groups)
         if key not in self._over:
-            tensor = self.rows.reshape(len(self.rows), *self.sizes)
+            tensor = self.tensor
             for axis, group in enumerate(groups, 1):
-                tensor = np.take(tensor, np.unique(group, return_index=True)[1], axis=axis)
-            self._over[key] = groups, np.ascontiguousarray(tensor)
-        return self._over[key][1]
+                chosen = np.unique(group, return_index=True)[1]
+                if not np.array_equal(chosen, np.arange(len(group))):
+                    tensor = np.take(tensor, chosen, axis=axis)
+            self._over[key] = np.ascontiguousarray(tensor)
+        return self._over[key]
 
     @cached_property
-    def _over(self) -> dict[tuple[int, ...], tuple[tuple[NDArray[np.intp], ...], Array]]:
+    def _over(self) -> dict[tuple[bytes, ...], Array]:
         return {}
+
+
+@dataclass(frozen=True)
+class Explicit:
+    """Explicit queries over attributes of given types; equal ones about others share the content."""
+
+    content: WrittenQueries
+    types: tuple[int, ...]
+
+    @property
+    def rows(self) -> Array:
+        """The queries, shape (queries, cells)."""
+        return self.content.rows
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The attributes' sizes."""
+        return self.content.sizes
+
+    @property
+    def groups(self) -> tuple[NDArray[np.intp], ...]:
+        """See `WrittenQueries`."""
+        return self.content.groups
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether two attributes of one type may be exchanged."""
+        return len(set(self.types)) == 1 and self.content.exchangeable
 
 
 @dataclass(frozen=True)
@@ -153,14 +193,6 @@ def _weights_digest(group: Group) -> str:
     return hashlib.sha256(np.ascontiguousarray(group.query_weights).tobytes()).hexdigest()
 
 
-def _exchangeable(item: Explicit) -> bool:
-    """Return whether explicit queries on two attributes of one type stay the same when they are exchanged."""
-    if len(item.types) != 2 or item.types[0] != item.types[1]:
-        return False
-    tensor = item.rows.reshape(len(item.rows), *item.sizes)
-    return bool(np.array_equal(tensor, np.swapaxes(tensor, 1, 2)))
-
-
 def attribute_types(workload: Workload, terms: Sequence[list[GramTerm] | None]) -> dict[str, int]:
     """Return a number for the role of each attribute: its size and all that is asked with it."""
     roles: dict[str, Counter[Hashable]] = defaultdict(Counter)
@@ -195,6 +227,7 @@ class _Splitter:
         self.types = attribute_types(workload, terms)
         self.slots: dict[Hashable, int] = {}
         self.slot_list: list[Slot] = []
+        self.contents: dict[Hashable, WrittenQueries] = {}
         self.explicit: dict[Hashable, int] = {}
         self.explicit_list: list[Explicit] = []
         self.products: dict[tuple[str, ...], _Terms] = {}
@@ -210,18 +243,20 @@ class _Splitter:
 
     def explicit_of(self, group: Group) -> int:
         types = tuple(self.types[name] for name in group.attributes)
-        key = (type(group).__name__, group.key(), _weights_digest(group), types)
-        if key not in self.explicit:
-            self.explicit[key] = len(self.explicit_list)
-            rows = group.rows()
-            if group.query_weights is not None:
-                rows = rows * np.sqrt(group.query_weights)[:, None]
-            self.explicit_list.append(Explicit(rows, types, group.sizes))
-        return self.explicit[key]
+        key = (type(group).__name__, group.key(), _weights_digest(group), group.sizes)
+        if (key, types) not in self.explicit:
+            if key not in self.contents:
+                rows = group.rows()
+                if group.query_weights is not None:
+                    rows = rows * np.sqrt(group.query_weights)[:, None]
+                self.contents[key] = WrittenQueries(rows, group.sizes)
+            self.explicit[key, types] = len(self.explicit_list)
+            self.explicit_list.append(Explicit(self.contents[key], types))
+        return self.explicit[key, types]
 
     def add_explicit(self, group: Group) -> None:
         number = self.explicit_of(group)
-        exchangeable = _exchangeable(self.explicit_list[number])
+        exchangeable = self.explicit_list[number].exchangeable
         for positions in _subsets(range(len(group.attributes))):
             mask = tuple(i in positions for i in range(len(group.attributes)))
             if exchangeable and len(positions) == 1:
@@ -289,13 +324,15 @@ class _Splitter:
 
     def _groups(self, axes: int, rows: Sequence[RowsTerm]) -> tuple[NDArray[np.intp], ...]:
         """Return for each axis of a class the number of each value among those that its rows tell apart."""
-        found: list[list[NDArray[np.intp]]] = [[] for _ in range(axes)]
+        found: list[dict[int, NDArray[np.intp]]] = [{} for _ in range(axes)]
         for item in rows:
             groups = self.explicit_list[item.explicit].groups
             kept = [group for group, is_kept in zip(groups, item.kept, strict=True) if is_kept]
             for own, group in zip(found, kept, strict=True):
-                own.append(group)
-        return tuple(np.unique(np.stack(own), axis=1, return_inverse=True)[1].ravel() for own in found)
+                own[id(group)] = group
+        return tuple(
+            np.unique(np.stack([*own.values()]), axis=1, return_inverse=True)[1].ravel() for own in found
+        )
 
 
 def _subsets(positions: Sequence[int]) -> Iterator[tuple[int, ...]]:
