@@ -29,6 +29,7 @@ from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.union import apart_loss
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver, solve_gram
+from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.mechanisms.greedy_h import greedy_rows
 from matrixdp.selection.mechanisms.identity import identity_error
 from matrixdp.selection.mechanisms.products import axis_gram
@@ -154,6 +155,8 @@ def error_alone(workload: mdp.Workload, mechanism: str, noise: Noise) -> float:
     """
     if mechanism in _COMPUTED:
         return _COMPUTED[mechanism](workload, noise)
+    if mechanism == "opt-0":
+        return noise.variance_factor * solve_axis(asked_gram(workload), noise).loss
     if mechanism in _LINES:
         return _line_error(workload, mechanism, noise)
     split = split_workload(workload)

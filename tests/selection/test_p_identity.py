@@ -11,6 +11,7 @@ import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Ranges, Width
+from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.gram.p_identity import loss_and_gradient, optimize, strategy_rows
 from matrixdp.selection.gram.remembered import Remembered
@@ -25,7 +26,8 @@ def test_loss_and_gradient_are_those_of_the_dense_matrices(n, p, seed):
     theta = rng.random((p, n))
     root = rng.normal(size=(n, n))
     gram = root.T @ root
-    loss, gradient = loss_and_gradient(gram, theta)
+    operator = operator_of(gram)
+    loss, gradient = loss_and_gradient(operator, theta)
     rows = strategy_rows(theta)
     np.testing.assert_allclose(np.abs(rows).sum(axis=0), 1.0, rtol=1e-14)
     assert loss == pytest.approx(dense_error(gram, rows), rel=1e-9)
@@ -34,7 +36,7 @@ def test_loss_and_gradient_are_those_of_the_dense_matrices(n, p, seed):
         step = np.zeros_like(theta)
         step[i, j] = 1e-6
         difference = (
-            loss_and_gradient(gram, theta + step)[0] - loss_and_gradient(gram, theta - step)[0]
+            loss_and_gradient(operator, theta + step)[0] - loss_and_gradient(operator, theta - step)[0]
         ) / 2e-6
         assert difference == pytest.approx(gradient[i, j], rel=1e-4, abs=1e-5 * loss)
 
@@ -43,7 +45,7 @@ def test_descent_never_climbs_and_drops_rows_of_zeros():
     gram = Prefix().gram(20)
     start = tree_start(20, 5)
     loss, theta = optimize(gram, start, 200, 1e-9)
-    assert loss <= loss_and_gradient(gram, start)[0]
+    assert loss <= loss_and_gradient(operator_of(gram), start)[0]
     assert (theta >= 0).all()
     assert (theta.max(axis=1) > 0).all()
     assert optimize(np.eye(6), np.full((1, 6), 1e-12), 50, 1e-12)[0] == pytest.approx(6.0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact.subsets import subset_products
 from matrixdp.queries import Predicates, ProductGroup, Total, Workload
+from matrixdp.selection.gram.singular_values import singular_values
 from matrixdp.selection.view.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes
 from matrixdp.selection.view.table_shape import joint_gram, table_shape
 
@@ -39,15 +39,7 @@ def svd_bound_gram(gram: Array) -> float:
     >>> svd_bound_gram(np.eye(3))
     3.0
     """
-    return _nuclear_norm(gram) ** 2 / len(gram)
-
-
-def _nuclear_norm(gram: Array) -> float:
-    """Return the sum of the singular values of W, without those that may be rounding errors."""
-    values = scipy.linalg.eigvalsh(gram, check_finite=False)
-    # an eigenvalue of 0 comes out as a rounding error, whose root would raise the bound noticeably
-    rounding = len(gram) * np.finfo(np.float64).eps * max(float(values[-1]), 0.0)
-    return float(np.sqrt(np.where(values > rounding, values, 0.0)).sum())
+    return float(singular_values(gram).sum()) ** 2 / len(gram)
 
 
 def _block_bound(workload: Workload) -> float | None:
@@ -98,7 +90,7 @@ def _block_bound(workload: Workload) -> float | None:
             block = np.zeros((cells, cells))
             for key, share in shares.items():
                 block += share[place] * grams[key]
-            roots[place] = _nuclear_norm(block)
+            roots[place] = float(singular_values(block).sum())
     else:
         roots = np.sqrt(np.maximum(shares[()], 0.0))
     dimensions = subset_products([1.0] * len(spread), [sizes[name] - 1.0 for name in spread])

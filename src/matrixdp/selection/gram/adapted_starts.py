@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from matrixdp.selection.gram.starts import random_start, tree_start
 from matrixdp.selection.starting_points import generator
 
-__all__ = ["adapted_starts", "low_rank_starts", "seriation", "signed_parts", "total_start"]
+__all__ = ["MOST_DIMENSIONS", "adapted_starts", "low_rank_starts", "seriation", "signed_parts", "total_start"]
 
 Array = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ _MOST_PARTS = 32
 #: A new order is worth its trees if neighbours are told apart by this share of the queries at most.
 _SHORTER = 0.9
 #: Random rows beyond this many take long and gain little.
-_MOST_DIMENSIONS = 128
+MOST_DIMENSIONS = 128
 #: Up to this many cells orders of cells are looked for.
 _ORDERED_CELLS = 2_048
 
@@ -85,7 +85,7 @@ def low_rank_starts(size: int, rank: int, seed: int) -> list[list[Array]]:
     >>> [start.shape for family in low_rank_starts(40, 3, 0) for start in family]
     [(3, 40), (6, 40)]
     """
-    if rank > min(size // 4, _MOST_DIMENSIONS):
+    if rank > min(size // 4, MOST_DIMENSIONS):
         return []
     rng = generator(seed + 2)
     return [[random_start(size, rank, rng)], [random_start(size, 2 * rank, rng)]]

@@ -20,7 +20,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-__all__ = ["Bridge", "Chain", "Spectrum", "chain_of"]
+__all__ = ["Bridge", "Chain", "Spectrum", "chain_of", "chain_order", "green_factors"]
 
 Array = NDArray[np.float64]
 
@@ -174,14 +174,55 @@ def chain_of(gram: Array) -> Chain | Bridge | None:
     return _green(gram) or _bridge(gram)
 
 
-def _green(gram: Array) -> Chain | None:
-    first, diagonal = gram[0], np.diagonal(gram)
-    if not (first > 0).all():
+def green_factors(gram: Array) -> tuple[Array, Array] | None:
+    """Return u and v with V_jk = u_j v_k for j <= k, both positive, if a Gram matrix has that form.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in green_factors(np.tri(3).T @ np.tri(3))]
+    [[1.0, 1.0, 1.0], [3.0, 2.0, 1.0]]
+    """
+    if not (gram[0] > 0).all():
         return None
-    v = first
-    u = diagonal / v
+    v = gram[0]
+    u = np.diagonal(gram) / v
+    places = np.arange(len(gram))
+    return (u, v) if (u > 0).all() and _alike(gram, places, u, v) else None
+
+
+def chain_order(gram: Array) -> NDArray[np.intp] | None:
+    """Return the order of cells in which a Gram matrix is u_j v_k for j <= k, or None for the given order.
+
+    None, too, where there is none. The cosine of two cells falls with the way between them: the cell
+    furthest from any other is an end, and the cosines with it are the order.
+
+    Examples
+    --------
+    >>> shuffled = np.array([2, 0, 3, 1])
+    >>> order = chain_order((np.tri(4).T @ np.tri(4))[np.ix_(shuffled, shuffled)])
+    >>> shuffled[order].tolist() in ([0, 1, 2, 3], [3, 2, 1, 0])
+    True
+    >>> chain_order(np.tri(4).T @ np.tri(4)) is None
+    True
+    """
+    diagonal = np.diagonal(gram)
+    if not ((diagonal > 0).all() and (gram[0] > 0).all()):
+        return None
+    end = int(np.argmin(gram[0] ** 2 / diagonal))
+    order = np.argsort(-(gram[end] ** 2) / diagonal, kind="stable")
+    if not (gram[end] > 0).all() or (np.abs(np.diff(order)) == 1).all():
+        return None
+    v = gram[order[0], order]
+    return order if _alike(gram, order, diagonal[order] / v, v) else None
+
+
+def _green(gram: Array) -> Chain | None:
+    factors = green_factors(gram)
+    if factors is None:
+        return None
+    u, v = factors
     cross = u[1:] * v[:-1] - u[:-1] * v[1:]
-    if not (cross > _CANCELLED * u[1:] * v[:-1]).all() or not _alike(gram, u, v):
+    if not (cross > _CANCELLED * u[1:] * v[:-1]).all():
         return None
     middle = np.empty(len(gram))
     middle[0] = u[1] / (u[0] * cross[0])
@@ -190,10 +231,12 @@ def _green(gram: Array) -> Chain | None:
     return Chain(middle, -1.0 / cross)
 
 
-def _alike(gram: Array, u: Array, v: Array) -> bool:
-    """Return whether the upper triangle of a Gram matrix is u v'."""
+def _alike(gram: Array, order: NDArray[np.intp], u: Array, v: Array) -> bool:
+    """Return whether the upper triangle of a Gram matrix, its cells in an order, is u v'."""
     tolerance = 1e-13 * float(np.diagonal(gram).max())
-    return all(float(np.abs(gram[j, j:] - u[j] * v[j:]).max()) <= tolerance for j in range(len(gram)))
+    return all(
+        float(np.abs(gram[cell, order[j:]] - u[j] * v[j:]).max()) <= tolerance for j, cell in enumerate(order)
+    )
 
 
 def _bridge(gram: Array) -> Bridge | None:

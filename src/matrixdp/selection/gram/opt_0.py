@@ -16,11 +16,18 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.threads import one_blas_thread
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
-from matrixdp.selection.gram.adapted_starts import adapted_starts, low_rank_starts, total_start
+from matrixdp.selection.gram.adapted_starts import (
+    MOST_DIMENSIONS,
+    adapted_starts,
+    low_rank_starts,
+    total_start,
+)
+from matrixdp.selection.gram.chains import chain_order
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.p_identity import best_of, optimize, strategy_rows
 from matrixdp.selection.gram.remembered import remembered
 from matrixdp.selection.gram.rotation import rotated
+from matrixdp.selection.gram.singular_values import rank_of, singular_values
 from matrixdp.selection.gram.starts import SMALL, random_start, starts
 from matrixdp.selection.starting_points import generator
 from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
@@ -38,6 +45,8 @@ _RANDOM_CELLS = 400
 _LARGE_CELLS = 2_048
 #: Kinds of starts that are looked at further where a search goes on from a known strategy.
 _FOLLOWED = 8
+#: ... and where cells are many.
+_FEW_FOLLOWED = 3
 #: How often rows are added at most, and the relative gain of the loss that is worth going on.
 _MOST_ROUNDS = 4
 _GAIN = 2e-3
@@ -45,6 +54,8 @@ _GAIN = 2e-3
 _TOLD_APART = 1e-9
 #: Pairs of rows of a workload of low rank that are rotated, in all and for each pair.
 _ROTATIONS, _SWEEPS = 10_000, 40
+#: Workloads of this rank and more are not rotated: the sensitivity of many rows stays far above 1.
+_ROTATED_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,8 @@ def solve_axis(
 ) -> Factor:
     """Return a strategy for one Gram matrix: the certified Gaussian optimum, or OPT_0 for Laplace noise.
 
-    Cells that no query tells apart are merged first, which loses nothing.
+    Cells that no query tells apart are merged first, which loses nothing, and cells that prefixes or ranges
+    in another order are asked about are put in that order.
 
     References
     ----------
@@ -114,6 +126,10 @@ def solve_axis(
         return known
     first, inverse = distinct_cells(gram)
     reduced = gram[np.ix_(first, first)]
+    order = chain_order(reduced) if noise.norm == 1 else None  # the optimum looks for it itself
+    if order is not None:
+        first, inverse = first[order], np.argsort(order)[inverse]
+        reduced = gram[np.ix_(first, first)]
     solved = None if len(first) == len(gram) else _symmetric(reduced, noise)
     if solved is None:
         if len(reduced) > MAX_AXIS_CELLS:
@@ -122,7 +138,7 @@ def solve_axis(
             design = solve_gram(reduced, gap=gap)
             solved = Factor(design.rows, design.loss, design.bound)
         else:
-            begin = None if start is None else _theta(start.rows[:, first])
+            begin = None if start is None else _theta(_moved(start.rows[:, first], order))
 
             def search(problem: Array) -> Factor:
                 # products of a few rows lose by several threads, many times over where cores are shared
@@ -131,9 +147,10 @@ def solve_axis(
 
             options = (gap, seed, restarts, effort, p)
             solved = remembered.solve(reduced, options, search) if begin is None else search(reduced)
-    if len(first) == len(gram):
+    if len(first) == len(gram) and order is None:
         return solved
-    return Factor(solved.rows[:, inverse], solved.loss, solved.bound)
+    rows = _moved(solved.rows, None if order is None else np.argsort(order))
+    return Factor(rows[:, inverse], solved.loss, solved.bound)
 
 
 def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -200,6 +217,13 @@ def solve_symmetric(size: int, scale: float, off: float, noise: Noise) -> Factor
     return Factor(strategy_rows(np.full((1, size), weight)), error(weight), bound)
 
 
+def _moved(rows: Array, order: NDArray[np.intp] | None) -> Array:
+    """Return rows, the first of them in another order: of p-Identity strategies the identity's."""
+    if order is None or len(rows) < len(order):
+        return rows
+    return np.vstack([rows[order], rows[len(order) :]])
+
+
 def _theta(rows: Array) -> Array | None:
     """Return the additional rows of a p-Identity strategy, or None if it is none."""
     size = rows.shape[1]
@@ -220,31 +244,26 @@ def _search(
     p: int | None,
 ) -> Factor:
     size = len(gram)
-    fast = effort == "fast"
+    fast, large = effort == "fast", size > _LARGE_CELLS
     tolerance = 1e-6 if fast else 1e-8 if size <= _RANDOM_CELLS else 1e-7
     if fast and begin is not None:
         loss, theta = optimize(gram, begin, 30, 1e-5)
         return Factor(strategy_rows(theta), loss)
     if progress is not None:
         progress(f"searching p-Identity strategies over {size} cells", None)
-    count = restarts if restarts is not None else (1 if fast else 2 if size <= _RANDOM_CELLS else 0)
-    families = starts(size, p, seed, count, fast)
+    design, bound = (None, None) if fast else _bounded(gram, max(gap, 1e-5))
+    families = _families(gram, design, seed, restarts, fast, p)
     if begin is not None and (p is None or len(begin) == p):
         families.insert(0, [begin])
-    design = None if fast else solve_gram(gram, gap=max(gap, 1e-5))
-    if p is None and design is not None:
-        families += adapted_starts(gram, design.rows, seed)
-    elif p is None:
-        families.append([total_start(size)])
-        if size <= _RANDOM_CELLS:
-            families.append(
-                [start for family in low_rank_starts(size, _rank(gram), seed) for start in family]
-            )
-    large = size > _LARGE_CELLS
-    steps = 40 if large else 80 if fast else 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 150
+    if fast:
+        steps = 40 if large else 80
+    else:
+        steps = 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 200 if large else 150
+    few = size > _RANDOM_CELLS
+    screen, finalists = 5 if large else 10 if few and not fast else 25, 1 if few else 4
     # what a search goes on from is mostly the best there is: few others are worth a longer look
-    followed = None if begin is None else _FOLLOWED
-    loss, theta = best_of(gram, families, 5 if large else 25, steps, tolerance, followed)
+    followed = _FEW_FOLLOWED if few else None if begin is None else _FOLLOWED
+    loss, theta = best_of(gram, families, screen, steps, tolerance, finalists, followed)
     if not fast and p is None and size <= _MORE_ROWS_CELLS:
         rng = generator(seed + 1)
         for _ in range(_MOST_ROUNDS):
@@ -256,18 +275,39 @@ def _search(
                 break
     elif not fast and not large and theta.size:
         loss, theta = optimize(gram, theta, 300, 1e-9)
-    if design is None:
-        return Factor(strategy_rows(theta), loss)
-    if len(design.rows) < size:
-        # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
-        pairs = len(design.rows) * (len(design.rows) - 1) // 2
-        rows = rotated(design.rows, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
-        norm = float(LAPLACE.column_norms(rows).max())
-        if norm**2 * design.loss < loss:
-            return Factor(rows / norm, norm**2 * design.loss, design.bound)
-    return Factor(strategy_rows(theta), loss, design.bound)
+    found = Factor(strategy_rows(theta), loss, bound)
+    if design is None or not len(design.rows) < min(size, _ROTATED_ROWS):
+        return found
+    # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
+    pairs = len(design.rows) * (len(design.rows) - 1) // 2
+    rows = rotated(design.rows, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
+    norm = float(LAPLACE.column_norms(rows).max())
+    return Factor(rows / norm, norm**2 * design.loss, bound) if norm**2 * design.loss < loss else found
 
 
-def _rank(gram: Array) -> int:
-    values = scipy.linalg.eigvalsh(gram, check_finite=False)
-    return int((values > 1e-10 * values[-1]).sum())
+def _bounded(gram: Array, gap: float) -> tuple[Factor | None, float | None]:
+    """Return the Gaussian optimum and its bound, or where it takes long and shows little the SVD bound."""
+    if len(gram) > _LARGE_CELLS:
+        values = singular_values(gram)
+        if rank_of(values) > MOST_DIMENSIONS:
+            return None, float(values.sum()) ** 2 / len(gram)
+    design = solve_gram(gram, gap=gap)
+    return design, design.bound
+
+
+def _families(
+    gram: Array, design: Factor | None, seed: int, restarts: int | None, fast: bool, p: int | None
+) -> list[list[Array]]:
+    """Return what a search starts from."""
+    size = len(gram)
+    count = restarts if restarts is not None else (1 if fast else 2 if size <= _RANDOM_CELLS else 0)
+    families = starts(size, p, seed, count, fast)
+    if p is not None:
+        return families
+    if design is not None:
+        return families + adapted_starts(gram, design.rows, seed)
+    families.append([total_start(size)])
+    if size <= _RANDOM_CELLS:
+        low = low_rank_starts(size, rank_of(singular_values(gram)), seed)
+        families.append([start for family in low for start in family])
+    return families

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError
 from matrixdp.exact import CenteredMatrix
 from matrixdp.exact.threads import blas_threads
-from matrixdp.selection.gram.chains import chain_of
+from matrixdp.selection.gram.chains import chain_of, chain_order
 from matrixdp.selection.gram.dual import DEFAULT_GAP, solve_dual
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.quadratic import MIN_CHAIN_CELLS, solve_chain, solve_large
@@ -91,7 +91,14 @@ def solve_gram(
     >>> round(solve_gram(np.eye(3)).loss, 6)
     3.0
     """
-    chain = chain_of(gram) if len(gram) >= MIN_CHAIN_CELLS else None
+    large = len(gram) >= MIN_CHAIN_CELLS
+    order = chain_order(gram) if large else None
+    if order is not None:
+        ordered = solve_gram(gram[np.ix_(order, order)], None, gap, None if start is None else start[order])
+        back = np.argsort(order)
+        dual = None if ordered.dual is None else ordered.dual[back]
+        return Factor(ordered.rows[:, back], ordered.loss, ordered.bound, dual)
+    chain = chain_of(gram) if large else None
     with blas_threads(len(gram)):
         found = None if chain is None else solve_chain(gram, chain, gap, start)
         return found or solve_large(gram, gap, start) or _solve_gram(gram, sizes, gap, start)

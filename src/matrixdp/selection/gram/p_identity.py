@@ -2,7 +2,7 @@
 
 A(Theta) = [I; Theta] D with D = diag(1 / (1 + column sums of Theta)) has all L1 column norms 1 and full rank
 for every nonnegative Theta, so that the search has no constraints but signs. By the Woodbury identity an
-evaluation costs one p x n by n x n product.
+evaluation costs one p x n by n x n product, less where V has structure, and some p x p by p x n products.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
+from matrixdp.selection.gram.operators import GramOperator, operator_of
+
 __all__ = ["Found", "best_of", "loss_and_gradient", "optimize", "strategy_rows"]
 
 Array = NDArray[np.float64]
@@ -23,8 +25,8 @@ Found = tuple[float, Array]
 #: Weights of rows stay below this, so that the identity's never vanish beside them: then the loss would be a
 #: difference of large numbers.
 _MAX_WEIGHT = 1e3
-#: How many searches go to the end, and how much longer than the first look the second one is.
-_FINALISTS, _FURTHER = 4, 4
+#: How much longer than the first look the second one is.
+_FURTHER = 4
 
 
 def strategy_rows(theta: Array) -> Array:
@@ -39,7 +41,7 @@ def strategy_rows(theta: Array) -> Array:
     return np.vstack([np.diag(1.0 / scale), theta / scale])
 
 
-def loss_and_gradient(gram: Array, theta: Array) -> tuple[float, Array]:
+def loss_and_gradient(gram: GramOperator, theta: Array) -> tuple[float, Array]:
     """Return tr(V (A'A)^-1) and its gradient with respect to Theta.
 
     With s = 1 + column sums, C = diag(s) V diag(s), H = (I + Theta'Theta)^-1 = I - Theta' R Theta and
@@ -52,18 +54,24 @@ def loss_and_gradient(gram: Array, theta: Array) -> tuple[float, Array]:
 
     Examples
     --------
-    >>> loss_and_gradient(np.eye(2), np.zeros((1, 2)))[0]
+    >>> loss_and_gradient(operator_of(np.eye(2)), np.zeros((1, 2)))[0]
     2.0
     """
     scale = 1.0 + theta.sum(axis=0)
     inner = theta @ theta.T
     inner.flat[:: len(inner) + 1] += 1.0
-    image = (theta * scale) @ gram * scale
-    # I + Theta Theta' is definite; LAPACK itself, because matrices are small and evaluations many
-    _, both, _ = scipy.linalg.lapack.dposv(inner, np.hstack([theta, image]), lower=1)
-    reduced, solved = both[:, : len(gram)], both[:, len(gram) :]
-    diagonal = np.diagonal(gram) * scale**2 - np.einsum("pn,pn->n", reduced, image)
-    gradient = -2.0 * (solved - (solved @ theta.T) @ reduced) + 2.0 * diagonal / scale
+    image = gram.image(theta * scale)
+    image *= scale
+    # I + Theta Theta' is definite; LAPACK and BLAS themselves, because evaluations are many, and in place
+    factor, _ = scipy.linalg.lapack.dpotrf(inner, lower=1, overwrite_a=1)
+    solved = scipy.linalg.blas.dtrsm(1.0, factor, image.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+    solved = scipy.linalg.blas.dtrsm(1.0, factor, solved, side=1, lower=1, overwrite_b=1).T
+    across, _ = scipy.linalg.lapack.dpotrs(factor, theta @ solved.T, lower=1)
+    diagonal = gram.diagonal * scale**2 - np.einsum("pn,pn->n", theta, solved)
+    gradient = across.T @ theta
+    gradient -= solved
+    gradient += diagonal / scale
+    gradient *= 2.0
     return float(diagonal.sum()), gradient
 
 
@@ -76,12 +84,12 @@ def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> Fo
     >>> loss < 204  # the identity's
     True
     """
-    shape = theta.shape
+    shape, operator = theta.shape, operator_of(gram)
     theta = np.minimum(theta, _MAX_WEIGHT)
-    reference = loss_and_gradient(gram, theta)[0]
+    reference = loss_and_gradient(operator, theta)[0]
 
     def objective(flat: Array) -> tuple[float, Array]:
-        loss, gradient = loss_and_gradient(gram, flat.reshape(shape))
+        loss, gradient = loss_and_gradient(operator, flat.reshape(shape))
         return loss / reference, gradient.ravel() / reference
 
     found = scipy.optimize.minimize(
@@ -94,7 +102,7 @@ def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> Fo
     )
     best = np.maximum(found.x, 0.0).reshape(shape)
     best = best[best.max(axis=1) > 1e-9] if best.size else best
-    return loss_and_gradient(gram, best)[0] if best.size else float(np.trace(gram)), best
+    return loss_and_gradient(operator, best)[0] if best.size else float(np.trace(gram)), best
 
 
 def best_of(
@@ -103,23 +111,25 @@ def best_of(
     screen: int,
     iterations: int,
     tolerance: float,
+    finalists: int,
     followed: int | None = None,
 ) -> Found:
     """Descend a little from every start, further from the best of each family, to the end from the best few.
 
     What leads after a few steps need not win: trees are ahead of random rows at first. Families are starts
     of one kind each; ``screen`` are the iterations for each start, `_FURTHER` times as many for the best of
-    each family, and ``iterations`` those to the end. At most ``followed`` families are looked at further.
+    each family, and ``iterations`` those to the end, to which the ``finalists`` go. At most ``followed``
+    families are looked at further.
     """
     leaders = [
         min((optimize(gram, start, screen, tolerance) for start in family), key=itemgetter(0))
         for family in families
         if family
     ]
-    if len(leaders) > _FINALISTS:
+    if len(leaders) > finalists:
         leaders = sorted(leaders, key=itemgetter(0))[:followed]
         further = [_on(gram, leader, _FURTHER * screen, tolerance) for leader in leaders]
-        leaders = sorted(further, key=itemgetter(0))[:_FINALISTS]
+        leaders = sorted(further, key=itemgetter(0))[:finalists]
     return min((_on(gram, leader, iterations, tolerance) for leader in leaders), key=itemgetter(0))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
+from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.p_identity import loss_and_gradient, strategy_rows
 from matrixdp.selection.weights.asked_axes import AskedAxes, AxisState
 from matrixdp.selection.weights.incidence import Incidence
@@ -129,7 +130,7 @@ class PIdentity:
 
     def gradient(self, by_covariance: Array) -> Array:
         """Return the derivatives by the numbers, flat, from those by M."""
-        return loss_and_gradient(by_covariance, self.theta)[1].ravel()
+        return loss_and_gradient(operator_of(by_covariance), self.theta)[1].ravel()
 
 
 @dataclass(frozen=True, eq=False)
