@@ -116,10 +116,8 @@ def test_guides_are_followed_step_by_step(
 def commands(page: Path) -> Iterator[list[str]]:
     """Yield the words of every command in a page's blocks, without the program's name and any redirection."""
     text = page.read_text(encoding="utf-8")
-    for part in [
-        *re.findall(r"^```(?:sh)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL),
-        *INDENTED.findall(text),
-    ]:
+    fenced = [part for kind, part in FENCED.findall(text) if kind in ("", "sh")]
+    for part in [*fenced, *INDENTED.findall(FENCED.sub("", text))]:
         lines = part.splitlines()
         for at, line in enumerate(lines):
             if not re.match(r"(?:\$ | {4})?matrixdp ", line):
@@ -177,6 +175,16 @@ def test_rows_of_tables_stand_under_a_head_and_have_its_columns(page: Path) -> N
         assert len(rows) > 1, rows
         assert re.fullmatch(r"[|:-]+", rows[1]), rows[:2]
         assert {row.count("|") for row in rows} == {rows[0].count("|")}, rows[0]
+
+
+def test_every_command_is_found() -> None:
+    """As many as lines that begin like one."""
+    for page, start in (("README.md", r"\$ "), ("docs/command-line.md", r" {4}matrixdp ")):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        fenced = "".join(part for kind, part in FENCED.findall(text) if not kind)
+        lines = re.findall(f"^{start}", text, re.MULTILINE)
+        lines += re.findall("^matrixdp ", fenced, re.MULTILINE)
+        assert len(list(commands(ROOT / page))) == len(lines) > 10, page
 
 
 def test_there_is_python_to_run() -> None:
