@@ -197,11 +197,11 @@ def _counted(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _columns(parts: list[dict[str, Any]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield every column of every row in which a figure is printed."""
+    """Yield every column of every row in which a figure is printed that is not of something drawn."""
     for part in _counted(parts):
         for row in part["figures"]["rows"]:
             for column in row["columns"]:
-                if column.get("published") is not None:
+                if column.get("published") is not None and not column.get("drawn"):
                     yield part["figures"]["title"], row["name"], column
 
 
@@ -219,7 +219,8 @@ def summary(papers: tuple[Paper, ...], parts: dict[str, dict[str, Any]]) -> list
     head = ["paper", "printed errors compared", "equal", "ours better", "ours worse", "without ours"]
     lines += [
         "Figures that are printed in a paper, beside which the same mechanism of ours, or what stands in its "
-        "place, is shown; equal is equal to the printed digits. As to rows behind, our best mechanism of a "
+        "place, is shown; equal is equal to the printed digits. Errors that depend on what a paper drew at random "
+        "and does not print are shown on its page, and counted nowhere. As to rows behind, our best mechanism of a "
         "row stands against the row's best printed figure. Printed figures that are no errors (coefficients, "
         "sensitivities, eigenvalues) are counted by themselves, with how many of them ours equal. What of a "
         "paper is not compared, and why, stands on its page.",

@@ -93,7 +93,9 @@ def _row(table: Table, row: Row) -> dict[str, Any]:
         ours = svd if column.mechanism == BOUND else cells.get(column.mechanism, {}).get("error")
         found: dict[str, Any] = {"title": column.title, "mechanism": column.mechanism, "ours": ours}
         found |= {"published" if column.printed else "apart": shown}
-        if column.printed and shown is not None and ours is not None:
+        if column.title in row.drawn:
+            found["drawn"] = True
+        elif column.printed and shown is not None and ours is not None:
             found["equal"] = equal(shown, ours)
             found["worse_by"] = 0.0 if column.mechanism == BOUND else excess(shown, ours)
         columns.append(found)
@@ -122,8 +124,7 @@ def _best(table: Table, row: Row, cells: dict[str, dict[str, Any]]) -> dict[str,
         for column, figure in zip(table.columns, row.figures, strict=True)
         if figure is not None and column.printed and column.mechanism != BOUND
     ]
-    # auto is one of the others
-    own = [(cell["error"], name) for name, cell in cells.items() if "error" in cell and name != "auto"]
+    own = [(cell["error"], name) for name, cell in cells.items() if "error" in cell]
     if not own:
         return {}
     error, name = min(own)

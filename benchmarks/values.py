@@ -6,14 +6,14 @@ from typing import Any
 
 __all__ = ["against", "beside", "equal", "missed", "number", "plain", "rounded", "share", "table"]
 
-#: Significant digits that are kept.
+#: Significant digits that are kept, or all digits before the point and three behind it.
 _DIGITS = 7
 
 
 def rounded(value: Any) -> Any:
     """Return the same structure with numbers of so many significant digits."""
     if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}")
+        return round(value, 3) if abs(value) >= 10 ** (_DIGITS - 3) else float(f"{value:.{_DIGITS}g}")
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -68,15 +68,18 @@ def number(printed: str) -> float:
 
 
 def equal(printed: str, ours: float) -> bool:
-    """Return whether our figure rounds to the printed digits.
+    """Return whether our figure rounds to the printed digits, or to eight of more.
 
     Examples
     --------
     >>> equal("6.63", 6.634), equal("6.63", 6.636), equal("300,000", 300_000.4)
     (True, False, True)
+    >>> equal("15988375.02", 15988375.014), equal("15988375.02", 15988380.0)
+    (True, False)
     """
-    digits = len(printed.partition(".")[2])
-    return abs(ours - number(printed)) <= 0.5 * 10.0**-digits * (1 + 1e-9)
+    value = number(printed)
+    unit = 10.0 ** -len(printed.partition(".")[2])
+    return abs(ours - value) <= max(0.5 * unit * (1 + 1e-9), 5e-9 * abs(value))
 
 
 def against(printed: str, ours: float) -> str:

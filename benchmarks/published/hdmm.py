@@ -34,7 +34,12 @@ def _one(kind: str, size: int) -> Callable[[], mdp.Workload]:
 
 def _one_rows(printed: dict[tuple[str, int], str]) -> tuple[Row, ...]:
     return tuple(
-        Row(f"{_KINDS[kind][0]}, n = {size:,}", _one(kind, size), figures(text))
+        Row(
+            f"{_KINDS[kind][0]}, n = {size:,}",
+            _one(kind, size),
+            figures(text),
+            tuple(column.title for column in _TREES[1:]) if kind == "permuted" else (),
+        )
         for (kind, size), text in printed.items()
     )
 
@@ -147,8 +152,8 @@ _SPLIT_NOTE = (
 )
 _PERMUTED_NOTE = (
     "Permuted ranges have an order of their own in ours, so that trees over the values have other errors "
-    "than those that are printed for one random order; noise on cells, OPT_0 and the bound do not depend "
-    "on it."
+    "than those that are printed for one random order, and are counted nowhere; noise on cells, OPT_0 and "
+    "the bound do not depend on it."
 )
 _LARGE_NOTE = (
     "Ours are errors of the strategies before rounding, without a plan: of trees by the inverse of their "

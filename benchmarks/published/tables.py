@@ -46,11 +46,15 @@ class Row:
         Builds the workload.
     figures : tuple of str or None
         A figure for each column of the table; None where nothing is printed.
+    drawn : tuple of str
+        Titles of columns whose figures depend on something that the paper drew at random and does not
+        print: they are shown, and counted nowhere.
     """
 
     name: str
     make: Callable[[], mdp.Workload]
     figures: tuple[str | None, ...]
+    drawn: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
