@@ -219,11 +219,11 @@ def summary(papers: tuple[Paper, ...], parts: dict[str, dict[str, Any]]) -> list
     head = ["paper", "printed errors compared", "equal", "ours better", "ours worse", "without ours"]
     lines += [
         "Figures that are printed in a paper, beside which the same mechanism of ours, or what stands in its "
-        "place, is shown; equal is equal to the printed digits. Errors that depend on what a paper drew at random "
-        "and does not print are shown on its page, and counted nowhere. As to rows behind, our best mechanism of a "
-        "row stands against the row's best printed figure. Printed figures that are no errors (coefficients, "
-        "sensitivities, eigenvalues) are counted by themselves, with how many of them ours equal. What of a "
-        "paper is not compared, and why, stands on its page.",
+        "place, is shown; equal is equal to the printed digits. Errors that depend on what a paper drew at "
+        "random and does not print are shown on its page, and counted nowhere. As to rows behind, our best "
+        "mechanism of a row stands against its best printed figure. Printed figures that are no errors "
+        "(coefficients, sensitivities, eigenvalues) are counted by themselves, with how many of them ours "
+        "equal. What of a paper is not compared, and why, stands on its page.",
         "",
         *table([*head, "rows behind", "no errors, equal"], rows),
         "",

@@ -82,12 +82,12 @@ _NOTE = (
     "exact, over what is printed for it (three digits, so that the last digit is loose). HB and the "
     "quadtree on Taxi are near what is printed, and not equal: 2.78 and 3.25 times noise on cells, printed "
     "2.81 and 3.27; how they were worked out is not said. Of permuted ranges the errors of trees depend on "
-    "the order that was drawn, which is not printed: they are counted nowhere. The domain of Taxi is 256 x 256, "
-    "of Adult 75 x 16 x 5 x 2 x 20. HDMM on Adult cannot be reproduced: noise on cells and on queries agree on 4.05 and "
-    "6.70 as its errors, and so does DataCube on 2-way marginals, but the best weighted marginals that "
-    "we find have 5.03 and 8.76. Times the square root of 2 its errors would be 5.73 and 9.48, as if the "
-    "factor 2 of Laplace's variance had been left out for weighted marginals alone; 5.73 is more than "
-    "that of noise on cells, 5.61."
+    "the order that was drawn, which is not printed: they are counted nowhere. The domain of Taxi is "
+    "256 x 256, of Adult 75 x 16 x 5 x 2 x 20. HDMM on Adult cannot be reproduced: noise on cells and on "
+    "queries agree on 4.05 and 6.70 as its errors, and so does DataCube on 2-way marginals, but the best "
+    "weighted marginals that we find have 5.03 and 8.76. Times the square root of 2 its errors would be "
+    "5.73 and 9.48, as if the factor 2 of Laplace's variance had been left out for weighted marginals alone; "
+    "5.73 is more than that of noise on cells, 5.61."
 )
 
 PAPER = Paper(

@@ -175,7 +175,7 @@ def _opt_plus(task: Task[United]) -> tuple[Plan, Certificate]:
 register(
     Mechanism(
         "dense",
-        "Yuan et al. 2016: the certified optimum on the whole table",
+        "the problem of Yuan et al. 2016, solved to a proved gap: the optimum on the whole table",
         _GAUSSIAN,
         Certified,
         lambda task: select_directly(task.workload, task.noise, task.options.gap, task.memory),
@@ -204,7 +204,7 @@ register(
 register(
     Mechanism(
         "hdmm",
-        "McKenna et al. 2018: the best of opt-0, opt-kron, opt-plus and opt-m",
+        "McKenna et al. 2018: the best of opt-0, opt-kron, opt-plus and opt-m, with searches of ours",
         _BOTH,
         Compared,
         _hdmm,
@@ -213,7 +213,7 @@ register(
 register(
     Mechanism(
         "opt-0",
-        "McKenna et al. 2018, section 5.2: one explicit strategy on the whole table",
+        "McKenna et al. 2018, section 5.2: one explicit strategy on the whole table; starts of ours",
         _BOTH,
         Restarted,
         lambda task: select_whole(task.workload, task.noise, **_searching(task)),
@@ -222,19 +222,25 @@ register(
 register(
     Mechanism(
         "opt-kron",
-        "McKenna et al. 2018, section 6.1: one product",
+        "McKenna et al. 2018, section 6.1: one product; starts of ours",
         _BOTH,
         Restarted,
         lambda task: select_kron(task.workload, task.noise, **_searching(task)),
     )
 )
 register(
-    Mechanism("opt-plus", "McKenna et al. 2018, section 6.2: a union of products", _BOTH, United, _opt_plus)
+    Mechanism(
+        "opt-plus",
+        "McKenna et al. 2018, section 6.2: a union of products, by default merged in a way of ours",
+        _BOTH,
+        United,
+        _opt_plus,
+    )
 )
 register(
     Mechanism(
         "opt-m",
-        "McKenna et al. 2018, section 6.3: weighted marginals",
+        "McKenna et al. 2018, section 6.3: weighted marginals, found by a search of ours",
         _BOTH,
         Weighted,
         lambda task: select_marginals(task.workload, task.noise, **_covering(task)),

@@ -234,4 +234,12 @@ def _unexceeded(sums: Array) -> NDArray[np.intp]:
     )
 
 
-register(Mechanism("workload", "Dwork et al. 2006: noise on every query", (1, 2), Options, _queries))
+register(
+    Mechanism(
+        "workload",
+        "Dwork et al. 2006: noise on every query; then least squares (Li et al. 2010)",
+        (1, 2),
+        Options,
+        _queries,
+    )
+)
