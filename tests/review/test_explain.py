@@ -86,6 +86,7 @@ def test_names_stand_as_they_are_and_break_no_table(tmp_path: Path) -> None:
     mdp.save_release(strategy.measure(table_of, mdp.Budget(rho=1)).reconstruct(), tmp_path / "out")
     text = mdp.explain_release(tmp_path / "out")
     assert "\x1b" not in text
+    assert "| which is | the decomposition into marginals, weight vectors optimized |" in text
     [heads, *listed] = rows(text, "The domain")
     assert [len(row) for row in listed] == [len(heads)] * 4
     assert [row[1] for row in listed[2:]] == [

@@ -19,6 +19,7 @@ from matrixdp.release.leftovers import RELEASE_FILES
 from matrixdp.release.release import Release
 from matrixdp.review.markdown import about, above, cell, items, table
 from matrixdp.review.measured import measured_parts
+from matrixdp.selection import MECHANISMS
 from matrixdp.storage.documents import read_strictly
 
 __all__ = ["explain_release"]
@@ -200,6 +201,8 @@ def _strategy(release: Release) -> Iterator[str]:
     rows = [
         (name, cell(origin[name], 300)) for name in ("mechanism", "reason", "objective") if name in origin
     ]
+    if origin.get("mechanism") in MECHANISMS:
+        rows.insert(1, ("which is", MECHANISMS[str(origin["mechanism"])].source))
     certificate = origin.get("certificate")
     if isinstance(certificate, Mapping):
         rows += [(f"certificate: {cell(name)}", cell(value, 300)) for name, value in certificate.items()]
