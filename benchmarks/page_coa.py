@@ -33,7 +33,7 @@ def coa_sections(parts: dict[str, Figures], out: Path) -> list[str]:
     if "coa-sweeps" in parts:
         lines += _sweeps(parts["coa-sweeps"])
     if "coa-steps" in parts:
-        lines += _steps(parts["coa-steps"])
+        lines += _steps([parts[name] for name in ("coa-steps", "coa-step-8192") if name in parts])
     return lines
 
 
@@ -79,7 +79,7 @@ def _convergence(part: Figures, out: Path) -> list[str]:
 
 def _error(row: Figures, column: str) -> float | None:
     """Return the average squared error at mu = 1."""
-    loss = row["cells"][column].get("loss")
+    loss = row["cells"].get(column, {}).get("loss")
     return None if loss is None else loss / row["queries"]
 
 
@@ -92,14 +92,16 @@ def _sweeps(part: Figures) -> list[str]:
         f"The first line is the least average squared error that any strategy has at the paper's epsilon = "
         f"{_EPSILON} and delta = {_DELTA:g}, with its noise scale sqrt(2 ln(2 / delta)) / epsilon: "
         f"{_SCALE:,.1f} times that at mu = 1. The others are ratios to it, of squared errors. A mechanism "
-        f"was stopped after {figures['limit']:g} s of processor time.",
+        f"was stopped after {figures['limit']:g} s of processor time, COA and LRM after "
+        f"{figures.get('patient', figures['limit']):g}. GM is noise on every query, as the text defines it; "
+        "noise on cells, from which queries are added up, is the other naive mechanism.",
         "",
     ]
     for figure in figures["figures"]:
         rows = figure["rows"]
         own = [[_OPTIMUM, *[plain(_SCALE * _least(row)) for row in rows]]]
         own += [
-            [column, *[_ratio(_error(row, column), _least(row), row["cells"][column]) for row in rows]]
+            [column, *[_ratio(_error(row, column), _least(row), row["cells"].get(column)) for row in rows]]
             for column in columns
         ]
         lines += [
@@ -111,12 +113,14 @@ def _sweeps(part: Figures) -> list[str]:
     lines += [
         "## Figures 11 to 13: time",
         "",
-        "Processor seconds of the selections above, one thread: the paper has n = 1,024 with m up to 8,192, "
-        "and m = 1,024 and 2,048 with n up to 8,192.",
+        "Processor seconds of the selections above, one thread, without a lower bound: the paper has n = "
+        "1,024 with m up to 8,192, and m = 1,024 and 2,048 with n up to 8,192.",
         "",
     ]
     for figure in figures["figures"]:
-        rows = [[column, *[_seconds(row["cells"][column]) for row in figure["rows"]]] for column in _TIMED]
+        rows = [
+            [column, *[_seconds(row["cells"].get(column)) for row in figure["rows"]]] for column in _TIMED
+        ]
         head = [_varied(figure), *[_value(row["at"]) for row in figure["rows"]]]
         lines += [f"### {figure['title'].partition(': ')[2]}", "", *table(head, rows), ""]
     return [*lines, _made(part), ""]
@@ -143,21 +147,26 @@ def _least(row: Figures) -> float:
     return found
 
 
-def _ratio(error: float | None, least: float, cell: Figures) -> str:
+def _ratio(error: float | None, least: float, cell: Figures | None) -> str:
     if error is None:
-        return "stopped" if cell.get("late") else "refused"
+        return _missing(cell)
     ratio = error / least
     return f"{ratio:.3f}" if ratio < 100 else f"{ratio:,.0f}"
 
 
-def _seconds(cell: Figures) -> str:
-    if "cpu_seconds" in cell:
-        return plain(cell["cpu_seconds"], 2)
+def _seconds(cell: Figures | None) -> str:
+    return plain(cell["cpu_seconds"], 2) if cell and "cpu_seconds" in cell else _missing(cell)
+
+
+def _missing(cell: Figures | None) -> str:
+    """Return why a cell has no figure."""
+    if cell is None:
+        return "-"
     return "stopped" if cell.get("late") else "refused"
 
 
-def _steps(part: Figures) -> list[str]:
-    figures = part["figures"]
+def _steps(parts: list[Figures]) -> list[str]:
+    made = {_made(part): None for part in parts}  # each once, in order
     rows = [
         [
             f"{row['size']:,}",
@@ -165,19 +174,20 @@ def _steps(part: Figures) -> list[str]:
             f"{row['peak_mb']:,.0f} MB",
             share(1.0 - row["after"] / row["before"]),
         ]
-        for row in figures["rows"]
+        for part in parts
+        for row in part["figures"]["rows"]
     ]
     return [
         "## One Newton step by n",
         "",
         "The first Newton step, with its five conjugate gradient steps and the two inversions, for WRange "
-        f"with m = {figures['queries']:,}: processor seconds on one thread, the memory of the whole process, "
+        f"with m = {parts[0]['figures']['queries']:,}: processor seconds, the memory of the whole process, "
         "and by how much the objective falls. Time grows with the cube of n and memory with its square, "
         "whatever m is; a whole descent takes from ten steps on.",
         "",
         *table(["n", "seconds", "peak memory", "objective falls by"], rows),
         "",
-        _made(part),
+        " ".join(made),
         "",
     ]
 
@@ -207,6 +217,20 @@ def _times(rows: Iterator[Figures], column: str) -> str:
     return f"{plain(min(found), 2)} to {plain(max(found), 2)} s" if found else "no time within its limit"
 
 
+def _closing(rows: list[Figures]) -> str:
+    """Return how far the best other mechanism is from LRM at the first and the last rank that it has."""
+    found = [row for row in rows if _error(row, "LRM") is not None]
+    if not found:
+        return "nothing to compare with: LRM has no figure"
+    said = []
+    for row in (found[0], found[-1]):
+        others = [_error(row, column) for column in ("GM", "noise on cells", "WM", "HM", "AM", "ESM")]
+        least, own = min(error for error in others if error is not None), _error(row, "LRM")
+        assert own is not None
+        said.append(f"{plain(least / own, 3)} times LRM's error at s = {row['at']:g}")
+    return ", ".join(said)
+
+
 def _observations(figures: list[Figures], curves: list[Figures]) -> list[str]:
     """Return what the text says of its figures beside what these runs show."""
     every, sizes, numbers, rank = range(2, 11), range(2, 6), range(6, 10), range(10, 11)
@@ -227,13 +251,6 @@ def _observations(figures: list[Figures], curves: list[Figures]) -> list[str]:
     )
     largest = [rows[-1] for rows in reached if rows]
     weaker = [ratio for column in ("AM", "ESM") for ratio in _over(_pairs(figures, sizes), column, _COA)]
-    by_rank = list(_pairs(figures, rank))
-    first, last = by_rank[0], by_rank[-1]
-    others = [
-        min(error for column in ("GM", "WM", "HM", "AM", "ESM") if (error := _error(row, column)) is not None)
-        / (_error(row, "LRM") or math.nan)
-        for row in (first, last)
-    ]
     rows = [
         [
             "Figure 1: objective and gradient fall at every iteration",
@@ -252,7 +269,8 @@ def _observations(figures: list[Figures], curves: list[Figures]) -> list[str]:
         [
             "Figures 2 to 5: over two orders of magnitude less than GM, above all for large n",
             "at the largest n that COA reaches within its limit GM has "
-            f"{_span(_over(iter(largest), 'GM', _COA))} COA's error",
+            f"{_span(_over(iter(largest), 'GM', _COA))} COA's error, noise on cells "
+            f"{_span(_over(iter(largest), 'noise on cells', _COA))}; with m fixed GM's falls as n grows",
         ],
         [
             "Figure 4: on WRange WM and HM are comparable to COA and LRM",
@@ -268,14 +286,15 @@ def _observations(figures: list[Figures], curves: list[Figures]) -> list[str]:
         [
             "Figures 6, 8 and 9: WM and HM have less error than GM; figure 7 (WMarginal): more",
             "; ".join(
-                f"{family}: WM {_span(_over(_pairs(figures, numbers, family), 'WM', 'GM'))} GM's"
+                f"{family}: WM {_span(_over(_pairs(figures, numbers, family), 'WM', 'GM'))} GM's, "
+                f"{_span(_over(_pairs(figures, numbers, family), 'WM', 'noise on cells'))} that of noise on "
+                "cells"
                 for family in ("WDiscrete", "WMarginal", "WRange", "WRelated")
             ),
         ],
         [
             "Figure 10: at least an order of magnitude less than all others, the gap closing as s grows",
-            f"the best other than LRM and COA has {plain(others[0], 3)} times LRM's error at s = "
-            f"{first['at']:g}, {plain(others[1], 3)} at s = {last['at']:g}",
+            "the best other than LRM and COA has " + _closing(list(_pairs(figures, rank))),
         ],
         [
             "Figure 11: COA's time does not depend on m, LRM's grows with it",

@@ -3,6 +3,7 @@
     python benchmarks/run.py                     everything (under an hour on two cores)
     python benchmarks/run.py --jobs 1            one part at a time; else two, but for times by the clock
     python benchmarks/run.py --only table        one part by its name, or all whose name contains "table"
+    python benchmarks/run.py --only coa-step-8192        a part that runs only where it is named
     python benchmarks/run.py --quick             the cheap figures again: do they agree with results.json?
     python benchmarks/run.py --texts             write the figures of results.json into README and docs
     python benchmarks/run.py --adult FILE        with the parts that need UCI Adult, which is not part of this
@@ -55,6 +56,8 @@ class Part:
         Seconds of processor time after which it is stopped, each of its processes for itself.
     adult : bool
         Whether it needs the file that ``--adult`` names.
+    large : bool
+        Whether it runs only where it is asked for by its whole name: it would take too much of an hour.
     alone : bool
         Whether what it is about are seconds on the clock, or it has the threads that it wants: nothing runs
         beside it then.
@@ -67,6 +70,7 @@ class Part:
     peak_mb: float | None = None
     patience: float = 1800.0
     adult: bool = False
+    large: bool = False
     alone: bool = False
 
 
@@ -153,6 +157,7 @@ PARTS = [
     Part("coa-convergence", "COA's Figure 1: every Newton step", ["redrawn.py", "convergence"]),
     Part("coa-sweeps", "COA's Figures 2 to 13, its mechanisms", ["redrawn.py", "sweeps"]),
     Part("coa-steps", "one Newton step of COA for large n", ["redrawn.py", "steps"]),
+    Part("coa-step-8192", "the same at n = 8,192", ["redrawn.py", "steps", "--size", "8192"], large=True),
     Part("scaling", "seconds against n, d and the number of queries", ["scaling.py"]),
     Part("engines", "one table counted in every engine, a million rows", ["engines.py"], alone=True),
     Part(
@@ -235,7 +240,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "benchmarks", metavar="DIR")
     given = parser.parse_args()
     exact = [part for part in PARTS if part.name == given.only]
-    chosen = exact or [part for part in PARTS if given.only in part.name]
+    chosen = exact or [part for part in PARTS if given.only in part.name and not part.large]
     if given.list or not chosen:
         print("\n".join(f"{part.name:20} {part.claim}" for part in PARTS))
         sys.exit(0 if given.list else "no part has such a name")
