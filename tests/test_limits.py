@@ -57,7 +57,7 @@ TEXTS = {
         f"under Gaussian noise; up to {matrix_programs.MAX_ERROR_CELLS} cells",
         f"L1 sensitivity found, up to {matrix_programs.MAX_SENSITIVITY_CELLS} cells",
         f"its authors' program, up to {low_rank.MAX_CELLS:,} cells",
-        f"ESM (Yuan et al. 2015), up to {exponential_smoothing.MAX_CELLS} cells",
+        f"with constants of ours, up to {exponential_smoothing.MAX_CELLS:,} cells",
         f"is Algorithm 3), up to {coa.MAX_CELLS:,} cells",
         f"one attribute of up to {questions.MOST_CELLS:,} values",
         f"(groups of up to {size._QUERIES:,} queries, {size._QUERIES_OF_ALL:,} in all",
