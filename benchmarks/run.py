@@ -97,7 +97,7 @@ _RANGES = ["selection.py", "all-ranges", "--size", "50", "--attributes", "40"]
 PARTS = [
     Part("mix-40-10", "mix, n = 40, d = 10, uniform weights", _mix(40, 10, "querysmasher"), 20, 1000),
     Part("mix-40-40", "mix, n = 40, d = 40, uniform weights", _mix(40, 40, "querysmasher"), 60, 2000),
-    Part("mix-20-20", "mix, n = 20, d = 20, optimized weights", _mix(20, 20, "residual"), 90, None),
+    Part("mix-20-20", "mix, n = 20, d = 20, optimized weights", _mix(20, 20, "residual"), 20, None),
     Part(
         "adult-selection",
         "Adult up to 3-way, optimized weights",

@@ -12,11 +12,12 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection import select
 from matrixdp.selection.bounds import decomposed, gathered, rings, triples
-from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of
+from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of, refined_bound
 from matrixdp.selection.bounds.exact import sector_norm
 from matrixdp.selection.bounds.product_bound import product_bound
 from matrixdp.selection.compose.decomposition import solve_classes, solve_decomposition, sub_solver_for
 from matrixdp.selection.compose.weight_vectors import optimized_weights
+from matrixdp.selection.mechanisms.table import silent
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.testing import dense_gram
@@ -246,6 +247,31 @@ def test_none_where_the_tables_are_too_large(mixed, monkeypatch):
     assert product_bound(mixed) is None
     monkeypatch.setattr(rings, "MAX_AXIS_CELLS", 3)
     assert decomposition_bound(*solve_decomposition(mixed, 1e-2)) is None
+
+
+def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypatch):
+    """Beside joint strategies of many cells; where the bound is to be refined it is."""
+    made = []
+
+    def counted(*given):
+        made.append(given)
+        return operator_of(*given)
+
+    monkeypatch.setattr(decomposed, "operator_of", counted)
+    monkeypatch.setattr(decomposed, "_MOST_WORK", 0.0)
+    domain = mdp.Domain({"a": range(4), "b": range(4), "c": range(4)})
+    workload = mdp.Workload(domain, mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix"))
+    solved = solve_decomposition(workload, 1e-6)
+    best = decomposition_bound(*solved)
+    often = len(made)
+    monkeypatch.setattr(decomposed, "_DEAR_CELLS", 15)
+    assert decomposition_bound(*solved) == best
+    assert len(made) == 2 * often > 2
+    monkeypatch.setattr(decomposed, "_FAR", 1.0)
+    assert 0.9 * best < decomposition_bound(*solved) < best
+    assert len(made) == 2 * often + 1
+    assert refined_bound(*solved, 0, silent)[0] > best
+    assert len(made) == 3 * often + 1
 
 
 def test_a_bound_is_proved_once_for_every_mechanism_and_noise(monkeypatch):

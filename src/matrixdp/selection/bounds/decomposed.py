@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from matrixdp.selection.bounds.lattice import Lattice
 from matrixdp.selection.bounds.refined import Progress, refined_norm
 from matrixdp.selection.bounds.triples import Operator
 from matrixdp.selection.compose.sub_solver import SubSolution, SubSolver
+from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.view.sub_workloads import Split, SubWorkload
 
 __all__ = ["decomposition_bound", "operator_of", "refined_bound", "within_reach"]
@@ -25,6 +27,8 @@ Array = NDArray[np.float64]
 _MOST_ENTRIES = 30_000_000
 #: How often what depends on the distributions is made again at better ones, and the least relative gain.
 _ROUNDS, _GAIN = 3, 2e-3
+#: Of joint strategies over more cells it is done only where the loss is not above the bound by this factor.
+_DEAR_CELLS, _FAR = 1_000, 1.5
 #: Steps by which distributions are tuned; few where that is dear.
 _STEPS, _FEW_STEPS = 30, 5
 #: The cubes of the dimensions of sectors whose eigenvalues are computed, in all.
@@ -69,7 +73,7 @@ def refined_bound(
     ----------
     docs/mathematics.md, section 9, theorem 12.
     """
-    found = _proved(split, solver, solved)
+    found = _proved(split, solver, solved, thorough=True)
     if found is None:
         return None
     value, operator, p = found
@@ -79,11 +83,21 @@ def refined_bound(
 
 
 def _proved(
-    split: Split, solver: SubSolver, solved: Sequence[tuple[SubWorkload, SubSolution]]
+    split: Split,
+    solver: SubSolver,
+    solved: Sequence[tuple[SubWorkload, SubSolution]],
+    thorough: bool = False,
 ) -> tuple[float, Operator, list[Array]] | None:
-    """Return the bound, and where it was found: the operator and the distributions by type."""
+    """Return the bound, and where it was found: the operator and the distributions by type.
+
+    Unless ``thorough``, what is dear is not done again for a bound that proves little.
+    """
     if split.coupled_apart:
         return None
+    loss = sum(len(sub.marginals) * math.sqrt(solution.loss) for sub, solution in solved) ** 2
+    joint = [block.found for _, solution in solved for block in solution.blocks if len(block.axes) > 1]
+    cells = max((one.cells for one in joint if isinstance(one, Factor)), default=0)
+    most = math.inf if thorough or cells <= _DEAR_CELLS else _FAR
     best, p = 0.0, None
     where: tuple[Operator, list[Array]] | None = None
     for _ in range(_ROUNDS):
@@ -98,7 +112,7 @@ def _proved(
             value = _with_exact_sectors(operator, one)
             if where is None or value > best:
                 best, where = value, (operator, one)
-        if not again or gain < _GAIN:
+        if not again or gain < _GAIN or loss > most * best * best:
             break
     assert where is not None
     return best * best * (1.0 - _rounding(split)), *where
