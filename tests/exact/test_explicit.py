@@ -48,3 +48,17 @@ def test_a_row_that_says_much_has_a_small_error(above: np.ndarray):
     row = above[0].astype(float)
     variance = row @ covariance @ row / (row @ row)
     assert variance == pytest.approx(1 / (weight**2 + len(above) * (row @ row)), rel=1e-6)
+
+
+def test_values_that_are_measured_alike_are_told():
+    alike = IntegerMatrix(np.vstack([np.full((1, 5), 3), 2 * np.eye(5, dtype=np.int64)]))
+    own, shared = alike.symmetric_covariance
+    np.testing.assert_allclose(alike.covariance(), own * np.eye(5) + shared, atol=1e-15)
+    entries = 7 * np.eye(5, dtype=np.int64) - 1
+    entries[1, 2] = entries[2, 1] = -2
+    ring = 3 * np.eye(5, dtype=np.int64) + np.roll(np.eye(5, dtype=np.int64), 1, axis=0)
+    # sums so precise that what is told of single values would be rounding errors; products past 2^53
+    sums = np.vstack([np.full((1, 5), 10**6), np.eye(5, dtype=np.int64)])
+    large = 10**8 * np.eye(5, dtype=np.int64) + 1
+    for other in (entries, ring, sums, large, np.ones((1, 1), dtype=np.int64)):
+        assert IntegerMatrix(other).symmetric_covariance is None

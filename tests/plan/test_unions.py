@@ -23,6 +23,9 @@ DOMAIN = mdp.Domain({name: range(size) for name, size in SIZES.items()})
 RNG = np.random.default_rng(11)
 PREFIX = IntegerMatrix(np.tril(np.ones((4, 4), dtype=np.int64)))
 TALL = IntegerMatrix(RNG.integers(0, 3, (6, 4)) + 4 * np.eye(6, 4, dtype=np.int64))
+#: Their values are measured alike, with and without a total that is measured apart.
+ALIKE = IntegerMatrix(7 * np.eye(4, dtype=np.int64) - 1)
+TOTALS = IntegerMatrix(np.vstack([np.full((1, 4), 3), 2 * np.eye(4, dtype=np.int64)]))
 #: Of rank 3, the total among what it determines.
 HALVES = DeficientMatrix(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0]]))
 #: Of rank 2, without the total.
@@ -63,6 +66,7 @@ MANY = {
     "one deficient": [part(3.0, a=None, b=HALVES), part(2.0, b=PREFIX, c=None), part(2.0, c=None)],
     "weak directions": [part(3.0, a=None, b=WEAK), part(2.0, b=WEAK, c=None), part(2.0, a=None)],
     "a value alone": [part(3.0, a=None, one=None), part(2.0, b=PREFIX, one=None), part(1.0, one=None)],
+    "values alike": [part(3.0, a=None, b=ALIKE), part(2.0, b=TOTALS, c=None), part(5.0, b=None, d=None)],
     "three alike": [part(3.0, a=None, b=own) for own in (PREFIX, TALL, None)],
 }
 CASES = {**PAIRS, **{f"many: {name}": parts for name, parts in MANY.items()}}
@@ -119,8 +123,11 @@ def test_answers_are_the_least_squares_of_everything(name):
     )
 
 
+@pytest.mark.usefixtures("few_values")
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
-@pytest.mark.parametrize("name", ["overlap", "deficient", "many: ring", "many: deficient"])
+@pytest.mark.parametrize(
+    "name", ["overlap", "deficient", "many: ring", "many: deficient", "many: values alike"]
+)
 def test_losses_and_gradients_are_those_of_the_plan(name, noise):
     plan = union(CASES[name], noise)
     workload = workload_of(plan)

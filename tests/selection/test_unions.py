@@ -42,8 +42,9 @@ def dense_loss(plan, workload=WORKLOAD):
 
 @pytest.mark.parametrize("noise", NOISES.values(), ids=str)
 def test_no_other_shares_have_less_error(noise):
-    plan = least_squares_plan(WORKLOAD, parts_of(noise), noise)
+    plan, loss = least_squares_plan(WORKLOAD, parts_of(noise), noise)
     best = dense_loss(plan)
+    assert loss == pytest.approx(best, rel=1e-9)
     others = [
         dense_loss(Union(DOMAIN, tuple(parts_of(noise, s)), noise)) for s in np.linspace(0.02, 0.98, 97)
     ]

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 _DROPPED, _KEPT = 1e-11, 1e-8
 #: Squared column norms and column sums of larger matrices would not be exact in 64 bits.
 _MOST_SQUARED = 2**62
+#: Sums of products up to this are exact in floating point.
+_MOST_EXACT = 2**53
 #: The squared norm of rows over the squared weight of the identity below them, up to which errors of what the
 #: rows say keep seven digits by Woodbury's identity.
 _STRONGEST = 1e9
@@ -203,6 +205,33 @@ class IntegerMatrix(ExplicitMatrix):
         found *= -1.0 / weight**2
         found[np.diag_indices(self.columns)] += 1.0 / weight**2
         return np.asarray(found)
+
+    @cached_property
+    def symmetric_covariance(self) -> tuple[float, float] | None:
+        """(a, b) where the covariance is a I + b 11', so that b is all that one value tells of another.
+
+        None for other matrices, and where sums are so much more precise that their digits would cancel.
+        """
+        if self.rows * self.max_entry**2 > _MOST_EXACT or self.columns < 2:
+            return None
+
+        def alike(products: Array, places: Array) -> bool:
+            """Return whether products of columns are equal apart from those of columns with themselves."""
+            own = products[places]
+            return bool((own == own.flat[0]).all() and len(np.unique(products[~places])) == 1)
+
+        first = np.arange(self.columns) == 0
+        # most matrices are told by one column; the products are exact
+        if not alike(self._float[:, 0] @ self._float, first):
+            return None
+        gram = self._float.T @ self._float
+        if not alike(gram, np.eye(self.columns, dtype=bool)):
+            return None
+        shared = float(gram[0, 1])
+        own = float(gram[0, 0]) - shared
+        if self.columns * shared > _STRONGEST * own:
+            return None
+        return 1.0 / own, -shared / (own * (own + self.columns * shared))
 
     @cached_property
     def _triangular(self) -> tuple[Array, Array]:

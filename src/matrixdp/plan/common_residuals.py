@@ -23,6 +23,8 @@ Names = tuple[str, ...]
 
 #: Singular values below this, of vectors of length 1, are rounding errors.
 _DROPPED = 1e-9
+#: Numbers in one array of vectors that queries of one attribute give.
+_CHUNK = 4_000_000
 
 
 def common_subsets(marginals: Sequence[Names]) -> list[Names]:
@@ -214,17 +216,47 @@ class PartView:
         """Return for each attribute the covariances of its predicates with its estimates."""
         return [own.apply(spread.T) for own, spread in zip(sets, self._spread, strict=True)]
 
-    def applied(self, rows: Array, axes: Sequence[Array]) -> Array:
-        """Return rows times the covariances of a product of predicates: shape (rows, *queries)."""
-        total: Array = np.zeros(())
-        first = 0
-        for names in self._subsets:
-            chosen = [rest.T for rest in self._chosen(names, [own.T for own in axes])]
-            shape = [own.shape[1] for own in chosen]
-            own = rows[:, first : first + math.prod(shape)].reshape(len(rows), *shape)
-            total = total + multiplied(own, chosen, 1)
-            first += math.prod(shape)
+    def quadratic(self, matrix: Array, axes: Sequence[Array]) -> Array:
+        """Return g' M g for the covariances g of a product of predicates with the estimates, M symmetric.
+
+        Shape (estimates, estimates) and what `covariances` returns in, (*queries) out.
+        """
+        total = np.zeros([len(own) for own in axes])
+        ends = np.cumsum([0, *(math.prod(self._counts(names)) for names in self._subsets)])
+        for i, rows in enumerate(self._subsets):
+            for j, columns in enumerate(self._subsets[: i + 1]):
+                block = matrix[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
+                block = block.reshape((*self._counts(rows), *self._counts(columns)))
+                total += (1.0 if i == j else 2.0) * self._paired(block, rows, columns, axes)
         return total
+
+    def _counts(self, names: Names) -> list[int]:
+        return [len(own) for own in self._chosen(names, self._queries)]
+
+    def _paired(self, block: Array, rows: Names, columns: Names, axes: Sequence[Array]) -> Array:
+        """Return the forms of a block of the matrix: one axis of its rows and of its columns at a time."""
+        pairs = [
+            [rest.T for rest in self._chosen(names, [own.T for own in axes])] for names in (rows, columns)
+        ]
+        # sums in both come last: until then nothing is repeated along them
+        sums = [left.shape[1] == right.shape[1] == 1 for left, right in zip(*pairs, strict=True)]
+        for axis in reversed(range(len(axes))):
+            # from (rows, columns, axes done), the last of rows and columns, to the same with one more done
+            left, right = (np.ones((1, 1)) if sums[axis] else pair[axis] for pair in pairs)
+            moved = np.moveaxis(block, (axis, 2 * axis + 1), (0, 1))
+            flat = np.ascontiguousarray(moved).reshape(left.shape[1], -1)
+            rest = moved.shape[2:]
+            found = np.empty((len(left), math.prod(rest)))
+            step = max(1, _CHUNK // flat.shape[1])
+            for first in range(0, len(left), step):
+                part = slice(first, first + step)
+                half = (left[part] @ flat).reshape(-1, right.shape[1], found.shape[1])
+                found[part] = np.matmul(right[part, None], half)[:, 0]
+            block = np.moveaxis(found.reshape(len(left), *rest), 0, 2 * axis)
+        for axis, (left, right) in enumerate(zip(*pairs, strict=True)):
+            if sums[axis]:
+                block = block * (left * right).reshape([-1 if i == axis else 1 for i in range(len(axes))])
+        return block
 
 
 def _kronecker(matrices: Sequence[Array]) -> Array:

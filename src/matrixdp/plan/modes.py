@@ -1,14 +1,15 @@
-"""What parts have in common, apart for attributes that all of them measure value by value.
+"""What parts have in common, apart for attributes whose values each of them measures alike.
 
-Estimates of single values are uncorrelated and equally precise: contrasts along such attributes are
-independent of their sums, and of one another with the same covariances, so that one stands for all. What is
-left are the tables of the other attributes, noisier where more values were summed.
+Estimates of single values have a covariance a I + b 11': contrasts along such attributes are independent of
+their sums, and of one another with the same covariances, so that one stands for all. What is left are the
+tables of the other attributes, noisier where more values were summed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
+from functools import cached_property
 
 import numpy as np
 import scipy  # its parts are read when they are first used
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan.common_residuals import PartView
+from matrixdp.plan.quadratic_forms import structured_covariance
 from matrixdp.queries.predicates import Predicates
 
 __all__ = ["Mode"]
@@ -26,6 +28,8 @@ Names = tuple[str, ...]
 
 #: Eigenvalues of information below this share of the largest are rounding errors.
 _NO_INFORMATION = 1e-12
+#: Numbers up to which what the parts of a mode say is held in one array.
+_STACKED = 1_000_000
 
 
 class Mode:
@@ -37,7 +41,7 @@ class Mode:
     contrasts : tuple of str
         The attributes of which contrasts are meant.
     whole : set of str
-        All attributes that the parts measure value by value.
+        All attributes of which every part measures the values alike.
     subsets : sequence of tuple of str
         What of the other attributes stands with the contrasts in common marginals.
     matrices : dict of int to dict of str to MeasuredMatrix
@@ -71,21 +75,48 @@ class Mode:
             place: PartView({n: m for n, m in own.items() if n not in whole}, bases, places)
             for place, own in matrices.items()
         }
-        #: By part, the number of its values that are summed into one, and the variance of such sums.
+        #: By part, the number of its values that are summed into one.
         self.summed = {
             place: math.prod(size for name, size in own.items() if name in whole and name not in contrasts)
             for place, own in self._sizes.items()
         }
-        self.noise = {place: noise[place] * count for place, count in self.summed.items()}
+        #: The variance of such a contrast of sums at noise 1, and at the part's.
+        self.spread = {
+            place: math.prod(_spread(m, name in contrasts) for name, m in own.items() if name in whole)
+            for place, own in matrices.items()
+        }
+        self.noise = {place: noise[place] * own for place, own in self.spread.items()}
         #: With the covariance of the common unknowns as its square, L' L.
-        self.root = self.solved({place: 1.0 / own for place, own in self.noise.items()})
+        self.root = self.solved(1.0 / np.array(list(self.noise.values())))
 
-    def solved(self, precisions: Mapping[int, float]) -> Array:
+    @cached_property
+    def _stacked(self) -> Array | None:
+        """What each part says of the unknowns, shape (parts, unknowns, unknowns), where that is little."""
+        if len(self.views) * self.unknowns**2 > _STACKED:
+            return None
+        found = np.zeros((len(self.views), self.unknowns, self.unknowns))
+        for own, view in zip(found, self.views.values(), strict=True):
+            own[np.ix_(view.places, view.places)] = view.information
+        return found
+
+    def solved(self, precisions: Array) -> Array:
         """Return the root for given precisions of the parts."""
+        if self._stacked is not None:
+            return _inverse_root(np.tensordot(precisions, self._stacked, 1))
         total = np.zeros((self.unknowns, self.unknowns))
-        for place, view in self.views.items():
-            total[np.ix_(view.places, view.places)] += precisions[place] * view.information
+        for view, precision in zip(self.views.values(), precisions, strict=True):
+            total[np.ix_(view.places, view.places)] += precision * view.information
         return _inverse_root(total)
+
+    def told(self, spread: Array) -> Array:
+        """Return for each part the inner product of what it says with a matrix over the common unknowns."""
+        if self._stacked is not None:
+            return np.tensordot(self._stacked, spread, 2)
+        inner = [
+            float(np.einsum("ij,ij->", spread[np.ix_(view.places, view.places)], view.information))
+            for view in self.views.values()
+        ]
+        return np.array(inner)
 
     def _order(self, place: int) -> list[int]:
         names = list(self._sizes[place])
@@ -131,14 +162,17 @@ class Mode:
         whole[..., view.places] = own @ view.loads
         return own, whole
 
-    def news(self, place: int) -> Array:
-        """Return F with F' F the covariance of what all parts say, as a part's own estimates see it."""
+    def change(self, place: int) -> Array:
+        """Return how the covariance of the best estimates differs from a part's own, as its estimates see it.
+
+        That is M with g' M g the change of the variance of a query whose covariances with them are g.
+        """
         view = self.views[place]
         found = self.root[:, view.places] @ view.loads.T
-        return np.asarray(scipy.linalg.qr(found, mode="r")[0] if len(found) > found.shape[1] else found)
+        return np.asarray(found.T @ found - self.noise[place] * (view.half.T @ view.half))
 
     def split(self, place: int, sets: Mapping[str, Predicates]) -> tuple[list[Array], list[Predicates]]:
-        """Return squares of what is asked of attributes measured value by value, and the other predicates.
+        """Return squares of what is asked of attributes of values measured alike, and the other predicates.
 
         The squares have a vector for each attribute of the part; of the others they are empty.
         """
@@ -154,8 +188,18 @@ class Mode:
         return squares, others
 
 
+def _spread(matrix: MeasuredMatrix, contrast: bool) -> float:
+    """Return the variance of the estimate of a contrast of length 1, or of the sum, at noise 1."""
+    structure = structured_covariance(matrix)
+    assert structure is not None
+    own, shared = structure
+    return own if contrast else matrix.columns * (own + matrix.columns * shared)
+
+
 def _inverse_root(information: Array) -> Array:
     """Return L with L' L the pseudo-inverse of a matrix of information."""
+    if len(information) == 1 and information[0, 0] > 0.0:
+        return np.asarray(1.0 / np.sqrt(information))
     scale = 1.0 / np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
     scaled = information * scale * scale[:, None]
     try:

@@ -5,7 +5,7 @@ determines, E_t z, by itself: with covariance C_t (a Kronecker product, summed o
 other unknowns are its own, so that what it says of z is the information E_t' C_t^-1 E_t, and z solves the sum
 over the parts. An estimate of part t is then moved by what the others say of z: x_t + g' C_t^-1 (E_t z - z_t)
 with g its covariances with z_t. The matrices have as many rows as there are common unknowns, whatever the
-cells; and attributes that all parts measure value by value count as one unknown: see `modes`.
+cells; and attributes whose values all parts measure alike count as one unknown: see `modes`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan.combination import Combination, Loss, Placed, asked_sets, axis_matrices
 from matrixdp.plan.common_residuals import common_subsets, residual_bases, sees_total
 from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.modes import Mode
+from matrixdp.plan.quadratic_forms import structured_covariance
 from matrixdp.queries.groups import Group, ProductGroup
 
 __all__ = ["Overlaps"]
@@ -30,10 +31,8 @@ Names = tuple[str, ...]
 
 #: Common unknowns, and numbers in all of the matrices among them, up to which parts are combined.
 MAX_COMMON, MAX_ENTRIES = 4_096, 80_000_000
-#: Attributes of more values count as one unknown where all parts measure them value by value, up to so many.
+#: Attributes of more values count as one unknown where all parts measure their values alike, up to so many.
 FEW_VALUES, MAX_WHOLE = 4, 8
-#: Numbers in one array of variances before they are summed.
-_CHUNK = 4_000_000
 
 
 class Overlaps(Combination):
@@ -103,12 +102,7 @@ class Overlaps(Combination):
             view = mode.views[place]
             squares, others = mode.split(place, sets)
             axes = view.covariances(others)
-            change: Array = np.zeros([len(own) for own in axes])
-            chunk = max(1, _CHUNK // max(1, change.size))
-            own = math.sqrt(mode.noise[place])
-            for rows, sign in ((view.half * own, -1.0), (mode.news(place), 1.0)):
-                for first in range(0, len(rows), chunk):
-                    change += sign * (view.applied(rows[first : first + chunk], axes) ** 2).sum(axis=0)
+            change = view.quadratic(mode.change(place), axes)
             kept = iter(change.shape)
             change = change.reshape([1 if len(square) else next(kept) for square in squares])
             for axis, square in enumerate(squares):
@@ -181,19 +175,19 @@ class Overlaps(Combination):
             commons.append(np.zeros((mode.unknowns, mode.unknowns)))
             for place, view in mode.views.items():
                 own_share = float(np.einsum("ij,ij->", view.half @ found[place], view.half))
-                alone[place] -= mode.summed[place] * own_share
+                alone[place] -= mode.spread[place] * own_share
                 commons[-1][np.ix_(view.places, view.places)] += view.loads.T @ found[place] @ view.loads
+
+        places = [np.array(list(mode.views)) for mode in self._modes]
+        spreads = [np.array(list(mode.spread.values())) for mode in self._modes]
 
         def evaluate(precisions: Array) -> tuple[float, Array]:
             total, gradient = float((alone / precisions).sum()), -alone / precisions**2
-            for mode, common in zip(self._modes, commons, strict=True):
-                root = mode.solved({t: float(precisions[t]) / count for t, count in mode.summed.items()})
+            for mode, common, own, spread in zip(self._modes, commons, places, spreads, strict=True):
+                root = mode.solved(precisions[own] / spread)
                 half = root @ common @ root.T
-                spread = root.T @ half @ root
                 total += float(np.trace(half))
-                for place, view in mode.views.items():
-                    own = spread[np.ix_(view.places, view.places)]
-                    gradient[place] -= float(np.einsum("ij,ij->", own, view.information)) / mode.summed[place]
+                gradient[own] -= mode.told(root.T @ half @ root) / spread
             return total, gradient
 
         return evaluate
@@ -221,11 +215,10 @@ def _varying(tables: Sequence[TableAnalysis]) -> list[Names]:
 
 
 def _whole(parts: Sequence[Mapping[str, MeasuredMatrix]]) -> frozenset[str]:
-    """Return the attributes of many values that all parts measure value by value."""
-    found = {name for own in parts for name, matrix in own.items() if matrix.columns > FEW_VALUES}
-    return frozenset(
-        name for name in found if all(isinstance(own.get(name), IdentityMatrix | None) for own in parts)
-    )
+    """Return the attributes of many values that all parts measure alike."""
+    many = [(name, matrix) for own in parts for name, matrix in own.items() if matrix.columns > FEW_VALUES]
+    unlike = {name for name, matrix in many if structured_covariance(matrix) is None}
+    return frozenset(name for name, _ in many) - unlike
 
 
 def _by_contrasts(common: Sequence[Names], whole: frozenset[str]) -> dict[Names, list[Names]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, IntegerMatrix, MeasuredMatrix
 from matrixdp.exact.grid_tree import GridCovariance
 from matrixdp.queries.groups import DenseGroup, Group
 from matrixdp.queries.predicates import Predicates
@@ -43,7 +43,7 @@ def structured_covariance(matrix: MeasuredMatrix) -> tuple[float, float] | None:
         return 1.0, 0.0
     if isinstance(matrix, CenteredMatrix):
         return 1.0 / matrix.size**2, -1.0 / matrix.size**3
-    return None
+    return matrix.symmetric_covariance if isinstance(matrix, IntegerMatrix) else None
 
 
 def one_query(group: Group, index: int) -> Array:

@@ -86,6 +86,9 @@ def measured_matrix(factor: Factor, noise: Noise) -> MeasuredMatrix:
     if _is_orthogonal(rows):
         return IdentityMatrix(factor.cells)
     _check_size(factor.cells)
+    alike = _of_values_alike(rows) if noise.norm == 2 else None
+    if alike is not None:
+        return alike
     with blas_threads(factor.cells):
         # rows that come with a dual point are independent: only their number says what is missing
         if factor.cells < THREADED_CELLS:
@@ -179,6 +182,34 @@ def _is_orthogonal(rows: Array) -> bool:
     if float(np.abs(rows.T @ (rows @ probe) - probe).max()) > 1e-9 * rows.size**0.5 + 1e-6:
         return False
     return _is_identity(rows.T @ rows)
+
+
+def _of_values_alike(rows: Array) -> IntegerMatrix | None:
+    """Return the integer matrix of a strategy that tells all values alike, by rows that do so too, else None.
+
+    L2 norms and errors depend on B'B alone; where that is a I + b 11' of full rank its root stands for B.
+    """
+    size = rows.shape[1]
+
+    def alike(products: Array, own: NDArray[np.bool_]) -> bool:
+        return max(float(np.ptp(products[own])), float(np.ptp(products[~own]))) < 1e-9
+
+    # most strategies are told by the products of one column with all
+    if size < 3 or len(rows) != size or not alike(rows[:, 0] @ rows, np.arange(size) == 0):
+        return None
+    gram = rows.T @ rows
+    if not alike(gram, np.eye(size, dtype=bool)):
+        return None
+    shared = float(gram[0, 1])
+    contrast = math.sqrt(max(float(gram[0, 0]) - shared, 0.0))
+    total = math.sqrt(max(float(gram[0, 0]) + (size - 1) * shared, 0.0))
+    off = round(2.0**BITS * (total - contrast) / size)
+    own = round(2.0**BITS * contrast)
+    if min(own, own + size * off) < 1:
+        return None
+    entries = np.full((size, size), off, dtype=np.int64)
+    entries[np.diag_indices(size)] += own
+    return IntegerMatrix(entries, near=(np.eye(size) - off / (own + size * off)) / own)
 
 
 def _outside_of_large(factor: Factor) -> Array | None:

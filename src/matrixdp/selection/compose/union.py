@@ -190,8 +190,7 @@ def _as_published(
 ) -> tuple[Plan, Certificate]:
     """Return the plan of products whose shares of the cost stay as they are."""
     plan = (Union if clusters == "two" else Local)(workload.domain, tuple(parts), noise)
-    loss = math.fsum(plan.analysis.group(group).weighted for group in workload)
-    return plan, Certificate(loss, None, _SCOPE)
+    return plan, Certificate(_loss(workload, plan), None, _SCOPE)
 
 
 def apart_loss(workload: Workload, noise: Noise, *, gap: float = DEFAULT_GAP, seed: int = 0) -> float:
@@ -280,17 +279,20 @@ def combined_plan(workload: Workload, parts: Sequence[Part], noise: Noise) -> tu
     ('union', True)
     """
     try:
-        found: Plan = least_squares_plan(workload, parts, noise)
-        scope = _SCOPE
+        plan, loss = least_squares_plan(workload, parts, noise)
     except (NumericalError, TooLargeError):
         found = Local(workload.domain, tuple(parts), noise)
         scope = f"{_SCOPE}, and averages of their estimates instead of least squares"
-    loss = math.fsum(found.analysis.group(group).weighted for group in workload)
-    return found, Certificate(loss, None, scope)
+        return found, Certificate(_loss(workload, found), None, scope)
+    return plan, Certificate(loss, None, _SCOPE)
 
 
-def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) -> Union:
-    """Return the least squares of several products with the shares of the cost that suit it best.
+def _loss(workload: Workload, plan: Plan) -> float:
+    return math.fsum(plan.analysis.group(group).weighted for group in workload)
+
+
+def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) -> tuple[Union, float]:
+    """Return the least squares of several products at the best shares of the cost, and its loss.
 
     Under Gaussian noise the loss is convex in the shares. Raises TooLargeError as `Union` does.
     """
@@ -318,8 +320,9 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
         bounds=[(least, 0.0)] * len(first),
         options={"maxiter": steps},
     )
-    if found.fun >= objective(first)[0]:
-        return start
+    unchanged = objective(first)[0]
+    if found.fun >= unchanged:
+        return start, math.exp(unchanged)
     shares = scipy.special.softmax(found.x)
     best = [part.at_cost(noise, float(share)) for part, share in zip(parts, shares, strict=True)]
-    return Union(workload.domain, tuple(best), noise)
+    return Union(workload.domain, tuple(best), noise), math.exp(found.fun)
