@@ -166,3 +166,26 @@ def test_products_that_add_nothing_keep_a_share_that_can_be_computed_with():
     shares = [LAPLACE.share(part, part.variance) for part in found.plan.parts]
     assert 2e-5 < min(shares) < 2e-4  # those of single attributes, which others tell as well
     assert math.sqrt(found.certificate.loss / workload.queries) == pytest.approx(5.875, rel=0.01)
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=str)
+@pytest.mark.parametrize("name", ["a", "c", "one"])
+def test_queries_of_zeros_are_answered_beside_others(noise, name):
+    domain = mdp.Domain({"a": 4, "b": 5, "c": 3, "one": 1})
+    zeros = mdp.dense(np.zeros((2, domain[name].size)), [name])
+    asked = mdp.product(a="prefix", b="identity"), mdp.product(b="prefix")
+    alone = apart_loss(mdp.Workload(domain, *asked), noise)
+    workload = mdp.Workload(domain, zeros, *asked)
+    assert apart_loss(workload, noise) == pytest.approx(alone, rel=1e-9)
+    for options in ({}, {"clusters": "products"}, {"clusters": "two"}):
+        plan, certificate = select_union(workload, noise, **options)
+        assert 0.0 < certificate.loss < 1.5 * alone
+        assert plan.analysis.group(workload.groups[0]).total == 0.0
+    assert select(workload, noise=noise).plan.analysis.group(workload.groups[0]).total == 0.0
+
+
+def test_least_squares_without_merging_are_tried_under_laplace_noise():
+    domain = mdp.Domain({"a": 4, "b": 5, "c": 3})
+    entries = mdp.product(a="prefix", b="identity"), mdp.product(b="prefix", c="identity")
+    workload = mdp.Workload(domain, *entries)
+    assert select_union(workload, LAPLACE)[1].loss < 0.8 * select_kron(workload, LAPLACE)[1].loss

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
-from matrixdp.exact import CenteredMatrix
+from matrixdp.exact import CenteredMatrix, IdentityMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan.analysis import Estimates
 from matrixdp.plan.part import Block, Part
@@ -54,6 +54,7 @@ class TableAnalysis(PieceAnalysis):
     def __init__(self, domain: Domain, part: Part, variance: float) -> None:
         if any(isinstance(block.matrix, CenteredMatrix) for block in part.blocks):
             raise NumericalError(f"part {part.attributes}: residuals alone; their sums need a split plan")
+        part = _with_single_values(domain, part)
         whole = {name: np.zeros(domain[name].size) for name in part.attributes}
         super().__init__(domain, (part,), (variance,), whole)
 
@@ -96,3 +97,17 @@ class TableAnalysis(PieceAnalysis):
         others = tuple(axis for axis, name in enumerate(measured) if name not in attributes)
         assert place is not None
         return np.asarray(residual(place).sum(axis=others))
+
+
+def _with_single_values(domain: Domain, part: Part) -> Part:
+    """Return a part with the attributes of a single value, of which it says as much as of the total."""
+    single = [name for name in domain.names if domain[name].size == 1 and name not in part.attributes]
+    if not single:
+        return part
+    blocks = (*part.blocks, *(Block((name,), IdentityMatrix(1)) for name in single))
+    multipliers = part.multipliers
+    if multipliers is not None:
+        multipliers = multipliers.reshape(*multipliers.shape, *(1 for _ in single))
+    return replace(
+        part, attributes=domain.sort([*part.attributes, *single]), blocks=blocks, multipliers=multipliers
+    )

@@ -144,6 +144,12 @@ class ProductGroup:
         """The number of queries."""
         return math.prod(self.counts)
 
+    @cached_property
+    def asks(self) -> bool:
+        """Whether a query is not zero."""
+        pairs = zip(self.predicates, self.sizes, strict=True)
+        return all(bool(predicates.squares(size).any()) for predicates, size in pairs)
+
     def key(self) -> Hashable:
         """Return a value equal for groups that ask the same of attributes of the same sizes."""
         return tuple(p.key(n) for p, n in zip(self.predicates, self.sizes, strict=True))
@@ -225,6 +231,11 @@ class DenseGroup:
             weight, weights = check_weights(self.weight, self.query_weights, self.queries)
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "query_weights", weights)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a query is not zero."""
+        return self.content.asks
 
     @property
     def queries(self) -> int:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from matrixdp.errors import PrivacyError, WorkloadError
 from matrixdp.exact.threads import one_blas_thread
 from matrixdp.noise import NOISES, Noise
-from matrixdp.queries import DenseGroup, Group, Workload
+from matrixdp.queries import Workload
 from matrixdp.selection.mechanisms.contest import CANDIDATES, hoped_for, least_error
 from matrixdp.selection.mechanisms.options import check_options, given_options
 from matrixdp.selection.mechanisms.table import mechanism_named, silent
@@ -114,7 +114,7 @@ def select(
         raise WorkloadError(f"objective: found {objective!r}; expected sum or max")
     if neighbours not in ("add_remove", "replace"):
         raise PrivacyError(f"neighbours: found {neighbours!r}; expected 'add_remove' or 'replace'")
-    if not any(_asks_something(group) for group in workload):
+    if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
     trials = Trials(asked, noise, options, progress or silent, certify=certify)
@@ -140,14 +140,6 @@ def select(
             certificate = bounded(certificate, trials.lower_bound())
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
     return Selection(workload, plan, chosen, neighbours, certificate, reason, objective, dict(targets or {}))
-
-
-def _asks_something(group: Group) -> bool:
-    """Return whether a query of a group is not zero."""
-    if isinstance(group, DenseGroup):
-        return group.content.asks
-    pairs = zip(group.predicates, group.sizes, strict=True)
-    return all(bool(predicates.squares(size).any()) for predicates, size in pairs)
 
 
 def _bound_after(trials: Trials) -> Bound:

@@ -10,7 +10,7 @@ from matrixdp.noise import Noise
 from matrixdp.queries import Group, Workload
 from matrixdp.selection.view.product_terms import product_terms
 
-__all__ = ["group_products", "two_groups"]
+__all__ = ["group_products", "groups_apart", "two_groups"]
 
 #: With more sets than this, sets are only folded into others that hold their attributes.
 MAX_MERGED_SETS = 24
@@ -60,7 +60,7 @@ def two_groups(workload: Workload, noise: Noise, solve: Callable[[Members, float
     asked = _by_attributes(workload)
     sets: list[Members] = [tuple(places) for places in asked.values()]
     if len(sets) == 1:
-        sets = [(place,) for place in sets[0]]
+        sets = groups_apart(workload)
     if len(sets) > MAX_MERGED_SETS:
         sets = _folded(asked)
     if len(sets) > MAX_MERGED_SETS:
@@ -76,12 +76,33 @@ def two_groups(workload: Workload, noise: Noise, solve: Callable[[Members, float
     return sets
 
 
+def groups_apart(workload: Workload) -> list[Members]:
+    """Return every group alone; one of zeros beside the first that asks about its attributes, or the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import matrixdp as mdp
+    >>> zeros = mdp.dense(np.zeros((1, 3)), ["b"])
+    >>> workload = mdp.Workload(mdp.Domain({"a": 2, "b": 3}), mdp.marginals([["a"], ["b"]]), zeros)
+    >>> groups_apart(workload)
+    [(0,), (1, 2)]
+    """
+    names = [set(product_terms(workload.domain, [group]).attributes) for group in workload]
+    asking = [place for place, group in enumerate(workload) if group.asks]
+    homes = {place: [place] for place in asking}
+    for place, own in enumerate(names):
+        if place not in homes:
+            homes[next((one for one in asking if own <= names[one]), asking[0])].append(place)
+    return [tuple(places) for places in homes.values()]
+
+
 def _by_attributes(workload: Workload) -> dict[tuple[str, ...], list[int]]:
     """Return the places of the groups that ask about the same attributes."""
     asked: dict[tuple[str, ...], list[int]] = {}
-    for place, group in enumerate(workload):
-        names = product_terms(workload.domain, [group]).attributes
-        asked.setdefault(names, []).append(place)
+    for members in groups_apart(workload):
+        names = product_terms(workload.domain, group_subset(workload, members)).attributes
+        asked.setdefault(names, []).extend(members)
     return asked
 
 

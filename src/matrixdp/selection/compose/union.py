@@ -13,7 +13,13 @@ from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
-from matrixdp.selection.compose.grouping import Members, group_products, group_subset, two_groups
+from matrixdp.selection.compose.grouping import (
+    Members,
+    group_products,
+    group_subset,
+    groups_apart,
+    two_groups,
+)
 from matrixdp.selection.compose.kron import AS_MANY_AS_PAY, measured_product, solve_kron
 from matrixdp.selection.compose.product import Product
 from matrixdp.selection.gram import DEFAULT_GAP
@@ -168,7 +174,7 @@ def _candidates(
     workload: Workload, noise: Noise, solve: Callable[[Members, float], float], clusters: str
 ) -> list[list[Members]]:
     """Return the sets of groups that products are made for, by their places; the best of them is taken."""
-    apart: list[Members] = [(place,) for place in range(len(workload.groups))]
+    apart = groups_apart(workload)
     if clusters == "merged":
         sets, total = group_products(workload, noise, solve)
     else:
@@ -179,9 +185,11 @@ def _candidates(
     candidates: list[list[Members]] = [list(sets)]
     if clusters == "merged":
         # what merging gains by itself least squares may gain without it
-        fewer = apart if noise.norm == 2 else group_products(workload, noise, solve, merge=False)[0]
-        if (noise.norm == 1 or len(apart) <= _MOST_APART) and sorted(fewer) != sorted(sets):
-            candidates.append(fewer)
+        fewer = [group_products(workload, noise, solve, merge=False)[0]] if noise.norm == 1 else []
+        fewer += [apart] if len(apart) <= _MOST_APART else []
+        for other in fewer:
+            if all(sorted(other) != sorted(known) for known in candidates):
+                candidates.append(other)
     return candidates
 
 
@@ -212,7 +220,7 @@ def apart_loss(workload: Workload, noise: Noise, *, gap: float = DEFAULT_GAP, se
     """
     known: dict[Hashable, float] = {}
     losses = []
-    for group in workload:
+    for group in (group for group in workload if group.asks):
         terms = product_terms(workload.domain, [group])
         key = group if terms.explicit else (terms.sizes, frozenset((k, w) for w, k in terms.products))
         if key not in known:

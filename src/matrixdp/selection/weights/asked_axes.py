@@ -167,7 +167,10 @@ class AskedAxes:
         return [states[type_].spread for type_ in self.types]
 
     def gram(self, type_: int) -> Array:
-        """Return the sum of what is asked of attributes of a type, each question with a mean square of 1."""
+        """Return the sum of what is asked of attributes of a type, each question with a mean square of 1.
+
+        Where nothing but zeros is, values count alike.
+        """
         found = np.zeros((self.free[type_],) * 2)
         grams = [slot.queries() for slot in self.slots if slot.type == type_]
         for rows in self.rows:
@@ -176,8 +179,9 @@ class AskedAxes:
                     flat = np.moveaxis(rows.tensor, axis + 1, -1).reshape(-1, self.free[type_])
                     grams.append(flat.T @ flat)
         for gram in grams:
-            found += gram / float(np.trace(gram))
-        return found
+            if gram.any():
+                found += gram / float(np.trace(gram))
+        return found if found.any() else np.eye(len(found))
 
     def _factors(self, states: dict[int, AxisState]) -> tuple[Array, Array, Array]:
         """Return tau and q of the slots, and their factors out of and in a residual, shape (2, slots)."""
