@@ -55,3 +55,9 @@ def test_a_noise_with_hope_is_searched_and_compared_by_intervals():
     other = mdp.select(MIXED, noise="gaussian")
     ratio = strategy.rmse(CLOSE) * LAPLACE.largest_quantile(0.95) / (other.rmse(CLOSE) * 1.959964)
     assert strategy.noise_reason == f"{100 * (1 - ratio):.3g} % narrower intervals than gaussian noise"
+
+
+def test_few_cells_with_explicit_queries_are_not_given_up():
+    rows = np.random.default_rng(0).integers(0, 2, (3, 40)).astype(float)
+    workload = mdp.Workload(mdp.Domain({"a": 5, "b": 8}), mdp.dense(rows, ["a", "b"]))
+    assert contest.hoped_for(workload, LAPLACE) <= select(workload, noise=LAPLACE).certificate.loss

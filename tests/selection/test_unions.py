@@ -14,6 +14,7 @@ from matrixdp.selection import Selection, select
 from matrixdp.selection.compose import grouping
 from matrixdp.selection.compose.kron import select_kron
 from matrixdp.selection.compose.union import (
+    CLUSTERS,
     apart_loss,
     combined_plan,
     first_union_loss,
@@ -79,6 +80,13 @@ def test_least_squares_are_better_than_averages():
         before = math.fsum(average.group(group).total for group in workload)
         _, certificate = combined_plan(workload, parts, noise)
         assert certificate.loss < before * (1 - least) ** 2
+
+
+def test_averages_serve_where_least_squares_take_too_long(monkeypatch):
+    monkeypatch.setattr("matrixdp.selection.compose.union._MOST_WORK", -1.0)
+    plan, certificate = combined_plan(WORKLOAD, parts_of(GAUSSIAN), GAUSSIAN)
+    assert isinstance(plan, Local)
+    assert "averages" in certificate.scope
 
 
 def test_averages_serve_where_least_squares_are_too_large_and_say_so(monkeypatch):
@@ -177,8 +185,8 @@ def test_queries_of_zeros_are_answered_beside_others(noise, name):
     alone = apart_loss(mdp.Workload(domain, *asked), noise)
     workload = mdp.Workload(domain, zeros, *asked)
     assert apart_loss(workload, noise) == pytest.approx(alone, rel=1e-9)
-    for options in ({}, {"clusters": "products"}, {"clusters": "two"}):
-        plan, certificate = select_union(workload, noise, **options)
+    for clusters in CLUSTERS:
+        plan, certificate = select_union(workload, noise, clusters=clusters)
         assert 0.0 < certificate.loss < 1.5 * alone
         assert plan.analysis.group(workload.groups[0]).total == 0.0
     assert select(workload, noise=noise).plan.analysis.group(workload.groups[0]).total == 0.0

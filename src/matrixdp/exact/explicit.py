@@ -215,7 +215,7 @@ class IntegerMatrix(ExplicitMatrix):
         if self.rows * self.max_entry**2 > _MOST_EXACT or self.columns < 2:
             return None
 
-        def alike(products: Array, places: Array) -> bool:
+        def alike(products: Array, places: NDArray[np.bool_]) -> bool:
             """Return whether products of columns are equal apart from those of columns with themselves."""
             own = products[places]
             return bool((own == own.flat[0]).all() and len(np.unique(products[~places])) == 1)

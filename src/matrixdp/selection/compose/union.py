@@ -48,8 +48,10 @@ _SHARE_STEPS, _LEAST_STEPS, _SHARE_WORK = 60, 4, 3e10
 _LEAST_PRECISION = 1e-8
 #: Attributes of more values that nothing tells apart are measured whole: totals have products of their own.
 _MOST_SYMMETRIC = 500
-#: Up to so many groups are also measured by a product each.
-_MOST_APART = 8
+#: Up to so many groups are also measured by a product each, and so many marginals under Gaussian noise.
+_MOST_APART, _MOST_MARGINALS = 8, 1_000
+#: Least squares of which one evaluation takes more multiplications than this leave their place to averages.
+_MOST_WORK = 1e10
 _SCOPE = "no bound for a union of products"
 #: Sets of groups that are merged while it pays; each group with a product of its own, answered from it, as in
 #: the journal version; two sets with equal shares of the cost, as in the conference version.
@@ -186,7 +188,8 @@ def _candidates(
     if clusters == "merged":
         # what merging gains by itself least squares may gain without it
         fewer = [group_products(workload, noise, solve, merge=False)[0]] if noise.norm == 1 else []
-        fewer += [apart] if len(apart) <= _MOST_APART else []
+        plain = noise.norm == 2 and product_terms(workload.domain, workload.groups).plain()
+        fewer += [apart] if len(apart) <= (_MOST_MARGINALS if plain else _MOST_APART) else []
         for other in fewer:
             if all(sorted(other) != sorted(known) for known in candidates):
                 candidates.append(other)
@@ -302,10 +305,13 @@ def _loss(workload: Workload, plan: Plan) -> float:
 def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) -> tuple[Union, float]:
     """Return the least squares of several products at the best shares of the cost, and its loss.
 
-    Under Gaussian noise the loss is convex in the shares. Raises TooLargeError as `Union` does.
+    Under Gaussian noise the loss is convex in the shares. Raises TooLargeError as `Union` does, and where its
+    evaluation takes too long.
     """
     start = Union(workload.domain, tuple(parts), noise)
     analysed = start.analysed([part.variance for part in parts])
+    if analysed.work > _MOST_WORK:
+        raise TooLargeError(f"least squares of {len(parts)} products would take too long to be optimized")
     evaluate = analysed.loss(workload)
     steps = int(np.clip(_SHARE_WORK / max(analysed.work, 1.0), _LEAST_STEPS, _SHARE_STEPS))
     alone = np.array([1.0 / noise.variance(part) for part in parts])

@@ -9,7 +9,7 @@ from typing import Any
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
-from matrixdp.queries import Workload
+from matrixdp.queries import DenseGroup, Workload
 from matrixdp.selection.compose.generalized_marginals import first_generalized_loss
 from matrixdp.selection.compose.hdmm import MAX_SEARCHED_CELLS
 from matrixdp.selection.compose.kron import solve_kron
@@ -18,8 +18,7 @@ from matrixdp.selection.compose.weighted_product import few_products
 from matrixdp.selection.compose.whole_attributes import first_loss
 from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
 from matrixdp.selection.view.gathered import gathered
-from matrixdp.selection.view.gram_terms import Question
-from matrixdp.selection.view.product_terms import ProductTerms, product_terms
+from matrixdp.selection.view.product_terms import product_terms
 from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.selection.view.table_shape import table_shape
 
@@ -82,6 +81,9 @@ def hoped_for(workload: Workload, noise: Noise) -> float:
     True
     """
     asked = gathered(workload)
+    explicit = any(isinstance(group, DenseGroup) for group in asked)
+    if explicit and table_shape(asked).cells <= MAX_SEARCHED_CELLS:
+        return 0.0  # strategies of single queries have far less error than those of marginals
     try:
         return first_generalized_loss(asked, noise) / _HOPE
     except TooLargeError:
@@ -152,7 +154,7 @@ def _trials(
     ``weighted`` tells that marginals were weighted: they contain the products of identities and totals.
     """
     terms = product_terms(asked.domain, asked.groups)
-    plain = _marginals_alone(terms)
+    plain = terms.plain()
     whole: list[float | None] = [None]
 
     def union() -> float:
@@ -178,13 +180,6 @@ def _trials(
     if len(shape.joint) > 1 and shape.cells <= MAX_SEARCHED_CELLS:
         hopes["opt-0"] = 0.0  # one strategy of the table contains all others
     return hopes
-
-
-def _marginals_alone(terms: ProductTerms[Question]) -> bool:
-    """Return whether every query set of every attribute has a Gram matrix a I + b 11'."""
-    asked = zip(terms.sets, terms.sizes, strict=True)
-    plain = all(one.symmetric(size) is not None for sets, size in asked for one in sets.values())
-    return plain and not terms.explicit
 
 
 def _reason(

@@ -101,6 +101,12 @@ class ProductTerms(Generic[A]):
         """Return whether the whole is one product: every attribute is asked the same in every group."""
         return not self.explicit and all(len(sets) == 1 for sets in self.sets)
 
+    def plain(self) -> bool:
+        """Return whether every query set of every attribute has a Gram matrix a I + b 11'."""
+        asked = zip(self.sets, self.sizes, strict=True)
+        plain = all(one.symmetric(size) is not None for sets, size in asked for one in sets.values())
+        return plain and not self.explicit
+
     def large(self, axis: int, most: int | None = None) -> bool:
         """Return whether an attribute is too large for explicit strategies, so that it is measured whole.
 
