@@ -29,6 +29,7 @@ from matrixdp.mechanisms import solve_gram
 from matrixdp.noise import GAUSSIAN
 from matrixdp.papers import families
 from matrixdp.papers.coa import newton_iterates
+from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.selection.mechanisms.workload import unreconstructed_error
 
 Array = NDArray[np.float64]
@@ -113,9 +114,10 @@ def sweeps() -> dict[str, dict[int | float, Make]]:
 
 
 def _cell(make: Make, mechanism: str, options: dict[str, Any], limit: float) -> dict[str, Any]:
-    """Return the total squared error at mu = 1 and the processor seconds of the selection."""
+    """Return the total squared error at mu = 1 and the selection's processor seconds, without a bound."""
 
     def run() -> dict[str, Any]:
+        setattr(Trials, "lower_bound", lambda _: None)  # noqa: B010 - this process ends with the cell
         workload = make()
         used = time.process_time()
         if mechanism == AS_ASKED:
