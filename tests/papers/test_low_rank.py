@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from matrixdp.domain import Domain
-from matrixdp.mechanisms import spectrum_of
+from matrixdp.errors import NumericalError
+from matrixdp.mechanisms import factor_of, spectrum_of
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers import low_rank
 from matrixdp.papers.families import w_discrete, w_related
@@ -77,3 +78,8 @@ def test_a_search_that_ends_early_supports_every_query():
     narrow = low_rank_factor(gram, GAUSSIAN, Decomposition(rank_factor=0.5))
     assert optimum < narrow.loss < np.trace(gram)
     assert np.linalg.matrix_rank(narrow.rows) == 32
+
+
+def test_a_strategy_that_supports_not_every_query_has_no_loss():
+    with pytest.raises(NumericalError, match="does not support every query"):
+        factor_of(np.ones((1, 4)), np.eye(4), GAUSSIAN)
