@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -67,12 +69,25 @@ class Engine:
         Returns what is opened, given the folder of the table's forms; none where it is counted by hand.
     target : float, optional
         The ratio to counting by hand that is to be reached.
+    needs : tuple of str
+        Packages and, after a ``$``, programs that it does not go without.
     """
 
     name: str
     title: str
     table: Callable[[Path], Any] | None
     target: float | None = None
+    needs: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> list[str]:
+        """What it needs that is not here."""
+        path = os.environ.get("PATH", os.defpath) + f"{os.pathsep}{os.environ.get('JAVA_HOME', '')}/bin"
+        return [
+            one.removeprefix("$")
+            for one in self.needs
+            if (shutil.which(one[1:], path=path) if one.startswith("$") else find_spec(one)) is None
+        ]
 
 
 def write(folder: Path, rows: int, forms: set[str]) -> None:
@@ -201,12 +216,15 @@ def _dask(folder: Path, split: bool) -> Any:
 def _spark(folder: Path) -> Any:
     from pyspark.sql import SparkSession
 
+    # Spark takes the first python3 of the path for its workers, whatever is installed there.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session.read.parquet(str(folder / "people.parquet"))
 
 
+_SERVED = ("adbc_driver_postgresql", "$initdb", "$pg_ctl")
 #: What all others are compared to.
 BASE = "statements"
 ENGINES = {
@@ -220,13 +238,13 @@ ENGINES = {
         Engine("csv-quoted", "CSV, texts in quotes", lambda folder: str(folder / "people-needed.csv"), 3),
         Engine("duckdb", "DuckDB database", lambda folder: str(folder / "people.duckdb"), 1.5),
         Engine("arrow", "Arrow table", lambda folder: pq.read_table(folder / "people.parquet"), 1.5),
-        Engine("pandas", "pandas", _pandas, 1.5),
-        Engine("polars", "Polars", _polars, 1.5),
-        Engine("polars-lazy", "Polars, lazy", _polars_lazy, 1.5),
-        Engine("dask-1", "Dask, 1 partition", lambda folder: _dask(folder, split=False), 3),
-        Engine("dask-8", "Dask, 8 partitions", lambda folder: _dask(folder, split=True), 3),
-        Engine("spark", "Spark, in a session that has counted before", _spark, 15),
-        Engine("postgresql", "PostgreSQL, client and server", _address, 10),
+        Engine("pandas", "pandas", _pandas, 1.5, ("pandas",)),
+        Engine("polars", "Polars", _polars, 1.5, ("polars",)),
+        Engine("polars-lazy", "Polars, lazy", _polars_lazy, 1.5, ("polars",)),
+        Engine("dask-1", "Dask, 1 partition", lambda folder: _dask(folder, split=False), 3, ("dask",)),
+        Engine("dask-8", "Dask, 8 partitions", lambda folder: _dask(folder, split=True), 3, ("dask",)),
+        Engine("spark", "Spark, in a session that has counted before", _spark, 15, ("pyspark", "$java")),
+        Engine("postgresql", "PostgreSQL, client and server", _address, 10, _SERVED),
         Engine("sqlite", "SQLite", lambda folder: f"sqlite:///{folder / 'people.sqlite'}"),
     )
 }

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import statistics
 import subprocess
 import sys
@@ -26,7 +25,8 @@ from typing import Any
 import numpy as np
 import psutil
 from engine_tables import BASE, DOMAIN, ENGINES, PAIRS, by_hand, serve
-from harness import emit, measured
+from harness import emit, figures_of, measured
+from values import unmeasured
 
 from matrixdp.domain import OutOfDomain, encode_value
 from matrixdp.sources import open_source
@@ -113,13 +113,16 @@ def _count_here(name: str, folder: Path, times: int, server: int | None) -> None
 
 def _row(name: str, folder: Path, times: int) -> dict[str, Any]:
     """Count in a process of its own, and return what it took."""
+    row: dict[str, Any] = {"name": name, "title": ENGINES[name].title, "target": ENGINES[name].target}
+    if missing := ENGINES[name].missing:
+        return row | {"status": None, "missing": missing}
     server = serve(folder) if name == "postgresql" else None
     command = [sys.executable, __file__, "--count", name, "--folder", str(folder), "--times", str(times)]
     usage = measured([*command, *([] if server is None else ["--server", str(server)])], patience=600)
-    row: dict[str, Any] = {"name": name, "title": ENGINES[name].title, "target": ENGINES[name].target}
     if usage.status != 0:
         return row | {"status": usage.status}
-    told = json.loads(usage.output.splitlines()[-1])
+    told = figures_of(usage.output)
+    assert told is not None
     later = slice(1, None) if times > 1 else slice(None)
     return row | {
         "status": 0,
@@ -178,11 +181,15 @@ def _count_all(chosen: list[str], folder: Path, figures: dict[str, Any]) -> None
             row["target"] = _MOST_RATIO
         found.update(row.pop("digests", ()))
         rows.append(row)
-        told = f"{row.get('cpu_seconds')} s, {row.get('peak_mb')} MB"
+        measured_now = f"{row.get('cpu_seconds')} s, {row.get('peak_mb')} MB"
+        told = measured_now if row["status"] == 0 else unmeasured(row)
         print(f"  {name}: {told}", file=sys.stderr, flush=True)
         if len(found) > 1:
             sys.exit(f"{name}: other counts than before")
         emit(figures | {"table": rows})
+    failed = [row["name"] for row in rows if row["status"] not in (0, None)]
+    if failed:
+        sys.exit("failed: " + ", ".join(failed))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Running a program and reading how long it took and how much memory it held at most, as a whole."""
+"""Running a program and reading how long it took and how much memory it held at most, as a whole.
+
+Whatever loads this ends, with words, where `matrixdp` is not that of the tree which these scripts are in.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,59 @@ import json
 import math
 import os
 import platform
+import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["WIDE", "Usage", "emit", "machine", "measured"]
+__all__ = ["WIDE", "Usage", "emit", "end_all", "figures_of", "machine", "measured"]
 
 #: Seconds on the clock for each of a limit of processor time, at most: a loaded machine changes no result.
 WIDE = 20.0
+#: Seconds that a process which is to end has for what it leaves behind.
+_LEAVE = 10.0
 
 _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "python-flint")
+_NEEDED = ("matplotlib", "packaging", "psutil", "threadpoolctl")
 _LAUNCH = Path(__file__).with_name("launch.py")
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_RUNNING: set[subprocess.Popen[str]] = set()
+
+
+def _refuse_others() -> None:
+    """End unless `matrixdp` is that of this tree: figures of another one would stand under its name."""
+    own = Path(__file__).resolve().parent.parent / "src" / "matrixdp"
+    spec = find_spec("matrixdp")
+    found = None if spec is None or spec.origin is None else Path(spec.origin).resolve().parent
+    if found != own:
+        which = "there is no matrixdp" if found is None else f"matrixdp would be {found}"
+        sys.exit(
+            f"{which}; these benchmarks measure {own} alone: run `make benchmarks`, or "
+            f"`PYTHONPATH={own.parent} python {sys.argv[0]}`"
+        )
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        sys.exit(
+            f"there is no {' and no '.join(missing)}; run `make benchmarks`, or `pip install --group dev`"
+        )
+
+
+def _leave(*_: object) -> None:
+    sys.exit(128 + signal.SIGTERM)
+
+
+_refuse_others()
+if threading.current_thread() is threading.main_thread():
+    # else servers and folders stay behind
+    signal.signal(signal.SIGTERM, _leave)
 
 
 @dataclass(frozen=True)
@@ -79,16 +117,66 @@ def measured(command: list[str], patience: float | None = None, threads: int | N
     )
     os.close(writer)
     longest = threading.TIMEOUT_MAX if patience is None else WIDE * patience
-    # with everything that it has started
-    stop = threading.Timer(longest, child.terminate)
+    stop = threading.Timer(longest, _end, [child])
     stop.daemon = True
     stop.start()
-    output, _ = child.communicate()
-    stop.cancel()
+    _RUNNING.add(child)
+    try:
+        output, _ = child.communicate()
+    except BaseException:
+        _end(child)
+        raise
+    finally:
+        stop.cancel()
+        _RUNNING.discard(child)
     seconds = time.perf_counter() - started
     with os.fdopen(reader) as pipe:
-        status, used, peak = json.load(pipe)
+        told = pipe.read()
+    # who tells it can be killed too
+    status, used, peak = json.loads(told) if told else (-signal.SIGKILL, 0.0, 0.0)
     return Usage(seconds, used, peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024), status, output)
+
+
+def end_all() -> None:
+    """End every process that is being measured, with all that it has started."""
+    for child in list(_RUNNING):
+        _end(child)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """End a process and all that it has started: they are asked to, and killed some seconds later."""
+    import psutil
+
+    def lives(process: psutil.Process) -> bool:
+        with suppress(psutil.NoSuchProcess):
+            return bool(process.status() != psutil.STATUS_ZOMBIE)
+        return False
+
+    with suppress(psutil.NoSuchProcess):
+        # the launcher ends with the program, which ends what it knows of, such as servers
+        started = psutil.Process(child.pid).children(recursive=True)
+        for program in started[:1]:
+            program.terminate()
+        late = time.monotonic() + _LEAVE
+        while time.monotonic() < late and any(map(lives, started)):
+            time.sleep(0.05)
+        for process in filter(lives, started):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+def figures_of(output: str) -> dict[str, Any] | None:
+    r"""Return the last figures that a script has emitted, whole lines alone; None where there are none.
+
+    Examples
+    --------
+    >>> figures_of('{"rows": 1}\n{"rows": 2}\na warning\n{"ro'), figures_of("Killed\n")
+    ({'rows': 2}, None)
+    """
+    whole = [
+        line for line in output.splitlines(keepends=True) if line.startswith("{") and line.endswith("\n")
+    ]
+    return json.loads(whole[-1]) if whole else None
 
 
 def emit(figures: dict[str, Any]) -> None:

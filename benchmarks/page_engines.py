@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from values import plain, table
+from values import plain, table, unmeasured
 
 __all__ = ["engines_page"]
 
@@ -43,7 +43,7 @@ def _size(part: dict[str, Any]) -> list[str]:
     shown = [_row(row, base, row["title"]) for row in rows if row["status"] == 0]
     shown += [_first(row, base) for row in rows if row["status"] == 0 and row["name"] == _FIRST]
     head = ["table", "processor seconds", "least to most", "ratio", "target", "seconds", "peak memory"]
-    failed = [f"- {row['title']}: failed (status {row['status']})" for row in rows if row["status"] != 0]
+    without = [f"- {row['title']}: {unmeasured(row)}" for row in rows if row["status"] != 0]
     counts = figures["times"] - 1
     about = f"medians of {counts} counts after a first one" if counts else "one count"
     files = figures.get("files", 1)
@@ -57,7 +57,7 @@ def _size(part: dict[str, Any]) -> list[str]:
         *table(head, shown),
         "",
         *_behind(figures, base),
-        *failed,
+        *without,
         "",
     ]
 

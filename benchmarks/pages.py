@@ -13,7 +13,7 @@ from page_other import random_page, workloads_page
 from page_published import published_page, summary
 from pictures import scaling_page
 from published import PAPERS, TABLES, Paper
-from values import missed, plain, table
+from values import ended, missed, plain, table
 
 __all__ = ["write_pages"]
 
@@ -30,7 +30,7 @@ _OTHER = (*_CHECKS, *_QUANTITIES, "other-workloads", "sweeps", "scaling", *_COA,
 
 def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
     """Write every page for which there are results."""
-    known = {part["name"]: part for part in parts}
+    known = {part["name"]: _dated(part) for part in parts}
     done: Parts = {name: part for name, part in known.items() if "figures" in part}
     for paper in PAPERS:
         sections = coa_sections(done, out) if paper.name == "coa" else []
@@ -46,6 +46,14 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
     if any(name in done for name in _MODELS):
         _write(out / "models.md", model_page([done[name] for name in _MODELS if name in done]))
     _write(out / "index.md", _index(known, done))
+
+
+def _dated(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part that says wherever its date stands that a later run of it failed, if one did."""
+    if "failed_since" not in part:
+        return part
+    date = f"{part['machine']['date']} (a run on {part['failed_since']} failed)"
+    return part | {"machine": part["machine"] | {"date": date}}
 
 
 def _write(path: Path, lines: list[str]) -> None:
@@ -142,7 +150,7 @@ def _runs(parts: list[dict[str, Any]]) -> list[str]:
     rows = []
     for part in parts:
         machine = part["machine"]
-        state = "done" if part["status"] == 0 else f"failed (status {part['status']})"
+        state = ended(part["status"])
         if "failed_since" in part:
             state = f"failed on {part['failed_since']}; the figures are older"
         seconds, memory = plain(part["cpu_seconds"], 3), f"{part['peak_mb']:,.0f} MB"

@@ -13,7 +13,8 @@
 Every part is a process of its own, and one that fails costs no other its results. Results of parts that do
 not run stay in results.json as they are, each with its own date, machine and versions. A part that stops
 early keeps the rows that it has, unless an earlier run has all of them. Limits are of processor time, so that
-other work on the machine changes no result; times and their ratios are of processor seconds.
+other work on the machine changes no result; times and their ratios are of processor seconds. What is
+interrupted keeps the parts that are done.
 """
 
 from __future__ import annotations
@@ -22,18 +23,20 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterator
+import traceback
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from claims import write_claims
-from harness import machine, measured
+from harness import end_all, figures_of, machine, measured
 from pages import write_pages
 from published import PAPERS, TABLES
 from quick import measured_again
-from values import missed, rounded
+from values import ended, missed, rounded
 
 HERE = Path(__file__).parent
 
@@ -202,9 +205,8 @@ def run_part(part: Part, adult: Path | None) -> dict[str, Any]:
         "cpu_seconds": usage.cpu_seconds,
         "peak_mb": usage.peak_mb,
     }
-    printed = [line for line in usage.output.splitlines(keepends=True) if line.endswith("\n")]
-    if printed:
-        figures = json.loads(printed[-1])
+    figures = figures_of(usage.output)
+    if figures is not None:
         # a script that times another program reports that program's figures in the place of its own
         result |= {key: figures.pop(key) for key in ("seconds", "cpu_seconds", "peak_mb") if key in figures}
         result["figures"] = figures
@@ -213,17 +215,25 @@ def run_part(part: Part, adult: Path | None) -> dict[str, Any]:
 
 def _all_run(
     chosen: list[Part], adult: Path | None, jobs: int, before: dict[str, dict[str, Any]]
-) -> Iterator[tuple[Part, dict[str, Any]]]:
+) -> Generator[tuple[Part, dict[str, Any]]]:
     """Run parts, first those that have to be alone, then several at a time, the longest first."""
     for part in chosen:
         if part.alone or jobs == 1:
             yield part, rounded(run_part(part, adult))
-    with ThreadPoolExecutor(jobs) as pool:
-        together = [part for part in chosen if not part.alone and jobs > 1]
-        together.sort(key=lambda part: -before.get(part.name, {}).get("cpu_seconds", math.inf))
-        running = {pool.submit(run_part, part, adult): part for part in together}
+    pool = ThreadPoolExecutor(jobs)
+    together = [part for part in chosen if not part.alone and jobs > 1]
+    together.sort(key=lambda part: -before.get(part.name, {}).get("cpu_seconds", math.inf))
+    running = {pool.submit(run_part, part, adult): part for part in together}
+    try:
         for done in as_completed(running):
             yield running[done], rounded(done.result())
+    except BaseException:
+        # else what has begun is waited for, and what has not is begun
+        pool.shutdown(wait=False, cancel_futures=True)
+        end_all()
+        raise
+    finally:
+        pool.shutdown()
 
 
 def main() -> None:
@@ -244,8 +254,6 @@ def main() -> None:
     if given.list or not chosen:
         print("\n".join(f"{part.name:20} {part.claim}" for part in PARTS))
         sys.exit(0 if given.list else "no part has such a name")
-    if given.adult is None and not given.pages:
-        chosen = [part for part in chosen if not part.adult]
     path = given.out / "results.json"
     if given.quick:
         _, differences = measured_again(_kept(path))
@@ -254,22 +262,58 @@ def main() -> None:
     if given.texts:
         print("\n".join(write_claims(HERE.parent)) or "the texts say what was measured")
         return
+    if given.adult is not None and not given.adult.is_file():
+        sys.exit(f"--adult: there is no file {given.adult}")
     given.out.mkdir(parents=True, exist_ok=True)
     results = _kept(path)
-    runs = _all_run([] if given.pages else chosen, given.adult, given.jobs, dict(results))
-    for number, (part, fresh) in enumerate(runs, start=1):
-        took = f"status {fresh['status']}, {fresh['cpu_seconds']:.1f} s, {fresh['peak_mb']:.0f} MB"
-        print(f"{number} of {len(chosen)}, {part.name}: {part.claim}: {took}", flush=True)
-        if _replaces(fresh, results.get(part.name)):
-            results[part.name] = fresh
-        else:
-            results[part.name]["failed_since"] = fresh["machine"]["date"]
-        results = _ordered(results)
-        _save(path, results)
-    write_pages(given.out, list(results.values()))
+    stopped = not given.pages and _measure(chosen, given.adult, given.jobs, results, path)
+    try:
+        write_pages(given.out, list(results.values()))
+    except Exception:  # noqa: BLE001 - whatever it is, the results are worth an hour
+        traceback.print_exc()
+        sys.exit("the pages are not written; the results are kept: python benchmarks/run.py --pages")
+    if stopped:
+        sys.exit(130)
     behind = [part["name"] for part in results.values() if missed(part)]
     if behind:
         sys.exit("missed: " + ", ".join(behind))
+
+
+def _measure(
+    chosen: list[Part], adult: Path | None, jobs: int, results: dict[str, dict[str, Any]], path: Path
+) -> bool:
+    """Run parts and keep the results of each as it ends; return whether that was interrupted."""
+    without = [part.name for part in chosen if part.adult and adult is None]
+    if without:
+        print(f"left out without --adult FILE: {', '.join(without)}{_older(without, results)}", flush=True)
+    todo = [part for part in chosen if part.name not in without]
+    left = [part.name for part in todo]
+    try:
+        with closing(_all_run(todo, adult, jobs, dict(results))) as runs:
+            for part, fresh in runs:
+                left.remove(part.name)
+                took = f"{ended(fresh['status'])}, {fresh['cpu_seconds']:.1f} s, {fresh['peak_mb']:.0f} MB"
+                if _replaces(fresh, results.get(part.name)):
+                    results[part.name] = fresh
+                else:
+                    results[part.name]["failed_since"] = fresh["machine"]["date"]
+                    took += _older([part.name], results)
+                done = len(todo) - len(left)
+                print(f"{done} of {len(todo)}, {part.name}: {part.claim}: {took}", flush=True)
+                ordered = _ordered(results)
+                results.clear()
+                results.update(ordered)
+                _save(path, results)
+    except (KeyboardInterrupt, SystemExit):
+        print(f"interrupted; not measured: {', '.join(left)}{_older(left, results)}", flush=True)
+        return True
+    return False
+
+
+def _older(names: list[str], results: dict[str, dict[str, Any]]) -> str:
+    """Return in words what is shown of parts that were not measured now."""
+    dates = sorted({results[name]["machine"]["date"] for name in names if name in results})
+    return f"; their figures stay those of {', '.join(dates)}" if dates else ""
 
 
 def _replaces(fresh: dict[str, Any], old: dict[str, Any] | None) -> bool:
@@ -283,7 +327,10 @@ def _kept(path: Path) -> dict[str, dict[str, Any]]:
     if not path.exists():
         return {}
     known = {part.name for part in PARTS}
-    parts = json.loads(path.read_text()).get("parts", [])
+    try:
+        parts = json.loads(path.read_text())["parts"]
+    except ValueError as error:
+        sys.exit(f"{path} is no JSON ({error}); restore or remove it")
     return {part["name"]: part for part in parts if part["name"] in known}
 
 
@@ -294,7 +341,10 @@ def _ordered(results: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def _save(path: Path, results: dict[str, dict[str, Any]]) -> None:
     """Write one part a line, so that a change shows where it is."""
     lines = [json.dumps(result) for result in results.values()]
-    path.write_text('{"parts": [\n' + ",\n".join(lines) + "\n]}\n")
+    begun = path.with_suffix(".begun")
+    begun.write_text('{"parts": [\n' + ",\n".join(lines) + "\n]}\n")
+    # an interrupted run leaves the old file or the new one, whole
+    begun.replace(path)
 
 
 if __name__ == "__main__":

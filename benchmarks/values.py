@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
-__all__ = ["against", "beside", "equal", "missed", "number", "plain", "rounded", "share", "table"]
+__all__ = [
+    "against",
+    "beside",
+    "ended",
+    "equal",
+    "missed",
+    "number",
+    "plain",
+    "rounded",
+    "share",
+    "table",
+    "unmeasured",
+]
 
 #: Significant digits that are kept, or all digits before the point and three behind it.
 _DIGITS = 7
@@ -25,6 +38,27 @@ def missed(part: dict[str, Any]) -> bool:
     """Return whether a part failed, or took more than it may."""
     over = [limit is not None and part[key] > limit for key, limit in part["limits"].items()]
     return bool(part["status"] != 0 or "failed_since" in part or any(over))
+
+
+def ended(status: int) -> str:
+    """Return in words how a program ended.
+
+    Examples
+    --------
+    >>> ended(1), ended(-24), ended(0)
+    ('failed, status 1', 'stopped at its limit of processor time', 'done')
+    """
+    if status == -signal.SIGXCPU:
+        return "stopped at its limit of processor time"
+    if status < 0:
+        return f"ended by {signal.Signals(-status).name}"
+    return f"failed, status {status}" if status else "done"
+
+
+def unmeasured(row: dict[str, Any]) -> str:
+    """Return in words why a row has no figures."""
+    missing = row.get("missing")
+    return f"not measured, for want of {' and '.join(missing)}" if missing else ended(row["status"])
 
 
 def table(head: list[str], rows: list[list[str]], left: int = 1) -> list[str]:

@@ -1,8 +1,12 @@
-"""What a program used is told of the program alone."""
+"""What a program used is told of the program alone, and only of that of this tree."""
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import psutil
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -18,12 +22,15 @@ large = measured([sys.executable, "-c", "x = bytearray(150_000_000); print(len(x
 assert large.status == 1 and large.output == "150000000\\n" and 150 < large.peak_mb < 190, large
 busy = measured([sys.executable, "-c", "while True: pass"], 1)
 assert busy.status < 0 and 0.5 < busy.cpu_seconds < 2, busy
-waiting = "import subprocess; subprocess.run(['sleep', '60'])"
-import harness
+import harness, psutil
 
-harness.WIDE = 0.3
-late = measured([sys.executable, "-c", waiting], 1)
-assert late.status == -9 and late.seconds < 20 and late.peak_mb < 100, late
+harness.WIDE, harness._LEAVE = 0.3, 0.3
+for first, status in ("", -15), ("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); ", -9):
+    waiting = first + "import subprocess; subprocess.run(['sleep', '61.7'])"
+    late = measured([sys.executable, "-c", waiting], 1)
+    assert late.status == status and late.seconds < 20 and late.peak_mb < 100, late
+left = [one for one in psutil.process_iter(["cmdline"]) if one.info["cmdline"] == ["sleep", "61.7"]]
+assert not left, left
 """
 
 
@@ -31,3 +38,39 @@ def test_memory_is_that_of_the_program_and_limits_end_it() -> None:
     command = [sys.executable, "-W", "error", "-c", PROGRAM]
     done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_no_other_matrixdp_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "matrixdp").mkdir()
+    (tmp_path / "matrixdp" / "__init__.py").touch()
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    for script in ("run.py", "sampler.py"):
+        done = subprocess.run(
+            [sys.executable, str(BENCHMARKS / script)], env=environment, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"matrixdp would be {tmp_path / 'matrixdp'}; these benchmarks measure" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_an_interrupted_run_ends_what_it_began_and_says_so(tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path)]
+    command = [sys.executable, str(BENCHMARKS / "run.py"), "--only", "mix-20-20", *out]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    root = psutil.Process(run.pid)
+    begun: list[psutil.Process] = []
+    while len(begun) < 2 and run.poll() is None:  # the launcher, and the part
+        time.sleep(0.05)
+        begun = root.children(recursive=True)
+    run.terminate()
+    assert run.communicate()[0] == "interrupted; not measured: mix-20-20\n"
+    assert run.returncode == 130
+    assert psutil.wait_procs(begun, timeout=10)[1] == []
+
+
+def test_a_part_without_its_file_is_left_out_and_named(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "run.py"), "--only", "model-whole", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "left out without --adult FILE: model-whole\n")
+    done = subprocess.run([*command, "--adult", "none.csv"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "--adult: there is no file none.csv\n")

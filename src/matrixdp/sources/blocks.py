@@ -20,6 +20,7 @@ __all__ = ["Block", "Counting", "blocks"]
 
 _CELLS = 2**13
 _AT_ONCE = 32
+_MOST_SHORT = 2**31
 
 
 @final
@@ -126,9 +127,12 @@ class Counting:
         return list(accumulate(map(self.request.domain.cells, subsets), initial=0))
 
     def _packed(self, names: Sequence[str], codes: Sequence[str], start: int) -> str:
+        # Short integers are packed and grouped sooner.
+        most = max(self._ends([block.names for block in self.parts])[-1], self._ends(self._subsets())[-1])
+        kind = "integer" if most < _MOST_SHORT else "bigint"
         steps = strides(self.request.shape(names))
-        terms = [f"CAST({code} AS bigint) * {step}" for code, step in zip(codes, steps, strict=True)]
-        return " + ".join([f"CAST({start} AS bigint)", *terms])
+        terms = [f"CAST({code} AS {kind}) * {step}" for code, step in zip(codes, steps, strict=True)]
+        return " + ".join([f"CAST({start} AS {kind})", *(term.removesuffix(" * 1") for term in terms)])
 
     def _of_block(
         self, names: tuple[str, ...], subset: tuple[str, ...], first: int, end: int, start: int

@@ -24,8 +24,10 @@ __all__ = ["encode_batches"]
 arrow: Any = pa
 """PyArrow, whose own types are incomplete."""
 
+#: The most texts of a batch that are looked up among those of earlier ones, rather than computed again.
+_FEW = 2**12
 #: The most texts of one column whose codes are remembered.
-_MOST_KNOWN = 2**18
+_MOST_KNOWN = 2**16
 
 
 def encode_batches(
@@ -83,22 +85,28 @@ class _Coder:
         values, code = expressions(rule, '"text"', Kind.TEXT, 0)
         self._values, self._code = ", ".join(values), f"coalesce(CAST({code} AS BIGINT), -1) AS code"
         self._connection = connection
-        self._known: dict[str | None, int] = {}
+        self._known: dict[str, int] = {}
+        self._missing = self._computed(arrow.nulls(1, arrow.large_string()))
 
     def codes(self, column: Any) -> NDArray[np.int64]:
         """Return the codes of a column of texts, which may be a dictionary."""
         column = listed(column)
-        texts = [*column.dictionary.to_pylist(), None]
+        texts = column.dictionary
+        found = self._computed(texts) if len(texts) > _FEW else self._remembered(texts.to_pylist())
+        # What is missing stands behind all texts.
+        places: NDArray[np.int32] = column.indices.fill_null(len(texts)).to_numpy()
+        return np.append(found, self._missing)[places]
+
+    def _remembered(self, texts: list[str]) -> NDArray[np.int64]:
         if len(self._known) > _MOST_KNOWN:
             self._known = {}
-        self._learn([text for text in dict.fromkeys(texts) if text not in self._known])
-        codes = np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))
-        # What is missing stands behind all texts.
-        places: NDArray[np.int32] = column.indices.fill_null(len(texts) - 1).to_numpy()
-        return codes[places]
+        new = [text for text in texts if text not in self._known]
+        if new:
+            codes = self._computed(arrow.array(new, arrow.large_string()))
+            self._known.update(zip(new, codes.tolist(), strict=True))
+        return np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))
 
-    def _learn(self, texts: list[str | None]) -> None:
-        if texts:
-            held = arrow.table({"text": arrow.array(texts, arrow.large_string())})
-            relation = self._connection.from_arrow(held).project(self._values).project(self._code)
-            self._known.update(zip(texts, relation.fetchnumpy()["code"].tolist(), strict=True))
+    def _computed(self, texts: Any) -> NDArray[np.int64]:
+        held = self._connection.from_arrow(arrow.table({"text": texts}))
+        codes: NDArray[np.int64] = held.project(self._values).project(self._code).fetchnumpy()["code"]
+        return codes

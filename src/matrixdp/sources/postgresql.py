@@ -35,6 +35,11 @@ _ENCODINGS = ("UTF8", "SQL_ASCII")
 _MOST_LISTED = 20
 #: What the statements mean must not depend on how the server, the database or the user is set up.
 _SETTINGS = {"search_path": "pg_catalog", "standard_conforming_strings": "on", "jit": "off"}
+#: Groups of one statement fit into so much, and with less the server writes them to disk.
+_ENOUGH = """
+SELECT set_config('work_mem', '64MB', true)
+WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('64MB')
+"""
 _TABLES = """
 SELECT CAST(n.nspname AS text), CAST(c.relname AS text), c.oid,
   c.relkind IN ('v', 'm', 'f') OR c.relrowsecurity OR EXISTS (
@@ -157,6 +162,8 @@ class PostgreSQLSource(Source):
         def begin() -> None:
             cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute(f"SELECT {', '.join(settings)}")
+            cursor.fetchall()
+            cursor.execute(_ENOUGH)
             cursor.fetchall()
 
         guarded(begin, doing)

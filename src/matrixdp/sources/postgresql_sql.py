@@ -135,7 +135,7 @@ def code_expression(rule: Rule, values: Mapping[str, str], kind: Kind) -> str:
     if isinstance(rule, Whole):
         value = values["n"]
         whole = value if kind is Kind.INTEGER else f"floor({value})"
-        exact = f" AND {value} = {whole}" if rule.round is None else ""
+        exact = f" AND {value} = {whole}" if rule.round is None and kind is not Kind.INTEGER else ""
         if rule.round == "nearest" and kind is not Kind.INTEGER:
             whole = f"({whole} + CASE WHEN {value} - {whole} >= 0.5 THEN 1 ELSE 0 END)"
         inside = f"{whole} BETWEEN {rule.first} AND {rule.last}{exact}"

@@ -98,8 +98,8 @@ class _Layout:
         # A carriage return stands before a line end here.
         if not np.isin(after, (ord(self.delimiter), ord("\n"), ord("\r"))).all():
             return False
-        ends = np.flatnonzero(held == ord("\n"))
-        return bool((np.searchsorted(ends, opened) == np.searchsorted(ends, closed)).all())
+        marks = held[np.sort(np.concatenate((places, np.flatnonzero(held == ord("\n")))))] == ord('"')
+        return not (np.cumsum(marks)[~marks] % 2).any()
 
     def parse(self, block: bytes) -> Iterator[list[Any]] | None:
         """Yield the wanted columns of a block of lines, or return None where its lines are not plain."""
