@@ -35,10 +35,10 @@ _ENCODINGS = ("UTF8", "SQL_ASCII")
 _MOST_LISTED = 20
 #: What the statements mean must not depend on how the server, the database or the user is set up.
 _SETTINGS = {"search_path": "pg_catalog", "standard_conforming_strings": "on", "jit": "off"}
-#: Groups of one statement fit into so much, and with less the server writes them to disk.
+#: The groups of one statement fit into so many kilobytes; with fewer the server writes them to disk.
 _ENOUGH = """
-SELECT set_config('work_mem', '64MB', true)
-WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('64MB')
+SELECT set_config('work_mem', '65536', true)
+WHERE pg_size_bytes(current_setting('work_mem')) < 65536 * 1024
 """
 _TABLES = """
 SELECT CAST(n.nspname AS text), CAST(c.relname AS text), c.oid,
