@@ -13,7 +13,7 @@ from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import Budget
 from matrixdp.selection.compose.hdmm import KINDS, select_hdmm, select_whole
-from matrixdp.selection.compose.kron import select_kron
+from matrixdp.selection.compose.kron import select_kron, solve_kron
 from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.compose.union import select_union
 from matrixdp.selection.gram.factor import Factor, right_inverse
@@ -166,6 +166,23 @@ def test_published_figures_of_sf1_by_unions():
     # without a bound on all strategies, which no figure needs
     _, certificate = Trials(workload, LAPLACE, {}, bounded=False).choose("opt-plus")
     assert rmse(workload, certificate, LAPLACE) < 7.0  # published: 30.55
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    "entry", [mdp.product(a="identity", b="prefix"), mdp.dense(np.eye(20)[:7].reshape(7, 20), ["a", "b"])]
+)
+def test_strategies_that_do_not_measure_what_is_asked_are_not_begun_with(noise, entry):
+    domain = mdp.Domain({"a": 4, "b": 5})
+    terms = product_terms(domain, mdp.Workload(domain, entry, mdp.product(a="prefix", b="range")).groups)
+    totals = [Factor(np.ones((1, size)), float(size)) for size in terms.sizes]
+    found = solve_kron(terms, noise, effort="fast", start=totals, worth=1e6)
+    # their loss is small, for they answer the totals that are in the queries and nothing else
+    assert terms.loss([factor.estimator for factor in totals]) < found.loss
+    alone = solve_kron(terms, noise, effort="fast")
+    assert found.loss == pytest.approx(alone.loss, rel=0.02)
+    begun = solve_kron(terms, noise, effort="fast", start=alone.factors, worth=1e6)
+    assert begun.loss <= alone.loss * (1 + 1e-9)
 
 
 def test_sf1_by_state():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from matrixdp.domain import Domain
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
@@ -29,6 +31,8 @@ AS_MANY_AS_PAY = Rows()
 _FIRST_SWEEPS, _MORE_SWEEPS = 3, 12
 #: After a round a loss this many times what is wanted does not fall to it.
 _HOPELESS = 1.3
+#: What a strategy leaves of a Gram matrix that is in its row space, relative to its largest entry.
+_SPAN = 1e-9
 #: Relative decrease of the loss at which alternation stops, and gap of the problems within it.
 _TOLERANCE, _LOOP_GAP = 1e-4, 1e-5
 
@@ -84,7 +88,7 @@ def solve_kron(
         return _bounded(terms, [solve(axis, terms.unknown, None) for axis in axes])
     given = start or [None for _ in axes]
     begun = _begun(terms, given) if worth < math.inf else None
-    starts = [list(begun.factors) if begun else [fast(axis, terms.unknown, given[axis]) for axis in axes]]
+    starts = [begun or [fast(axis, terms.unknown, given[axis]) for axis in axes]]
     if effort == "full":
         loss = terms.loss([1.0 for _ in axes])
         starts.append([Factor(IdentityMatrix(size), loss) for size in terms.sizes])
@@ -107,12 +111,23 @@ def solve_kron(
     return Product(tuple(known), loss)
 
 
-def _begun(terms: ProductTerms[Question], given: Sequence[Factor | None]) -> Product | None:
-    """Return the product of strategies to start from, if every attribute has one."""
+def _begun(terms: ProductTerms[Question], given: Sequence[Factor | None]) -> list[Factor] | None:
+    """Return the strategies to start from, if every attribute has one that measures all that is asked."""
     known = [factor for factor in given if factor is not None]
-    if len(known) < len(given):
-        return None
-    return Product(tuple(known), terms.loss([factor.estimator for factor in known]))
+    if len(known) == len(given) and all(_measures(terms, axis, own) for axis, own in enumerate(known)):
+        return known
+    return None
+
+
+def _measures(terms: ProductTerms[Question], axis: int, factor: Factor) -> bool:
+    """Return whether a strategy's row space holds each question about an attribute, by its own scale."""
+    if factor.identity:
+        return True
+    asked = [terms.gram(axis, key) for key in terms.sets[axis]]
+    asked += [terms.explicit_surrogate(axis, axes, rows, terms.unknown) for _, axes, rows in terms.explicit]
+    apart = [gram - (gram @ factor.inverse) @ factor.rows for gram in asked]
+    pairs = zip(apart, asked, strict=True)
+    return all(np.abs(left).max() <= _SPAN * np.abs(gram).max() for left, gram in pairs)
 
 
 def _bounded(terms: ProductTerms[Question], known: Sequence[Factor]) -> Product:

@@ -142,7 +142,7 @@ class ProductTerms(Generic[A]):
         # pairs of different products stand in it both ways round: what is not symmetric are rounding errors
         total = (total + total.T) / 2.0
         for weight, axes, rows in self.explicit:
-            total += weight * self._explicit_surrogate(axis, axes, rows, inverses)
+            total += weight * self.explicit_surrogate(axis, axes, rows, inverses)
         return total
 
     def symmetric_surrogate(self, axis: int, inverses: Sequence[Inverse]) -> tuple[float, float] | None:
@@ -188,9 +188,10 @@ class ProductTerms(Generic[A]):
                 image = along(image, axes.index(axis) + 1, inverse.T)
         return image, factor
 
-    def _explicit_surrogate(
+    def explicit_surrogate(
         self, axis: int, axes: tuple[int, ...], rows: Array, inverses: Sequence[Inverse]
     ) -> Array:
+        """Return the Gram matrix of explicit queries that an attribute sees with all others fixed."""
         image, factor = self._image(axes, rows, inverses, axis)
         if axis not in axes:
             return np.full((self.sizes[axis],) * 2, factor * float((image**2).sum()))
