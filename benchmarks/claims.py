@@ -50,8 +50,9 @@ class Results:
         words : str
             ``ours; TABLE; ROW; MECHANISM``, ``printed; TABLE; ROW; COLUMN``, ``queries; TABLE; ROW``,
             ``row; PART; ROW; KEY``, ``count; KEY`` (of all papers, or ``count; PAPER; KEY``),
-            ``model; PART; WAY; KEY``, ``all; KEY`` (the sum over all parts), ``mechanisms`` (how many there
-            are), or ``part; NAME; KEY`` with one of a part's own figures, or of what it took.
+            ``model; PART; WAY; KEY``, ``all; KEY`` (the sum over all parts but those that run by name alone),
+            ``mechanisms`` (how many there are), or ``part; NAME; KEY`` with one of a part's own figures, or
+            of what it took.
         """
         kind, *names = [word.strip() for word in words.split(";")]
         known: dict[str, Callable[..., Any]] = {
@@ -62,7 +63,7 @@ class Results:
             "row": lambda part, row, key: self._parts[part]["figures"]["rows"][row][key],
             "part": self._figure,
             "model": lambda part, way, key: self._parts[part]["figures"]["table"][way][key],
-            "all": lambda key: sum(part[key] for part in self._parts.values()),
+            "all": lambda key: sum(part[key] for part in self._parts.values() if "large" not in part),
             "mechanisms": lambda: len(MECHANISMS),
         }
         return known[kind](*names)

@@ -156,14 +156,17 @@ def _runs(parts: list[dict[str, Any]]) -> list[str]:
         seconds, memory = plain(part["cpu_seconds"], 3), f"{part['peak_mb']:,.0f} MB"
         rows.append([part["name"], machine["date"], seconds, memory, state])
     machines = dict.fromkeys(_machine(part["machine"]) for part in parts)
+    spent = sum(part["cpu_seconds"] for part in parts if "large" not in part)
+    apart = [part["name"] for part in parts if "large" in part]
     return [
         "## The run",
         "",
         *[f"{line}.\n" for line in machines],
         *table(["part", "date", "processor seconds", "peak memory", ""], rows, left=2),
         "",
-        f"All parts took {sum(part['cpu_seconds'] for part in parts) / 60:,.0f} minutes of processor time, "
-        "two of them at a time but for those that are about seconds on the clock.",
+        f"All parts{' but ' + ', '.join(apart) if apart else ''} took {spent / 60:,.0f} minutes of processor "
+        "time, two of them at a time but for those that are about seconds on the clock."
+        + (f" By name alone (`--only`), for its length: {', '.join(apart)}." if apart else ""),
     ]
 
 

@@ -201,6 +201,7 @@ def run_part(part: Part, adult: Path | None) -> dict[str, Any]:
         "machine": machine(),
         "status": usage.status,
         "limits": {"cpu_seconds": part.cpu_seconds, "peak_mb": part.peak_mb},
+        **({"large": True} if part.large else {}),
         "seconds": usage.seconds,
         "cpu_seconds": usage.cpu_seconds,
         "peak_mb": usage.peak_mb,
