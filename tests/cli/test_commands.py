@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import matrixdp as mdp
-from matrixdp.cli.app import app
+from matrixdp.cli.app import _MODULES, app
 from matrixdp.selection import MECHANISMS
 from matrixdp.selection.mechanisms.table import DataDependent
 
@@ -490,10 +490,11 @@ def test_select_refuses_to_save_where_it_cannot(home: Path, tmp_path: Path):
 
 
 def test_help_teaches_and_the_version_is_told():
-    for command in ([], ["select"], ["release"], ["answer"], ["validate"]):
+    for command in ([], *([name] for name in _MODULES), *(["ledger", name] for name in ("init", "recover"))):
         result = run(*command, "--help")
         assert result.exit_code == 0
         assert len(result.stdout) > 200
+        assert "\\b" not in result.stdout
     assert run("--version").stdout.splitlines()[0] == f"matrixdp {mdp.__version__}"
     assert run("relase").exit_code == 2
 

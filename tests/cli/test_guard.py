@@ -30,6 +30,25 @@ def test_wrong_input_ends_with_2(capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr().err == "Error: budget: found nothing\nError: too many cells\n"
 
 
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        *((("budget", name), f"privacy.{name}") for name in ("rho", "mu", "epsilon", "delta", "neighbours")),
+        (("budget", "least"), "privacy.least"),
+        (("budget",), "privacy"),
+        (("budget", "unit"), "unit"),
+        (("budget", "unit", "records"), "unit.records"),
+        (("budget", "unit", "id"), "unit.id"),
+        (("ledger",), "ledger"),
+    ],
+)
+def test_budgets_are_named_as_a_specification_has_them(
+    path: tuple[str, ...], place: str, capsys: pytest.CaptureFixture[str]
+):
+    assert ending(PrivacyError.at(path, "none", "some")) == 2
+    assert capsys.readouterr().err == f"Error: {place}: found none; expected some\n"
+
+
 def test_other_failures_end_with_1_and_quote_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

@@ -198,6 +198,20 @@ def test_terms_that_are_none(home: Path, words: tuple[str, str]):
     assert not (home / "accounts" / "people.ledger").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "total", "says"),
+    [
+        (("--unit-records", 0), "rho=1", "--unit-records: found 0"),
+        (("--unit-id", ""), "rho=1", "--unit-id: found ''"),
+        (("--neighbours", "some"), "rho=1", "--neighbours: found 'some'"),
+        ((), "epsilon=1,delta=1", "--total.delta: found 1"),
+        ((), "rho=1,mu=1", "--total: found rho and mu"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_option(home: Path, words: tuple[object, ...], total: str, says: str):
+    assert says in init(home, *words, total=total).stderr
+
+
 def test_terms_are_those_of_every_release(home: Path):
     assert init(home, "--neighbours", "replace", total="epsilon=0.1,delta=1e-6").exit_code == 0
     assert init(home).exit_code == 2  # never over another
@@ -210,7 +224,7 @@ def test_terms_are_those_of_every_release(home: Path):
     }
     refused = release(home, "out")
     assert refused.exit_code == 2
-    assert "budget.neighbours: found add_remove; expected replace, which the ledger's total is for" in (
+    assert "privacy.neighbours: found add_remove; expected replace, which the ledger's total is for" in (
         refused.stderr
     )
 
@@ -266,7 +280,10 @@ def test_the_unit_of_a_ledger_is_that_of_every_release(home: Path):
     assert shown(home)["unit"] == {"id": "person", "records": 2}
     refused = release(home, "out")
     assert refused.exit_code == 2
-    assert "budget.unit: found Unit(records=1); expected Unit(records=2, id='person')" in refused.stderr
+    for told in (refused, run("validate", home / "people.yaml")):
+        assert told.exit_code == 2
+        assert "Error: unit: found Unit(records=1); expected Unit(records=2, id='person')" in told.stderr
+        assert "`matrixdp ledger init` with --unit-records 1\n" in told.stderr
     (home / "people.yaml").write_text(SPEC + "unit: {id: person, max_records: 2}\n")
     assert release(home, "out").exit_code == 0
     (entry,) = shown(home)["entries"]

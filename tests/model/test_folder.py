@@ -186,7 +186,7 @@ def test_another_models_arrays_are_refused_where_the_record_differs(folder: Path
 
 
 def test_only_models_are_replaced_and_only_on_request(folder: Path, model: Model, tmp_path: Path):
-    with pytest.raises(StorageError, match="found an earlier model"):
+    with pytest.raises(StorageError, match=r"found an earlier model.*\(force=True, or --force\)"):
         model.save(folder)
     before = (folder / "model.json").stat().st_ino
     seen: list[tuple[int, int]] = []

@@ -52,7 +52,7 @@ def test_kinds(arguments, kind):
 def test_pure_privacy_is_a_value_that_gaussian_noise_cannot_honour():
     budget = Budget(epsilon=1)
     for call in (lambda: GAUSSIAN.cost(budget), lambda: budget.mu):
-        with pytest.raises(PrivacyError, match=r"budget.delta: found none.*pure"):
+        with pytest.raises(PrivacyError, match=r"budget\.delta: found none.*pure"):
             call()
 
 

@@ -69,6 +69,13 @@ def test_intervals_are_rounded_outward_and_estimates_to_the_nearest() -> None:
     assert for_people(table, None).column("estimate").to_numpy().tolist() == values.tolist()
 
 
+def test_names_of_files_keep_every_letter() -> None:
+    taken: set[str] = set()
+    titles = ("Haushaltsgr\u00f6\u00dfe", "\u0141\u00f3d\u017a, \u00c6r\u00f8", "\u5e74\u9f84", "***")
+    made = [tables_module._file_name(title, taken) for title in titles]
+    assert made == ["haushaltsgrosse", "lodz-aero", "table", "table-2"]
+
+
 def test_every_group_has_a_file_of_its_own(csv: Path, release: mdp.Release) -> None:
     names = ["total", "sex", "income", "day", "sex-2", "income-uber-alles", "table"]
     expected = {f"{name}.csv" for name in names} | {"croissant.json", "datapackage.json"}

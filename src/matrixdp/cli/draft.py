@@ -37,7 +37,7 @@ _Quoted = Annotated[bool, typer.Option("--quoted-newlines", help="Quotes in CSV 
 def draft(
     data: _Data, table: _Table = None, public_table: _Public = None, quoted_newlines: _Quoted = False
 ) -> None:
-    r"""Print a first specification for a table, without reading a record of it.
+    """Print a first specification for a table, without reading a record of it.
 
     It follows from the names and the storage types of the columns; identifiers and free text are left out,
     with the reason. Values are left as TODO, which `validate` refuses by name, or with --public-table taken
@@ -46,7 +46,7 @@ def draft(
     \b
       matrixdp draft people.csv --public-table people-2019.csv > people.yaml
       matrixdp validate people.yaml
-    """
+    """  # noqa: D301 - click reads the character itself
     from matrixdp.draft import draft_specification
 
     typer.echo(

@@ -6,13 +6,14 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 import typer
 
 from matrixdp.errors import DEBUG, MatrixDPError, SafeNote
 
-__all__ = ["guarded"]
+__all__ = ["as_written", "guarded"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,7 +44,7 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             _tell(error)
             raise
         except MatrixDPError as error:
-            failed, status, says = error, 2, str(error)
+            failed, status, says = error, 2, as_written(error)
         except BrokenPipeError as error:
             _tell(error)
             # Whoever read our output has seen enough; nothing more can be said to them.
@@ -67,6 +68,24 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
         raise typer.Exit(status)
 
     return run
+
+
+def as_written(error: MatrixDPError) -> str:
+    """Return what an error says, with a part of a budget named as the specification has it.
+
+    Examples
+    --------
+    >>> from matrixdp.errors import PrivacyError
+    >>> as_written(PrivacyError.at(("budget", "delta"), "none", "a delta in (0, 1)"))
+    'privacy.delta: found none; expected a delta in (0, 1)'
+    >>> as_written(PrivacyError.at(("budget", "unit"), "Unit(records=1)", "Unit(records=3)"))
+    'unit: found Unit(records=1); expected Unit(records=3)'
+    """
+    problem = error.problem
+    if problem is None or problem.path[:1] != ("budget",):
+        return str(error)
+    path = problem.path[1:] if problem.path[1:2] == ("unit",) else ("privacy", *problem.path[1:])
+    return str(MatrixDPError(replace(problem, path=path)))
 
 
 def _tell(error: BaseException) -> None:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.guard import guarded
+from matrixdp.cli.guard import as_written, guarded
 from matrixdp.cli.plain import PlainCommand, PlainGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from matrixdp.errors import MatrixDPError, Problem
+    from matrixdp.errors import Path as Place
     from matrixdp.ledger import Ledger
     from matrixdp.noise import Noise
     from matrixdp.privacy import Budget
     from matrixdp.specification import Specification
     from matrixdp.strategy import Strategy
 
-__all__ = ["LedgerOption", "has_left", "ledger", "ledger_figures", "ledger_to_debit"]
+__all__ = ["LedgerOption", "check_terms", "has_left", "ledger", "ledger_figures", "ledger_to_debit"]
 
 ledger = typer.Typer(
     name="ledger",
@@ -45,6 +48,12 @@ _Ledger = Annotated[
     Path, typer.Argument(metavar="LEDGER", show_default=False, help="The file of the ledger.")
 ]
 _EXPECTED = "one of rho=1, mu=1, epsilon=1,delta=1e-6 or epsilon=1"
+#: The options that parts of a total are given by; all others are in that of the total.
+_OPTIONS: dict[Place, str] = {
+    ("budget", "neighbours"): "--neighbours",
+    ("budget", "unit", "records"): "--unit-records",
+    ("budget", "unit", "id"): "--unit-id",
+}
 
 
 def _total(text: str) -> dict[str, Any]:
@@ -69,6 +78,15 @@ def _total(text: str) -> dict[str, Any]:
         if len(value) > 100 or abs(given[name].adjusted()) > 1000:
             raise SpecificationError.at(("--total", name), "a number out of range", "fewer digits")
     return given
+
+
+def _as_option(error: MatrixDPError) -> str | Problem:
+    """Return what is wrong with a total, with the option that says it as its place."""
+    problem = error.problem
+    if problem is None:
+        return str(error)
+    option = _OPTIONS.get(problem.path)
+    return replace(problem, path=("--total", *problem.path[1:]) if option is None else (option,))
 
 
 @ledger.command(cls=PlainCommand)
@@ -105,7 +123,7 @@ def init(
         unit = Unit(records=unit_records, id=unit_id)
         budget = Budget(**given, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]  # checked there
     except PrivacyError as error:
-        raise SpecificationError(f"ledger init: {error}") from None
+        raise SpecificationError(_as_option(error)) from None
     made = Ledger.create(path, dataset, budget)
     typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget!r}; nothing is spent yet.")
 
@@ -208,8 +226,20 @@ def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> di
     try:
         check_left(found, budget, noises)
     except PrivacyError as error:
-        return told | {"enough": False, "says": f"{left}: not enough: {error}"}
+        return told | {"enough": False, "says": f"{left}: not enough: {as_written(error)}"}
     return told | {"enough": True, "says": f"{left}: enough"}
+
+
+def check_terms(path: Path, budget: Budget) -> None:
+    """Refuse a budget for other neighbours or another unit than those of a ledger that is there."""
+    from matrixdp.errors import MatrixDPError
+    from matrixdp.ledger import Ledger
+
+    try:
+        account = Ledger.open(path).account
+    except MatrixDPError:
+        return
+    account.check_terms(budget)
 
 
 def check_left(ledger: Ledger, budget: Budget, noises: tuple[Noise, ...]) -> None:

@@ -31,13 +31,13 @@ _Document = Annotated[
 
 @guarded
 def schema(document: _Document = Document.specification) -> None:
-    r"""Print the JSON Schema of specifications, of strategies that are given, or of release.json.
+    """Print the JSON Schema of specifications, of strategies that are given, or of release.json.
 
     Editors complete and check a specification by it: save it beside the file and begin the file with
 
     \b
       # yaml-language-server: $schema=matrixdp.schema.json
-    """
+    """  # noqa: D301 - click reads the character itself
     from matrixdp.release import release_schema
     from matrixdp.specification import json_schema, strategy_schema
 

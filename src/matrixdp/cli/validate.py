@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matrixdp.cli.guard import guarded
-from matrixdp.cli.ledger import has_left
+from matrixdp.cli.ledger import check_terms, has_left
 from matrixdp.cli.options import Spec
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ def _debited(written: Specification) -> dict[str, Any] | None:
     """Return whether the ledger has enough left, if there is one."""
     if written.ledger is None:
         return None
+    budget = written.budget if written.least is None else written.least.reference()
+    if budget is not None:
+        check_terms(written.ledger, budget)
     return has_left(written.ledger, None if written.targets else written.budget, _noises(written))
 
 

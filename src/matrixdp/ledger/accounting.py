@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Context
 from fractions import Fraction
+from shlex import quote
 from typing import final
 
 from matrixdp.errors import NumericalError, PrivacyError
@@ -92,18 +93,23 @@ class Account:
             the total: what is spent cannot be compared then.
         """
         checked_cost(cost, budget)
+        self.check_terms(budget)
+        between = cost.value * self.total.moved**cost.noise.norm
+        sums = zip(MEASURES[self.total.kind], self.sums, strict=True)
+        return Account(self.total, tuple(_sum(name, one, between, cost, budget) for name, one in sums))
+
+    def check_terms(self, budget: Budget) -> None:
+        """Refuse a budget for other neighbours or another unit than the total's."""
         if budget.neighbours != self.total.neighbours:
             expected = f"{self.total.neighbours}, which the ledger's total is for"
             raise PrivacyError.at(("budget", "neighbours"), budget.neighbours, expected)
         if budget.unit != self.total.unit:
+            named = "" if budget.unit.id is None else f" --unit-id {quote(budget.unit.id)}"
             expected = (
-                f"{self.total.unit!r}, which the ledger's total is for (--unit-records and --unit-id of "
-                "`matrixdp ledger init`)"
+                f"{self.total.unit!r}, which the ledger's total is for; one for what was found is made "
+                f"by `matrixdp ledger init` with --unit-records {budget.unit.records}{named}"
             )
             raise PrivacyError.at(("budget", "unit"), repr(budget.unit), expected)
-        between = cost.value * self.total.moved**cost.noise.norm
-        sums = zip(MEASURES[self.total.kind], self.sums, strict=True)
-        return Account(self.total, tuple(_sum(name, one, between, cost, budget) for name, one in sums))
 
     @property
     def limits(self) -> tuple[Fraction, ...]:

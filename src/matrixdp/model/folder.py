@@ -239,5 +239,7 @@ def check_out(target: Path, force: bool) -> bool:
     if not is_model(target):
         raise StorageError(f"{target}: found a folder with other files; expected one that is not there yet")
     if not force:
-        raise StorageError(f"{target}: found an earlier model; use another folder, or force to replace it")
+        raise StorageError(
+            f"{target}: found an earlier model; use another folder, or replace it (force=True, or --force)"
+        )
     return True

@@ -83,7 +83,9 @@ def write_records(
         )
     for name in (path, beside(path)):
         if os.path.lexists(name) and not (force and name.is_file()):
-            raise StorageError(f"{name}: is there already; use another name, or force to replace it")
+            raise StorageError(
+                f"{name}: is there already; use another name, or replace it (force=True, or --force)"
+            )
     partial, partial_record = temporary_name(path, "partial"), temporary_name(beside(path), "partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

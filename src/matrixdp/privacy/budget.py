@@ -154,9 +154,11 @@ class Budget:
             return self._mu
         if self.epsilon is not None and self.delta is not None:
             return largest_mu(self.epsilon, self.delta)
-        raise PrivacyError(
-            "budget.delta: found none; expected a delta in (0, 1), since Gaussian noise cannot honour pure "
-            "differential privacy (epsilon alone); use Laplace noise (noise laplace or auto) for it"
+        raise PrivacyError.at(
+            ("budget", "delta"),
+            "none",
+            "a delta in (0, 1), since Gaussian noise cannot honour pure differential privacy (epsilon "
+            "alone); use Laplace noise (noise laplace or auto) for it",
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def write_signature(folder: Path, key: SigningKey) -> Path:
             os.fsync(stream.fileno())
         sync_folder(folder)
     except FileExistsError:
-        raise SignatureError(f"{path}: is there already; force to replace it") from None
+        raise SignatureError(f"{path}: is there already; replace it by force=True, or --force") from None
     except OSError as error:
         path.unlink(missing_ok=True)
         raise SignatureError(f"{path}: cannot be written ({error.strerror})") from None

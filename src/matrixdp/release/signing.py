@@ -52,6 +52,6 @@ def sign_release(
     path = place / SIGNATURE
     if os.path.lexists(path):
         if not force:
-            raise SignatureError(f"{path}: is there already; force to replace it")
+            raise SignatureError(f"{path}: is there already; replace it by force=True, or --force")
         path.unlink()
     return write_signature(place, key)

@@ -158,7 +158,8 @@ def _check(target: Path, force: bool, spends: str | None = None) -> bool:
     if not force:
         again = "" if spends is None else _again(target, spends)
         raise StorageError(
-            f"{target}: found an earlier release; {again}use another folder, or force to replace it"
+            f"{target}: found an earlier release; {again}use another folder, or replace it "
+            "(force=True, or --force)"
         )
     return True
 

@@ -39,6 +39,10 @@ FORMATS = {"csv": CSV, "parquet": PARQUET}
 #: A folder gets at most so many tables.
 _MOST_TABLES = 10_000
 _LONGEST_NAME = 80
+#: Latin letters that are not a plain one with a mark.
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+)
 
 
 def write_tables(release: Written, out: str | os.PathLike[str], format: str, pivot: str | None) -> Path:  # noqa: A002
@@ -151,7 +155,9 @@ def _pivoted(group: Group, pivot: str) -> bool:
 
 def _file_name(title: str, taken: set[str]) -> str:
     """Return a name of small letters, digits and hyphens that no other table has."""
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    # ß becomes ss before what is not ASCII goes
+    letters = title.casefold().translate(_LETTERS)
+    plain = unicodedata.normalize("NFKD", letters).encode("ascii", "ignore").decode().lower()
     name = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST_NAME].strip("-") or "table"
     made, number = name, 1
     while made in taken:
