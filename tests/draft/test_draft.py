@@ -154,6 +154,39 @@ def test_far_values_are_in_open_bins(tmp_path: Path):
     assert specification.domain["pay"].size < 60
 
 
+def test_forms_that_are_not_read_are_said_with_what_to_do(tmp_path: Path):
+    rows = [f"{i % 28 + 1:02}.03.20{i:02};{i},476.62;{i},5;{i % 3}.1.2024;x{i}" for i in range(10, 60)]
+    table = written(tmp_path / "t.csv", "\n".join(["born;cost;rate;wave;said", *rows]))
+    text = draft_specification(table, public_table=table)
+    numbers = "numbers with thousands separators, decimal commas or units: convert the column"
+    dates = "dates that are not ISO 8601 (YYYY-MM-DD): convert the column"
+    assert f"  # born is left out: {dates}\n" in text
+    assert f"  # cost is left out: {numbers}\n" in text
+    assert f"  # rate is left out: {numbers}\n" in text
+    assert f'  wave: ["0.1.2024", "1.1.2024", "2.1.2024"]   # public, from t.csv; texts of {dates}\n' in text
+    assert "  # said is left out: an identifier or free text" in text
+
+
+def test_codes_below_zero_may_be_missing_values(tmp_path: Path):
+    rows = [f"{(-9, -8, i)[min(i % 20, 2)]},{i % 30 - 5},{-1 if i % 9 else i}" for i in range(18, 90)]
+    table = written(tmp_path / "t.csv", "\n".join(["age,celsius,hours", *rows]))
+    text = draft_specification(table, public_table=table)
+    assert (
+        "{min: -9, max: 89}   # public, from t.csv; -9 and -8 may be codes of what is missing: if so begin"
+        in text
+    )
+    assert "celsius: {min: -5, max: 24}   # public, from t.csv\n" in text
+
+
+def test_a_public_table_that_is_not_utf_8_is_refused(tmp_path: Path):
+    header = written(tmp_path / "t.csv", "state\n")
+    foreign = tmp_path / "public.csv"
+    for text in ("state\nThüringen\n", "variable,value\nstate,Thüringen\n"):
+        foreign.write_bytes(text.encode("cp1252"))
+        with pytest.raises(SourceError, match=r"not UTF-8 in its column '(state|value)'.*iconv"):
+            draft_specification(header, public_table=foreign)
+
+
 def test_a_code_book_gives_values_and_labels(tmp_path: Path):
     book = "Variable,Value,Label\nsex,1,male\nsex,2,female\nstate,NY,\nstate,NJ,\nother,1,x\nsex,,none\n"
     data = written(tmp_path / "people.csv", ROWS)

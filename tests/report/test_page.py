@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import math
 import re
 import shutil
@@ -13,7 +14,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.report import contents, report_release
-from matrixdp.report.contents import odds
+from matrixdp.report.contents import aim, odds
 from matrixdp.report.tables import digits_of, figure
 from matrixdp.review.markdown import printable
 from tests.report.reading import HOSTILE, Page
@@ -64,6 +65,24 @@ def test_accuracy_is_that_of_the_record(release: mdp.Release, page: str):
         assert float(row[3]) == pytest.approx(stddev.max(), rel=0.006)
         assert float(row[4]) <= float(row[2]) * 1.006
     assert rows[-1][0] == "all"
+
+
+def test_what_is_certified_is_named(tmp_path: Path):
+    def made(weight: float, objective: str) -> mdp.Release:
+        workload = mdp.Workload(mdp.Domain({"a": 3}), mdp.marginals(1, weight=weight), mdp.marginals(0))
+        strategy = mdp.select(workload, mechanism="residual", noise="gaussian", objective=objective)
+        return strategy.measure({"a": [0, 1, 2]}, mdp.Budget(rho=0.5)).reconstruct()
+
+    assert aim(made(1, "sum")) == "RMSE"
+    assert aim(made(1, "max")).startswith("largest standard error")
+    weighted = made(9, "sum")
+    assert aim(weighted) == "RMSE with the workload's weights"
+    text = html.unescape(report_release(weighted.save(tmp_path / "out")))
+    assert (
+        "another figure, the RMSE with the workload's weights, which the selection certified at most" in text
+    )
+    assert "the bound of the sentence before is about the RMSE without them" in text
+    assert "certified this RMSE" not in text
 
 
 def test_names_are_text_and_nothing_else(page: str):

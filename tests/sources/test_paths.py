@@ -153,6 +153,45 @@ def test_no_body_of_a_csv_file_raises(tmp_path, body):
     np.testing.assert_array_equal(counts(path), expected())
 
 
+@pytest.mark.parametrize(
+    ("head", "coding"),
+    [
+        ("sex,age,größe\n".encode("cp1252"), "WINDOWS-1252"),
+        ("sex,age\nmale,3\n".encode("utf-16"), "UTF-16"),
+        ("sex,age\nmale,3\n".encode("utf-16-be"), "UTF-16"),
+        (b"sex,age,\xe2\x82\n", "WINDOWS-1252"),
+    ],
+)
+def test_a_header_that_is_not_utf_8_is_refused_with_what_to_do(tmp_path, head, coding):
+    path = write(tmp_path / "t.csv", head)
+    for ask in (
+        counts,
+        lambda path: open_source(path).columns(),
+        lambda path: open_source(path).check(DOMAIN),
+    ):
+        with pytest.raises(
+            SourceError, match=f"first line, which names the columns.*iconv -f {coding}"
+        ) as told:
+            ask(path)
+        assert "age" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "record", [b"male,\xff\n", b"\xff\xfe\n", b"m\0a\0,3\0\n", "größe,3\n".encode("cp1252")]
+)
+def test_a_record_that_is_not_utf_8_is_out_of_domain_alone(tmp_path, record):
+    path = write(tmp_path / "t.csv", b"sex,age\nmale,3\n" + record + b"female,4\n")
+    np.testing.assert_array_equal(counts(path), expected((1, 3), (0, 4)))
+    assert list(open_source(path).columns()) == ["sex", "age"]
+
+
+def test_columns_of_one_name_are_not_told_apart(tmp_path):
+    path = write(tmp_path / "t.csv", "sex,age,sex\n")
+    with pytest.raises(SourceError, match="several columns named 'sex'; give each a name"):
+        open_source(path).columns()
+    assert list(open_source(write(tmp_path / "u.csv", "sex;age;;\n")).columns()) == ["sex", "age"]
+
+
 @pytest.mark.slow
 def test_random_bytes_do_not_raise(tmp_path):
     rng = np.random.default_rng(1)

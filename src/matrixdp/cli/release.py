@@ -312,10 +312,11 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
         "files": ", ".join(sorted(path.name for path in out.iterdir())),
         "more answers": f"matrixdp answer {out} QUERY, free of further budget",
     }
+    noisy = f"(released, with noise; {100 * result.confidence:g} % confidence)"
     if result.size.total is not None:
-        facts["records"] = f"{result.size.total} in the domain (released, with noise)"
+        facts["records"] = f"{result.size.total} in the domain {noisy}"
     for name, found in result.out_of_domain_counts.items():
-        facts[f"out of domain{'' if name is None else f', {name}'}"] = f"{found} records (with noise)"
+        facts[f"out of domain{'' if name is None else f', {name}'}"] = f"{found} records {noisy}"
     print_facts(facts.items())
     for sentence in result.size.warnings:
         typer.echo(f"Warning: {sentence}.", err=True)

@@ -35,6 +35,10 @@ _IDENTIFIERS = frozenset(
 _TEXTS = frozenset({"comment", "comments", "note", "notes", "remark", "remarks", "message", "messages"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _ZERO = re.compile(r"0[0-9]+$")
+_FOREIGN = {
+    "dates": "dates that are not ISO 8601 (YYYY-MM-DD): convert the column",
+    "numbers": "numbers with thousands separators, decimal commas or units: convert the column",
+}
 _MOST_CATEGORIES = 500
 _MOST_INTEGERS, _FEW_INTEGERS = 120, 12
 _LONGEST_CATEGORY = 60
@@ -137,11 +141,17 @@ def _unfilled(kind: Kind) -> Proposal:
 def _of_profile(kind: Kind, profile: Profile) -> Proposal:
     if profile.first is not None and profile.last is not None:
         return _dates(profile.first, profile.last)
+    if profile.foreign and profile.distinct > _FEW_INTEGERS:
+        return Proposal(None, _FOREIGN[profile.foreign])
     if _names_records(profile) and (not profile.numbers or _run(kind, profile)):
         return Proposal(None, "an identifier or free text: nearly every public record has its own value")
     coded = _is_coded(kind, profile)
     if profile.numbers and not coded:
-        return _numbers(profile)
+        proposal, codes = _numbers(profile), _missing_codes(profile)
+        if not codes or not isinstance(proposal.spec, dict):
+            return proposal
+        note = f"{codes} may be codes of what is missing: if so begin at {number_text(profile.least_other)}"
+        return Proposal(proposal.spec, "; ".join(filter(None, (proposal.note, note))))
     if kind is Kind.OTHER:
         return _unfilled(kind)
     values = profile.values
@@ -155,7 +165,18 @@ def _of_profile(kind: Kind, profile: Profile) -> Proposal:
     if len(spelled) < len(read):
         cleaned["case"] = "ignore"
     listed = [value if coded else _plain_value(value) for value in _sorted(spelled.values())]
-    return Proposal({"categories": listed, **cleaned} if cleaned else listed)
+    spec = {"categories": listed, **cleaned} if cleaned else listed
+    return Proposal(spec, f"texts of {_FOREIGN[profile.foreign]}" if profile.foreign else "")
+
+
+def _missing_codes(profile: Profile) -> str:
+    """Return the numbers below 0 where they are few and stand apart from all others; else nothing."""
+    codes, first = profile.negatives, profile.least_other
+    if not codes or profile.high < 0 or any(code != math.floor(code) for code in codes):
+        return ""
+    # a range that goes on below 0 has no holes there
+    held = profile.distinct > 2 * len(codes) and first - codes[0] > len(codes)
+    return " and ".join(map(number_text, codes)) if held else ""
 
 
 def _names_records(profile: Profile | None) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, final
 import duckdb
 
 from matrixdp.domain.rules import MOMENTS, NUMERAL, WHITESPACE, Kind
+from matrixdp.errors import SourceError
 from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
 from matrixdp.sources.paths import PathSource
@@ -27,6 +28,16 @@ _ATTRIBUTES = ("variable", "attribute", "column", "field", "name")
 _VALUES = ("value", "code", "category")
 _LABELS = ("label", "labels", "meaning", "description", "text")
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)?"
+
+_FOREIGN_DATE = (
+    r"([0-9]{1,2}[./-][0-9]{1,2}[./-]([0-9]{2}|[0-9]{4})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})([ T].*)?"
+)
+_SIGN = "([\u20ac$\u00a3%]|EUR|USD|GBP|CHF)?"
+_FOREIGN_NUMBER = (
+    f"{_SIGN} ?[-+]?([1-9][0-9]{{0,2}}([., '\u2019\u00a0\u202f][0-9]{{3}})+|[0-9]+)([.,][0-9]+)? ?{_SIGN}"
+)
+_MOST_NEGATIVES = 5
+_REPLACED = "\ufffd"
 
 
 @final
@@ -52,6 +63,12 @@ class Profile:
         The length of the longest text.
     spaced : bool
         Whether white space stands around a value.
+    foreign : {"", "dates", "numbers"}
+        What every value is in a form that is not read as such: ``31.01.2024``, or ``1,476.62``.
+    negatives : tuple of float
+        The different numbers below 0, where there are a few at most.
+    least_other : float
+        The least of the other numbers.
     """
 
     records: int
@@ -68,6 +85,9 @@ class Profile:
     timed: bool
     longest: int
     spaced: bool
+    foreign: str
+    negatives: tuple[float, ...]
+    least_other: float
 
 
 def profiles(source: PathSource, names: Sequence[str]) -> dict[str, Profile]:
@@ -123,9 +143,18 @@ def code_book(source: PathSource, names: Sequence[str]) -> dict[str, dict[str, s
 
     book: dict[str, dict[str, str]] = {name: {} for name in names}
     for row in guarded(read, "read the public table"):
+        for title, text in zip(asked, row, strict=True):
+            _check_text(title, text or "")
         if row[0] in book and row[1] not in (None, ""):
             book[row[0]].setdefault(row[1], (row[2] if label else None) or "")
     return {name: values for name, values in book.items() if values}
+
+
+def _check_text(name: str, text: str) -> None:
+    """Refuse a text of the public table that was not UTF-8."""
+    if _REPLACED in text:
+        expected = "save it as CSV UTF-8, or convert it: `iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW`"
+        raise SourceError(f"the public table has texts that are not UTF-8 in its column {name!r}; {expected}")
 
 
 def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
@@ -148,7 +177,10 @@ def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
         "count(*), count(t), count(DISTINCT t), count(n), count(n) FILTER (n = floor(n)), min(n), max(n), "
         "quantile_disc(n, 0.01), quantile_disc(n, 0.99), count(m), min(m), max(m), "
         "coalesce(bool_or(m <> date_trunc('day', m)), false), coalesce(max(length(t)), 0), "
-        "coalesce(bool_or(r <> t), false)"
+        "coalesce(bool_or(r <> t), false), "
+        f"count(*) FILTER (regexp_full_match(t, {literal(_FOREIGN_DATE)})), "
+        f"count(*) FILTER (n IS NOT NULL OR regexp_full_match(t, {literal(_FOREIGN_NUMBER)})), "
+        f"count(*) FILTER (contains(r, {literal(_REPLACED)})), min(n) FILTER (n >= 0)"
     ).fetchall()[0]
     (
         records,
@@ -166,12 +198,21 @@ def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
         timed,
         longest,
         spaced,
+        foreign_dates,
+        foreign_numbers,
+        replaced,
+        least_other,
     ) = told
+    _check_text(name, _REPLACED if replaced else "")
     listed: list[tuple[Any, ...]] = []
     if distinct <= MOST_LISTED:
         groups = held.filter("t IS NOT NULL").aggregate("t, count(*) AS c", "t")
         listed = groups.order("c DESC, t").project("t").fetchall()
+    below_zero = held.filter("n < 0").aggregate("n", "n").order("n").limit(_MOST_NEGATIVES + 1).fetchall()
     dated = moments == present > 0
+    foreign = ""
+    if kind is Kind.TEXT and present and not dated and numbers < present:
+        foreign = "dates" if foreign_dates == present else "numbers" if foreign_numbers == present else ""
     return Profile(
         records=records,
         missing=records - present,
@@ -187,4 +228,7 @@ def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
         timed=timed,
         longest=longest,
         spaced=spaced,
+        foreign=foreign,
+        negatives=tuple(n for (n,) in below_zero) if len(below_zero) <= _MOST_NEGATIVES else (),
+        least_other=0.0 if least_other is None else least_other,
     )

@@ -135,6 +135,14 @@ def _errors(written: Mapping[str, Any]) -> tuple[float, float]:
     return float(written["rmse"]), float(written["max_stddev"])
 
 
+def aim(release: Release) -> str:
+    """Return what the selection made least, and its certificate is about."""
+    if release.origin.get("objective") != "sum":
+        return "largest standard error with the workload's weights"
+    weighted = any(g.weight != 1 or g.query_weights is not None for g in release.workload)
+    return "RMSE with the workload's weights" if weighted else "RMSE"
+
+
 def _least_of_all(release: Release, bounds: Sequence[float | None], scale: float) -> float | None:
     """Return a root mean square below which no strategy gets, for all groups together.
 
@@ -145,8 +153,7 @@ def _least_of_all(release: Release, bounds: Sequence[float | None], scale: float
     own = [bound for bound in bounds if bound is not None]
     found = [math.fsum(own)] if len(own) == len(bounds) else []
     certificate = release.origin.get("certificate")
-    weighted = any(g.weight != 1 or g.query_weights is not None for g in release.workload)
-    if isinstance(certificate, Mapping) and release.origin.get("objective") == "sum" and not weighted:
+    if isinstance(certificate, Mapping) and aim(release) == "RMSE":
         said = certificate.get("lower_bound")
         found += [said / scale] if isinstance(said, float) and said > 0 else []
     return math.sqrt(max(found) / queries) if found else None

@@ -15,7 +15,7 @@ from matrixdp.errors import SpecificationError
 from matrixdp.pictures import draw_answers
 from matrixdp.pictures.accuracy import draw_accuracies
 from matrixdp.report.accuracy import Accuracy
-from matrixdp.report.contents import Contents, Shown, contents, odds
+from matrixdp.report.contents import Contents, Shown, aim, contents, odds
 from matrixdp.report.drawing import inline_svg
 from matrixdp.report.quartiles import quartiles
 from matrixdp.report.tables import figure
@@ -198,6 +198,7 @@ def _accuracy(found: Contents) -> dict[str, Any]:
         "rmse": _short(every.rmse),
         "ratio": None if straight is None else _short(straight / every.rmse),
         "gap": f"{100 * ((1 + said) ** 0.5 - 1):.2g}" if isinstance(said, float) and said >= 0 else None,
+        "aim": aim(found.release),
         "left": len(found.release.workload) - len(found.accuracies),
     }
 

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import repeat
@@ -14,13 +15,21 @@ __all__ = ["MARK", "column_names", "long_fields", "opened_text", "read_header", 
 
 _DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_FIELD = 2**31 - 1
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 MARK = b"\xef\xbb\xbf"
 """What may stand at the beginning of a text in UTF-8."""
 
 
 def column_names(file: str, quoted_newlines: bool = False) -> list[str]:
-    """Return the names in the first line of a CSV file, by the delimiter that makes the most of it."""
-    return read_header(file, None, quoted_newlines)[1]
+    """Return the names in the first line of a CSV file, by the delimiter that makes the most of it.
+
+    Fields without a name are as many as they are.
+    """
+    names = read_header(file, None, quoted_newlines)[1]
+    twice = next((name for name, times in Counter(names).items() if name.strip() and times > 1), None)
+    if twice is not None:
+        raise SourceError(f"the table has several columns named {twice!r}; give each a name of its own")
+    return names
 
 
 def read_header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) -> tuple[str, list[str]]:
@@ -28,6 +37,7 @@ def read_header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) 
 
     The delimiter is the one that gives the most of the wanted names, or of any where none are given.
     """
+    _check_encoding(file)
     best: tuple[str, list[str]] | None = None
     most = -1
     for delimiter in ("\t",) if ".tsv" in Path(file.lower()).suffixes[-2:] else _DELIMITERS:
@@ -39,6 +49,24 @@ def read_header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) 
     if best is None or not best[1]:
         raise SourceError(f"{file!r} is empty; its first line must name the columns")
     return best
+
+
+def _check_encoding(file: str) -> None:
+    """Refuse a file whose first line is not UTF-8, and only that: what records hold refuses no table."""
+    with opened_text(file) as data:
+        line = data.readline()
+    coding = "UTF-16" if b"\0" in line or line.startswith(_WIDE_MARKS) else "WINDOWS-1252"
+    try:
+        if coding != "UTF-16":
+            line.decode()
+            return
+    except UnicodeDecodeError:
+        pass
+    found = "is UTF-16" if coding == "UTF-16" else "is not UTF-8 (but Windows-1252, perhaps)"
+    raise SourceError(
+        f"{file!r}: the first line, which names the columns, {found}; save the table as CSV UTF-8, or "
+        f"convert it by `iconv -f {coding} -t UTF-8 OLD > NEW`"
+    )
 
 
 @contextmanager

@@ -123,7 +123,7 @@ class PathSource(Source):
             return connection.read_parquet([glob.escape(file) for file in self._files], union_by_name=True)
         from matrixdp.sources.text import read_texts
 
-        names = list(dict.fromkeys(column_names(self._files[0], self._quoted_newlines)))
+        names = list(dict.fromkeys(filter(None, column_names(self._files[0], self._quoted_newlines))))
         texts = connection.from_arrow(read_texts(self._files, names, self._quoted_newlines)[1])
         own = zip(texts.columns, names, strict=True)
         return texts.project(", ".join(f"{identifier(held)} AS {identifier(name)}" for held, name in own))
