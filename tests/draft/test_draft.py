@@ -172,7 +172,7 @@ def test_codes_below_zero_may_be_missing_values(tmp_path: Path):
     table = written(tmp_path / "t.csv", "\n".join(["age,celsius,hours", *rows]))
     text = draft_specification(table, public_table=table)
     assert (
-        "{min: -9, max: 89}   # public, from t.csv; -9 and -8 may be codes of what is missing: if so begin"
+        "{min: -9, max: 89}   # public, from t.csv; -9 and -8 may stand for missing values: if so begin"
         in text
     )
     assert "celsius: {min: -5, max: 24}   # public, from t.csv\n" in text

@@ -150,7 +150,7 @@ def _of_profile(kind: Kind, profile: Profile) -> Proposal:
         proposal, codes = _numbers(profile), _missing_codes(profile)
         if not codes or not isinstance(proposal.spec, dict):
             return proposal
-        note = f"{codes} may be codes of what is missing: if so begin at {number_text(profile.least_other)}"
+        note = f"{codes} may stand for missing values: if so begin at {number_text(profile.least_other)}"
         return Proposal(proposal.spec, "; ".join(filter(None, (proposal.note, note))))
     if kind is Kind.OTHER:
         return _unfilled(kind)
