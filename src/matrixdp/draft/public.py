@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, final
@@ -38,6 +38,28 @@ _FOREIGN_NUMBER = (
 )
 _MOST_NEGATIVES = 5
 _REPLACED = "\ufffd"
+#: What is asked of a column: text as it stands (r) and without spaces (t), as a number (n) and a moment (m).
+_TOLD = {
+    "records": "count(*)",
+    "present": "count(t)",
+    "distinct": "count(DISTINCT t)",
+    "numbers": "count(n)",
+    "whole": "count(n) FILTER (n = floor(n))",
+    "low": "min(n)",
+    "high": "max(n)",
+    "below": "quantile_disc(n, 0.01)",
+    "above": "quantile_disc(n, 0.99)",
+    "moments": "count(m)",
+    "first": "min(m)",
+    "last": "max(m)",
+    "timed": "coalesce(bool_or(m <> date_trunc('day', m)), false)",
+    "longest": "coalesce(max(length(t)), 0)",
+    "spaced": "coalesce(bool_or(r <> t), false)",
+    "foreign_dates": f"count(*) FILTER (regexp_full_match(t, {literal(_FOREIGN_DATE)}))",
+    "foreign_numbers": f"count(*) FILTER (n IS NOT NULL OR regexp_full_match(t, {literal(_FOREIGN_NUMBER)}))",
+    "replaced": f"count(*) FILTER (contains(r, {literal(_REPLACED)}))",
+    "least_other": "min(n) FILTER (n >= 0)",
+}
 
 
 @final
@@ -157,8 +179,9 @@ def _check_text(name: str, text: str) -> None:
         raise SourceError(f"the public table has texts that are not UTF-8 in its column {name!r}; {expected}")
 
 
-def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
-    column, kind = identifier(name), column_kind(stored)
+def _read(table: duckdb.DuckDBPyRelation, name: str, kind: Kind) -> duckdb.DuckDBPyRelation:
+    """Return a column as it stands, without spaces, as a number and as a moment, where it is one."""
+    column = identifier(name)
     text = f"trim(CAST({column} AS VARCHAR), {literal(WHITESPACE)})"
     number = moment = "NULL"
     if kind is Kind.TEXT:
@@ -172,63 +195,46 @@ def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
         moment = f"CAST({column} AS TIMESTAMP)"
     columns = {"r": f"CAST({column} AS VARCHAR)", "t": f"nullif({text}, '')"}
     columns |= {"n": f"CAST({number} AS DOUBLE)", "m": f"CAST({moment} AS TIMESTAMP)"}
-    held = table.project(", ".join(f"{made} AS {short}" for short, made in columns.items()))
-    told = held.aggregate(
-        "count(*), count(t), count(DISTINCT t), count(n), count(n) FILTER (n = floor(n)), min(n), max(n), "
-        "quantile_disc(n, 0.01), quantile_disc(n, 0.99), count(m), min(m), max(m), "
-        "coalesce(bool_or(m <> date_trunc('day', m)), false), coalesce(max(length(t)), 0), "
-        "coalesce(bool_or(r <> t), false), "
-        f"count(*) FILTER (regexp_full_match(t, {literal(_FOREIGN_DATE)})), "
-        f"count(*) FILTER (n IS NOT NULL OR regexp_full_match(t, {literal(_FOREIGN_NUMBER)})), "
-        f"count(*) FILTER (contains(r, {literal(_REPLACED)})), min(n) FILTER (n >= 0)"
-    ).fetchall()[0]
-    (
-        records,
-        present,
-        distinct,
-        numbers,
-        whole,
-        low,
-        high,
-        below,
-        above,
-        moments,
-        first,
-        last,
-        timed,
-        longest,
-        spaced,
-        foreign_dates,
-        foreign_numbers,
-        replaced,
-        least_other,
-    ) = told
-    _check_text(name, _REPLACED if replaced else "")
+    return table.project(", ".join(f"{made} AS {short}" for short, made in columns.items()))
+
+
+def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
+    kind = column_kind(stored)
+    held = _read(table, name, kind)
+    told = dict(zip(_TOLD, held.aggregate(", ".join(_TOLD.values())).fetchall()[0], strict=True))
+    present, distinct = told["present"], told["distinct"]
+    _check_text(name, _REPLACED if told["replaced"] else "")
     listed: list[tuple[Any, ...]] = []
     if distinct <= MOST_LISTED:
         groups = held.filter("t IS NOT NULL").aggregate("t, count(*) AS c", "t")
         listed = groups.order("c DESC, t").project("t").fetchall()
     below_zero = held.filter("n < 0").aggregate("n", "n").order("n").limit(_MOST_NEGATIVES + 1).fetchall()
-    dated = moments == present > 0
-    foreign = ""
-    if kind is Kind.TEXT and present and not dated and numbers < present:
-        foreign = "dates" if foreign_dates == present else "numbers" if foreign_numbers == present else ""
+    dated = told["moments"] == present > 0
     return Profile(
-        records=records,
-        missing=records - present,
+        records=told["records"],
+        missing=told["records"] - present,
         distinct=distinct,
         values=tuple(value for (value,) in listed),
-        numbers=numbers == present > 0,
-        whole=whole == present > 0,
-        low=0.0 if low is None else low,
-        high=0.0 if high is None else high,
-        central=(0.0, 0.0) if below is None else (below, above),
-        first=first if dated else None,
-        last=last if dated else None,
-        timed=timed,
-        longest=longest,
-        spaced=spaced,
-        foreign=foreign,
+        numbers=told["numbers"] == present > 0,
+        whole=told["whole"] == present > 0,
+        low=told["low"] or 0.0,
+        high=told["high"] or 0.0,
+        central=(told["below"] or 0.0, told["above"] or 0.0),
+        first=told["first"] if dated else None,
+        last=told["last"] if dated else None,
+        timed=told["timed"],
+        longest=told["longest"],
+        spaced=told["spaced"],
+        foreign="" if kind is not Kind.TEXT or dated else _foreign(told),
         negatives=tuple(n for (n,) in below_zero) if len(below_zero) <= _MOST_NEGATIVES else (),
-        least_other=0.0 if least_other is None else least_other,
+        least_other=told["least_other"] or 0.0,
     )
+
+
+def _foreign(told: Mapping[str, int]) -> str:
+    """Return what all texts of a column are in a form that is not read, if they are."""
+    present = told["present"]
+    if told["numbers"] == present:
+        return ""
+    forms = {"dates": told["foreign_dates"], "numbers": told["foreign_numbers"]}
+    return next((form for form, times in forms.items() if times == present), "")
