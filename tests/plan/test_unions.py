@@ -28,6 +28,8 @@ ALIKE = IntegerMatrix(7 * np.eye(4, dtype=np.int64) - 1)
 TOTALS = IntegerMatrix(np.vstack([np.full((1, 4), 3), 2 * np.eye(4, dtype=np.int64)]))
 #: Of rank 3, the total among what it determines.
 HALVES = DeficientMatrix(np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0]]))
+#: Says of an attribute no more than the total.
+SUM = DeficientMatrix(np.ones((1, 4), dtype=np.int64))
 #: Of rank 2, without the total.
 ENDS = DeficientMatrix(np.array([[1, 0, 0, 0], [0, 0, 0, 1]]))
 ENTRIES = np.array([[64, 64, 0, 0], [0, 0, 64, 64], [1, -1, 0, 0], [0, 0, 1, -1]])
@@ -67,6 +69,7 @@ MANY = {
     "weak directions": [part(3.0, a=None, b=WEAK), part(2.0, b=WEAK, c=None), part(2.0, a=None)],
     "a value alone": [part(3.0, a=None, one=None), part(2.0, b=PREFIX, one=None), part(1.0, one=None)],
     "values alike": [part(3.0, a=None, b=ALIKE), part(2.0, b=TOTALS, c=None), part(5.0, b=None, d=None)],
+    "no contrasts": [part(3.0, a=None, b=SUM), part(2.0, b=PREFIX, c=None), part(2.0, a=None, b=TALL)],
     "three alike": [part(3.0, a=None, b=own) for own in (PREFIX, TALL, None)],
 }
 CASES = {**PAIRS, **{f"many: {name}": parts for name, parts in MANY.items()}}

@@ -226,6 +226,8 @@ class PartView:
         for i, rows in enumerate(self._subsets):
             for j, columns in enumerate(self._subsets[: i + 1]):
                 block = matrix[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
+                if not block.size:  # a part without some contrasts has no estimates of them
+                    continue
                 block = block.reshape((*self._counts(rows), *self._counts(columns)))
                 total += (1.0 if i == j else 2.0) * self._paired(block, rows, columns, axes)
         return total
