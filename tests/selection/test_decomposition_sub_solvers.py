@@ -214,6 +214,31 @@ def test_bases_as_an_option(tmp_path):
             mdp.select(workload, mechanism="residualplanner-plus", bases=bases)
 
 
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [mdp.product({name: "prefix", "z": "identity"}) for name in "ab"],
+        [mdp.dense(np.tril(np.ones((4, 12))), [name, "z"]) for name in "ab"],
+    ],
+    ids=["products", "explicit"],
+)
+def test_attributes_of_other_roles_keep_their_own_bases(pairs):
+    """Where the same is asked of both in some marginals."""
+    workload = mdp.Workload(mdp.Domain({"a": 4, "b": 4, "z": 3}), *pairs, mdp.product(b="range"))
+    bases = {"a": np.tril(np.ones((4, 4))), "b": np.eye(4), "z": np.eye(3)}
+    centred = {
+        name: residual_basis(basis, np.full(len(basis.T), 1 / len(basis.T))) for name, basis in bases.items()
+    }
+    plan, _ = select_residual_planner_plus(workload, GAUSSIAN, bases)
+    measured = [(block.attributes[0], block.matrix) for part in plan.parts for block in part.blocks]
+    assert len([name for name, _ in measured if name in "ab"]) >= 4
+    for name, matrix in measured:
+        rows = np.array(matrix.written(), dtype=float)
+        rows -= rows.mean(axis=1, keepdims=True)
+        rows /= np.linalg.norm(rows, axis=0).max()
+        assert rows.T @ rows == pytest.approx(centred[name].T @ centred[name], abs=1e-3)
+
+
 def test_given_bases_against_brute_force():
     domain = mdp.Domain({"a": 4, "b": 3})
     basis = np.tril(np.ones((4, 4)))

@@ -238,7 +238,8 @@ class SubSolver:
 
     def _axis(self, sub: SubWorkload, axis: int, terms: list[Term]) -> BlockSolution:
         size = sub.sizes[axis]
-        key = ("axis", tuple((float(f"{t.coefficient:.12g}"), self._content(t.kept[0])) for t in terms))
+        asked = tuple((float(f"{t.coefficient:.12g}"), self._content(t.kept[0])) for t in terms)
+        key = ("axis", asked, self._types_of_bases(sub, (axis,)))
         if key not in self.solved:
             first = self.pieces.slots[terms[0].kept[0]]
             basis = self._basis_of(sub, axis)
@@ -263,6 +264,10 @@ class SubSolver:
         basis = self.bases.get(sub.types[axis]) if self.sub_solver == "fixed" else None
         return None if basis is None else residual_basis(basis, self.pieces.weights[sub.types[axis]])
 
+    def _types_of_bases(self, sub: SubWorkload, axes: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the types of axes that are measured in given bases, which need not be alike."""
+        return tuple(sub.types[axis] for axis in axes) if self.sub_solver == "fixed" else ()
+
     def _explicit(self, gram: Array, sizes: Sequence[int], terms: list[Term], start_key: Hashable) -> Factor:
         # what is left of queries that are constant along an attribute is rounding error
         raw = sum(self.pieces.scale(t.kept) * abs(t.coefficient) for t in terms)
@@ -284,6 +289,7 @@ class SubSolver:
             sizes,
             tuple((float(f"{t.coefficient:.12g}"), *map(self._content, t.kept)) for t in terms),
             tuple((float(f"{w:.12g}"), self._told(rows)[2]) for w, rows in explicit),
+            self._types_of_bases(sub, axes),
         )
         if key not in self.solved:
             found, method = self._jointly(sub, axes, terms, explicit)
