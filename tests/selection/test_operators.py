@@ -6,7 +6,7 @@ import pytest
 from matrixdp.noise import LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Width
 from matrixdp.selection.compose.svd_bound import svd_bound_gram
-from matrixdp.selection.gram import opt_0, solve_gram
+from matrixdp.selection.gram import opt_0, optimum, solve_gram
 from matrixdp.selection.gram.chains import chain_order, green_factors
 from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.remembered import Remembered
@@ -93,3 +93,15 @@ def test_rounding_errors_are_no_dimensions():
     values = singular_values(rows.T @ rows)
     np.testing.assert_allclose(values[-3:], np.linalg.svd(rows, compute_uv=False)[::-1], rtol=1e-9)
     assert rank_of(values) == 3
+
+
+def test_cells_in_another_order_that_no_query_tells_apart_are_put_in_order_once(monkeypatch):
+    monkeypatch.setattr(optimum, "MIN_CHAIN_CELLS", 4)
+    cells = np.array([4, 2, 2, 3, 4, 5])
+    gram = (np.tri(6).T @ np.tri(6))[np.ix_(cells, cells)]
+    order = chain_order(gram)
+    # equal cells may stand in any order: it is one of those, and not the one in which they were given
+    assert chain_order(gram[np.ix_(order, order)]) is not None
+    found = optimum.solve_gram(gram, gap=1e-8)
+    assert found.loss == pytest.approx(dense_error(gram, found.rows), rel=1e-8)
+    assert found.bound == pytest.approx(found.loss, rel=1e-7)

@@ -91,14 +91,18 @@ def solve_gram(
     >>> round(solve_gram(np.eye(3)).loss, 6)
     3.0
     """
-    large = len(gram) >= MIN_CHAIN_CELLS
-    order = chain_order(gram) if large else None
-    if order is not None:
-        ordered = solve_gram(gram[np.ix_(order, order)], None, gap, None if start is None else start[order])
-        back = np.argsort(order)
-        dual = None if ordered.dual is None else ordered.dual[back]
-        return Factor(ordered.rows[:, back], ordered.loss, ordered.bound, dual)
-    chain = chain_of(gram) if large else None
+    order = chain_order(gram) if len(gram) >= MIN_CHAIN_CELLS else None
+    if order is None:
+        return _solve_in_order(gram, sizes, gap, start)
+    ordered = _solve_in_order(gram[np.ix_(order, order)], None, gap, None if start is None else start[order])
+    back = np.argsort(order)
+    dual = None if ordered.dual is None else ordered.dual[back]
+    return Factor(ordered.rows[:, back], ordered.loss, ordered.bound, dual)
+
+
+def _solve_in_order(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
+    """Solve for cells that are in the order of a chain, if there is one."""
+    chain = chain_of(gram) if len(gram) >= MIN_CHAIN_CELLS else None
     with blas_threads(len(gram)):
         found = None if chain is None else solve_chain(gram, chain, gap, start)
         return found or solve_large(gram, gap, start) or _solve_gram(gram, sizes, gap, start)
