@@ -90,6 +90,29 @@ def test_attributes_of_which_tables_say_the_same_are_analysed_once(shares, diffe
     assert len({analysis.key(group) for group in asked}) == len({round(one, 6) for one in apart}) == different
 
 
+def test_attributes_of_which_tables_say_different_things_are_told_apart():
+    """Deviations of two attributes the other way round, and tables that differ beyond their margins."""
+    domain = mdp.Domain({name: range(2) for name in "abcdefgh"})
+    plain = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]])
+    tables = {"ab": (plain, 1.0), "cd": (plain * [[1], [1], [1], [3]], 1.0)}
+    alone = {name: np.eye(2, dtype=np.int64) for name in "efgh"}
+    whole = [Part(tuple(n), (Block(tuple(n), IntegerMatrix(m)),), v) for n, (m, v) in tables.items()]
+    whole += [
+        Part((n,), (Block((n,), IntegerMatrix(m)),), v)
+        for (n, m), v in zip(alone.items(), (1.0, 3.0, 3.0, 1.0), strict=True)
+    ]
+    beyond = [Part(tuple(n), tuple(Block((m,), IdentityMatrix(2)) for m in n), 1.0) for n in ("ef", "gh")]
+    cost = sum(GAUSSIAN.share(one, one.variance) for one in (*whole, *beyond))
+    parts = tuple(Part(one.attributes, one.blocks, cost * one.variance) for one in (*whole, *beyond))
+    marks = {"parts": np.array([1.0] * len(whole) + [0.0] * len(beyond))}
+    weights = {name: np.full(2, 0.5) for name in domain.names}
+    analysis = Joint(domain, parts, GAUSSIAN, weights, marks).analysis
+    asked = [{"a": "prefix", "b": "identity"}, {"c": "prefix", "d": "identity"}]
+    asked += [{"e": "prefix", "f": "identity"}, {"g": "prefix", "h": "identity"}]
+    for group in mdp.Workload(domain, *map(mdp.product, asked)):
+        assert analysis.group(group).total == pytest.approx(analysis.variances(group).sum(), rel=1e-12)
+
+
 def test_tables_alone_answer_as_the_least_squares_of_all_they_measure():
     rng = np.random.default_rng(2)
     parts = (part(rng, 0.5, ("a", "b")), part(rng, 0.3, ("a", "c")), part(rng, 0.2, ("b", "c")))

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
+from matrixdp.selection.compose import rounding
 from matrixdp.selection.compose.given_bases import residual_basis
-from matrixdp.selection.compose.rounding import measured_factor
+from matrixdp.selection.compose.rounding import measured_factor, measured_matrix
+from matrixdp.selection.gram.factor import Factor
 
 ROWS = np.sqrt([[2.0, 3.0, 0.0, 0.0], [0.0, 0.0, 5.0, 7.0]]) / 12**0.5
 
@@ -23,3 +25,20 @@ def test_a_basis_in_other_units_is_the_same(scale: float):
     weights = np.full(3, 1 / 3)
     found, known = residual_basis(scale * np.tri(3), weights), residual_basis(np.tri(3), weights)
     np.testing.assert_allclose(found.T @ found, known.T @ known, atol=1e-12)
+
+
+def test_rows_that_tell_values_alike_are_measured_by_their_root():
+    """The root has the same L2 norms and errors; in the L1 norm it may cost more, and the rows stay."""
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+    rows = turn @ (3.0 * np.eye(4) + 1.0) / 19.0**0.5
+    factor = Factor(rows, 1.0, dual=np.full(4, 0.25))
+    root, same = (measured_matrix(factor, noise).written() for noise in (GAUSSIAN, LAPLACE))
+    np.testing.assert_allclose(root, 2.0**14 * turn.T @ rows, atol=1.0)
+    np.testing.assert_allclose(same, 2.0**14 * rows, atol=1.0)
+
+
+def test_rows_that_do_not_tell_values_alike_have_no_such_root():
+    first = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    weak_total = np.eye(4) - (1.0 - 1e-6) / 4.0
+    for rows in (first, weak_total, np.vstack([np.eye(3), np.ones((1, 3))])):
+        assert rounding._of_values_alike(rows) is None

@@ -52,7 +52,13 @@ def test_marginals_at_once_and_one_after_the_other(columns, unit, monkeypatch):
 
 
 def test_codes_of_texts_are_the_same_whether_they_are_remembered_or_not(monkeypatch):
-    domain = Domain({"a": {"min": 0, "max": 99}, "b": {"edges": [0, 5, 50]}, "c": ["x", 7, "", "true"]})
+    domain = Domain(
+        {
+            "a": {"min": 0, "max": 99},
+            "b": {"edges": [0, 5, 50]},
+            "c": {"categories": ["x", 7, "true"], "null": "none"},
+        }
+    )
     texts = [None, "", "x", "7", "7.0", "TRUE", " 12", "oops", "49.9", "0", "\ufffd", "x\x00"]
     a, b, c = (list(column) for column in zip(*itertools.product(texts, repeat=3), strict=True))
     table = pa.table({"a": a, "b": b, "c": c})
@@ -63,6 +69,9 @@ def test_codes_of_texts_are_the_same_whether_they_are_remembered_or_not(monkeypa
     monkeypatch.setattr(coding, "_MOST_KNOWN", 0)
     ((_, forgotten),) = counting.count(request, read)
     np.testing.assert_array_equal(remembered, forgotten)
+    monkeypatch.setattr(coding, "_FEW", 0)
+    ((_, computed),) = counting.count(request, read)
+    np.testing.assert_array_equal(remembered, computed)
     inside = [sum(encode_value(attribute, text) is not None for text in texts) for attribute in domain]
     assert remembered.sum() == np.prod(inside)
     assert min(inside) > 2

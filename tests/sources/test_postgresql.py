@@ -153,6 +153,21 @@ def test_the_transaction_can_write_nothing_and_sees_one_state():
         assert cursor.fetchall() == [("on", "repeatable read")]
 
 
+@pytest.mark.parametrize(("given", "used"), [("64kB", "64MB"), ("65537kB", "65537kB")])
+def test_groups_have_enough_memory_and_no_less_than_the_server_gives(given, used, monkeypatch):
+    from contextlib import ExitStack
+
+    monkeypatch.setattr(adbc_driver_postgresql.dbapi, "connect", servers.connect)
+    servers.execute(f"ALTER ROLE tester SET work_mem = '{given}'")
+    try:
+        with ExitStack() as stack:
+            cursor = opened()._cursor(stack)
+            cursor.execute("SELECT current_setting('work_mem')")
+            assert cursor.fetchall() == [(used,)]
+    finally:
+        servers.execute("ALTER ROLE tester RESET ALL")
+
+
 def test_what_the_server_computes_is_assumed():
     servers.execute(
         "CREATE VIEW own.view AS SELECT * FROM own.few",
