@@ -61,7 +61,7 @@ def test_values_that_are_measured_alike_are_told():
     sums = np.vstack([np.full((1, 5), 10**6), np.eye(5, dtype=np.int64)])
     large = 10**8 * np.eye(5, dtype=np.int64) + 1
     # one value tells the same of all others, but they do not of each other
-    first = np.array([[1, 1, 1], [0, 1, 0], [0, 0, 2]])
+    first = np.array([[1, 1, 1], [2, 0, 0], [0, 1, 0], [0, 0, 2]])
     # products that differ by one, which floating point does not tell apart
     rounded = np.array([[2**30, 0], [0, 2**30], [0, 1]])
     for other in (entries, ring, sums, large, first, rounded, np.ones((1, 1), dtype=np.int64)):

@@ -38,7 +38,7 @@ def test_rows_that_tell_values_alike_are_measured_by_their_root():
 
 
 def test_rows_that_do_not_tell_values_alike_have_no_such_root():
-    first = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    first = np.linalg.cholesky([[5.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 5.0]]).T
     weak_total = np.eye(4) - (1.0 - 1e-6) / 4.0
     for rows in (first, weak_total, np.vstack([np.eye(3), np.ones((1, 3))])):
         assert rounding._of_values_alike(rows) is None
