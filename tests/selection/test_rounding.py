@@ -1,5 +1,7 @@
 """What rounding of strategies, and the units of bases, leave as it is: the space that is measured."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,15 @@ def test_rows_that_tell_values_alike_are_measured_by_their_root():
 
 
 def test_rows_that_do_not_tell_values_alike_have_no_such_root():
-    first = np.linalg.cholesky([[5.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 5.0]]).T
+    first = np.linalg.cholesky(np.array([[5.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 5.0]])).T
     weak_total = np.eye(4) - (1.0 - 1e-6) / 4.0
     for rows in (first, weak_total, np.vstack([np.eye(3), np.ones((1, 3))])):
         assert rounding._of_values_alike(rows) is None
+
+
+@pytest.mark.parametrize(("error", "known"), [(0.0, True), (1e-3, False)])
+def test_directions_that_are_not_measured_are_known_only_where_they_are_orthogonal(error, known):
+    rows = np.random.default_rng(1).normal(size=(8, 10))
+    inverse = np.linalg.pinv(rows) + error * np.random.default_rng(2).normal(size=(10, 8))
+    found = rounding._outside_of_large(SimpleNamespace(rows=rows, cells=10, inverse=inverse))
+    assert (found is not None) is known
