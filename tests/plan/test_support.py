@@ -5,9 +5,9 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.exact import DeficientMatrix, IntegerMatrix, MergedMatrix
+from matrixdp.exact import DeficientMatrix, IdentityMatrix, IntegerMatrix, MergedMatrix
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Block, Direct, Part, Plan
+from matrixdp.plan import Block, Direct, Local, Part, Plan, Union
 from matrixdp.selection import select
 
 DOMAIN = mdp.Domain({"a": 3})
@@ -68,3 +68,19 @@ def test_every_query_is_judged_by_its_own_scale(plan, written: str, scale: float
         else:
             with pytest.raises(UnsupportedQueryError, match=r"asks more of a|measured"):
                 analysis.check_support(group)
+
+
+@pytest.mark.parametrize("kind", [Local, Union])
+def test_an_attribute_of_one_value_is_answered_from_tables_without_it(kind):
+    domain = mdp.Domain({"one": 1, "a": 3})
+    part = Part(("a",), (Block(("a",), IdentityMatrix(3)),), 2.0)
+    plan = kind(domain, (part, part), GAUSSIAN)
+    [group] = mdp.product(one="identity", a="prefix").expand(domain)
+    np.testing.assert_allclose(plan.analysis.variances(group), [1.0, 2.0, 3.0])
+
+
+def test_a_product_with_zeros_along_one_attribute_asks_nothing():
+    zeros = {"matrix": [[0, 0, 0]]}
+    for other, asks in (("prefix", True), (zeros, False)):
+        [group] = mdp.product({"a": "identity", "b": other}).expand(mdp.Domain({"a": 2, "b": 3}))
+        assert group.asks is asks

@@ -1,6 +1,7 @@
 """What rounding of strategies, and the units of bases, leave as it is: the space that is measured."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,5 +51,6 @@ def test_rows_that_do_not_tell_values_alike_have_no_such_root():
 def test_directions_that_are_not_measured_are_known_only_where_they_are_orthogonal(error, known):
     rows = np.random.default_rng(1).normal(size=(8, 10))
     inverse = np.linalg.pinv(rows) + error * np.random.default_rng(2).normal(size=(10, 8))
-    found = rounding._outside_of_large(SimpleNamespace(rows=rows, cells=10, inverse=inverse))
+    factor: Any = SimpleNamespace(rows=rows, cells=10, inverse=inverse)
+    found = rounding._outside_of_large(factor)
     assert (found is not None) is known
