@@ -125,7 +125,12 @@ def test_a_first_line_that_is_no_header_is_not_quoted(case, tmp_path):
     says = {"a name twice": "the table has several columns named 'sex'"}
     missing = "'age'" if case == "a name that is close" else "'sex', 'age'"
     expected = f"the table has no column{'s' if ',' in missing else ''} {missing}; {NAMED}"
-    assert str(caught.value) == says.get(case, expected)
+    coded = {"UTF-16": "is UTF-16", "binary": "has zero bytes, as UTF-16 has"}
+    if case in coded:
+        said = f"the first line, which names the columns, {coded[case]}; save the table as CSV UTF-8, or"
+        assert said in str(caught.value)
+    else:
+        assert str(caught.value) == says.get(case, expected)
 
 
 NESTED = {

@@ -55,14 +55,15 @@ def _check_encoding(file: str) -> None:
     """Refuse a file whose first line is not UTF-8, and only that: what records hold refuses no table."""
     with opened_text(file) as data:
         line = data.readline()
-    coding = "UTF-16" if b"\0" in line or line.startswith(_WIDE_MARKS) else "WINDOWS-1252"
-    try:
-        if coding != "UTF-16":
+    marked = line.startswith(_WIDE_MARKS)
+    if marked or b"\0" in line:
+        coding, found = "UTF-16", "is UTF-16" if marked else "has zero bytes, as UTF-16 has"
+    else:
+        try:
             line.decode()
             return
-    except UnicodeDecodeError:
-        pass
-    found = "is UTF-16" if coding == "UTF-16" else "is not UTF-8 (but Windows-1252, perhaps)"
+        except UnicodeDecodeError:
+            coding, found = "WINDOWS-1252", "is not UTF-8 (but Windows-1252, perhaps)"
     raise SourceError(
         f"{file!r}: the first line, which names the columns, {found}; save the table as CSV UTF-8, or "
         f"convert it by `iconv -f {coding} -t UTF-8 OLD > NEW`"
