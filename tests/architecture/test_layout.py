@@ -1,4 +1,4 @@
-"""The shape of the package: small files, imports one way, sorted faces, one door to data and noise."""
+"""The shape of the package: imports one way, true faces, one door to data and noise."""
 
 import ast
 import importlib
@@ -12,9 +12,6 @@ import matrixdp
 
 PACKAGE = Path(matrixdp.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-MOST_LINES = 400
-#: Of a function, its docstring aside.
-MOST_OWN_LINES = 60
 #: Each room may import from itself and from rooms of a lower number.
 ORDER = {
     "errors": 0,
@@ -100,25 +97,6 @@ def importers(target: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("path", FILES, ids=place)
-def test_files_are_small(path: Path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
-
-
-def own_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Return the lines of a function without those of its docstring."""
-    first = function.body[0]
-    text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    docstring = (first.end_lineno or 0) - first.lineno + 1 if text and ast.get_docstring(function) else 0
-    return (function.end_lineno or 0) - function.lineno + 1 - docstring
-
-
-@pytest.mark.parametrize("path", FILES, ids=place)
-def test_functions_are_small(path: Path):
-    functions = [node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    assert [f.name for f in functions if own_lines(f) > MOST_OWN_LINES] == []
-
-
 def test_every_room_has_its_place():
     rooms = {room(path) for path in FILES} - {"__init__"}
     assert rooms == set(ORDER)
@@ -159,24 +137,14 @@ def test_no_imports_go_round():
     tuple(TopologicalSorter(graph).static_order())
 
 
-@pytest.mark.parametrize("path", FILES, ids=place)
-def test_faces_are_sorted_and_true(path: Path):
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    name = ".".join(part for part in parts if part != "__init__")
-    module = importlib.import_module(name)
-    assert module.__doc__, "a module says what it is for"
-    if not hasattr(module, "__all__"):
-        # a package that only holds its modules
-        assert path.name == "__init__.py"
-        return
-    plain = [listed for listed in module.__all__ if not listed.startswith("__")]
-    for listed in module.__all__:
-        assert hasattr(module, listed)
-    assert len(set(module.__all__)) == len(module.__all__)
-    constants = [n for n in plain if n.isupper()]
-    classes = [n for n in plain if n[0].isupper() and not n.isupper()]
-    others = [n for n in plain if not n[0].isupper()]
-    assert plain == sorted(plain) or plain == sorted(constants) + sorted(classes) + sorted(others)
+def test_faces_are_true():
+    for path in FILES:
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        module = importlib.import_module(".".join(part for part in parts if part != "__init__"))
+        assert module.__doc__, f"{place(path)}: a module says what it is for"
+        listed = getattr(module, "__all__", [])
+        assert len(set(listed)) == len(listed), place(path)
+        assert [name for name in listed if not hasattr(module, name)] == [], place(path)
 
 
 #: Where mechanisms that are there for comparison only read a table.
