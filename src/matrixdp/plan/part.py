@@ -72,8 +72,9 @@ class Part:
     multipliers: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        if sorted(self.listed) != sorted(self.attributes):
-            raise NumericalError(f"part {self.attributes}: its blocks cover {list(self.listed)}")
+        listed = self.listed
+        if listed != self.attributes and sorted(listed) != sorted(self.attributes):
+            raise NumericalError(f"part {self.attributes}: its blocks cover {list(listed)}")
         if not (math.isfinite(self.variance) and self.variance > 0):
             raise PrivacyError(f"part {self.attributes}: noise variance {self.variance}; expected > 0")
         self._check_multipliers()
@@ -104,7 +105,7 @@ class Part:
     @property
     def listed(self) -> tuple[str, ...]:
         """The attributes in the order of the blocks."""
-        return tuple(name for block in self.blocks for name in block.attributes)
+        return tuple([name for block in self.blocks for name in block.attributes])
 
     @property
     def max_entry(self) -> int:

@@ -108,7 +108,7 @@ def _gaussian(trials: Trials) -> _Found:
     """Select by the decomposition, and by the whole table where it fits and may have less error."""
     found: dict[str, Choice] = {}
     refusals: dict[str, TooLargeError] = {}
-    shape = table_shape(trials.asked)
+    shape = trials.shape
     if not shape.joint:
         # one product is measured as it is: its strategy has one part, and no other has less error
         refusals |= _choose(trials, ["dense"], found)

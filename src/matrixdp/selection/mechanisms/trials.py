@@ -19,7 +19,7 @@ from matrixdp.selection.mechanisms.options import given_options
 from matrixdp.selection.mechanisms.table import Task, mechanism_named, silent
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.gathered import gathered
-from matrixdp.selection.view.table_shape import table_shape
+from matrixdp.selection.view.table_shape import TableShape, table_shape
 
 __all__ = ["MAX_COMPARED_CELLS", "Bound", "Choice", "Trials", "bounded"]
 
@@ -71,10 +71,15 @@ class Trials:
         """Return the same for another workload, telling nobody of the progress, bounds left out."""
         return replace(self, workload=workload, progress=silent, bounded=False)
 
+    @cached_property
+    def shape(self) -> TableShape:
+        """Which attributes factor out of it."""
+        return table_shape(self.asked)
+
     @property
     def small(self) -> bool:
         """Whether the optimum on the whole table is within reach."""
-        return table_shape(self.asked).cells <= MAX_COMPARED_CELLS
+        return self.shape.cells <= MAX_COMPARED_CELLS
 
     def whole_bound(self) -> Bound:
         """Return the dual bound of the whole table, for noise of any norm: an L1 norm is larger."""

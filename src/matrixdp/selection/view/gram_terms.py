@@ -109,6 +109,8 @@ def gram_terms(group: Group) -> list[GramTerm] | None:
     >>> [coefficient for coefficient, _ in gram_terms(group)]
     [1.0, -1.0, -1.0, 1.0]
     """
+    if isinstance(group, ProductGroup) and group.query_weights is None:
+        return [(1.0, group.predicates)]
     if isinstance(group, DenseGroup) and isinstance(group.content, Crossed) and not group.summands:
         return _boxed_terms(group, group.content) if group.query_weights is None else None
     products = ((1.0, group),) if isinstance(group, ProductGroup) else group.summands

@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -196,6 +196,7 @@ def _weights_digest(group: Group) -> str:
 def attribute_types(workload: Workload, terms: Sequence[list[GramTerm] | None]) -> dict[str, int]:
     """Return a number for the role of each attribute: its size and all that is asked with it."""
     roles: dict[str, Counter[Hashable]] = defaultdict(Counter)
+    wholes: dict[tuple[Hashable, ...], Hashable] = {}
     for group, own in zip(workload, terms, strict=True):
         if own is None:
             for name in group.attributes:
@@ -203,10 +204,11 @@ def attribute_types(workload: Workload, terms: Sequence[list[GramTerm] | None]) 
                 roles[name][(group.key(), tuple(sorted(group.sizes)), group.weight, digest)] += 1
             continue
         for coefficient, asked in own:
-            keys = [question.key(size) for question, size in zip(asked, group.sizes, strict=True)]
-            whole = Counter(map(hash, keys))
+            keys = tuple([question.key(size) for question, size in zip(asked, group.sizes, strict=True)])
+            if keys not in wholes:
+                wholes[keys] = frozenset(Counter(keys).items())
             for name, key in zip(group.attributes, keys, strict=True):
-                roles[name][(key, frozenset(whole.items()), coefficient * group.weight)] += 1
+                roles[name][(key, wholes[keys], coefficient * group.weight)] += 1
     numbers: dict[Hashable, int] = {}
     types = {}
     for name in workload.domain.names:
@@ -216,8 +218,10 @@ def attribute_types(workload: Workload, terms: Sequence[list[GramTerm] | None]) 
     return types
 
 
-_Terms = dict[tuple[tuple[int, ...], tuple[int, ...]], float]
-"""Coefficients of terms, by the slots that are kept and those that are contracted."""
+_Term = tuple[tuple[int, ...], tuple[int, ...]]
+"""The slots that are kept and those that are contracted."""
+_Terms = dict[_Term, float]
+"""Coefficients of terms."""
 
 
 class _Splitter:
@@ -227,6 +231,7 @@ class _Splitter:
         self.types = attribute_types(workload, terms)
         self.slots: dict[Hashable, int] = {}
         self.slot_list: list[Slot] = []
+        self.kept: dict[tuple[int, ...], list[tuple[tuple[int, ...], _Term, bool]]] = {}
         self.contents: dict[Hashable, WrittenQueries] = {}
         self.explicit: dict[Hashable, int] = {}
         self.explicit_list: list[Explicit] = []
@@ -265,11 +270,22 @@ class _Splitter:
             bucket[number, mask] = bucket.get((number, mask), 0.0) + group.weight
 
     def add_product(self, group: Group, coefficient: float, asked: tuple[Question, ...]) -> None:
-        names = group.attributes
-        own = [
-            self.slot_of(self.types[name], question, size)
-            for name, question, size in zip(names, asked, group.sizes, strict=True)
-        ]
+        names, weight = group.attributes, group.weight * coefficient
+        own = tuple(
+            [
+                self.slot_of(self.types[name], question, size)
+                for name, question, size in zip(names, asked, group.sizes, strict=True)
+            ]
+        )
+        if own not in self.kept:
+            self.kept[own] = self.kept_of(own)
+        for positions, term, coupled in self.kept[own]:
+            found = self.couplings if coupled else self.products
+            terms = found.setdefault(tuple([names[i] for i in positions]), {})
+            terms[term] = terms.get(term, 0.0) + weight
+
+    def kept_of(self, own: tuple[int, ...]) -> list[tuple[tuple[int, ...], _Term, bool]]:
+        """Return the positions that a term of these slots can keep, its pieces there, and if they couple."""
         # a kept attribute whose Gram is b 11' has no piece: only its total is asked
         slots = [self.slot_list[slot] for slot in own]
         keepable = [
@@ -278,22 +294,25 @@ class _Splitter:
             if not slot.flat and (slot.symmetric is None or (slot.symmetric[0] > 0 and slot.size > 1))
         ]
         coupling = {i for i, slot in enumerate(slots) if slot.coupling}
+        found = []
         for positions in _subsets(sorted({*keepable, *coupling})):
             kept = tuple(own[i] for i in positions)
             contracted = tuple(sorted(s for i, s in enumerate(own) if i not in positions))
-            found = self.products if coupling.isdisjoint(positions) else self.couplings
-            terms = found.setdefault(tuple(names[i] for i in positions), {})
-            terms[kept, contracted] = terms.get((kept, contracted), 0.0) + group.weight * coefficient
+            found.append((positions, (kept, contracted), not coupling.isdisjoint(positions)))
+        return found
 
     def classes(self, workload: Workload) -> tuple[SubWorkload, ...]:
         """Return the marginals in classes that read the same in types and slots."""
         order = {name: place for place, name in enumerate(workload.domain.names)}
         classes: dict[Hashable, list[tuple[str, ...]]] = {}
+        rounded = lru_cache(lambda weight: float(f"{weight:.12g}"))
         for marginal in sorted({*self.products, *self.rows}, key=lambda m: (len(m), [order[n] for n in m])):
             signature = (
                 tuple(self.types[name] for name in marginal),
                 *(
-                    tuple(sorted((*key, float(f"{w:.12g}")) for key, w in found.get(marginal, {}).items()))
+                    tuple(sorted([(*key, rounded(w)) for key, w in found[marginal].items()]))
+                    if marginal in found
+                    else ()
                     for found in (self.products, self.rows, self.couplings)
                 ),
             )

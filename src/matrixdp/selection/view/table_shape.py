@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -60,33 +61,6 @@ class TableShape:
     weight: float
 
 
-def _asked(workload: Workload) -> tuple[dict[str, list[Question | None]], float]:
-    """Return for each attribute that is asked about what every term asks of it; None for explicit queries.
-
-    And the sum of the terms' weights.
-    """
-    weight = 0.0
-    columns: dict[str, list[Question | None]] = {name: [] for name in workload.domain.names}
-    for group in workload:
-        terms = gram_terms(group)
-        if terms is None:
-            for name, column in columns.items():
-                column.append(None if name in group.attributes else Total())
-            continue
-        for coefficient, questions in terms:
-            weight += coefficient * group.weight
-            given = dict(zip(group.attributes, questions, strict=True))
-            for name, column in columns.items():
-                column.append(given.get(name, Total()))
-    asked = {}
-    for name, column in columns.items():
-        size = workload.domain[name].size
-        total = Total().key(size)
-        if any(question is None or question.key(size) != total for question in column):
-            asked[name] = column
-    return asked, weight
-
-
 def table_shape(workload: Workload) -> TableShape:
     """Return which attributes factor out of a workload.
 
@@ -97,15 +71,32 @@ def table_shape(workload: Workload) -> TableShape:
     >>> table_shape(mdp.Workload(domain, mdp.product(a="prefix", b="range"))).cells
     1
     """
+    weight, terms = 0.0, 0
+    explicit: set[str] = set()
+    asked: defaultdict[str, dict[Hashable, Question]] = defaultdict(dict)
+    times: Counter[str] = Counter()
+    for group in workload:
+        own = gram_terms(group)
+        if own is None:
+            terms += 1
+            explicit.update(group.attributes)
+            continue
+        for coefficient, questions in own:
+            terms += 1
+            weight += coefficient * group.weight
+            times.update(group.attributes)
+            for name, question, size in zip(group.attributes, questions, group.sizes, strict=True):
+                asked[name].setdefault(question.key(size), question)
     factored, joint = {}, []
-    asked, weight = _asked(workload)
-    for name, column in asked.items():
+    for name in workload.domain.sort({*explicit, *asked}):
         size = workload.domain[name].size
-        known = {p.key(size): p for p in column if p is not None}
-        if None not in column and len(known) == 1:
-            [factored[name]] = known.values()
-        else:
+        known = asked[name]
+        if times[name] < terms:  # the other terms ask for its total
+            known.setdefault(Total().key(size), Total())
+        if name in explicit or len(known) > 1:
             joint.append(name)
+        elif Total().key(size) not in known:
+            [factored[name]] = known.values()
     return TableShape(factored, tuple(joint), workload.domain.cells(tuple(joint)), weight)
 
 
