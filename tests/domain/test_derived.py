@@ -1,21 +1,24 @@
 """Attributes that are derived from others by public tables: maps, cases, SQL over public values."""
 
+import itertools
 import json
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
 import matrixdp as mdp
-from matrixdp.domain import Categorical, Codebook, Domain, attribute_from_spec
+from matrixdp.domain import Categorical, Codebook, Domain, Integers, attribute_from_spec
 from matrixdp.domain import derivation as derivation_module
-from matrixdp.domain.derivation import Derivation
+from matrixdp.domain.derivation import Derivation, by_cases
 from matrixdp.domain.expressions import public_values
 from matrixdp.errors import DomainError, SourceError
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import json_schema, load_specification
+from tests.counting import calls
 
 AGE: dict[str, Any] = {"age": {"min": 0, "max": 3}, "sex": ["f", "m"]}
 #: Made once: that the schema is one itself is proved in its own tests, and takes longer than all of these.
@@ -220,3 +223,34 @@ def test_a_release_of_derived_attributes(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "out" / "release.json").read_text())
     assert record["domain"]["young"]["sql"] == "age < 2"
     assert Domain.from_spec(record["domain"]) == specification.domain
+
+
+def test_the_first_case_that_holds_decides_and_cases_are_looked_at_once() -> None:
+    random = np.random.default_rng(1)
+    parents = [Integers("u", 0, 19), Integers("v", 0, 14)]
+
+    def cases(count: int) -> list[tuple[dict[str, Any], object]]:
+        found: list[tuple[dict[str, Any], object]] = []
+        for number in range(count):
+            low, high = sorted(int(end) for end in random.integers(0, 20, 2))
+            when: dict[str, Any] = {"u": {"range": [low, high]}}
+            if number % 3:
+                when["v"] = [int(value) for value in random.integers(0, 15, 3)]
+            found.append((when, number))
+        return found
+
+    few, many = cases(6), cases(60)
+    by_hand = [
+        next(
+            (
+                then
+                for when, then in few
+                if when["u"]["range"][0] <= u <= when["u"]["range"][1] and v in when.get("v", [v])
+            ),
+            "rest",
+        )
+        for u, v in itertools.product(range(20), range(15))
+    ]
+    assert by_cases(parents, few, "rest") == by_hand
+    # one look at every case for each of 300 combinations took over 7,000 calls
+    assert calls(lambda: by_cases(parents, many, "rest")) < 4_000

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, final
+
+import numpy as np
 
 from matrixdp.domain.levels import Valued
 from matrixdp.errors import DomainError, within
@@ -105,15 +106,14 @@ def by_cases(
     for place, (when, then) in enumerate(cases):
         with within("cases", place, "when"):
             read.append((_allowed(parents, when), then))
-    sizes = [range(parent.size) for parent in parents]
-    return [
-        _told(
-            next((then for allowed, then in read if _holds(allowed, codes)), otherwise),
-            parents,
-            codes,
-        )
-        for codes in product(*sizes)
-    ]
+    decided = np.full([parent.size for parent in parents], len(read))
+    for place in reversed(range(len(read))):  # the first case that holds is written last
+        allowed = read[place][0]
+        decided[np.ix_(*(allowed.get(i, range(parent.size)) for i, parent in enumerate(parents)))] = place
+    says = [*(then for _, then in read), otherwise]
+    if otherwise is None and (decided == len(read)).any():
+        _told(None, parents, np.argwhere(decided == len(read))[0].tolist())
+    return [says[place] for place in decided.ravel().tolist()]
 
 
 def described(parents: Sequence[Valued], codes: Sequence[int]) -> str:
@@ -129,20 +129,16 @@ def _told(value: object, parents: Sequence[Valued], codes: Sequence[int]) -> obj
     return value
 
 
-def _holds(allowed: Mapping[int, Callable[[int], bool]], codes: Sequence[int]) -> bool:
-    return all(test(codes[place]) for place, test in allowed.items())
-
-
-def _allowed(parents: Sequence[Valued], when: Mapping[str, object]) -> dict[int, Callable[[int], bool]]:
+def _allowed(parents: Sequence[Valued], when: Mapping[str, object]) -> dict[int, Sequence[int]]:
     """Return for the places of parents which codes a condition allows."""
     names = [parent.name for parent in parents]
-    found: dict[int, Callable[[int], bool]] = {}
+    found: dict[int, Sequence[int]] = {}
     for name, condition in when.items():
         with within(name):
             if name not in names:
                 raise DomainError.at((), repr(name), f"one of the parents {_names(parents)}")
             parent = parents[names.index(name)]
-            found[names.index(name)] = frozenset(_codes(parent, condition)).__contains__
+            found[names.index(name)] = _codes(parent, condition)
     return found
 
 

@@ -144,7 +144,9 @@ def assemble(
     parts = []
     for (sub, pieces, multipliers, _), variance in zip(drafts, _variances(drafts, solver.noise), strict=True):
         for marginal in sub.marginals:
-            blocks = tuple([Block(tuple([marginal[axis] for axis in axes]), matrix) for axes, matrix in pieces])
+            blocks = tuple(
+                [Block(tuple([marginal[axis] for axis in axes]), matrix) for axes, matrix in pieces]
+            )
             parts.append(Part(marginal, blocks, variance, multipliers))
     weights = {}
     for name in domain.names:
