@@ -40,6 +40,7 @@ class Axes:
     measured: list[Measured | Tied]
     _seen: dict[tuple[int, int], Array] = field(default_factory=dict)
     _products: dict[tuple[int, int, int], Array] = field(default_factory=dict)
+    _symmetric: dict[int, bool] = field(default_factory=dict)
     _diagonals: dict[tuple[int, int], tuple[Array, float] | None] = field(default_factory=dict)
 
     def gram(self, number: int) -> Array:
@@ -59,6 +60,15 @@ class Axes:
         _, *kept, one, two = code
         own = [self.measured[i] for i in kept if i >= 0] + [self.grams[i] for i in (one, two) if i >= 0]
         return any(isinstance(part, Tied) for part in own)
+
+    def symmetric(self, number: int) -> bool:
+        """Return whether what is asked is the same transposed; that of explicit queries always is."""
+        if number not in self._symmetric:
+            found = self.grams[number]
+            self._symmetric[number] = isinstance(found, Tied) or np.allclose(
+                found, found.T, rtol=1e-13, atol=0
+            )
+        return self._symmetric[number]
 
     def seen(self, slot: int, found: int) -> Array:
         """Return V Z."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 
 import numpy as np
@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 #: What is known of a subset: numbers, each with pairs of an attribute and what is known of it there.
 Content = frozenset[tuple[Hashable, frozenset[tuple[int, Hashable]]]]
+#: The same with what is known of each attribute of the subset, in their order.
+_Pattern = frozenset[tuple[Hashable, tuple[Hashable, ...]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,30 +210,33 @@ class Lattice:
 
     def _exchangeable(self, content: Sequence[Content]) -> list[int]:
         """Return a number for each attribute, equal for those that may be exchanged with one another."""
-        whole = [
-            (*own[own >= 0].tolist(), *spread) for own, spread in zip(self.members, self.spread, strict=True)
-        ]
-        known = {frozenset(own): found for own, found in zip(whole, content, strict=True)}
-        holding: dict[int, list[frozenset[int]]] = {}
-        for own in known:
+        known: dict[tuple[int, ...], _Pattern] = {}
+        holding: dict[int, list[tuple[int, ...]]] = {}
+        for members, spread, found in zip(self.members, self.spread, content, strict=True):
+            own = tuple(sorted([*members[members >= 0].tolist(), *spread]))
+            terms = [(number, dict(pairs)) for number, pairs in found]
+            known[own] = frozenset(
+                [(number, tuple([said.get(i, ()) for i in own])) for number, said in terms]
+            )
             for i in own:
                 holding.setdefault(i, []).append(own)
+        moved = lru_cache(_moved)  # subsets are many, what is known of them is mostly the same
         kinds = list(range(len(self.names)))
         for i in range(1, len(kinds)):
             for j in range(i - 1, -1, -1):
                 if kinds[j] == j and self.types[j] == self.types[i]:
                     # exchanges with one attribute of a kind generate all exchanges within it
                     swap = {i: j, j: i}
-                    if all(
-                        known.get(frozenset(swap.get(k, k) for k in own)) == _renamed(known[own], swap)
-                        for own in {*holding.get(i, ()), *holding.get(j, ())}
-                    ):
+                    for own in {*holding.get(i, ()), *holding.get(j, ())}:
+                        named = [swap.get(k, k) for k in own]
+                        order = tuple(sorted(range(len(own)), key=named.__getitem__))
+                        if known.get(tuple([named[k] for k in order])) != moved(known[own], order):
+                            break
+                    else:
                         kinds[i] = j
                         break
         return kinds
 
 
-def _renamed(content: Content, swap: dict[int, int]) -> Content:
-    return frozenset(
-        (number, frozenset((swap.get(i, i), what) for i, what in pairs)) for number, pairs in content
-    )
+def _moved(pattern: _Pattern, order: tuple[int, ...]) -> _Pattern:
+    return frozenset([(number, tuple([said[k] for k in order])) for number, said in pattern])

@@ -104,7 +104,7 @@ class Operator:
         #: By number, from 1: the code of one attribute's share, whether others are tied to it, and rings.
         self._codes: list[Code] = [()]
         self._tied = [False]
-        self._rings: dict[tuple[int, ...], tuple[int, Ring]] = {}
+        self._rings: dict[tuple[Code, ...], tuple[int, Ring]] = {}
         self._lay_out()
         self._sectors = self._collect()
         rings = {number for number, _ in self._rings.values()}
@@ -199,7 +199,8 @@ class Operator:
         for j, attribute in enumerate(columns):
             there = attribute >= 0
             names, rows = attribute[there], kept[there]
-            key = self.lattice.types[names]
+            # keys of few different values are numbered by a table, digit by digit: no sort of all triples
+            keys, number = np.arange(len(self.axes.weights)), self.lattice.types[names]
             for radix, found in (
                 (len(self.axes.measured), self.found[place, names]),
                 (len(self.axes.measured), self.found[near.first[rows], names]),
@@ -207,10 +208,9 @@ class Operator:
                 (len(self.axes.grams), self.slots[near.with_first[rows], m, names]),
                 (len(self.axes.grams), self.slots[near.with_second[rows], k, names]),
             ):
-                key = key * (radix + 1) + found + 1
-            keys, inverse = np.unique(key, return_inverse=True)
-            numbers = np.array([self._number(int(one)) for one in keys], dtype=np.int64)
-            codes[there, j] = numbers[inverse] if len(keys) else 0
+                used, number = _numbered(number * (radix + 1) + found + 1)
+                keys = keys[used // (radix + 1)] * (radix + 1) + used % (radix + 1)
+            codes[there, j] = np.array([self._number(int(one)) for one in keys], dtype=np.int64)[number]
         return self._with_rings(codes)
 
     def _with_rings(self, codes: Places) -> Places:
@@ -219,24 +219,33 @@ class Operator:
         rows = np.flatnonzero(tied.any(axis=1))
         if not len(rows):
             return codes
-        found, inverse = np.unique(
-            np.sort(np.where(tied, codes, 0)[rows], axis=1), axis=0, return_inverse=True
-        )
+        ordered = np.sort(np.where(tied, codes, 0)[rows], axis=1)
+        alike = np.zeros(len(rows), dtype=np.int64)
+        for digit in ordered.T:
+            alike = _numbered(alike * len(self._codes) + digit)[1]
+        first = np.zeros(int(alike.max()) + 1, dtype=np.int64)
+        first[alike[::-1]] = np.arange(len(rows))[::-1]
         column = np.zeros(len(codes), dtype=np.int64)
-        column[rows] = np.array([self._ring(tuple(one[one > 0].tolist())) for one in found])[inverse.ravel()]
+        numbers = [tuple(one[one > 0].tolist()) for one in ordered[first]]
+        column[rows] = np.array([self._ring(one) for one in numbers])[alike]
         return np.column_stack([np.where(tied, 0, codes), column])
 
     def _ring(self, numbers: tuple[int, ...]) -> int:
         """Return the number of the share of tied attributes."""
-        if numbers not in self._rings:
+        codes = sorted(self._codes[number] for number in numbers)
+        if all(map(self.axes.symmetric, {slot for code in codes for slot in code[4:] if slot >= 0})):
+            # the trace is that around the ring the other way too
+            turned = [(type_, b, e, c, two, one) for type_, b, c, e, one, two in codes]
+            codes = min(codes, sorted(turned))
+        key = tuple(codes)
+        if key not in self._rings:
             if len(self._rings) >= _MOST_RINGS:
                 raise TooLargeError(f"a bound of more than {_MOST_RINGS} joint traces")
-            codes = [self._codes[number] for number in numbers]
             ring = Ring(codes, self.axes.weights, self.axes.grams, self.axes.measured)
             self._codes.append(())
             self._tied.append(False)
-            self._rings[numbers] = len(self._codes) - 1, ring
-        return self._rings[numbers][0]
+            self._rings[key] = len(self._codes) - 1, ring
+        return self._rings[key][0]
 
     def _number(self, key: int) -> int:
         """Return the number of a share, counted from 1."""
@@ -388,3 +397,11 @@ class Operator:
                 if power < 0.2:
                     break
         return best, current
+
+
+def _numbered(numbers: Places) -> tuple[Places, Places]:
+    """Return the distinct numbers and the place of each among them, by a table: they are not large."""
+    used = np.flatnonzero(np.bincount(numbers))
+    places = np.zeros(int(used[-1]) + 1 if len(used) else 0, dtype=np.int64)
+    places[used] = np.arange(len(used))
+    return used, places[numbers]
