@@ -1,15 +1,23 @@
-"""Locks that last as long as the process that took them, however it ends."""
+"""Locks and temporary folders that last as long as the process that took them, however it ends."""
 
 from __future__ import annotations
 
 import os
+import platform
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self, final
 
 from matrixdp.errors import StorageError
 
-__all__ = ["Lock"]
+__all__ = ["Lock", "private_folder"]
 
+_PREFIX = "matrixdp-"
+_OWNER = "owner"
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -101,3 +109,55 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self.free()
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """Give a temporary folder that only this user can open, and remove it afterwards.
+
+    What killed processes of this user on this machine left is removed first.
+
+    Raises
+    ------
+    StorageError
+        If the temporary folder cannot be written to.
+
+    Examples
+    --------
+    >>> with private_folder() as folder:
+    ...     oct(folder.stat().st_mode)
+    '0o40700'
+    >>> folder.exists()
+    False
+    """
+    try:
+        for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            _remove_left(left)
+        folder, process = Path(tempfile.mkdtemp(prefix=_PREFIX)), os.getpid()
+        lock = Lock(folder / _OWNER)
+        lock.write(platform.node())
+    except (OSError, StorageError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(
+            f"the temporary folder cannot be used ({reason}); name another one in the variable TMPDIR"
+        ) from None
+    try:
+        yield folder
+    finally:
+        # A copy of the process leaves the folder to the one that made it.
+        if os.getpid() == process:
+            shutil.rmtree(folder, ignore_errors=True)
+        lock.free()
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove a folder whose process is gone."""
+    held = folder / _OWNER
+    with suppress(OSError, StorageError):
+        found = folder.lstat()
+        # The owner writes once it has the lock: an empty file may be about to be locked.
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and held.lstat().st_size:
+            with Lock(held) as lock:
+                # Locks of other machines need not be seen here. An empty file was removed meanwhile.
+                if lock.read() in ("", platform.node()):
+                    shutil.rmtree(folder, ignore_errors=True)

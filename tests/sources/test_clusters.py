@@ -86,3 +86,28 @@ def test_a_partition_that_fails_does_not_tell_its_values():
         list(open_source(frame).marginals(DOMAIN, REQUEST.subsets, OutOfDomain()))
     assert "Waldemar" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+class Panic(BaseException):
+    """What engines in Rust raise is no Exception."""
+
+
+@pytest.mark.parametrize("kind", [Panic, GeneratorExit, MemoryError])
+def test_whatever_happens_on_a_worker_stays_there(kind, monkeypatch):
+    def fails(*_, **__):
+        raise kind("Waldemar-4711")
+
+    monkeypatch.setattr(partitions, "groups", fails)
+    failed = COUNTER.frame(FRAME).to_pylist()
+    assert failed == [{"marginal": -1, "key": 0, "records": 0}]
+    batches = pa.Table.from_pandas(FRAME).to_batches()
+    assert [row for batch in COUNTER.batches(batches) for row in batch.to_pylist()] == failed
+
+
+def test_a_worker_can_be_interrupted(monkeypatch):
+    def fails(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(partitions, "groups", fails)
+    with pytest.raises(KeyboardInterrupt):
+        COUNTER.frame(FRAME)

@@ -122,12 +122,6 @@ def test_quoted_line_ends_are_for_csv(tmp_path):
         open_source(pa.table({"sex": ["male"]}), quoted_newlines=True)
 
 
-def test_the_limit_of_fields_is_put_back(tmp_path):
-    before = csv.field_size_limit()
-    counts(write(tmp_path / "t.csv", "sex,age\nmale,3\n"))
-    assert csv.field_size_limit() == before
-
-
 fields = st.text(alphabet="ab\",;\n\t '\\é3", max_size=5)
 
 

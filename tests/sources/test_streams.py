@@ -30,6 +30,9 @@ class Table:
     def select(self, *names):
         return Table(self.table.select(names))
 
+    def limit(self, records):
+        return Table(self.table.slice(0, records))
+
     def schema(self):
         return self
 
@@ -45,6 +48,16 @@ Table.__module__ = "ibis.expr.types.relations"
 
 def test_tables_of_ibis_are_counted_from_their_batches():
     check_source(lambda table: open_source(Table(table)))
+
+
+def test_an_engine_that_does_not_go_with_ibis_is_told_by_the_call(monkeypatch):
+    def fails(_):
+        raise AttributeError("fetch_record_batch")
+
+    source = open_source(Table(pa.table({"age": [1]})))
+    monkeypatch.setattr(Table, "to_pyarrow_batches", fails)
+    with pytest.raises(SourceError, match=r"could not read the table \(AttributeError; "):
+        source.marginals(DOMAIN, [()], OutOfDomain())
 
 
 def test_a_lazy_frame_runs_once_and_not_before_it_is_counted():

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import example, given, settings
@@ -88,3 +89,59 @@ def test_what_is_not_plain_slows_its_own_lines_alone(tmp_path, monkeypatch, odd,
     assert len(found) == 100_000 + odd.count(b"\n")
     assert found[50_000:-50_000] == one_by_one(b"c,n\n" + odd, quoted_newlines=False)[: odd.count(b"\n")]
     assert len(slowly) <= most
+
+
+@pytest.mark.parametrize("quoted_newlines", [False, True])
+def test_threads_read_next_to_each_other_what_the_module_csv_would_not(
+    tmp_path, monkeypatch, quoted_newlines
+):
+    monkeypatch.setattr(text, "_BLOCK", 64)
+    before = csv.field_size_limit()
+    odd = b'"a""' + b"x" * 2 * before + b'",4\n'
+    lines = b'c,n\n"male"x,3\n' + b"male,3\n" * 20
+    for name, data in (("a.csv", lines), ("b.csv", lines + odd + b"male,5\n")):
+        (tmp_path / name).write_bytes(data)
+    first, second = (
+        read_texts([str(tmp_path / name)], ["n", "c"], quoted_newlines)[1] for name in ("a.csv", "b.csv")
+    )
+    monkeypatch.setattr(text, "_BATCH", 4)
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        one.submit(first.read_next_batch).result()
+        other.submit(second.read_next_batch).result()
+        one.submit(first.read_all).result()
+        csv.field_size_limit(before)
+        rest = other.submit(second.read_all).result()
+    assert rest["a0"].to_pylist()[-3:] == ["3", "4", "5"]
+    assert len(rest["a1"][-2].as_py()) == 2 * before + 2
+    assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize("before", [0, 1, 15])
+@pytest.mark.parametrize("long", [b"x" * 200 + b",6", b'"' + b"x" * 200 + b'",6', b"x" * 29 + b",6"])
+def test_what_a_line_has_beyond_the_longest_is_not_read_wherever_it_stands(
+    tmp_path, monkeypatch, long, before
+):
+    monkeypatch.setattr(text, "_BLOCK", 16)
+    monkeypatch.setattr(text, "_LONGEST", 30)
+    found = read(tmp_path, b"c,n\n" + b"b,3\n" * before + long + b"\nb,4\n" + long)
+    kept = (None, long[:30].lstrip(b'"').decode()) if len(long) > 40 else ("", "x" * 29)
+    assert found == [("3", "b")] * before + [kept, ("4", "b"), kept]
+
+
+def test_a_line_that_pyarrow_does_not_take_is_read_and_its_fields_are_cut(tmp_path, monkeypatch):
+    lines = b'c,n\nb,3\n"' + b"x" * 200 + b'\n",5\nb,4\n'
+    monkeypatch.setattr(text, "_LONGEST", 100)
+    monkeypatch.setattr(text, "_MOST_AT_ONCE", 50)
+    monkeypatch.setattr(text, "_BLOCK", 16)
+
+    own = text.arrow_csv.ReadOptions
+
+    def options(block_size, **others):
+        if block_size > 50:
+            raise OverflowError
+        return own(block_size=block_size, **others)
+
+    monkeypatch.setattr(text.arrow_csv, "ReadOptions", options)
+    assert read(tmp_path, lines.replace(b"b", b"b" * 50), quoted_newlines=True) == [
+        ("3", "b" * 50), ("5", "x" * 100), ("4", "b" * 50),
+    ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +20,7 @@ from matrixdp.answers.refusals import spread
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.exact.threads import one_blas_thread
+from matrixdp.locks import private_folder
 from matrixdp.measure import Measurement, PrivacyStatement
 from matrixdp.model.archive import Tables
 from matrixdp.model.counting import counted_table
@@ -151,8 +151,8 @@ class Model(ShownModel):
         """The SHA-256 of the measurement's file, by which a model says what it is a model of."""
         if self.digest is not None:
             return self.digest
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "measurement.mdp"
+        with private_folder() as folder:
+            path = folder / "measurement.mdp"
             save_measurement(path, self.measurement, self.workload)
             return str(entry(path)["sha256"])
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
+import weakref
+from contextlib import ExitStack
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from matrixdp.errors import SourceError
+from matrixdp.locks import private_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,14 +30,17 @@ _SIZE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,9})? ?[KMGT]i?B", re.ASCII)
 
 
 def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    """Return a database in memory; it may spill to the temporary folder, and downloads nothing.
+    """Return a database in memory; it downloads nothing.
 
-    The threads are those of the environment where none are given.
+    What it spills goes to a folder of its own that nobody else can open, and that goes with it. The threads
+    are those of the environment where none are given.
 
     Raises
     ------
     SourceError
         If the environment holds something else than a size or a number of threads.
+    StorageError
+        If the temporary folder cannot be written to.
 
     Examples
     --------
@@ -45,7 +50,12 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     """
     import duckdb
 
-    return _without_progress(duckdb.connect(config=settings(threads)))
+    config = settings(threads)
+    with ExitStack() as stack:
+        folder = stack.enter_context(private_folder())
+        connection = duckdb.connect(config=config | {"temp_directory": str(folder)})
+        weakref.finalize(connection, stack.pop_all().close)
+    return _without_progress(connection)
 
 
 def connect_to_kept() -> duckdb.DuckDBPyConnection:
@@ -90,7 +100,7 @@ def _without_progress(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyC
 def settings(threads: int | None = None) -> dict[str, str | bool | int | float | list[str]]:
     """Return how DuckDB is set up, with what the environment grants; `SourceError` as for `connect`."""
     config: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": tempfile.gettempdir(),
+        "temp_directory": "",
         "autoinstall_known_extensions": False,
     }
     size, number = os.environ.get(MEMORY_LIMIT, ""), os.environ.get(THREADS, "")

@@ -1,20 +1,18 @@
 """The first lines of CSV files, and their lines in general: what is told of them without an engine."""
 
-import csv
 import gzip
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import repeat
 from pathlib import Path
 from typing import IO, cast
 
 from matrixdp.errors import SourceError
 
-__all__ = ["MARK", "column_names", "long_fields", "opened_text", "read_header", "read_rows"]
+__all__ = ["MARK", "column_names", "opened_text", "read_header", "read_rows"]
 
 _DELIMITERS = (",", ";", "\t", "|")
-_LONGEST_FIELD = 2**31 - 1
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 MARK = b"\xef\xbb\xbf"
 """What may stand at the beginning of a text in UTF-8."""
@@ -41,7 +39,7 @@ def read_header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) 
     best: tuple[str, list[str]] | None = None
     most = -1
     for delimiter in ("\t",) if ".tsv" in Path(file.lower()).suffixes[-2:] else _DELIMITERS:
-        with opened_text(file) as data, long_fields():
+        with opened_text(file) as data:
             names = next(read_rows(data, delimiter, quoted_newlines), [])
         found = len(names) if wanted is None else len(set(names) & set(wanted))
         if found > most:
@@ -82,28 +80,39 @@ def opened_text(file: str) -> Iterator[IO[bytes]]:
         yield data
 
 
-@contextmanager
-def long_fields() -> Iterator[None]:
-    """Lift the limit of 128 KiB, which would end a long field in the middle and begin records there."""
-    previous = csv.field_size_limit(_LONGEST_FIELD)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(previous)
-
-
 def read_rows(lines: Iterable[bytes], delimiter: str, quoted_newlines: bool) -> Iterator[list[str]]:
-    """Yield the fields of every record, none for an empty line."""
-    texts = (_without_returns(line.decode(errors="replace")) for line in lines)
-    if quoted_newlines:
-        yield from csv.reader(texts, delimiter=delimiter)
-        return
-    # Every line is read alone, so that a quote that it leaves open ends with it.
-    for line in map(str.rstrip, texts, repeat("\r\n")):
-        if '"' in line:
-            yield next(csv.reader((line,), delimiter=delimiter))
+    """Yield the fields of every record, none for an empty line.
+
+    The module csv fails on a field longer than a limit that all threads of the process share.
+    """
+    # Possessive: nothing that a quote holds is read twice.
+    pattern = '{0}(?:(")((?:[^"]++|"")*+)("?))?([^{0}\\r\\n]*+)'
+    fields = re.compile(pattern.replace("{0}", re.escape(delimiter)))
+    row: list[str] = []
+    # The pieces of a field, one for each line that its quote holds.
+    held: list[str] = []
+    for line in lines:
+        text = _without_returns(line.decode(errors="replace"))
+        if held and '"' not in text:
+            held.append(text)
+            continue
+        if not quoted_newlines or '"' not in text:
+            # Every line is read alone, so that a quote that it leaves open ends with it.
+            text = text.rstrip("\r\n")
+        if '"' not in text:
+            yield text.split(delimiter) if text else []
+            continue
+        for opened, inner, closed, rest in fields.findall(delimiter + '"' * bool(held) + text):
+            held.append(inner.replace('""', '"'))
+            if quoted_newlines and opened and not closed:
+                break
+            row.append("".join(held) + rest)
+            held = []
         else:
-            yield line.split(delimiter) if line else []
+            yield row
+            row = []
+    if held:
+        yield [*row, "".join(held)]
 
 
 def _without_returns(line: str) -> str:

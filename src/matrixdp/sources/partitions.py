@@ -75,7 +75,9 @@ class Counter:
                 order = np.argsort(keys)
                 found.append(arrow.table([place, keys[order], records[order]], schema=COUNTS))
             return arrow.concat_tables(found)
-        except Exception:  # noqa: BLE001  whatever it is may quote the data
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001  whatever it is, a panic of an engine too, may quote the data
             return _FAILED
 
 

@@ -4,7 +4,6 @@ They are fetched whole: DuckDB's own reader of remote Parquet files would fail o
 and so tell of it. The copies lie in a temporary folder that nobody else can open, and go when all is counted.
 """
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import duckdb
 from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
+from matrixdp.locks import private_folder
 from matrixdp.sources.counting import encode
 from matrixdp.sources.database import connect
 from matrixdp.sources.guard import guarded
@@ -109,9 +109,9 @@ class RemoteSource(Source):
     @contextmanager
     def _fetched(self) -> Iterator[PathSource]:
         """Fetch the files, in the order of their names."""
-        with tempfile.TemporaryDirectory() as folder:
+        with private_folder() as folder:
             with closing(self._connect()) as connection:
-                guarded(lambda: self._fetch(connection, Path(folder)), self._reading)
+                guarded(lambda: self._fetch(connection, folder), self._reading)
             yield PathSource(f"{folder}/*{self._ending}", quoted_newlines=self._quoted_newlines)
 
     def _fetch(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

@@ -3,6 +3,8 @@
 A record is a line: it ends at a line feed, with a carriage return before it or not, and a quote that is still
 open there ends with it. A carriage return elsewhere is a space. Bytes that are not UTF-8 become U+FFFD. A
 record that is too short ends in nulls, fields beyond the header are ignored, and empty lines are no records.
+What a line has beyond 256 MiB is ignored, and so is what a field has beyond as many characters.
+
 Where quotes may hold line ends, one that a record does not close takes what follows into it, as in every
 reader of CSV, so that is read only where the user says so, and the statement of the release tells it.
 
@@ -23,7 +25,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from matrixdp.sources.columns import LISTED, PLACE, listed, numbered
-from matrixdp.sources.headers import MARK, long_fields, opened_text, read_header, read_rows
+from matrixdp.sources.headers import MARK, opened_text, read_header, read_rows
 
 __all__ = ["read_texts"]
 
@@ -33,6 +35,10 @@ arrow_csv: Any = pacsv
 
 _BATCH = 2**16
 _BLOCK = 2**24
+_LONGEST = 2**28
+"""The most bytes of a line, and characters of a field, that are read; not less than a block."""
+_MOST_AT_ONCE = 2**31 - 1
+"""PyArrow parses smaller blocks."""
 _LEAST_BLOCK = 2**15
 _TEXT = arrow.large_string()
 _PARSED = arrow.dictionary(arrow.int32(), arrow.string())
@@ -80,7 +86,9 @@ class _Layout:
             kept = [row for row in some if row]
             yield [
                 listed(
-                    arrow.array([row[at] if at < len(row) else None for row in kept], arrow.large_string())
+                    arrow.array(
+                        [row[at][:_LONGEST] if at < len(row) else None for row in kept], arrow.large_string()
+                    )
                 )
                 for at in positions
             ]
@@ -103,7 +111,9 @@ class _Layout:
 
     def parse(self, block: bytes) -> Iterator[list[Any]] | None:
         """Yield the wanted columns of a block of lines, or return None where its lines are not plain."""
-        if block.count(b"\r") != block.count(b"\r\n") or block.startswith(MARK):
+        if len(block) >= _MOST_AT_ONCE or block.startswith(MARK):
+            return None
+        if block.count(b"\r") != block.count(b"\r\n"):
             return None
         quoted = b'"' in block
         if quoted and not self.quotes_whole_fields(block):
@@ -128,8 +138,8 @@ class _Layout:
 
 def _read(file: str, layout: _Layout, quoted_newlines: bool) -> Iterator[list[Any]]:
     """Yield the wanted columns of a file, many records at a time."""
-    with opened_text(file) as data, long_fields():
-        blocks, at_header = _blocks(data), True
+    with opened_text(file) as data:
+        blocks, at_header = _blocks(data, None if quoted_newlines else _LONGEST), True
         for block in blocks:
             if quoted_newlines and b'"' in block and not layout.quotes_whole_fields(block):
                 # From here on a record may be several lines.
@@ -141,17 +151,18 @@ def _read(file: str, layout: _Layout, quoted_newlines: bool) -> Iterator[list[An
             at_header = False
 
 
-def _blocks(data: IO[bytes]) -> Iterator[bytes]:
-    """Yield blocks of whole lines."""
-    begun: list[bytes] = []
+def _blocks(data: IO[bytes], longest: int | None) -> Iterator[bytes]:
+    """Yield blocks of whole lines, each cut where it is longer than that."""
+    begun = bytearray()
     while read := data.read(_BLOCK):
-        end = read.rfind(b"\n") + 1
-        if end:
-            yield b"".join((*begun, read[:end]))
-            begun = []
-        begun.append(read[end:])
-    if rest := b"".join(begun):
-        yield rest
+        line, newline, rest = read.partition(b"\n")
+        begun += line if longest is None else line[: longest - len(begun)]
+        if newline:
+            end = rest.rfind(b"\n") + 1
+            yield b"".join((begun, newline, rest[:end]))
+            begun = bytearray(rest[end:])
+    if begun:
+        yield bytes(begun)
 
 
 def _halved(block: bytes, layout: _Layout) -> Iterator[list[Any]]:
