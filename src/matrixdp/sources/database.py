@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from matrixdp.errors import SourceError
+from matrixdp.exact.threads import processors
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,7 +31,8 @@ _SIZE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,9})? ?[KMGT]i?B", re.ASCII)
 def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     """Return a database in memory; it may spill to the temporary folder, and downloads nothing.
 
-    The threads are those of the environment where none are given.
+    Where no threads are given, they are those of the environment, else one for each processor. Arrow, which
+    reads what the database counts, gets no more than there are processors.
 
     Raises
     ------
@@ -44,8 +46,13 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     [(1,)]
     """
     import duckdb
+    import pyarrow as pa
 
-    return _without_progress(duckdb.connect(config=settings(threads)))
+    config = settings(threads)
+    if threads is None:
+        pa.set_cpu_count(min(pa.cpu_count(), processors()))
+        config.setdefault("threads", processors())
+    return _without_progress(duckdb.connect(config=config))
 
 
 def connect_to_kept() -> duckdb.DuckDBPyConnection:
