@@ -1,9 +1,16 @@
-"""BLAS threads are limited within a context and as before after it, however often it is entered."""
+"""Threads are limited within a context and as before after it, in libraries that are loaded inside it too."""
 
+import json
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from matrixdp.exact.threads import one_blas_thread
+from matrixdp.exact.threads import blas_threads, one_blas_thread, processors
+from matrixdp.sources.database import THREADS, connect
 
 
 def _threads() -> set[int]:
@@ -27,3 +34,72 @@ def test_libraries_are_looked_for_once() -> None:
         patch.setattr("threadpoolctl.ThreadpoolController", None)
         with one_blas_thread():
             pass
+
+
+def _in_a_fresh_process(code: str, **environment: str) -> list[list[int]]:
+    """Return the lines of numbers that a process prints that has loaded no library."""
+    start = "from matrixdp.exact.threads import *\nfrom threadpoolctl import threadpool_info\n"
+    look = "look = lambda: print([pool['num_threads'] for pool in threadpool_info()])\n"
+    done = subprocess.run(
+        [sys.executable, "-c", start + look + code],
+        env={**os.environ, "OMP_NUM_THREADS": "", "OPENBLAS_NUM_THREADS": "2", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+INSIDE = "import numpy\nwith one_blas_thread():\n    import scipy.linalg\n    look()\nlook()\n"
+NESTED = """
+with one_blas_thread():
+    look()
+    with blas_threads(10_000):
+        look()
+        with one_blas_thread():
+            look()
+        look()
+    look()
+look()
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import scipy.linalg\n"])
+def test_a_library_that_is_loaded_inside_is_limited(first: str) -> None:
+    inside, after = _in_a_fresh_process(first + INSIDE)
+    assert set(inside) == {1}
+    assert set(after) == {2}
+    assert len(inside) == len(after)
+
+
+def test_nested_contexts_limit_all_pools_and_restore_them() -> None:
+    looks = _in_a_fresh_process(NESTED, LOKY_MAX_CPU_COUNT="2")
+    # not more than the processors that there are
+    several = set(looks[1])
+    assert several == {min(2, processors())}
+    assert [set(look) for look in looks] == [{1}, several, {1}, several, {1}, {2}]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="there is no affinity")
+def test_no_more_threads_than_processors_that_the_process_may_use() -> None:
+    code = "import os\nos.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])\nprint([processors()])\n"
+    found, pools = _in_a_fresh_process(code + "with blas_threads(10_000):\n    look()\n")
+    assert found == [1]
+    assert set(pools) == {1}
+
+
+def test_databases_and_arrow_follow_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = pa.cpu_count()
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    try:
+        pa.set_cpu_count(2)
+        with blas_threads(10_000), connect() as connection:
+            assert connection.execute("SELECT current_setting('threads')").fetchone() == (1,)
+            assert _threads() == {1}
+        assert pa.cpu_count() == 1
+        monkeypatch.setenv(THREADS, "3")
+        with connect() as connection:
+            assert connection.execute("SELECT current_setting('threads')").fetchone() == (3,)
+    finally:
+        pa.set_cpu_count(before)

@@ -23,7 +23,8 @@ class Fixed(SystemSource):
         return WORDS[:count]
 
 
-def test_chunks_keep_their_places_whoever_draws_them():
+def test_chunks_keep_their_places_whoever_draws_them(monkeypatch):
+    monkeypatch.setattr("matrixdp.noise.drawing.processors", lambda: 2)
     for noise in (GAUSSIAN, LAPLACE):
         source = Fixed()
         # samples that the filter leaves are decided after it, in order
@@ -45,6 +46,13 @@ def test_tables_are_made_before_there_are_threads():
 def test_few_chunks_are_drawn_without_threads():
     source = Fixed()
     draw(GAUSSIAN.distribution, Fraction(900), 64, None, None, source, chunk=16)
+    assert source.seen == {threading.get_ident()}
+
+
+def test_one_processor_draws_without_threads(monkeypatch):
+    monkeypatch.setattr("matrixdp.noise.drawing.processors", lambda: 1)
+    source = Fixed()
+    draw(GAUSSIAN.distribution, Fraction(900), 64 * 40, None, None, source, chunk=64)
     assert source.seen == {threading.get_ident()}
 
 

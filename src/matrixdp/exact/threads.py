@@ -1,4 +1,4 @@
-"""Several threads for products of large matrices; small ones lose by them."""
+"""How many threads are used: one for small products, which lose by several, else one for each processor."""
 
 from __future__ import annotations
 
@@ -10,17 +10,31 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-__all__ = ["THREADED_CELLS", "blas_threads", "one_blas_thread"]
+__all__ = ["THREADED_CELLS", "blas_threads", "one_blas_thread", "processors"]
 
 #: Matrices of at least this many columns gain from several threads.
 THREADED_CELLS = 1_000
 
-#: The BLAS libraries of this process, by the number of modules when they were looked for.
+#: The thread pools of this process, by the number of modules when they were looked for.
 _FOUND: dict[int, ThreadpoolController] = {}
 
 
 #: Variables by which the libraries are told how many threads they may use.
 _LIMITS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use: affinity and a container's quota count.
+
+    Examples
+    --------
+    >>> processors() >= 1
+    True
+    """
+    from joblib import cpu_count
+
+    found: int = cpu_count()
+    return found
 
 
 def blas_threads(cells: int) -> AbstractContextManager[object]:
@@ -39,14 +53,16 @@ def blas_threads(cells: int) -> AbstractContextManager[object]:
 
 
 def _most_threads() -> int:
-    """Return the number of processors, or the limit that the environment sets."""
+    """Return the number of processors, or the limit that the environment sets, if lower."""
     asked = [os.environ.get(name, "") for name in _LIMITS]
     limits = [int(one) for one in asked if one.isdecimal() and int(one) > 0]
-    return min([os.cpu_count() or 1, *limits])
+    return min([processors(), *limits])
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context with one BLAS thread, for many small products.
+    """Return a context with one thread in each BLAS library and OpenMP pool, for many small products.
+
+    A library that is loaded inside is limited by the next context that is entered.
 
     Examples
     --------
@@ -56,7 +72,8 @@ def one_blas_thread() -> AbstractContextManager[object]:
     return _limited(1)
 
 
-def _limited(threads: int | None) -> AbstractContextManager[object]:
+def _limited(threads: int) -> AbstractContextManager[object]:
+    import scipy.linalg  # noqa: F401  # its BLAS is not NumPy's, and would else be loaded inside
     from threadpoolctl import ThreadpoolController
 
     # the search for libraries takes milliseconds, and finds more only where a module was loaded since
@@ -66,5 +83,5 @@ def _limited(threads: int | None) -> AbstractContextManager[object]:
         libraries = ThreadpoolController()
         _FOUND.clear()
         _FOUND[modules] = libraries
-    context: AbstractContextManager[object] = libraries.limit(limits=threads, user_api="blas")
+    context: AbstractContextManager[object] = libraries.limit(limits=threads)
     return context

@@ -17,6 +17,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError
+from matrixdp.exact.threads import processors
 from matrixdp.noise.decisions import LazyTail, round_exactly
 from matrixdp.noise.source import RandomSource, SystemSource
 
@@ -26,7 +27,7 @@ SMALLEST_SCALE = 1
 LARGEST_SCALE = 1 << 20
 
 CHUNK = 1 << 15
-#: From so many chunks on they are drawn by so many threads.
+#: From so many chunks on they are drawn by at most so many threads.
 _MOST_ALONE, THREADS = 8, 2
 _SIGN = np.uint64(63)
 _MAGNITUDE = np.uint64((1 << 63) - 1)
@@ -158,12 +159,13 @@ def _in_order(
 ) -> Iterator[tuple[list[int], list[int], list[bool]]]:
     """Yield what is left of each chunk; many chunks of the operating system's bits are drawn by threads."""
     # no other source need serve two threads, nor give each chunk the same words whichever comes first
-    if len(starts) < _MOST_ALONE or not isinstance(source, SystemSource):
+    threads = 1 if len(starts) < _MOST_ALONE else min(THREADS, processors())
+    if threads == 1 or not isinstance(source, SystemSource):
         yield from map(sample, starts)
         return
     # the first makes the filter's tables: ball arithmetic has one precision for all threads
     yield sample(starts[0])
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(sample, starts[1:])
 
 

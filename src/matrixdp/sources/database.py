@@ -10,15 +10,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from matrixdp.errors import SourceError
+from matrixdp.exact.memory import granted_memory
+from matrixdp.exact.threads import processors
 from matrixdp.locks import private_folder
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["FEW", "MEMORY_LIMIT", "THREADS", "connect", "connect_to_kept", "settings"]
-
-MEMORY_LIMIT = "MATRIXDP_MEMORY_LIMIT"
-"""The variable of the environment with the most memory that DuckDB takes; beyond it, it writes to disk."""
+__all__ = ["FEW", "THREADS", "connect", "connect_to_kept", "settings"]
 
 THREADS = "MATRIXDP_THREADS"
 """The variable of the environment with the number of threads that DuckDB uses."""
@@ -26,14 +25,13 @@ THREADS = "MATRIXDP_THREADS"
 FEW = 2**16
 """So many records one thread counts sooner than a database is made."""
 
-_SIZE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,9})? ?[KMGT]i?B", re.ASCII)
-
 
 def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     """Return a database in memory; it downloads nothing.
 
-    What it spills goes to a folder of its own that nobody else can open, and that goes with it. The threads
-    are those of the environment where none are given.
+    What it spills goes to a folder of its own that nobody else can open, and that goes with it. Where no
+    threads are given, they are those of the environment, else one for each processor. Arrow, which reads what
+    the database counts, gets no more than there are processors.
 
     Raises
     ------
@@ -49,8 +47,12 @@ def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     [(1,)]
     """
     import duckdb
+    import pyarrow as pa
 
     config = settings(threads)
+    if threads is None:
+        pa.set_cpu_count(min(pa.cpu_count(), processors()))
+        config.setdefault("threads", processors())
     with ExitStack() as stack:
         folder = stack.enter_context(private_folder())
         connection = duckdb.connect(config=config | {"temp_directory": str(folder)})
@@ -103,13 +105,11 @@ def settings(threads: int | None = None) -> dict[str, str | bool | int | float |
         "temp_directory": "",
         "autoinstall_known_extensions": False,
     }
-    size, number = os.environ.get(MEMORY_LIMIT, ""), os.environ.get(THREADS, "")
-    if size and not _SIZE.fullmatch(size):
-        raise SourceError.at((MEMORY_LIMIT,), repr(size), "a size, such as 500MB or 4GB")
+    granted, number = granted_memory(), os.environ.get(THREADS, "")
     if number and not re.fullmatch("[1-9][0-9]{0,3}", number):
         raise SourceError.at((THREADS,), repr(number), "a number of threads, such as 4")
-    if size:
-        config["memory_limit"] = size
+    if granted is not None:
+        config["memory_limit"], _ = granted
     if threads is not None or number:
         config["threads"] = threads or int(number)
     return config

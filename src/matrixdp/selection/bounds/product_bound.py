@@ -28,9 +28,9 @@ def product_bound(workload: Workload) -> tuple[float, str] | None:
     >>> round(product_bound(workload)[0], 6), product_bound(workload)[1]
     (11.68589, 'every Gaussian strategy')
     """
-    if not within_reach(split_workload(workload)):
-        return None
     try:
+        if not within_reach(split_workload(workload)):
+            return None
         bound = decomposition_bound(*solve_decomposition(workload, _GAP))
     except TooLargeError:
         return None
@@ -55,9 +55,9 @@ def certified_bound(workload: Workload, seed: int, progress: Progress) -> tuple[
     >>> certified_bound(workload, 0, lambda doing, done: None)[0] >= product_bound(workload)[0]
     True
     """
-    if not within_reach(split_workload(workload)):
-        return None
     try:
+        if not within_reach(split_workload(workload)):
+            return None
         found = refined_bound(*solve_decomposition(workload, _GAP, progress), seed, progress)
     except TooLargeError:
         return None

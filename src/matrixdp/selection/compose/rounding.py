@@ -26,11 +26,13 @@ from matrixdp.exact import (
     MeasuredMatrix,
     MergedMatrix,
 )
+from matrixdp.exact.memory import check_matrices
 from matrixdp.exact.merged import merged_cells
 from matrixdp.exact.threads import THREADED_CELLS, blas_threads
 from matrixdp.noise import Noise
 from matrixdp.plan import Block
 from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.limits import MAX_MEASURED_CELLS
 
 __all__ = [
     "MAX_MEASURED_CELLS",
@@ -49,8 +51,6 @@ Array = NDArray[np.float64]
 BITS = 14
 #: The same for L1 norms, to which the rounding errors of all rows add up.
 SUM_BITS = 18
-#: A measured matrix has at least as many rows as columns: past this many it would take gigabytes.
-MAX_MEASURED_CELLS = 9_000
 #: Up to this share of the rows of a large factor, missing directions are found without its factorization.
 _FEW_MISSING = 0.25
 #: How far they may be from orthogonal to the rows, beside the longest of these.
@@ -166,6 +166,7 @@ def _check_size(cells: int) -> None:
             f"a part of {cells} cells would be measured by a matrix of {cells} x {cells}; the limit is "
             f"{MAX_MEASURED_CELLS} cells"
         )
+    check_matrices((), cells)
 
 
 def _holds_every_cell(rows: Array) -> bool:

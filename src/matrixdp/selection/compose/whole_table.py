@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.memory import check_matrices
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Plan
 from matrixdp.queries import Workload
@@ -88,6 +89,7 @@ def _table_factors(
                 f"{name}: {' x '.join(names)} has {cells} cells that do not factor; the limit is {limit}. "
                 f"Use {instead}"
             )
+        check_matrices(names, cells)
     for names, _ in open_:
         sizes = [workload.domain[attribute].size for attribute in names]
         known = shape.factored.get(names[0])

@@ -48,7 +48,7 @@ _HOPE = 1.15
 #: Less per cent of error than this is no difference.
 _EVEN = 0.005
 
-_Found = tuple[dict[str, Choice], dict[str, TooLargeError], dict[str, float]]
+_Found = tuple[dict[str, Choice], dict[str, MemoryError], dict[str, float]]
 
 
 def least_error(trials: Trials) -> tuple[Choice, str, str]:
@@ -91,7 +91,7 @@ def hoped_for(workload: Workload, noise: Noise) -> float:
         return min(hopes.values(), default=0.0)
 
 
-def _choose(trials: Trials, names: Sequence[str], found: dict[str, Choice]) -> dict[str, TooLargeError]:
+def _choose(trials: Trials, names: Sequence[str], found: dict[str, Choice]) -> dict[str, MemoryError]:
     """Select by each of some mechanisms; return what does not fit."""
     refusals = {}
     for name in names:
@@ -99,7 +99,7 @@ def _choose(trials: Trials, names: Sequence[str], found: dict[str, Choice]) -> d
         _LOG.info("trying %s", name)
         try:
             found[name] = trials.choose(name)
-        except TooLargeError as error:
+        except MemoryError as error:  # TooLargeError, or what no forecast foresaw
             refusals[name] = error
     return refusals
 
@@ -107,7 +107,7 @@ def _choose(trials: Trials, names: Sequence[str], found: dict[str, Choice]) -> d
 def _gaussian(trials: Trials) -> _Found:
     """Select by the decomposition, and by the whole table where it fits and may have less error."""
     found: dict[str, Choice] = {}
-    refusals: dict[str, TooLargeError] = {}
+    refusals: dict[str, MemoryError] = {}
     shape = trials.shape
     if not shape.joint:
         # one product is measured as it is: its strategy has one part, and no other has less error
@@ -145,7 +145,7 @@ def _searched(trials: Trials) -> _Found:
 def _trials(
     asked: Workload,
     noise: Noise,
-    refusals: dict[str, TooLargeError],
+    refusals: dict[str, MemoryError],
     memory: dict[str, dict[Any, Any]],
     weighted: bool = False,
 ) -> dict[str, float]:
@@ -183,7 +183,7 @@ def _trials(
 
 
 def _reason(
-    best: str, losses: dict[str, float], refusals: dict[str, TooLargeError], passed: dict[str, float]
+    best: str, losses: dict[str, float], refusals: dict[str, MemoryError], passed: dict[str, float]
 ) -> str:
     others = [
         f"{share:.3g} % less error than {name}" if share >= _EVEN else f"as little error as {name}"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.exact.memory import check_matrices
 from matrixdp.plan.quadratic_forms import along
 from matrixdp.queries import Group, Total
 from matrixdp.selection.view.gram_terms import Question, gram_terms
@@ -89,6 +90,7 @@ class ProductTerms(Generic[A]):
     def gram(self, axis: int, key: Hashable) -> Array:
         """Return the Gram matrix of what is asked about an attribute, shape (n, n)."""
         if (axis, key) not in self._grams:
+            check_matrices(self.attributes[axis : axis + 1], self.sizes[axis])
             self._grams[axis, key] = self.sets[axis][key].gram(self.sizes[axis])
         return self._grams[axis, key]
 

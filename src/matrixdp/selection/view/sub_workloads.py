@@ -8,6 +8,7 @@ slots are one class, solved once: the work grows with the number of classes, not
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.exact.memory import check_matrices
 from matrixdp.queries import Group, Workload
+from matrixdp.selection.limits import MAX_MEASURED_CELLS
 from matrixdp.selection.view.gram_terms import CrossGram, GramTerm, Question, gram_terms, is_flat
 
 __all__ = [
@@ -366,6 +369,8 @@ def split_workload(workload: Workload) -> Split:
     a kept attribute is only asked for its total. Disjunctions, and products with weights that are products,
     are terms of products as products are; only what has no such structure is written out.
 
+    Raises TooLargeError for an attribute whose Gram matrices would not fit, or that could not be measured.
+
     References
     ----------
     QuerySmasher (2026), Algorithm 1; ResidualPlanner (Xiao et al. 2023), Theorem 3.2.
@@ -388,8 +393,11 @@ def split_workload(workload: Workload) -> Split:
             found.add_product(group, coefficient, asked)
     sizes = {type_: workload.domain[name].size for name, type_ in found.types.items()}
     free = [False] * len(sizes)
+    named = {type_: name for name, type_ in found.types.items()}
     for slot in found.slot_list:
         free[slot.type] |= slot.symmetric is None
+        if slot.symmetric is None:
+            check_matrices([named[slot.type]], slot.size, math.inf if slot.flat else MAX_MEASURED_CELLS)
     for item in found.explicit_list:
         for type_ in item.types:
             free[type_] |= sizes[type_] > 1

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.memory import check_matrices
 from matrixdp.queries import Total, Workload
 from matrixdp.selection.view.gram_terms import Question, gram_terms
 from matrixdp.selection.view.product_sums import sum_of_products
@@ -109,6 +110,7 @@ def joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
     for weight, keys in terms.products:
         own = tuple(keys[axis] for axis in axes)
         merged[own] = merged.get(own, 0.0) + weight
+    check_matrices(joint, math.prod(sizes))
     total = np.zeros((math.prod(sizes),) * 2)
     for weight, places, rows in terms.explicit:
         shape = [size if axis in places else 1 for axis, size in zip(axes, sizes, strict=True)]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.memory import check_matrices
 from matrixdp.queries import Group, Total, Workload
 from matrixdp.selection.gram.opt_0 import distinct_cells
 from matrixdp.selection.view.gram_terms import GramTerm, Question, gram_terms, is_flat
@@ -142,6 +143,7 @@ def _merge(asked: AskedAxes) -> None:
                 f"generalized-marginals: other queries than identities on an attribute of {size:,} values; "
                 f"the limit is {MAX_AXIS_CELLS:,}. Use residual"
             )
+        check_matrices([asked.attributes[asked.types.index(type_)]], size)
         first, places = distinct_cells(asked.gram(type_))
         if len(first) == size:
             continue
