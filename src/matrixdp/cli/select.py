@@ -102,7 +102,7 @@ def select(
         else load_specification(spec, require_privacy=True)
     )
     reference = inputs.reference_budget(written)
-    inputs.warn_of_delta(written)
+    inputs.warn(written)
     with Reporter() as reporter:
         how: dict[str, Any] = {
             "noise": noise,
