@@ -1,7 +1,7 @@
 """Follow a page as somebody does who has installed what it says, and nothing else.
 
-``python tests/as_installed.py PAGE`` runs the Python of a page in order, and of a guide its commands too; YAML
-that begins with the name of a file is written under it. Modules are missing that belong neither to the
+``python tests/as_installed.py PAGE`` runs the Python of a page in order, and of a guide its commands too;
+YAML that begins with the name of a file is written under it. Modules are missing that belong neither to the
 package's dependencies nor to an extra or a package that the page said to install before the block.
 """
 

@@ -16,7 +16,7 @@ from matrixdp.specification import DEFAULT_MAX_RECORDS, Specification, load_spec
 if TYPE_CHECKING:
     from matrixdp.strategy import Strategy
 
-__all__ = ["budget_spent", "advice", "reference_budget", "specification_with_budget", "warn"]
+__all__ = ["advice", "budget_spent", "reference_budget", "specification_with_budget", "warn"]
 
 
 def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
@@ -73,8 +73,8 @@ def _domain_warnings(domain: Domain) -> Iterator[str]:
     for column, names in columns.items():
         if len(names) > 1:
             yield (
-                f"domain: {', '.join(names)} read one column, {column!r}, but are measured as if any value of "
-                "one could stand beside any value of another; where one is coarser, make it a level of the other"
+                f"domain: {', '.join(names)} read one column, {column!r}, but are measured as if any value "
+                "of one could stand beside any value of another; make a coarser one a level of the other"
             )
 
 

@@ -60,7 +60,7 @@ def draft_specification(
     -------
     str
         YAML with comments. What a public table cannot tell is left as ``TODO``: columns that it lacks, and
-        columns with one value or with dates as texts in another form than ISO 8601, whose list is seldom whole.
+        columns with one value, and those of few dates as texts that are not ISO 8601: others have others.
 
     Raises
     ------
