@@ -3,18 +3,15 @@
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from matrixdp.cli.app import app
-from matrixdp.noise import NOISES
-from matrixdp.selection.mechanisms import table
-from matrixdp.sources import engines
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -34,83 +31,51 @@ def blocks(page: Path) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, found.start(1)), found.group(1)) for found in BLOCK.finditer(text)]
 
 
-#: Run where there is a session of Spark already: in tests/sources/test_spark.py; the tutorial as a notebook.
-ELSEWHERE = {"clusters.md", "run-on-spark.md", "tutorial.md"}
+#: Run where there is a session of Spark already: in tests/sources/test_spark.py.
+ELSEWHERE = {"clusters.md", "run-on-spark.md"}
 #: Whose files and commands are tried, too.
 GUIDES = [page for page in PAGES if page.parent.name == "howto" and page.name not in {*ELSEWHERE, "index.md"}]
 WITH_PYTHON = [page for page in PAGES if blocks(page) and page.name not in ELSEWHERE and page not in GUIDES]
-PART = re.compile(r"^```(yaml|sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SLOW = ("python.md", "tutorial.md")
 
 
-@pytest.fixture
-def own_parts() -> Iterator[None]:
-    """What a page registers is forgotten after it."""
-    tables: tuple[dict[str, Any], ...] = (NOISES, engines._ENGINES)
-    before = [dict(known) for known in tables]
-    yield
-    for known, kept in zip(tables, before, strict=True):
-        known.clear()
-        known.update(kept)
-    for name in ("totals-too", "pairs"):
-        table._registered.pop(name, None)
-
-
-@pytest.mark.usefixtures("own_parts")
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.slow if page.name == "python.md" else ()) for page in WITH_PYTHON],
+    [
+        pytest.param(page, marks=pytest.mark.slow if page.name in SLOW or page in GUIDES else ())
+        for page in [*WITH_PYTHON, *GUIDES]
+    ],
     ids=lambda page: page.name,
 )
-def test_python_blocks_run_in_order(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pages_run_where_only_what_they_say_is_installed(page: Path, tmp_path: Path) -> None:
+    """Guides are followed with their files and commands."""
     (tmp_path / "examples").mkdir()
     shutil.copy(BUNDLED, tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    for line, code in blocks(page):
-        # empty lines before the code make the line in a traceback that of the page
-        exec(compile("\n" * line + code, str(page), "exec"), names)  # noqa: S102
-    assert names
-    printed = settled(capsys.readouterr().out)
+    program = [sys.executable, ROOT / "tests" / "as_installed.py", page]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    printed = settled(done.stdout)
     shown = [line for found in SHOWN.findall(page.read_text(encoding="utf-8")) for line in settled(found)]
     assert [line for line in shown if line not in printed] == []
     assert shown or page.name != "README.md"
 
 
+@pytest.mark.parametrize(
+    ("said", "runs"), [("", False), ("`pip install pandas`", True), ("`pip install 'matrixdp[mbi]'`", False)]
+)
+def test_a_page_lacks_what_it_does_not_say(said: str, runs: bool, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{said}\n\n```python\nimport matrixdp, pandas\n```\n", encoding="utf-8")
+    program = [sys.executable, ROOT / "tests" / "as_installed.py", page]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode == 0, "No module named 'pandas'" in done.stderr) == (runs, not runs)
+
+
 def settled(text: str) -> list[str]:
     """Return lines without what noise decides, estimates before the last column, or the processor: gaps."""
-    return [re.sub(r"[-\d.]+(?= +[\d.]+$)|, gap .*", "...", line).strip() for line in text.splitlines()]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("own_parts")
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
-def test_guides_are_followed_step_by_step(
-    guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Files are written under the name in their first line; commands and Python run as they come."""
-    (tmp_path / "examples").mkdir()
-    shutil.copy(BUNDLED, tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    ran = 0
-    text = guide.read_text(encoding="utf-8")
-    for found in PART.finditer(text):
-        kind, part = found.groups()
-        if kind == "yaml":
-            Path(part.splitlines()[0].removeprefix("# ")).write_text(part, encoding="utf-8")
-        elif kind == "python":
-            exec(compile("\n" * text.count("\n", 0, found.start(2)) + part, str(guide), "exec"), names)  # noqa: S102
-        else:
-            for line in part.splitlines():
-                program, *words = shlex.split(line)
-                assert program == "matrixdp"
-                done = CliRunner().invoke(app, words)
-                assert done.exit_code == 0, (line, done.output)
-                ran += 1
-    assert ran + len(names) > 2
-    capsys.readouterr()
+    return [
+        re.sub(r"[-\d.]+(?=[ │]+[\d.]+[ │]*$)|, gap .*", "...", line).strip() for line in text.splitlines()
+    ]
 
 
 def commands(page: Path) -> Iterator[list[str]]:

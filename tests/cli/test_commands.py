@@ -453,6 +453,18 @@ def test_a_large_delta_is_a_warning(home: Path, tmp_path: Path, command: str):
         assert "Warning: delta is 0.0002" in run(command, spec).stderr
 
 
+def test_a_single_value_and_a_column_read_twice_are_warnings(tmp_path: Path):
+    spec = tmp_path / "s.yaml"
+    spec.write_text("""
+domain: {month: [Jan-2018], age: 90, band: {column: age, min: 0, max: 89, bins: 9}, sex: [f, m]}
+workload: [{marginals: 1}]
+privacy: {rho: 0.1}
+""")
+    told = json.loads(run("validate", spec, "--json").stdout)["warnings"]
+    assert ["domain.month" in told[0], "age, band" in told[1], len(told)] == [True, True, 2]
+    assert run("select", spec, "--mechanism", "identity", "--json").stderr.count("Warning: domain") == 2
+
+
 @pytest.mark.slow
 def test_release_refuses_before_it_reads_anything(home: Path, tmp_path: Path, released: Path):
     spec = home / "people.yaml"

@@ -9,7 +9,7 @@ interval. Values are categories in the order of the domain.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.ends import Ends
-from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total
+from matrixdp.queries import DenseGroup, Group, Labelled, Predicates, ProductGroup, Sets, Spans, Total
 
-__all__ = ["BATCH_ROWS", "BOUND", "FIGURES", "AnswerColumns", "plain_schema"]
+__all__ = ["BATCH_ROWS", "BOUND", "FIGURES", "AnswerColumns", "head", "plain_schema"]
 
 Array = NDArray[np.float64]
 
@@ -84,8 +84,9 @@ class AnswerColumns:
 
     ``schema`` has them, ``columns`` those of the attributes that are asked about, and ``bounds`` the two of
     each attribute of numbers or days that say where values begin and end: where another column has the name
-    of an attribute, its own gets the ending ``_attribute``. Bounds are null for totals and for what is no
-    range; the end belongs to the range but where the domain has half-open bins ``[a, b)``.
+    of an attribute, its own gets the ending ``_attribute``. With ``levels`` the column of an attribute that
+    is asked about at one of its levels alone has the name of the level. Bounds are null for totals and for
+    what is no range; the end belongs to the range but where the domain has half-open bins ``[a, b)``.
 
     Examples
     --------
@@ -100,7 +101,7 @@ class AnswerColumns:
     {'group': 'code', 'sex': None, 'code': '1', 'code_from': 1, 'code_to': 1, 'estimate': 7.0}
     """
 
-    def __init__(self, domain: Domain, groups: Sequence[Group]) -> None:
+    def __init__(self, domain: Domain, groups: Sequence[Group], *, levels: bool = False) -> None:
         self._domain = domain
         self._groups = tuple(groups)
         sets: dict[str, dict[Hashable, Predicates]] = {}
@@ -112,8 +113,9 @@ class AnswerColumns:
         self._places = [places.setdefault(group.name, len(places)) for group in self._groups]
         self._names = pa.array(list(places), pa.utf8())
         self._explicit = any(isinstance(group, DenseGroup) for group in self._groups)
+        heads = {name: head(domain[name], sets[name].values()) if levels else name for name in self._asked}
         self.columns, self.bounds = _column_names(
-            {name: bool(asked.bounds) for name, asked in self._asked.items()}
+            {name: bool(asked.bounds) for name, asked in self._asked.items()}, heads
         )
         self.schema = pa.schema(
             [
@@ -254,13 +256,25 @@ def _asked(group: Group) -> Iterator[tuple[str, Predicates]]:
                 yield name, predicates
 
 
-def _column_names(asked: dict[str, bool]) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+def head(attribute: Attribute, sets: Iterable[Predicates]) -> str:
+    """Return what the column of an attribute is called: by its level, where one alone is asked about."""
+    asked = set(sets)
+    for level in attribute.codebook.levels:
+        own = Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute))
+        if asked == {own}:
+            return level.name
+    return attribute.name
+
+
+def _column_names(
+    asked: dict[str, bool], heads: dict[str, str]
+) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
     """Return the column of each attribute, and the two of the bounds of those that have some."""
     taken = {"group", "query", *FIGURES}
     columns: dict[str, str] = {}
     for name in asked:
-        column = name
-        while column in taken or (column != name and column in asked):
+        column = heads[name]
+        while column in taken or (column != heads[name] and column in heads.values()):
             column += "_attribute"
         taken.add(column)
         columns[name] = column

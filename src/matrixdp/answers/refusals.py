@@ -9,6 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
+from matrixdp.answers.columns import head
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.plan import Analysis
 from matrixdp.queries import DenseGroup, Group, MatrixRows, ProductGroup, Total, Workload
@@ -123,6 +124,10 @@ def _narrowed(group: ProductGroup, names: Sequence[str]) -> ProductGroup:
 
 
 def _to_add(workload: Workload, group: Group) -> str:
-    names = ", ".join(_asked(workload, group))
+    asked = _asked(workload, group)
+    if isinstance(group, ProductGroup):  # a level is coarser, so cheaper to measure
+        heads = {name: head(workload.domain[name], (group.sets[name],)) for name in asked}
+        asked = tuple(own if own in workload.domain.levels else name for name, own in heads.items())
+    names = ", ".join(asked)
     marginals = f"`marginals: [[{names}]]`" if names else "`marginals: 0`"
     return f"To have it in a later release, add {marginals} to its workload, or the query itself"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from matrixdp.answers.columns import FIGURES, AnswerColumns
+from matrixdp.answers.columns import FIGURES, AnswerColumns, head
 from matrixdp.answers.titles import find_group, title
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
@@ -47,7 +47,8 @@ class Tabulated:
         Returns
         -------
         pyarrow.Table
-            The columns of `Release.answers` that the group has, without ``group``.
+            The columns of `Release.answers` that the group has, without ``group``; an attribute that is asked
+            about at a level has the name of the level.
 
         Raises
         ------
@@ -83,14 +84,15 @@ def own_table(answers: pa.Table, group: Group, domain: Domain, pivot: str | None
 
 def pivoted(table: pa.Table, group: Group, domain: Domain, pivot: str) -> pa.Table:
     """Return a group's table with a column for each value of an attribute; see `Tabulated.table`."""
-    product, axis = _axis(group, pivot)
+    product, axis = _axis(group, domain, pivot)
     counts = product.counts
     if counts[axis] > _MOST_PIVOTED:
         found = f"{pivot!r} with {counts[axis]:,} values in {title(group)!r}"
         raise TooLargeError.at(("pivot",), found, f"at most {_MOST_PIVOTED:,}, each of which is a column")
     places = np.moveaxis(np.arange(product.queries).reshape(counts), axis, 0).reshape(counts[axis], -1)
     figures = {name: table.column(name) for name in FIGURES}
-    columns = AnswerColumns(domain, (group,))
+    columns = AnswerColumns(domain, (group,), levels=True)
+    pivot = product.attributes[axis]
     own = {*FIGURES, columns.columns[pivot], *columns.bounds.get(pivot, ())}
     taken = table.take(pa.array(places[0])).drop_columns(sorted(own))
     fields, arrays = list(taken.schema), list(taken.columns)
@@ -111,7 +113,7 @@ def _named(label: str) -> list[str]:
     return [label if figure == FIGURES[0] else f"{label}_{figure}" for figure in FIGURES]
 
 
-def _axis(group: Group, pivot: object) -> tuple[ProductGroup, int]:
+def _axis(group: Group, domain: Domain, pivot: object) -> tuple[ProductGroup, int]:
     """Return the group, which is a product, and the place in it of the attribute to pivot."""
     if not isinstance(pivot, str):
         raise WorkloadError.at(("pivot",), describe_value(pivot), "the name of an attribute")
@@ -121,7 +123,10 @@ def _axis(group: Group, pivot: object) -> tuple[ProductGroup, int]:
     sets = {
         name: place for place, name in enumerate(group.attributes) if not isinstance(group.sets[name], Total)
     }
+    heads = {head(domain[name], (group.sets[name],)): place for name, place in sets.items()}
+    if pivot in heads:
+        return group, heads[pivot]
     if pivot not in sets:
         expected = f"an attribute of the table {title(group)!r}"
-        raise WorkloadError(unknown_name(("pivot",), pivot, expected, sets))
+        raise WorkloadError(unknown_name(("pivot",), pivot, expected, heads))
     return group, sets[pivot]

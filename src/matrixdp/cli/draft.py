@@ -40,16 +40,21 @@ def draft(
     """Print a first specification for a table, without reading a record of it.
 
     It follows from the names and the storage types of the columns; identifiers and free text are left out,
-    with the reason. Values are left as TODO, which `validate` refuses by name, or with --public-table taken
-    from a table that is public, and marked so:
+    with the reason. Values are left as TODO, which `validate` rejects by name, or with --public-table taken
+    from a table that is public, and marked so. A column with one public value, or with dates as texts, keeps
+    a TODO for the values to add:
 
     \b
       matrixdp draft people.csv --public-table people-2019.csv > people.yaml
       matrixdp validate people.yaml
     """  # noqa: D301 - click reads the character itself
+    from matrixdp.display import listed
     from matrixdp.draft import draft_specification
+    from matrixdp.errors import format_place
+    from matrixdp.specification.yaml_text import parse_yaml
 
-    typer.echo(
-        draft_specification(data, table=table, public_table=public_table, quoted_newlines=quoted_newlines),
-        nl=False,
-    )
+    text = draft_specification(data, table=table, public_table=public_table, quoted_newlines=quoted_newlines)
+    typer.echo(text, nl=False)
+    unfilled = parse_yaml(text).unfilled
+    if unfilled:
+        typer.echo(f"To fill in (TODO): {listed(map(format_place, unfilled), len(unfilled))}.", err=True)

@@ -10,8 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from matrixdp.display import counted
 from matrixdp.measure import statement
 from matrixdp.measure.statement import REFERENCE_DELTA
+from matrixdp.queries import Group, Labelled, Matrix, ProductGroup
 
 if TYPE_CHECKING:
     from matrixdp.noise import Noise
@@ -23,6 +25,7 @@ __all__ = [
     "Row",
     "by_entry",
     "by_group",
+    "counts_records",
     "peak_memory_mb",
     "privacy_figures",
     "selection_figures",
@@ -119,6 +122,13 @@ def by_group(strategy: Strategy, budget: Budget) -> list[Row]:
     return rows
 
 
+def counts_records(group: Group) -> bool:
+    """Return whether the answers of a group are numbers of records, and no sums of an attribute's values."""
+    return not isinstance(group, ProductGroup) or not any(
+        isinstance(own, Labelled) and isinstance(own.predicates, Matrix) for own in group.predicates
+    )
+
+
 def by_entry(workload: Workload, rows: list[Row]) -> list[Row]:
     """Return one row for each entry of the workload and number of attributes."""
     joined: list[Row] = []
@@ -129,7 +139,7 @@ def by_entry(workload: Workload, rows: list[Row]) -> list[Row]:
         for ways, members in pieces.items():
             queries = sum(row.queries for row in members)
             total = math.fsum(row.rmse**2 * row.queries for row in members)
-            name = f"workload[{number}] {_title(entry.to_spec())}, {ways} attributes"
+            name = f"workload[{number}] {_title(entry.to_spec())}, {counted(ways, 'attribute')}"
             largest = max(row.max_stddev for row in members)
             target = min((row.target for row in members if row.target is not None), default=None)
             joined.append(Row(name, (), len(members), queries, math.sqrt(total / queries), largest, target))

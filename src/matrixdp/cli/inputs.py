@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError
 from matrixdp.privacy import Budget, delta_warnings
 from matrixdp.specification import DEFAULT_MAX_RECORDS, Specification, load_specification
@@ -14,7 +16,7 @@ from matrixdp.specification import DEFAULT_MAX_RECORDS, Specification, load_spec
 if TYPE_CHECKING:
     from matrixdp.strategy import Strategy
 
-__all__ = ["budget_spent", "delta_advice", "reference_budget", "specification_with_budget", "warn_of_delta"]
+__all__ = ["advice", "budget_spent", "reference_budget", "specification_with_budget", "warn"]
 
 
 def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
@@ -47,16 +49,36 @@ def budget_spent(written: Specification, strategy: Strategy) -> Budget:
     return meet_targets(strategy, written.targets, written.least, written.workload)
 
 
-def delta_advice(written: Specification, expect: int | None = None) -> tuple[str, ...]:
-    """Return what is likely to be a mistake in the delta of the budget, or of the least one, in sentences."""
+def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]:
+    """Return what is likely to be a mistake in the domain, or in the delta of the budget, in sentences."""
     budget = written.budget
     if budget is None and written.least is not None:
         budget = written.least.reference()
     declared = expect or (None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records)
-    return () if budget is None else delta_warnings(budget, declared)
+    delta = () if budget is None else delta_warnings(budget, declared)
+    return (*_domain_warnings(written.domain), *delta)
 
 
-def warn_of_delta(written: Specification, expect: int | None = None) -> None:
-    """Print to standard error what is likely to be a mistake in the delta."""
-    for sentence in delta_advice(written, expect):
+def _domain_warnings(domain: Domain) -> Iterator[str]:
+    columns: dict[str, list[str]] = {}
+    for attribute in domain.attributes:
+        values = attribute.size - (attribute.null_code is not None)
+        if attribute.codebook.derivation is None:
+            columns.setdefault(attribute.column, []).append(attribute.name)
+            if values == 1:
+                yield (
+                    f"domain.{attribute.name}: {attribute.label(0)!r} is the only value; every record with "
+                    "another one is out of domain"
+                )
+    for column, names in columns.items():
+        if len(names) > 1:
+            yield (
+                f"domain: {', '.join(names)} read one column, {column!r}, but are measured as if any value "
+                "of one could stand beside any value of another; make a coarser one a level of the other"
+            )
+
+
+def warn(written: Specification, expect: int | None = None) -> None:
+    """Print to standard error what is likely to be a mistake."""
+    for sentence in advice(written, expect):
         typer.echo(f"Warning: {sentence}.", err=True)

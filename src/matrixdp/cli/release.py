@@ -194,7 +194,7 @@ def _table_of(written: Specification, data: str | None, table: str | None) -> tu
 
 def _check(written: Specification, path: str, table_name: str | None, out: Path, expect: int | None) -> None:
     """Check before selection that the table has the columns, and that nothing was spent for `out` before."""
-    from matrixdp.cli.inputs import warn_of_delta
+    from matrixdp.cli.inputs import warn
     from matrixdp.release import refuse_to_spend_again
     from matrixdp.sources import open_source
 
@@ -202,7 +202,7 @@ def _check(written: Specification, path: str, table_name: str | None, out: Path,
     source = open_source(path, table_name=table_name, quoted_newlines=written.quoted_newlines)
     refuse_to_spend_again(out)
     source.check(written.domain, written.out_of_domain, written.unit)
-    warn_of_delta(written, expect)
+    warn(written, expect)
 
 
 def _level(confidence: float | None) -> float:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +29,7 @@ from matrixdp.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from matrixdp.cli.figures import Row
     from matrixdp.privacy import Budget
     from matrixdp.queries import Workload
     from matrixdp.strategy import Strategy
@@ -102,7 +105,7 @@ def select(
         else load_specification(spec, require_privacy=True)
     )
     reference = inputs.reference_budget(written)
-    inputs.warn_of_delta(written)
+    inputs.warn(written)
     with Reporter() as reporter:
         how: dict[str, Any] = {
             "noise": noise,
@@ -166,7 +169,7 @@ def _show(
     strategy: Strategy, budget: Budget, figures: dict[str, object], every: bool, save: Path | None
 ) -> None:
     from matrixdp.cli.facts import figure, print_facts
-    from matrixdp.cli.figures import by_entry, by_group, unit_in_words
+    from matrixdp.cli.figures import by_entry, by_group, counts_records, unit_in_words
     from matrixdp.cli.tables import console, print_errors
     from matrixdp.measure import statement
 
@@ -189,13 +192,16 @@ def _show(
     else:
         value, bound = "lower_bound_rmse", ""
     bound = "none" if gap is None else f"{bound}{number(value)} (gap {gap:.2g} in squared error)"
+    counted = [row for row, group in zip(rows, strategy.workload, strict=True) if counts_records(group)]
+    mixed = len(counted) < len(rows)  # sums have the unit of their attribute
+    if mixed and gap is not None and not targets:
+        bound = f"gap {gap:.2g} in weighted squared error"
     promise = statement(strategy.selection.noise.cost(budget), budget, private=True)
     facts = [
         ("mechanism", f"{strategy.mechanism} ({strategy.selection.reason})"),
         ("noise", f"{strategy.noise} ({strategy.noise_reason})"),
         ("queries", f"{strategy.workload.queries:,} in {len(strategy.workload):,} groups"),
-        ("RMSE", f"{number('rmse')} (before rounding to integers {number('rmse_before_rounding')})"),
-        ("largest stddev", number("max_stddev")),
+        *_overall(counted, number, mixed),
         ("lower bound", f"{bound}; {strategy.certificate.scope}"),
         ("privacy", f"{budget!r}, which is {figure(promise.mu)}-GDP and {figure(promise.rho)}-zCDP"),
         ("unit", unit_in_words(budget.unit)),
@@ -205,7 +211,7 @@ def _show(
         facts.insert(
             3, ("targets", f"met; the largest ratio of stddev to target is {number('target_ratio')}")
         )
-    elif figures["weighted_rmse"] != figures["rmse"]:
+    elif figures["weighted_rmse"] != figures["rmse"] and not mixed:
         facts.insert(3, ("weighted RMSE", f"{number('weighted_rmse')}, which the lower bound is about"))
     debited = figures.get("ledger")
     if isinstance(debited, dict):
@@ -213,3 +219,16 @@ def _show(
     if save is not None:
         facts.append(("saved", str(save)))
     print_facts(facts)
+
+
+def _overall(counted: Sequence[Row], number: Callable[[str], str], mixed: bool) -> Iterator[tuple[str, str]]:
+    """Yield the errors of all answers; where some are sums of an attribute, those of the counts alone."""
+    from matrixdp.cli.facts import figure
+
+    if not mixed:
+        yield "RMSE", f"{number('rmse')} (before rounding to integers {number('rmse_before_rounding')})"
+        yield "largest stddev", number("max_stddev")
+    elif counted:
+        total = math.fsum(row.rmse**2 * row.queries for row in counted)
+        yield "RMSE", f"{figure(math.sqrt(total / sum(row.queries for row in counted)))} over the counts"
+        yield "largest stddev", f"{figure(max(row.max_stddev for row in counted))} of the counts"

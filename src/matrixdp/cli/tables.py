@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from matrixdp.answers.digits import decimals_of
 from matrixdp.cli.facts import figure
 from matrixdp.cli.figures import Row
 
@@ -68,17 +69,17 @@ def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: 
         table.add_column(name, justify="right", no_wrap=True)
     for row in shown.to_pylist():
         asked = ((row[name] if name == "query" else f"{name} {row[name]}") for name in texts if row[name])
-        estimate, low, high = (f"{row[name]:,.1f}" for name in ("estimate", "lower", "upper"))
+        estimate, low, high = (_count(row[name], row["stddev"]) for name in ("estimate", "lower", "upper"))
         words = (Text(printable(text)) for text in (row["group"], ", ".join(asked) or "(all)"))
         table.add_row(*words, estimate, figure(row["stddev"]), f"{low} to {high}")
-    screen.print(table)
+    _print(screen, table)
     _print_number(screen, shown.num_rows, answers.num_rows)
 
 
 def print_table(screen: Console, found: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of one clean table: estimates with half the length of their intervals."""
     from matrixdp.answers import BOUND
-    from matrixdp.answers.digits import decimals_of, for_people, least_error, rounded_up
+    from matrixdp.answers.digits import for_people, least_error, rounded_up
     from matrixdp.answers.tables import FIGURE
     from matrixdp.review.markdown import printable
 
@@ -104,7 +105,7 @@ def print_table(screen: Console, found: pa.Table, confidence: float, limit: int)
         columns.append([Text(text) for text in texts])
     for row in zip(*columns, strict=True):
         table.add_row(*row)
-    screen.print(table)
+    _print(screen, table)
     _print_number(screen, part.num_rows, found.num_rows)
     screen.print(f"± is the {100 * confidence:g} % interval; --csv has its ends and the standard errors.")
 
@@ -123,10 +124,14 @@ def print_result(screen: Console, answers: pa.Table, confidence: float, limit: i
         if kind == "upper":
             continue
         if kind == "lower":
-            ends = zip(own, shown.column(place + 1).to_pylist(), strict=True)
-            texts = [f"{low:,.1f} to {high:,.1f}" for low, high in ends]
+            errors = shown.column(place - 1).to_pylist()
+            ends = zip(own, shown.column(place + 1).to_pylist(), errors, strict=True)
+            texts = [f"{_count(low, error)} to {_count(high, error)}" for low, high, error in ends]
+        elif kind == "estimate":
+            errors = shown.column(place + 1).to_pylist()
+            texts = [_count(value, error) for value, error in zip(own, errors, strict=True)]
         elif kind:
-            texts = [f"{value:,.1f}" if kind == "estimate" else figure(value) for value in own]
+            texts = [figure(value) for value in own]
         else:
             texts = ["NULL" if value is None else printable(str(value)) for value in own]
         head = {"lower": f"{100 * confidence:g} % interval", "stddev": "stddev"}.get(
@@ -138,7 +143,7 @@ def print_result(screen: Console, answers: pa.Table, confidence: float, limit: i
         columns.append([Text(text) for text in texts])
     for row in zip(*columns, strict=True):
         table.add_row(*row)
-    screen.print(table)
+    _print(screen, table)
     _print_number(screen, shown.num_rows, answers.num_rows)
 
 
@@ -164,18 +169,25 @@ def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit
             continue
         if name.endswith("lower"):
             high = name.removesuffix("lower") + "upper"
-            pairs = [(value, row[high]) for value, row in zip(values, rows, strict=True)]
-            texts = ["-" if None in pair else " to ".join(map(_amount, pair)) for pair in pairs]
+            pairs = [
+                (value, row[high], _error_of(name, row)) for value, row in zip(values, rows, strict=True)
+            ]
+            texts = [
+                "-" if None in (low, end) else f"{_amount(low, error)} to {_amount(end, error)}"
+                for low, end, error in pairs
+            ]
             name = f"{name.removesuffix('lower').replace('_', ' ')}{100 * confidence:g} % interval"
         else:
             name = name.replace("_", " ") if pa.types.is_floating(field.type) else name
-            texts = [_amount(value) for value in values]
+            texts = [
+                _amount(value, _error_of(field.name, row)) for value, row in zip(values, rows, strict=True)
+            ]
         left = pa.types.is_dictionary(field.type) or pa.types.is_string(field.type)
         table.add_column(Text(printable(name)), justify="left" if left else "right", overflow="fold")
         cells.append([printable(text) for text in texts])
     for row in zip(*cells, strict=True):
         table.add_row(*map(Text, row))
-    screen.print(table)
+    _print(screen, table)
     for words in dict.fromkeys(words for _, words in warned):
         places = [str(place) for place, other in warned if other == words]
         named = ", ".join(places[:8]) + (" and more" if len(places) > 8 else "")
@@ -183,12 +195,47 @@ def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit
     _print_number(screen, shown.num_rows, answers.num_rows)
 
 
-def _amount(value: object) -> str:
-    """Return a number with as many digits as help, or what else stands in a table."""
+def _print(screen: Console, table: Table) -> None:
+    """Print a table whose figures, or at least words, are whole where the screen is wide enough for that."""
+    texts = [[str(column.header), *map(str, column.cells)] for column in table.columns]
+    whole = [max(map(len, own)) for own in texts]
+    for kept in ("right", None):
+        least = [
+            length
+            if column.no_wrap
+            else max(
+                len(part) for text in own for part in ([text] if column.justify == kept else text.split())
+            )
+            for column, own, length in zip(table.columns, texts, whole, strict=True)
+        ]
+        spare, wanted = screen.width - 3 * len(least) - 1 - sum(least), sum(whole) - sum(least)
+        if spare >= 0:
+            for column, length, most in zip(table.columns, least, whole, strict=True):
+                column.width = length + (min(spare, wanted) * (most - length) // wanted if wanted else 0)
+            break
+    screen.print(table)
+
+
+def _count(value: float, error: float) -> str:
+    """Return a count, with more than one digit behind the point where its error is small."""
+    return f"{value:,.{max(1, decimals_of(error) or 1)}f}"
+
+
+def _error_of(name: str, row: dict[str, Any]) -> object:
+    """Return the standard error of what stands in a column of a statistic, None where it has none."""
+    part = name.removesuffix("lower").removesuffix("upper")
+    own = f"{part}stddev" if part != name else "stddev" if name == "estimate" else f"{name}_stddev"
+    return row.get(own)
+
+
+def _amount(value: object, error: object = None) -> str:
+    """Return a number with two digits of its error, or as many as help, or what else stands in a table."""
     if value is None:
         return "-"
     if not isinstance(value, float):
         return str(value)
+    if isinstance(error, float) and abs(value) < 1e12 and (decimals := decimals_of(error)) is not None:
+        return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
     size = abs(value)
     if not size < 1e12:
         return f"{value:.4g}"

@@ -35,7 +35,7 @@ def validate(
     from matrixdp.cli.facts import figure, print_facts
     from matrixdp.cli.figures import privacy_figures, unit_in_words
     from matrixdp.cli.forecast import forecast
-    from matrixdp.cli.inputs import delta_advice, warn_of_delta
+    from matrixdp.cli.inputs import advice, warn
     from matrixdp.cli.suggestions import in_words, suggestions
     from matrixdp.noise import natural_noise
     from matrixdp.specification import load_specification
@@ -46,16 +46,16 @@ def validate(
     expected = forecast(written.workload, _MAX_ANSWERS, _noises(written), bool(written.targets))
     found = _data(written)
     debited = _debited(written)
-    advice = suggestions(written.workload, expected, all(noise.norm == 1 for noise in _noises(written)))
+    shorter = suggestions(written.workload, expected, all(noise.norm == 1 for noise in _noises(written)))
     cells = written.domain.cells()
     if as_json:
         sizes = {"valid": True, "attributes": len(written.domain), "cells": cells}
         promised = {
             "privacy": privacy,
             "unit": written.unit.as_dict(),
-            "warnings": list(delta_advice(written)),
+            "warnings": list(advice(written)),
         }
-        told = {"data": found, "ledger": debited, "suggestions": advice}
+        told = {"data": found, "ledger": debited, "suggestions": shorter}
         typer.echo(json.dumps({**sizes, **asdict(expected), **promised, **told}))
         return
     selecting = in_words(expected.select_seconds)
@@ -74,10 +74,10 @@ def validate(
     ]
     if debited is not None:
         facts.insert(-1, ("ledger", debited["says"]))
-    warn_of_delta(written)
+    warn(written)
     typer.secho(f"{spec}: valid", bold=True)
     print_facts(facts)
-    for line in advice:
+    for line in shorter:
         typer.echo(f"Long: {line}.")
 
 

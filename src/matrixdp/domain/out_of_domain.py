@@ -1,9 +1,10 @@
 """What happens to values that are out of domain."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, final
 
+from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.domain import Domain
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import Record, Schema, describe_value, flag, key, record, scalar, unknown_name
@@ -122,7 +123,7 @@ class OutOfDomain:
                     counts.append(name)
                     continue
                 with within("other"):
-                    codes[name] = domain[name].code_of(form.other)
+                    codes[name] = _code(domain[name], form.other)
         return cls(codes, counts)
 
     @staticmethod
@@ -164,3 +165,14 @@ class OutOfDomain:
                 "an attribute of that name",
                 "another name of it beside count: true",
             )
+
+
+def _code(attribute: Attribute, value: object) -> int:
+    """Return the code of the value that stands for others, which the attribute must list."""
+    try:
+        return attribute.code_of(value)
+    except DomainError as error:
+        if error.problem is None or attribute.numeric:
+            raise
+        expected = f"{error.problem.expected}; add {value!r} to its categories for it to stand for others"
+        raise DomainError(replace(error.problem, expected=expected)) from None

@@ -59,7 +59,8 @@ def draft_specification(
     Returns
     -------
     str
-        YAML with comments. With a public table that has every column nothing is left to be filled in.
+        YAML with comments. What a public table cannot tell is left as ``TODO``: columns that it lacks, and
+        columns with one value, and those of few dates as texts that are not ISO 8601: others have others.
 
     Raises
     ------
@@ -99,7 +100,7 @@ def draft_specification(
 def _heading(data: str, public_table: str | os.PathLike[str] | None, unfilled: bool) -> list[str]:
     lines = [
         _MODELINE,
-        "# (Editors complete and check by that file: matrixdp schema > matrixdp.schema.json)",
+        "# (Editors check by that file once you make it here: matrixdp schema > matrixdp.schema.json)",
         f"# Drafted from the names and the storage types of the columns of {Path(data).name};",
         "# no record of it was read. Check that they are names, and not a first record: all can read them.",
     ]

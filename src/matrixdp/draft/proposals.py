@@ -39,6 +39,7 @@ _FOREIGN = {
     "dates": "dates that are not ISO 8601 (YYYY-MM-DD): convert the column",
     "numbers": "numbers with thousands separators, decimal commas or units: convert the column",
 }
+_ALONE = "add the others that the table may hold: this is the only value"
 _MOST_CATEGORIES = 500
 _MOST_INTEGERS, _FEW_INTEGERS = 120, 12
 _LONGEST_CATEGORY = 60
@@ -99,6 +100,9 @@ def propose(name: str, kind: Kind, profile: Profile | None = None) -> Proposal:
     if profile is None or profile.records == profile.missing:
         return _unfilled(kind)
     proposal = _of_profile(kind, profile)
+    if profile.distinct == 1 and proposal.spec is not None:
+        note = "; ".join(filter(None, (proposal.note, f"{_ALONE} of the public records")))
+        proposal = Proposal(_widened(proposal.spec), note)
     if isinstance(proposal.spec, list | dict) and profile.missing:
         spec = proposal.spec if isinstance(proposal.spec, dict) else {"categories": proposal.spec}
         return Proposal({**spec, "null": "missing"}, proposal.note)
@@ -114,9 +118,20 @@ def propose_listed(values: Mapping[str, str]) -> Proposal:
     {'labels': {'0': 'female', '1': 'male'}}
     """
     labels = {value: label.strip() for value, label in values.items() if label.strip()}
-    if len(labels) == len(values) == len(set(labels.values())):
-        return Proposal({"labels": labels})
-    return Proposal([_plain_value(value) for value in values])
+    labelled = len(labels) == len(values) == len(set(labels.values()))
+    spec: object = {"labels": labels} if labelled else [_plain_value(value) for value in values]
+    return Proposal(spec) if len(values) > 1 else Proposal(_widened(spec), f"{_ALONE} listed")
+
+
+def _widened(spec: object) -> object:
+    """Return a description with something left to fill in where further values go."""
+    if isinstance(spec, list):
+        return [*spec, UNFILLED_VALUE]
+    known = dict(spec) if isinstance(spec, Mapping) else {}
+    key = next(key for key in ("categories", "labels", "max", "to") if key in known)
+    if key == "labels":
+        return {**known, key: {**known[key], "TODO": UNFILLED_VALUE}}
+    return {**known, key: _widened(known[key]) if key == "categories" else UNFILLED_VALUE}
 
 
 def _plain_value(value: str) -> str | int | float:
@@ -166,7 +181,12 @@ def _of_profile(kind: Kind, profile: Profile) -> Proposal:
         cleaned["case"] = "ignore"
     listed = [value if coded else _plain_value(value) for value in _sorted(spelled.values())]
     spec = {"categories": listed, **cleaned} if cleaned else listed
-    return Proposal(spec, f"texts of {_FOREIGN[profile.foreign]}" if profile.foreign else "")
+    if not profile.foreign:
+        return Proposal(spec)
+    note = f"texts of {_FOREIGN[profile.foreign]}"
+    if profile.foreign == "numbers" or profile.distinct == 1:
+        return Proposal(spec, note)
+    return Proposal(_widened(spec), f"{note}, or add all of the table's period")
 
 
 def _missing_codes(profile: Profile) -> str:
@@ -232,7 +252,8 @@ def _dates(first: datetime, last: datetime) -> Proposal:
     start, end = first.date(), last.date()
     if unit != "day":
         start, end = date(start.year, 1, 1), date(end.year, 12, 31)
-    return Proposal({"from": start.isoformat(), "to": end.isoformat(), "by": unit})
+    spec = {"from": start.isoformat(), "to": end.isoformat(), "by": unit}
+    return Proposal(spec, "the period of the public records: make it that of the table")
 
 
 def _width(least: float) -> float:

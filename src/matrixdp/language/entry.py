@@ -29,6 +29,7 @@ from matrixdp.forms import (
     unknown_name,
 )
 from matrixdp.language.arrays import ArrayForm
+from matrixdp.language.keyed import LevelForm
 from matrixdp.language.predicates import PREDICATES, PredicateForm
 from matrixdp.queries.arrays import Array
 from matrixdp.queries.groups import WEIGHT, Group, check_weights
@@ -249,14 +250,22 @@ class AttributeSets:
     @classmethod
     def on(cls, domain: Domain, forms: Mapping[str, PredicateForm], under: str) -> AttributeSets:
         predicates: dict[str, Predicates] = {}
+        texts: dict[str, str] = {}
         for name, form in forms.items():
+            level = None if name in domain else domain.levels.get(name)
             with within(under, name):
-                predicates[name] = form.on(find_attribute(domain, name))
-        names = domain.sort(forms)
+                if level is None or form.text != "identity":
+                    attribute = find_attribute(domain, name)
+                elif level.name in predicates:
+                    raise EntryError.at((), f"a level of {level.name!r}, which is asked too", "one of both")
+                else:
+                    attribute, form = level, LevelForm(level=name)
+                predicates[attribute.name], texts[attribute.name] = form.on(attribute), form.text
+        names = domain.sort(predicates)
         return cls(
             [domain[name] for name in names],
             [predicates[name] for name in names],
-            [forms[name].text for name in names],
+            [texts[name] for name in names],
         )
 
     @property

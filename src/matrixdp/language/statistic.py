@@ -31,6 +31,8 @@ __all__ = ["OneAttributeEntry", "StatisticEntry", "Statistics", "Table", "counts
 
 Table = Any
 """A PyArrow table; PyArrow says nothing of its types."""
+BY_AND_WHERE = "the values in `by` alone: by: {attribute: {sets: [[value], [value, value]]}}"
+"""What is expected where one attribute stands in `by` and in `where`."""
 By = tuple[str, ...] | Mapping[str, PredicateForm]
 Where = Mapping[str, Condition] | None
 Codes = tuple[int, ...]
@@ -114,7 +116,7 @@ _BY: Form[By] = Either(
     ),
     Alone(NAMES.item),
 )
-_IDENTITY = NamedPredicates("identity")
+IDENTITY = NamedPredicates("identity")
 
 
 @record
@@ -154,14 +156,14 @@ class OneAttributeEntry(StatisticEntry):
         codes, conditions, said = self._conditions(domain, attribute)
         with within(self.main_key(), attribute.name):
             needs = self.needs(attribute, codes)
-        listed = self.by if isinstance(self.by, Mapping) else dict.fromkeys(self.by, _IDENTITY)
+        listed = self.by if isinstance(self.by, Mapping) else dict.fromkeys(self.by, IDENTITY)
         strata = AttributeSets.on(domain, listed, "by")
         for found in strata.attributes:
             if found.name == attribute.name or found.name in conditions:
-                named = (
-                    "of which the statistic is" if found.name == attribute.name else "an attribute of `where`"
-                )
-                raise EntryError.at(("by",), f"{found.name!r}, {named}", "other attributes")
+                own = found.name == attribute.name
+                named = "of which the statistic is" if own else "an attribute of `where`"
+                expected = "other attributes" if own else BY_AND_WHERE
+                raise EntryError.at(("by",), f"{found.name!r}, {named}", expected)
         beside = {a.name: own for a, own in zip(strata.attributes, strata.predicates, strict=True)}
         made = []
         for needed in needs:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, final
 
+from matrixdp.answers.columns import head
 from matrixdp.domain import Attribute, Domain
 from matrixdp.queries import AllRanges, DenseGroup, Group, Identity, Predicates, Prefix, Suffix, Total
 
@@ -81,7 +82,7 @@ def _axis(attribute: Attribute, predicates: Predicates) -> Axis:
     texts = tuple(predicates.describe(attribute))
     if isinstance(predicates, AllRanges):
         return Axis(attribute.name, texts, "ranges", names)
-    return Axis(attribute.name, texts, "categories")
+    return Axis(head(attribute, (predicates,)), texts, "categories")
 
 
 def joined(axes: tuple[Axis, ...]) -> tuple[str, ...]:

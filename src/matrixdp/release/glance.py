@@ -61,7 +61,7 @@ class Glance(Displayed):
         if table is None:
             yield name, counted(group.queries, "query", "queries"), "-", "-", "-"
             return
-        columns = AnswerColumns(self.workload.domain, (group,)).columns
+        columns = AnswerColumns(self.workload.domain, (group,), levels=True).columns
         for row in table.to_pylist():
             asked = [f"{a} {row[column]}" for a, column in columns.items() if row[column] is not None]
             asked += [row["query"]] if row.get("query") else []

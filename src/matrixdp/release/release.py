@@ -191,7 +191,7 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
         UnsupportedQueryError
             If the measurement does not determine a query.
         """
-        return self._table(self.workload.groups)
+        return self._table(self.workload.groups, levels=False)
 
     def answer(self, entry: Question, *, base_path: str | os.PathLike[str] = ".") -> pa.Table:
         """Return the answers to new queries, free of further budget.
@@ -207,7 +207,8 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
         Returns
         -------
         pyarrow.Table
-            In the form of `answers`; of a statistic what the method of its name returns.
+            In the form of `answers`, but the column of an attribute that is asked about at one of its levels
+            alone has the name of the level; of a statistic what the method of its name returns.
 
         Raises
         ------
@@ -309,14 +310,14 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
             estimates = self.measurement.estimates.answers(group)
             yield from columns.batches(position, estimates, variances, self.intervals.multipliers(group))
 
-    def _table(self, groups: Sequence[Group]) -> pa.Table:
+    def _table(self, groups: Sequence[Group], levels: bool = True) -> pa.Table:
         rows = sum(group.queries for group in groups)
         if rows > MAX_TABLE_ROWS:
             raise TooLargeError(
                 f"{rows} answers; a table in memory has at most {MAX_TABLE_ROWS}. Ask for a part of them "
                 "with `answer`, or write them to disk"
             )
-        columns = AnswerColumns(self.domain, groups)
+        columns = AnswerColumns(self.domain, groups, levels=levels)
         with self._computing(groups):
             return pa.Table.from_batches(self.batches(groups, columns), schema=columns.schema)
 

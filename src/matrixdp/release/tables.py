@@ -17,10 +17,11 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from matrixdp.answers.columns import AnswerColumns
+from matrixdp.answers.columns import AnswerColumns, head
 from matrixdp.answers.digits import decimals_of, for_people
 from matrixdp.answers.tables import own_table
 from matrixdp.answers.titles import titles
+from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
 from matrixdp.exact.threads import one_blas_thread
 from matrixdp.forms import describe_value
@@ -53,7 +54,7 @@ def write_tables(release: Written, out: str | os.PathLike[str], format: str, piv
     if len(groups) > _MOST_TABLES:
         expected = f"at most {_MOST_TABLES:,} as files of their own; answers.parquet has all of them"
         raise TooLargeError.at(("tables",), f"{len(groups):,} tables", expected)
-    if pivot is not None and not any(_pivoted(group, pivot) for group in groups):
+    if pivot is not None and not any(_pivoted(group, release.workload.domain, pivot) for group in groups):
         expected = "an attribute that a table asks about beside others"
         raise SpecificationError.at(("pivot",), describe_value(pivot), expected)
     target = Path(os.path.abspath(out))  # noqa: PTH100 - keeps a symbolic link to where the user points
@@ -86,8 +87,8 @@ def _written(release: Written, folder: Path, format: str, pivot: str | None) -> 
     for group, title in zip(groups, called, strict=True):
         name = _file_name(title, taken)
         path = folder / f"{'' if release.private else 'NOT-PRIVATE-'}{name}.{format}"
-        own = pivot if pivot is not None and _pivoted(group, pivot) else None
-        columns = AnswerColumns(release.workload.domain, (group,))
+        own = pivot if pivot is not None and _pivoted(group, release.workload.domain, pivot) else None
+        columns = AnswerColumns(release.workload.domain, (group,), levels=True)
         rows, schema = _write(path, _tables(release, group, columns, format, own), title, release)
         said = entry(path)
         yield TableFile(
@@ -146,11 +147,12 @@ def _categories(columns: AnswerColumns, schema: pa.Schema) -> dict[str, list[str
     return {name: found for name, found in texts.items() if name in schema.names}
 
 
-def _pivoted(group: Group, pivot: str) -> bool:
-    """Return whether a group asks about an attribute beside others."""
-    if not isinstance(group, ProductGroup) or isinstance(group.sets.get(pivot, Total()), Total):
+def _pivoted(group: Group, domain: Domain, pivot: str) -> bool:
+    """Return whether a group asks about an attribute, or a level, beside others."""
+    if not isinstance(group, ProductGroup):
         return False
-    return sum(not isinstance(predicates, Total) for predicates in group.predicates) > 1
+    asked = [(name, own) for name, own in group.sets.items() if not isinstance(own, Total)]
+    return len(asked) > 1 and any(pivot in (name, head(domain[name], (own,))) for name, own in asked)
 
 
 def _file_name(title: str, taken: set[str]) -> str:

@@ -144,13 +144,16 @@ def _facts(found: Contents) -> dict[str, Any]:
         "guess": "whether the records of one person are in the table"
         if alone
         else "which of two people's records are in the table",
-        "guarantees": [
-            (
-                row["definition"],
-                ", ".join(f"{k} = {above(Fraction(v))}" for k, v in row["exact"].items()),
+        # each once: an approximate guarantee may be that of the budget and that at the reference delta
+        "guarantees": list(
+            dict.fromkeys(
+                (
+                    row["definition"],
+                    ", ".join(f"{k} = {above(Fraction(v))}" for k, v in row["exact"].items()),
+                )
+                for row in said["guarantees"]
             )
-            for row in said["guarantees"]
-        ],
+        ),
         "clauses": {
             words: [printable(str(clause["text"])) for clause in said[name]]
             for name, words in (

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from matrixdp.answers.columns import FIGURES, AnswerColumns
+from matrixdp.answers.columns import FIGURES, AnswerColumns, head
 from matrixdp.exact.threads import one_blas_thread
-from matrixdp.queries import DenseGroup, Group
+from matrixdp.queries import DenseGroup, Group, ProductGroup
 from matrixdp.release.leftovers import ANSWERS
 from matrixdp.release.release import Release
 from matrixdp.review.markdown import printable
@@ -115,15 +115,18 @@ class Answers:
         """Return the answers of the group at a place of the workload."""
         group = self._release.workload.groups[place]
         names = _asked(group)
+        heads = names
+        if isinstance(group, ProductGroup):
+            heads = tuple(head(self._release.domain[name], (group.sets[name],)) for name in names)
         if self._file is None:
             own = AnswerColumns(self._release.domain, [group])
             with one_blas_thread():
                 batches = list(self._release.batches([group], own))
             columns = [name if name == "query" else own.columns[name] for name in names]
-            return GroupAnswers(names, pa.Table.from_batches(batches).select([*columns, *FIGURES]))
+            return GroupAnswers(heads, pa.Table.from_batches(batches).select([*columns, *FIGURES]))
         columns = [name if name == "query" else self._columns[name] for name in names]
         first, stop = int(self._first[place]), int(self._first[place + 1])
-        return GroupAnswers(names, self._read(first, stop, [*columns, *FIGURES]))
+        return GroupAnswers(heads, self._read(first, stop, [*columns, *FIGURES]))
 
     def _read(self, first: int, stop: int, columns: Sequence[str]) -> pa.Table:
         """Return some rows and columns of the file; whole row groups are read, one at a time."""

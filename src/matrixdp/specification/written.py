@@ -10,7 +10,7 @@ import matrixdp.statements  # noqa: F401 - adds the entries that are SQL to the 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain.files import with_paths
 from matrixdp.domain.parsing import attribute_schema
-from matrixdp.errors import EntryError, PrivacyError, SpecificationError
+from matrixdp.errors import EntryError, PrivacyError, Problem, SpecificationError
 from matrixdp.forms import (
     Accepted,
     Form,
@@ -93,6 +93,14 @@ class PrivacyPart(Record):
     delta: float | None = key(_PARAMETER, default=None)
     neighbours: str = key(OneOf(("add_remove", "replace")), default="add_remove")
     ledger: str | None = key(_TEXT, default=None, about="the ledger that is debited", blank=False)
+
+    @classmethod
+    def unknown_key(cls, name: object) -> Problem:
+        """Return the problem of a key that it does not have; one of the file's belongs beside `privacy`."""
+        problem = super().unknown_key(name)
+        if name not in set(WrittenSpecification.keys()):
+            return problem
+        return replace(problem, expected=f"`{name}` beside `privacy`, not in it", suggestions=())
 
     def check(self) -> None:
         for name in BUDGET_KINDS if self.least is not None else ():

@@ -14,7 +14,7 @@ from matrixdp.forms import nearest
 from matrixdp.statements.trees import unwrapped
 from matrixdp.statements.written import Written
 
-__all__ = ["Clauses", "Item", "clauses", "table_names"]
+__all__ = ["Clauses", "Item", "clauses", "statistic", "table_names"]
 
 _READ = {"expressions", "from_", "from", "where", "group", "kind"}
 _INSTEAD = {
@@ -131,12 +131,20 @@ def _item(statement: Written, node: exp.Expr) -> Item:
     return Item(name, plain, aggregate=False)
 
 
+def statistic(kind: str, node: exp.Expr) -> str:
+    """Return the entry of a statistic that stands in the place of an aggregate."""
+    column = unwrapped(node.this)
+    name = column.name if isinstance(column, exp.Column) else "x"
+    asked = f"{{{name}: [0.5]}}" if kind == "quantile" else name
+    return f"{kind}: {asked}, by: [...], where: {{...}}"
+
+
 def _no_count(statement: Written, node: exp.Expr, *, alone: bool) -> EntryError:
     """Return the error of an aggregate that counts no records, or of one in a larger expression."""
     if isinstance(node, exp.Avg):
-        expected = "counts: `SELECT x, COUNT(*) ... GROUP BY x` gives the average of x"
+        expected = f"counts; the statistic `{statistic('mean', node)}` answers it"
     elif isinstance(node, exp.Min | exp.Max | exp.Median | exp.Quantile | exp.PercentileCont):
-        expected = "counts: `SELECT x, COUNT(*) ... GROUP BY x` gives extremes and quantiles"
+        expected = f"counts; the statistic `{statistic('quantile', node)}` answers quantiles"
     elif not alone and isinstance(node, _AGGREGATES):
         expected = "a count alone; ask for the counts that you need and compute from the answers"
     else:

@@ -37,6 +37,7 @@ def over_columns(scope: Scope, node: exp.Expr) -> exp.Expr:
         If a comparison has not one answer for each value of its attribute.
     """
     made = node.copy()
+    stands: list[tuple[exp.Expr, exp.Expr]] = []  # put in at the end: errors quote what was written
     for part in list(made.find_all(exp.Column)):
         (attribute, level), within = scope.named(part), enclosing(part)
         old: exp.Expr = part
@@ -53,6 +54,8 @@ def over_columns(scope: Scope, node: exp.Expr) -> exp.Expr:
         elif isinstance(attribute, Bins) or (is_spell(attribute) and isinstance(within, _ORDERED)):
             old = part if within is None else within
             new = _by_code(scope, attribute, part, within)
+        stands.append((old, new))
+    for old, new in stands:
         if old is made:
             return new
         old.replace(new)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from matrixdp.domain import Domain
+from matrixdp.domain import Bins, Domain
 from matrixdp.errors import EntryError, TooLargeError
 from matrixdp.queries import Group
-from matrixdp.statements.clauses import Clauses, Item, clauses, table_names
+from matrixdp.statements.clauses import Clauses, Item, clauses, statistic, table_names
 from matrixdp.statements.evaluation import Evaluation, evaluation
 from matrixdp.statements.layout import Condition, GroupedBy, Layout, layout
 from matrixdp.statements.query import Block, Column, SqlQuery
@@ -112,12 +112,17 @@ class _Translation:
             return self._made(node, known, str)
         if isinstance(node, exp.CountIf):
             return self._conditions(inner)
-        made = scalar(self.scope, inner)
-        found = self.values.key(self.statement, replace(made, sql=f"CAST(({made.sql}) AS DOUBLE)"))
-        if not set(found.values.to_pylist()) <= {0.0, 1.0, None}:
+        column = unwrapped(inner)
+        binned = isinstance(column, exp.Column) and isinstance(self.scope.named(column)[0], Bins)
+        known: set[object] = {None}
+        if not binned:  # a bin has no value that SQL could add up
+            made = scalar(self.scope, inner)
+            found = self.values.key(self.statement, replace(made, sql=f"CAST(({made.sql}) AS DOUBLE)"))
+            known = set(found.values.to_pylist())
+        if binned or not known <= {0.0, 1.0, None}:
             expected = (
-                "a sum of 1 and 0, SUM(CASE WHEN ... THEN 1 ELSE 0 END); a weighted sum is "
-                "`product: {attribute: {matrix: file.npy}}`"
+                "a sum of 1 and 0, SUM(CASE WHEN ... THEN 1 ELSE 0 END); the statistic "
+                f"`{statistic('sum', node)}` answers the sum of an attribute"
             )
             raise self.statement.error(node, self.statement.excerpt(node), expected)
         return self._made(node, inner, lambda sql: f"CAST(({sql}) AS DOUBLE) = 1")

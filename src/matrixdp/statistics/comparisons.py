@@ -152,7 +152,7 @@ def covariances(inference: Inference, entry: Question, other: Question | None) -
 
 def question_table(domain: Domain, *groups: Group) -> dict[str, pa.ChunkedArray]:
     """Return the columns that say what the queries of groups ask: group, attributes and texts."""
-    columns = AnswerColumns(domain, groups)
+    columns = AnswerColumns(domain, groups, levels=True)
     batches: list[pa.RecordBatch] = []
     for place, group in enumerate(groups):
         nothing = np.zeros(group.queries)

@@ -18,7 +18,8 @@ from matrixdp.forms import Form, as_given, describe_value
 from matrixdp.language.distributions import MAX_VALUES
 from matrixdp.language.entry import NAMES, PREDICATES_BY_ATTRIBUTE, AttributeSets, find_attribute
 from matrixdp.language.merged import BOX, Condition, allowed_values
-from matrixdp.queries import Identity, Matrix, Predicates, ProductGroup, Sets, Total
+from matrixdp.language.statistic import BY_AND_WHERE, IDENTITY
+from matrixdp.queries import Matrix, Predicates, ProductGroup, Sets, Total
 from matrixdp.queries.arrays import Array
 from matrixdp.statistics.inference import Inference
 
@@ -43,7 +44,7 @@ def read_argument(form: Form[T], value: object, *path: str) -> T:
 
 def label_columns(domain: Domain, group: ProductGroup) -> dict[str, pa.ChunkedArray]:
     """Return the columns that say what the queries of a group ask, by their names."""
-    columns = AnswerColumns(domain, [group])
+    columns = AnswerColumns(domain, [group], levels=True)
     figures = np.zeros(group.queries)
     table = pa.Table.from_batches(columns.batches(0, figures, figures, 0.0), schema=columns.schema)
     return {name: table.column(name) for name in table.column_names if name not in ("group", *FIGURES)}
@@ -97,7 +98,7 @@ class Strata:
             with within("where", name):
                 inside = _allowed(find_attribute(domain, name), condition)
                 if name in strata:
-                    raise EntryError.at((), "an attribute of `by`", "attributes that are not")
+                    raise EntryError.at((), "an attribute of `by`", BY_AND_WHERE)
             if name == attribute:
                 allowed = inside
             elif not inside.all():
@@ -203,15 +204,12 @@ def _allowed(attribute: Attribute, condition: Condition) -> NDArray[np.bool_]:
 def _strata(domain: Domain, attribute: str, by: By) -> dict[str, Predicates]:
     """Return the predicate sets of the strata, in domain order."""
     if isinstance(by, Mapping):
-        sets = AttributeSets.on(domain, read_argument(PREDICATES_BY_ATTRIBUTE, by, "by"), "by")
-        found = {a.name: own for a, own in zip(sets.attributes, sets.predicates, strict=True)}
+        forms = read_argument(PREDICATES_BY_ATTRIBUTE, by, "by")
     else:
         listed = [by] if isinstance(by, str) else list(by) if isinstance(by, Iterable) else by
-        names = read_argument(NAMES, listed, "by")
-        for place, name in enumerate(names):
-            with within("by", place):
-                find_attribute(domain, name)
-        found = {name: Identity() for name in domain.sort(names)}
+        forms = dict.fromkeys(read_argument(NAMES, listed, "by"), IDENTITY)
+    sets = AttributeSets.on(domain, forms, "by")
+    found = {a.name: own for a, own in zip(sets.attributes, sets.predicates, strict=True)}
     if attribute in found:
         raise EntryError.at(("by",), f"{attribute!r}, the attribute itself", "other attributes")
     return {name: own for name, own in found.items() if not isinstance(own, Total)}

@@ -33,6 +33,8 @@ CANDIDATES = (
 )
 #: With a proved gap below this no other mechanism is tried.
 _SETTLED = 1e-6
+#: Percent less error that another strategy may have, from which trying others is advised.
+_MUCH = 5.0
 #: Products of tables past the optimum's reach are searched where they may have so much less error.
 _WORTHWHILE = 1e-3
 #: Under Gaussian noise no product has less error than the decomposition at its optimum. Where weights end
@@ -204,4 +206,5 @@ def _alone(gap: float | None) -> str:
     if gap is None:
         return "no other fits"
     share = 100 * (1 - (1 + gap) ** -0.5)
-    return f"no other was tried: rounding to integers apart, no strategy has over {share:.2g} % less error"
+    best = f"rounding to integers apart, the best strategy has at most {share:.2g} % less error"
+    return f"the only one tried: {best}" + ("; `matrixdp compare` tries others" if share >= _MUCH else "")
