@@ -45,6 +45,11 @@ def address() -> str:
     return f"postgresql:///postgres?host={folder}&user=tester"
 
 
+def log() -> str:
+    """Return what the server has logged so far."""
+    return Path(address().partition("host=")[2].partition("&")[0], "log").read_text()
+
+
 @cache
 def _writing() -> Any:
     connection = connect(address(), autocommit=True)
@@ -99,12 +104,20 @@ class _Kept:
 @contextmanager
 def one_connection() -> Iterator[None]:
     """Let every source that is opened meanwhile use one connection, one after the other."""
-    with connect(address(), autocommit=True) as connection:
-        postgresql.connect = lambda *_, **__: _Kept(connection)
-        try:
-            yield
-        finally:
-            postgresql.connect = connect
+    kept: list[Any] = []
+
+    def first(where: str, **options: Any) -> _Kept:
+        if not kept:
+            kept.append(connect(where, **options))
+        return _Kept(kept[0])
+
+    postgresql.connect = first
+    try:
+        yield
+    finally:
+        postgresql.connect = connect
+        for connection in kept:
+            connection.close()
 
 
 def _run(user: tuple[int, int] | None, program: str, *arguments: object) -> None:

@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import importlib.util
+import io
 import json
 import math
 import shutil
@@ -20,7 +21,7 @@ from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 
 import matrixdp as mdp
-from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.errors import StorageError, TooLargeError, WorkloadError
 from matrixdp.exact import GridTree, IntegerMatrix, MergedMatrix
 from matrixdp.measure import plan_cost
 from matrixdp.privacy import delta_of
@@ -329,14 +330,48 @@ def more_values(header: dict[str, Any], members: dict[str, bytes]) -> None:
     header["values"] = other
 
 
+def read_twice(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    form = next(form for form in header["plan"]["matrices"] if "entries" in form)
+    header["plan"]["matrices"] += [form] * 100
+
+
+def unmeasured(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    header["plan"]["matrices"].append({"kind": "identity", "size": 2})
+
+
+def shared(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    form = next(form for form in header["plan"]["matrices"] if "entries" in form)
+    form["unsupported"] = form["entries"]
+
+
 def fewer_parts(header: dict[str, Any], members: dict[str, bytes]) -> None:
     del header["plan"]["parts"][-1], header["noise"][-1]
 
 
-@pytest.mark.parametrize("change", [matrix_entry, more_values, fewer_parts])
-def test_forged_matrices_and_parts_are_found(forged: Path, change: Any) -> None:
+@pytest.mark.parametrize(
+    "change", [matrix_entry, more_values, fewer_parts, read_twice, unmeasured, shared]
+)
+def test_forged_matrices_and_parts_are_found(
+    forged: Path, change: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     forge_measurement(forged, change)
-    assert found(forged)[1] != []
+    assert verifier.main([str(forged)]) == 1
+    with pytest.raises(StorageError):
+        mdp.load_release(forged)
+
+
+def test_row_multipliers_that_are_narrow_are_found(tmp_path: Path) -> None:
+    """They would be widened anew for every part that names them."""
+    save(tmp_path / "out", PRODUCTS, {"a": [0, 1], "b": [3, 4]}, mdp.Budget(rho=0.2), **WEIGHED)
+
+    def narrow(header: dict[str, Any], members: dict[str, bytes]) -> None:
+        name = next(part["multipliers"] for part in header["plan"]["parts"] if "multipliers" in part)
+        members[name] = npy(np.load(io.BytesIO(members[name])).astype(np.int32))
+
+    forge_measurement(tmp_path / "out", narrow)
+    assert verifier.main([str(tmp_path / "out")]) == 1
+    with pytest.raises(StorageError, match="multipliers are not integers"):
+        mdp.load_release(tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -517,6 +552,12 @@ def test_trees_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
 MERGED = {"kind": "merged", "groups": ["g", "h"], "matrix": {"kind": "integer", "entries": "e"}}
 
 
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
 def _array(*values: int, shape: tuple[int, ...] | None = None) -> tuple[tuple[int, ...], str, bytes]:
     return shape or (len(values),), "<i4", np.array(values, dtype="<i4").tobytes()
 
@@ -525,7 +566,7 @@ def test_matrices_over_groups_of_values_are_read_as_they_are_measured() -> None:
     matrix, groups = np.array([[5, -2], [0, 3], [1, 1]]), (np.array([1, 0, 1]), np.array([0, 0]))
     merged = MergedMatrix(IntegerMatrix(matrix), groups)
     arrays = {"e": _array(*matrix.ravel(), shape=matrix.shape), "g": _array(*groups[0]), "h": _array(0, 0)}
-    block = verifier.Block(MERGED, arrays)
+    block = verifier.Block(MERGED, dict(arrays))
     entries = np.abs(merged.written()).astype(int)
     assert (block.rows, block.columns) == entries.shape
     for power in (1, 2):

@@ -139,7 +139,7 @@ class Block:
             self.read_entries(form, arrays)
         elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
             self.read_entries(form["matrix"], arrays)
-            groups = [integers(arrays[name]) for name in form["groups"]]
+            groups = [integers(arrays.pop(name)) for name in form["groups"]]
             if any(max(group) >= len(group) or set(group) != set(range(max(group) + 1)) for group in groups):
                 raise ValueError("groups of values of which one is empty")
             if math.prod(max(group) + 1 for group in groups) != self.columns:
@@ -165,9 +165,11 @@ class Block:
             raise ValueError("a matrix has no proper size")
 
     def read_entries(self, form, arrays):
-        """Read a matrix that is written out."""
-        (self.rows, self.columns), _, _ = arrays[form["entries"]]
-        flat = iter(integers(arrays[form["entries"]]))
+        """Read a matrix that is written out; each has arrays of its own, so that none is read twice."""
+        array = (self.rows, self.columns), _, _ = arrays.pop(form["entries"])
+        if "unsupported" in form:
+            del arrays[form["unsupported"]]
+        flat = iter(integers(array))
         self.entries = [[next(flat) for _ in range(self.columns)] for _ in range(self.rows)]
 
     def largest_sum(self, p):
@@ -242,6 +244,7 @@ def measured(header, arrays, p):
     parts, noise = header["plan"]["parts"], header["noise"]
     matrices = [Block(form, arrays) for form in header["plan"]["matrices"]]
     known, found, rows = {}, Counter(), 0
+    unused = set(range(len(matrices)))
     if not parts or len(parts) != len(noise):
         raise ValueError("there is not one scale of noise for each part")
     for part, (steps, power) in zip(parts, noise):
@@ -253,6 +256,9 @@ def measured(header, arrays, p):
         ):
             raise ValueError("a part names a matrix that there is not, or noise out of range")
         blocks = [matrices[place] for place in places]
+        if factors is not None and arrays[factors][1] != "<i8":
+            raise ValueError("row multipliers are not integers")
+        unused.difference_update(places)
         if key not in known:  # many parts are alike
             known[key] = sensitivity(blocks, None if factors is None else integers(arrays[factors]), p)
         scale = exact(steps) * Fraction(2) ** power
@@ -260,6 +266,8 @@ def measured(header, arrays, p):
             raise ValueError("a part is measured without noise, or measures nothing")
         found[known[key], scale] += 1
         rows += math.prod(block.rows for block in blocks)
+    if unused:
+        raise ValueError("no part measures one of the matrices")
     return found, rows
 
 

@@ -2,6 +2,7 @@
 
 import builtins
 from datetime import date
+from urllib.parse import unquote
 
 import adbc_driver_postgresql.dbapi
 import numpy as np
@@ -51,6 +52,10 @@ def test_values_of_types_that_other_engines_do_not_have():
         "CREATE TYPE own.size AS ENUM ('small', 'large')",
         "CREATE DOMAIN own.word AS text CHECK (VALUE <> 'bad')",
         "CREATE TABLE own.types (n numeric, d date, s own.size, w own.word, c char(5), f real)",
+        "CREATE FUNCTION own.told(own.size) RETURNS text LANGUAGE sql AS $$SELECT 'small'$$",
+        "CREATE CAST (own.size AS text) WITH FUNCTION own.told(own.size)",
+        "CREATE DOMAIN own.sized AS own.size",
+        "ALTER TABLE own.types ADD u own.sized",
         "INSERT INTO own.types VALUES (0.5, '2020-01-31', 'small', 'x', 'x', 0.5), "
         "('NaN', 'infinity', 'large', 'y', 'y', 'NaN'), "
         "('Infinity', '-infinity', NULL, NULL, NULL, '-Infinity'), "
@@ -63,12 +68,14 @@ def test_values_of_types_that_other_engines_do_not_have():
             "n": {"edges": [-1e-319, 0, 1], "closed": True},
             "d": {"categories": ["2020-01-31", "0001-01-01"], "type": "date"},
             "s": ["large", "small"],
+            "u": ["large", "small"],
             "w": ["x", "y"],
             "c": ["x", "y"],
             "f": {"edges": [0, 1, 4]},
         }
     )
-    expected = {"n": [1, 2], "d": [2, 1], "s": [2, 4], "w": [4, 1], "c": [4, 1], "f": [3, 2]}
+    expected = {"n": [1, 2], "d": [2, 1], "s": [2, 4], "u": [2, 4], "w": [4, 1], "c": [4, 1], "f": [3, 2]}
+    servers.execute("UPDATE own.types SET u = s")
     for name, counts in expected.items():
         alone = Domain([listed[name]])
         assert counted(alone, "own.types")[name,].tolist() == counts, name
@@ -101,11 +108,121 @@ def test_collations_and_settings_change_nothing(monkeypatch):
         "ALTER ROLE tester SET search_path = own, pg_catalog",
         "ALTER ROLE tester SET standard_conforming_strings = off",
         "ALTER ROLE tester SET DateStyle = 'German'",
+        "ALTER ROLE tester SET client_encoding = 'LATIN1'",
     )
     try:
         assert counted(Domain({"t": ["a", "é", "\\", True]}), "own.names")["t",].tolist() == [1, 1, 0, 0]
     finally:
         servers.execute("ALTER ROLE tester RESET ALL")
+
+
+#: What a statement of ours or of the driver's would call, were it looked up in the schema of an attacker.
+EVIL = {
+    "version()": "text",
+    "set_config(text, text, boolean)": "text",
+    "current_setting(text)": "text",
+    "pg_size_bytes(text)": "bigint",
+    "count(*)": None,
+    "octet_length(text)": "integer",
+    "lower(text)": "text",
+    "btrim(text, text)": "text",
+    '"left"(text, integer)': "text",
+    "has_any_column_privilege(oid, text)": "boolean",
+    "=(text, text)": "boolean",
+    "<(text, text)": "boolean",
+    "<=(integer, integer)": "boolean",
+    "=(oid, oid)": "boolean",
+    "<>(name, name)": "boolean",
+    "<>(regproc, integer)": "boolean",
+    '<>("char", "char")': "boolean",
+}
+
+
+def evil():
+    """Yield the statements that make functions, operators, tables and types which leave a trace in the log."""
+    trace = "RAISE LOG 'an evil function ran as %', current_user; RETURN NULL;"
+    yield "CREATE SCHEMA IF NOT EXISTS evil"
+    for number, (signature, result) in enumerate(EVIL.items()):
+        name, _, arguments = signature.rstrip(")").partition("(")
+        if result is None:
+            yield "CREATE AGGREGATE evil.count(*) (SFUNC = int8inc, STYPE = bigint, INITCOND = '1000000')"
+            continue
+        called = name if name.strip('"').replace("_", "").isalpha() else f"operator_{number}"
+        yield (
+            f"CREATE FUNCTION evil.{called}({arguments}) RETURNS {result} LANGUAGE plpgsql "
+            f"AS $$BEGIN {trace} END$$"
+        )
+        if called != name:
+            left, right = arguments.split(", ")
+            yield (
+                f"CREATE OPERATOR evil.{name} (FUNCTION = evil.{called}, LEFTARG = {left}, RIGHTARG = {right})"
+            )
+    for table in ("pg_class", "pg_attribute", "pg_inherits", "pg_type"):
+        yield f"CREATE TABLE evil.{table} (oid oid)"
+    yield "CREATE DOMAIN evil.text AS pg_catalog.text CHECK (VALUE = 'nothing')"
+    yield "CREATE COLLATION evil.\"C\" (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+
+
+@pytest.mark.parametrize("whose", ["DATABASE postgres", "ROLE tester", "ROLE tester IN DATABASE postgres"])
+@pytest.mark.parametrize("given", ["", "&options=-csearch_path%3Devil,pg_catalog"])
+def test_functions_that_shadow_the_servers_own_never_run(whose, given, monkeypatch):
+    """Whoever owns the database sets its search path, and may have no right to read the table."""
+    monkeypatch.setattr(adbc_driver_postgresql.dbapi, "connect", servers.connect)
+    monkeypatch.setenv("PGOPTIONS", "-csearch_path=evil,pg_catalog")
+    servers.execute("DROP SCHEMA IF EXISTS evil CASCADE", *evil())
+    before = len(servers.log())
+    servers.execute(f"ALTER {whose} SET search_path = evil, pg_catalog")
+    try:
+        source = open_source(servers.address() + given, table_name="own.few")
+        found = dict(source.marginals(DOMAIN, [("sex",)], OutOfDomain({}, (None,))))
+        assert [counts.tolist() for counts in found.values()] == [[1], [1, 1]]
+        source.columns()
+        assert source.assumptions(DOMAIN) == (INFERRED,)
+    finally:
+        servers.execute(f"ALTER {whose} RESET search_path", "DROP SCHEMA evil CASCADE")
+    assert "an evil function ran" not in servers.log()[before:]
+
+
+def test_a_connection_whose_search_path_is_not_fixed_is_rejected(monkeypatch):
+    """A pooler may drop the options of a connection."""
+    monkeypatch.setattr(
+        adbc_driver_postgresql.dbapi,
+        "connect",
+        lambda address, **options: servers.connect(address.partition("&options=")[0], **options),
+    )
+    with pytest.raises(SourceError, match="a connection with another search_path") as caught:
+        opened().columns()
+    assert caught.value.problem.path == ("data",)
+
+
+@pytest.mark.parametrize(
+    ("address", "options"),
+    [
+        ("postgresql://h/d", " -csearch_path=pg_catalog,pg_temp"),
+        ("postgresql://h/d?", " -csearch_path=pg_catalog,pg_temp"),
+        ("postgresql://ann:a?b@h", " -csearch_path=pg_catalog,pg_temp"),
+        ("postgresql://h?user=ann&", " -csearch_path=pg_catalog,pg_temp"),
+        ("postgresql://h?%6fptions=-cjit%3Doff", "-cjit=off -csearch_path=pg_catalog,pg_temp"),
+        ("postgresql://h?options=a&options=b&user=ann", "b -csearch_path=pg_catalog,pg_temp"),
+    ],
+)
+def test_options_of_the_user_are_kept_with_the_search_path(address, options, monkeypatch):
+    asked = []
+
+    def connect(given, **_):
+        asked.append(given)
+        raise ConnectionError
+
+    monkeypatch.setattr(adbc_driver_postgresql.dbapi, "connect", connect)
+    with pytest.raises(SourceError, match="could not connect"):
+        open_source(address).columns()
+    (given,) = asked
+    assert given.startswith(address)
+    query = given[len(address) :].lstrip("?&")
+    assert unquote(query) == f"options={options}"
+    assert given[len(address) - 1 :].count("?") <= 1
+    assert "?&" not in given
+    assert "&&" not in given
 
 
 def test_many_categories_and_marginals():
@@ -181,6 +298,35 @@ def test_what_the_server_computes_is_assumed():
         assert opened(f"own.{table}").assumptions(DOMAIN) == expected, table
     twice = Domain({"twice": 4})
     assert opened("own.made").assumptions(twice) == (COMPUTED, INFERRED)
+
+
+def test_a_generated_column_of_a_child_is_assumed():
+    servers.execute(
+        "CREATE TABLE own.parent (sex text, twice int)",
+        "CREATE TABLE own.child (sex text, twice int) INHERITS (own.parent)",
+        "CREATE TABLE own.grandchild (twice int GENERATED ALWAYS AS (length(sex)) STORED) INHERITS (own.child)",
+    )
+    assert opened("own.parent").assumptions(Domain({"twice": 4})) == (COMPUTED, INFERRED)
+    assert opened("own.parent").assumptions(Domain({"sex": ["male"]})) == (INFERRED,)
+
+
+def test_names_of_columns_are_no_sql():
+    names = ['a"b', "a'b", "$1", "%s", "{c0}", "\\", "é" * 31, '"; SELECT 1; --', "count(*)", "c0", " "]
+    table = pa.table({name: [number % 3] * 2 for number, name in enumerate(names)})
+    servers.fill(table, "names")
+    for number, name in enumerate(names):
+        domain = Domain({name: 3})
+        assert counted(domain, "names")[name,].tolist() == [2 * (number % 3 == code) for code in range(3)]
+
+
+def test_notices_of_a_view_reach_nobody_here(capfd):
+    servers.execute(
+        "CREATE FUNCTION own.noisy(text) RETURNS text LANGUAGE plpgsql AS "
+        "$$BEGIN RAISE WARNING 'it is %', $1; RETURN $1; END$$",
+        "CREATE VIEW own.loud AS SELECT own.noisy(sex) AS sex, age FROM own.few",
+    )
+    assert counted(DOMAIN, "own.loud")["sex", "age"].sum() == 2
+    assert "it is" not in "".join(capfd.readouterr())
 
 
 def test_a_view_that_fails_tells_nothing_of_the_record():

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from matrixdp.privacy import Unit
 from matrixdp.sources import open_source
 from matrixdp.sources.source import COMPUTED, INFERRED
 
+CODES = Domain({"code": 2})
 DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
 PEOPLE = "CREATE TABLE people AS SELECT 'male' AS sex, 3 AS age UNION ALL VALUES ('female', '1'), ('male', 9)"
 
@@ -91,6 +93,18 @@ def test_the_order_of_the_records_of_a_person(tmp_path):
     for table in "uvw":
         with pytest.raises(SourceError, match="a view, or a table without row ids"):
             open_source(address, table_name=table).check(domain, unit=Unit(id="who"))
+
+
+@pytest.mark.parametrize("kept", ["VIRTUAL", "STORED"])
+def test_an_id_that_the_database_computes_is_rejected(kept, tmp_path):
+    made = f"CREATE TABLE t (name, code, who AS (lower(name)) {kept})"
+    address = database(tmp_path, made, "INSERT INTO t VALUES ('Ann', 0), ('ann', 1)")
+    source = open_source(address)
+    for asked in (partial(source.check, CODES), partial(counted, address, CODES, "t")):
+        with pytest.raises(SourceError, match="found 'who', a column that the database computes") as caught:
+            asked(unit=Unit(id="who"))
+        assert caught.value.problem.path == ("unit", "id")
+    assert counted(address, CODES, "t", Unit(id="name")) == [1, 1]
 
 
 def test_columns_are_checked_before_records_are_read(tmp_path):

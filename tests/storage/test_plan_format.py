@@ -65,8 +65,8 @@ def test_a_matrix_over_groups_is_kept_with_them(tmp_path: Path):
     ("change", "says"),
     [
         (lambda form: form["matrix"].update(kind="deficient"), "groups of values does not hold integers"),
-        (lambda form: form.update(groups=[form["matrix"]["unsupported"]]), "does not hold integers"),
-        (lambda form: form.update(groups=form["groups"] * 2), "does not fit|make 4"),
+        (lambda form: form.update(groups=[form["matrix"].pop("unsupported")]), "does not hold integers"),
+        (lambda form: form.update(groups=[]), "does not fit|make 1"),
     ],
 )
 def test_groups_that_are_none_are_refused(tmp_path: Path, change, says: str):

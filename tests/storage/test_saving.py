@@ -20,6 +20,7 @@ from matrixdp.privacy import Budget, Clause
 from matrixdp.queries import Workload
 from matrixdp.selection import Selection, select
 from matrixdp.sources import open_source
+from matrixdp.storage import plan_format
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 from matrixdp.storage.plan_format import write_plan
 from matrixdp.storage.saving import (
@@ -291,6 +292,28 @@ def misfitting(header, members):
     with_array(header, members, form["unsupported"], np.zeros((1, size + 1)))
 
 
+def entries(header):
+    return next(m for m in header["plan"]["matrices"] if m["kind"] == "integer")["entries"]
+
+
+def twice_read(header, _members):
+    """Matrices that are alike are written once: two that share an array make two factors of it."""
+    header["plan"]["matrices"] += [{"kind": "integer", "entries": entries(header)}] * 20
+
+
+def unmeasured(header, _members):
+    header["plan"]["matrices"].append({"kind": "identity", "size": 3})
+
+
+def multiplied_by_weights(header, _members):
+    header["plan"]["parts"][1]["multipliers"] = header["plan"]["vectors"]["weights"]["sex"]
+
+
+def whole_weights(header, members):
+    """A narrower array would be widened for everything that names it."""
+    with_array(header, members, header["plan"]["vectors"]["weights"]["sex"], np.ones(2, dtype=np.int32))
+
+
 def floats(header, members):
     steps = np.load(io.BytesIO(members[header["values"]]), allow_pickle=False)
     with_array(header, members, header["values"], steps.astype(float))
@@ -337,12 +360,16 @@ def weights_that_are_none(header, members):
         (set_in("plan", "parts", 1, "blocks", [[[0], -1]]), "matrix that there is not"),
         (set_in("plan", "parts", 1, "blocks", [[[0], 99]]), "form"),
         (set_in("plan", "parts", 1, "blocks", [[[0, 0], 0]]), "named twice"),
-        (set_in("plan", "parts", 1, "multipliers", "arrays/0.npy"), "multipliers are not integers"),
+        (multiplied_by_weights, "multipliers are not integers"),
+        (whole_weights, "weights hold what is no number of use"),
+        (unmeasured, "no part measures one of its matrices"),
+        (twice_read, "refers to arrays/.* twice"),
+        (lambda header, _: set_in("plan", "parts", 1, "multipliers", entries(header))(header, _), "twice"),
         (set_in("plan", "matrices", 0, "kind", "unheard"), "unknown kind"),
         (set_in("plan", "matrices", 0, {"kind": "identity", "size": 0}), "size"),
         (set_in("plan", "matrices", 0, {"kind": "centered", "size": True}), "size"),
         (set_in("plan", "matrices", 0, {"kind": "identity", "size": 99}), "does not fit"),
-        (set_in("plan", "parts", []), "refused"),
+        (set_in("plan", "parts", []), "no part measures"),
         (set_in("plan", "kind", "unheard"), "no kind of plan"),
         (set_in("plan", "kind", "direct"), "form"),
         (set_in("plan", "vectors", {}), "form"),
@@ -360,6 +387,16 @@ def weights_that_are_none(header, members):
 def test_altered_strategies_are_refused(saved: Path, tmp_path: Path, change, says: str):
     with pytest.raises(StorageError, match=says):
         load_strategy(rewritten(saved, tmp_path / "x.mdp", change))
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+def test_a_file_that_needs_more_than_there_is_is_refused(saved: Path, error, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(plan_format, "IntegerMatrix", fail)
+    with pytest.raises(StorageError, match="needs more memory than there is"):
+        load_strategy(saved)
 
 
 def test_a_header_that_does_not_match_its_checksum_is_refused(saved: Path, tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import product
 
@@ -55,8 +56,8 @@ def _of_attributes(workload: Workload, searched: bool) -> Iterator[str]:
         seconds = attribute_seconds(attribute.size, searched)
         if seconds < _WORTH_SECONDS:
             continue
-        sizes = range(attribute.size, 0, -1)
-        most = next(size for size in sizes if attribute_seconds(size, searched) <= _SHORT_SECONDS)
+        sizes = range(1, attribute.size + 1)
+        most = bisect_right(sizes, _SHORT_SECONDS, key=lambda size: attribute_seconds(size, searched))
         told = f"domain.{name}: {attribute.size:,} values take about {in_words(seconds)}"
         coarser, size = _coarser(attribute, most)
         yield f"{told}; {coarser} takes about {in_words(attribute_seconds(size, searched))}"

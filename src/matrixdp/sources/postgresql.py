@@ -1,10 +1,13 @@
 """Tables of PostgreSQL: the server encodes and counts, and only the groups of the marginals leave it."""
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
+from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +23,6 @@ from matrixdp.sources.postgresql_sql import (
     code_expression,
     column_kind,
     identifier,
-    literal,
     missing_expression,
     value_expressions,
 )
@@ -30,23 +32,39 @@ from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, Marginal, Source
 __all__ = ["PostgreSQLSource"]
 
 _COUNTING = "count the table"
-_CONNECTED = "the address, PGPASSWORD or ~/.pgpass, and libpq's other settings say where and as whom"
+_CONNECTED = (
+    "the address, PGPASSWORD or ~/.pgpass, and libpq's other settings say where and as whom; a pooler must let "
+    "`options` through"
+)
 _ENCODINGS = ("UTF8", "SQL_ASCII")
 _MOST_LISTED = 20
+#: A password may hold a question mark.
+_QUERY = re.compile(r"[^:]*://(?:[^@/]*@)?[^?]*(.*)", re.DOTALL)
+#: Temporary tables come last: without their name here they come first.
+_PATH = "pg_catalog, pg_temp"
 #: What the statements mean must not depend on how the server, the database or the user is set up.
-_SETTINGS = {"search_path": "pg_catalog", "standard_conforming_strings": "on", "jit": "off"}
+_SETTINGS = {
+    "search_path": _PATH,
+    "client_encoding": "'UTF8'",
+    "standard_conforming_strings": "on",
+    "jit": "off",
+}
 #: The groups of one statement fit into so many kilobytes; with fewer the server writes them to disk.
 _ENOUGH = """
-SELECT set_config('work_mem', '65536', true)
-WHERE pg_size_bytes(current_setting('work_mem')) < 65536 * 1024
+SELECT pg_catalog.set_config('work_mem', '65536', true)
+WHERE pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) < 65536 * 1024
 """
-_TABLES = """
+#: Partitions, and other tables whose records a table shows.
+_CHILDREN = """
+WITH RECURSIVE children AS (
+  SELECT inhrelid AS child FROM pg_inherits WHERE inhparent = {}
+  UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN children ON i.inhparent = child
+)
+"""
+_TABLES = f"""
 SELECT CAST(n.nspname AS text), CAST(c.relname AS text), c.oid,
   c.relkind IN ('v', 'm', 'f') OR c.relrowsecurity OR EXISTS (
-    WITH RECURSIVE children AS (
-      SELECT inhrelid AS child FROM pg_inherits WHERE inhparent = c.oid
-      UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN children ON i.inhparent = child
-    )
+    {_CHILDREN.format("c.oid")}
     SELECT 1 FROM children JOIN pg_class AS k ON k.oid = child WHERE k.relkind = 'f'
   )
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -54,10 +72,14 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schem
   AND left(CAST(n.nspname AS text), 3) <> 'pg_' AND has_any_column_privilege(c.oid, 'SELECT')
 ORDER BY 1, 2
 """
-_COLUMNS = """
+_COLUMNS = f"""
 SELECT CAST(a.attname AS text),
   CASE WHEN s.nspname = 'pg_catalog' THEN CAST(t.typname AS text) ELSE '' END,
-  t.typtype = 'e', a.attgenerated <> ''
+  t.typtype = 'e', a.attgenerated <> '' OR EXISTS (
+    {_CHILDREN.format("a.attrelid")}
+    SELECT 1 FROM children JOIN pg_attribute AS k ON k.attrelid = child
+    WHERE k.attname = a.attname AND k.attgenerated <> ''
+  )
 FROM pg_attribute AS a JOIN pg_type AS d ON d.oid = a.atttypid
 JOIN pg_type AS t ON t.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END
 JOIN pg_namespace AS s ON s.oid = t.typnamespace
@@ -151,22 +173,24 @@ class PostgreSQLSource(Source):
             needed = "reading postgresql:// needs a driver: pip install 'matrixdp[postgresql]'"
             raise SourceError(needed) from None
         doing = f"connect to {shown(self._address)}"
-        connection = guarded(lambda: dbapi.connect(self._address, autocommit=True), doing, _CONNECTED)
+        connection = guarded(lambda: dbapi.connect(_fixed(self._address), autocommit=True), doing, _CONNECTED)
         stack.callback(_close, connection)
         cursor = guarded(connection.cursor, doing)
         stack.callback(_close, cursor)
-        settings = [
-            f"set_config({literal(name)}, {literal(value)}, true)" for name, value in _SETTINGS.items()
-        ]
 
-        def begin() -> None:
+        def begin() -> Any:
             cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            cursor.execute(f"SELECT {', '.join(settings)}")
-            cursor.fetchall()
-            cursor.execute(_ENOUGH)
-            cursor.fetchall()
+            # Utility commands and qualified names mean the same under every search path.
+            ((path,),) = _rows(cursor, "SELECT pg_catalog.current_setting('search_path')")
+            for name, value in _SETTINGS.items():
+                cursor.execute(f"SET LOCAL {name} = {value}")
+            _rows(cursor, _ENOUGH)
+            return path
 
-        guarded(begin, doing)
+        path = guarded(begin, doing)
+        if path.replace(" ", "") != _PATH.replace(" ", ""):
+            expected = f"{_PATH}: let the pooler pass `options` on, or ALTER ROLE .. SET search_path = {_PATH}"
+            raise SourceError.at(("data",), "a connection with another search_path", expected)
         return cursor
 
     def _table(self, cursor: Any) -> _Table:
@@ -197,6 +221,18 @@ class PostgreSQLSource(Source):
         raise SourceError(f"{shown(self._address)} has {asked}; name one of its tables: {listed}{more}")
 
 
+def _fixed(address: str) -> str:
+    """Return an address that fixes the search path before the driver asks the server anything."""
+    found = _QUERY.fullmatch(address)
+    query = (found and found[1]) or ""
+    pairs = (pair.partition("=") for pair in query[1:].split("&"))
+    given = [unquote(value) for name, _, value in pairs if unquote(name) == "options"]
+    # libpq takes the last `options` alone, and the server the last value of a setting.
+    options = f"{(given or [os.environ.get('PGOPTIONS', '')])[-1]} -csearch_path={_PATH.replace(' ', '')}"
+    between = "" if query.endswith(("?", "&")) else "&" if query else "?"
+    return f"{address}{between}options={quote(options)}"
+
+
 def _codes(request: Request, table: _Table) -> str:
     """Return the query for the codes of the records, a column an attribute, NULL where out of domain."""
     request.check_columns(table.types)
@@ -204,6 +240,9 @@ def _codes(request: Request, table: _Table) -> str:
     for i, (name, rule) in enumerate(request.rules(kinds).items()):
         column = request.domain.readings[name].column
         quoted, kind = identifier(column), kinds[column]
+        if column in table.listed:
+            # A cast would run what the owner of the type may have put in its place.
+            quoted = f"(CASE WHEN {quoted} IS NOT NULL THEN format('%s', {quoted}) END)"
         found = value_expressions(rule, quoted, table.types[column], kind)
         values += [f"{value} AS {part}{i}" for part, value in found.items()]
         code = code_expression(rule, {part: f"{part}{i}" for part in found}, kind)

@@ -165,6 +165,9 @@ class SQLiteSource(Source):
         wanted = [attribute.column for attribute in request.domain.readings]
         order = ""
         if request.unit.id is not None:
+            if columns[request.unit.id]:
+                found = f"{request.unit.id!r}, a column that the database computes"
+                raise SourceError.at(("unit", "id"), found, "a column that is stored")
             wanted.append(request.unit.id)
             order = f" ORDER BY {self._place(connection, name, stored, columns)}"
         # Bytes are no text, and text is read as bytes: an infinity, which no attribute has, stands for them.

@@ -134,12 +134,14 @@ class ArchiveReader:
         self.path = Path(path)
         if not os.path.isfile(self.path):  # noqa: PTH113 - no error where the path is none
             raise StorageError(f"{self.path}: no such file; expected a saved {kind}")
+        self._unread: set[str] = set()
         try:
             self._zip = zipfile.ZipFile(self.path)
         except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
             raise StorageError(f"{self.path}: not a saved {kind}, or a damaged one") from None
         try:
-            self.header: dict[str, Any] = self._read_header(kind, version)
+            with self.reading("its header"):
+                self.header: dict[str, Any] = self._read_header(kind, version)
         except BaseException:
             self._zip.close()
             raise
@@ -167,6 +169,7 @@ class ArchiveReader:
         names = self._zip.namelist()
         if not set(names) <= listed or len(set(names)) < len(names):
             raise self.damaged("its members are not those that its header lists, each once")
+        self._unread = set(listed)
         return header
 
     def damaged(self, why: str) -> StorageError:
@@ -184,6 +187,8 @@ class ArchiveReader:
             raise self.damaged(f"{what} is refused ({error})") from None
         except KeyError:
             raise self.damaged(f"a part of {what} is missing") from None
+        except (MemoryError, RecursionError):
+            raise StorageError(f"{self.path}: {what} needs more memory than there is") from None
         except (IndexError, TypeError, ValueError, AttributeError, ArithmeticError):
             raise self.damaged(f"{what} is not in the form that it should have") from None
 
@@ -211,10 +216,16 @@ class ArchiveReader:
             raise self.damaged(f"{name} cannot be read") from None
 
     def array(self, name: object, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
-        """Return an array by its name in the header, read-only; it must have the shape, if one is given."""
+        """Return an array by its name in the header, read-only; it must have the shape, if one is given.
+
+        Each is given out once, so that what is read, and made of it, is in proportion to the file.
+        """
         sums = self.header.get("checksums")
         if not isinstance(name, str) or not isinstance(sums, dict) or name not in sums:
             raise self.damaged("its header refers to an array that is not there")
+        if name not in self._unread:
+            raise self.damaged(f"its header refers to {name} twice")
+        self._unread.remove(name)
         data = self._bytes(name, self.path.stat().st_size)
         if hashlib.sha256(data).hexdigest() != sums[name]:
             raise self.damaged(f"the checksum of {name} is wrong")

@@ -104,6 +104,7 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
     """Return the plan that `write_plan` saved, every size checked and every matrix proved anew."""
     arrays: dict[str, NDArray[Any]] = {}
 
+    # Parts and weights share arrays, which are never copied; matrices have their own.
     def once(name: str) -> NDArray[Any]:
         if name not in arrays:
             arrays[name] = archive.array(name)
@@ -115,6 +116,8 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
         for row in header["parts"]:
             factors = once(row["multipliers"]) if "multipliers" in row else None
             parts.append(_read_part(row, domain, matrices, factors, archive))
+        if len({place for row in header["parts"] for _, place in row["blocks"]}) < len(matrices):
+            raise archive.damaged("no part measures one of its matrices")
         vectors = {
             own: {name: _moderate(once(key), archive) for name, key in of.items()}
             for own, of in header["vectors"].items()
@@ -125,10 +128,10 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
 
 
 def _moderate(vector: NDArray[Any], archive: ArchiveReader) -> NDArray[np.float64]:
-    """Return an array of floats; with NaN or huge ones errors could not be told."""
-    if not (np.abs(vector.astype(np.float64)) <= _LARGEST).all():
+    """Return an array of floats as it is; with NaN or huge ones errors could not be told."""
+    if vector.dtype != np.float64 or not (np.abs(vector) <= _LARGEST).all():
         raise archive.damaged("its weights hold what is no number of use")
-    return vector.astype(np.float64, copy=False)
+    return vector
 
 
 def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMatrix:
@@ -184,7 +187,7 @@ def _read_part(
         blocks.append(Block(names, matrix))
     attributes = domain.sort([name for block in blocks for name in block.attributes])
     if factors is not None:
-        if factors.dtype.kind != "i":
+        if factors.dtype != np.int64:
             raise archive.damaged("row multipliers are not integers")
-        factors = factors.astype(np.int64).reshape([block.matrix.rows for block in blocks])
+        factors = factors.reshape([block.matrix.rows for block in blocks])
     return Part(attributes, tuple(blocks), float(row["variance"]), factors)
