@@ -125,13 +125,7 @@ class Pieces:
 
     def scale(self, kept: tuple[int, ...]) -> float:
         """Return the largest diagonal entry of the Kronecker product of the slots' own Gram matrices."""
-        return math.prod(self._largest(number) for number in kept)
-
-    def _largest(self, number: int) -> float:
-        slot = self.split.slots[number]
-        if slot.symmetric is not None:
-            return sum(slot.symmetric)
-        return float(np.abs(np.diagonal(slot.predicates.gram(slot.size))).max())
+        return math.prod(self.split.slots[number].largest for number in kept)
 
     def explicit_rows(self, number: int, kept: tuple[bool, ...], groups: Groups = None) -> Array:
         """Return explicit queries as pieces on the kept axes, shape (queries, cells kept).

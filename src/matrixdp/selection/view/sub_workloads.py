@@ -52,6 +52,13 @@ class Slot:
         """Whether its Gram matrix is that of queries: symmetric, with no negative eigenvalue."""
         return not isinstance(self.predicates, CrossGram)
 
+    @cached_property
+    def largest(self) -> float:
+        """The largest diagonal entry of its Gram matrix."""
+        if self.symmetric is not None:
+            return sum(self.symmetric)
+        return float(np.abs(np.diagonal(self.predicates.gram(self.size))).max())
+
     @property
     def flat(self) -> bool:
         """Whether nothing is left of it without its mean: it is never kept."""
