@@ -61,7 +61,7 @@ def _write(path: Path, lines: list[str]) -> None:
 
 
 def _index(known: Parts, done: Parts) -> list[str]:
-    timed = [part for name, part in known.items() if name not in (*_TABLES, *_OTHER, "sampler")]
+    timed = [part for name, part in known.items() if name not in (*_TABLES, *_OTHER, "sampler", "busy")]
     return [
         "# Benchmarks",
         "",
@@ -81,6 +81,7 @@ def _index(known: Parts, done: Parts) -> list[str]:
         *_timed(timed),
         *gaps(done.get("gaps"), done.get("dense-ratios")),
         *_sampler(done.get("sampler")),
+        *_busy(done.get("busy")),
         *_runs(list(known.values())),
     ]
 
@@ -144,6 +145,26 @@ def _sampler(part: dict[str, Any] | None) -> list[str]:
     ]
     head = ["generator", "samples a second", "time as a ratio to NumPy's"]
     return ["## Exact noise", "", *table(head, rows), ""]
+
+
+def _busy(part: dict[str, Any] | None) -> list[str]:
+    if part is None:
+        return []
+    figures = part["figures"]
+    rows = [
+        [row["command"], plain(row["alone"], 3), plain(row["beside"], 3), plain(row["ratio"], 2)]
+        for row in figures["table"]
+    ]
+    return [
+        "## Beside busy processes",
+        "",
+        *table(["command", "processor seconds alone", "beside two busy processes", "ratio"], rows),
+        "",
+        f"The bundled example; medians of {figures['times']} runs, one of each in turn. The ratio may be at "
+        f"most {figures['most']:g}: threads that wait for one another would use up processor time where "
+        "others work.",
+        "",
+    ]
 
 
 def _runs(parts: list[dict[str, Any]]) -> list[str]:

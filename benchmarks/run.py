@@ -140,6 +140,7 @@ PARTS = [
     Part("gaps", "certificates of residual", ["gaps.py", "certificates"]),
     Part("dense-ratios", "small workloads beside dense", ["gaps.py", "dense"]),
     Part("installed", "what is installed", ["installed.py"]),
+    Part("busy", "select, release and report beside two busy processes", ["busy.py"], alone=True),
     Part("sampler", "exact noise, samples a second", ["sampler.py"], alone=True),
     *(Part(table.name, table.title, ["tables.py", table.name], patience=2400) for table in TABLES),
     *(

@@ -21,6 +21,12 @@ WIDE = {
 }
 
 
+@pytest.fixture(autouse=True)
+def memory(monkeypatch):
+    """Advice does not depend on the machine that runs the tests."""
+    monkeypatch.setenv("MATRIXDP_MEMORY_LIMIT", "16GB")
+
+
 def advice(*entries, domain=WIDE, noise=GAUSSIAN):
     workload = Workload(Domain(domain), *entries)
     return suggestions(workload, forecast(workload, 10**6, [noise]), noise is LAPLACE)
@@ -32,6 +38,13 @@ def test_each_kind_of_attribute_is_told_how_to_be_coarser():
     assert "one of every 3 edges (edges: [0, 3, ..., 6000])" in pay
     assert "categories that are put together, at most 2160 of them, which takes" in town
     assert days.startswith("domain.days: 4,041 values take about 44 s; {min: -40, max: 4002, bins: 2021}")
+
+
+def test_attributes_whose_matrices_do_not_fit_are_told_of(monkeypatch):
+    assert not advice(product(few="prefix"), domain={"few": 700})
+    monkeypatch.setenv("MATRIXDP_MEMORY_LIMIT", "20MB")
+    (line,) = advice(product(few="prefix"), domain={"few": 700})
+    assert line.startswith("domain.few: 700 values are too many for selection here, which takes 500; {min: 0")
 
 
 def test_what_is_advised_is_what_is_then_short():

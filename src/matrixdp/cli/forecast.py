@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from matrixdp.domain import Domain
+from matrixdp.exact.memory import matrix_bytes
 from matrixdp.noise import Noise
-from matrixdp.queries import Group, Identity, Total, Workload
+from matrixdp.queries import Group, Total, Workload
 
 __all__ = [
     "Forecast",
@@ -116,7 +117,7 @@ def forecast(
         largest_marginal=max(cells.values()),
         largest_group=largest_group,
         disk_bytes=written * _BYTES_AN_ANSWER + 4.0 * counted,
-        memory_bytes=_BASE_BYTES + 30.0 * counted + 48.0 * held,
+        memory_bytes=_BASE_BYTES + 30.0 * counted + 48.0 * held + matrix_bytes(_largest(workload)),
         select_seconds=selecting,
         release_seconds=selecting + 1.0 + counted / _ROWS_A_SECOND + written / _ANSWERS_A_SECOND,
     )
@@ -126,9 +127,8 @@ def structured_attributes(workload: Workload) -> tuple[str, ...]:
     """Return the attributes on which something is asked whose optimum takes a search."""
     found: dict[str, None] = {}
     for group in workload:
-        predicates = getattr(group, "predicates", None) or ()
-        pairs = zip(group.attributes, predicates, strict=False)
-        found |= {name: None for name, asked in pairs if not isinstance(asked, Identity | Total)}
+        asked = zip(group.attributes, getattr(group, "predicates", None) or (), group.sizes, strict=False)
+        found |= {name: None for name, predicates, size in asked if predicates.symmetric(size) is None}
     return tuple(found)
 
 
@@ -147,6 +147,13 @@ def joint_seconds(group: Group, domain: Domain) -> float:
     if cells > MAX_JOINT_CELLS:
         return 0.0
     return _JOINT_SECONDS_A_CUBE * float(cells) ** 3
+
+
+def _largest(workload: Workload) -> int:
+    """Return the cells of the largest matrices that selection makes, of an attribute or a joint group."""
+    cells = [workload.domain[name].size for name in structured_attributes(workload)]
+    joint = [workload.domain.cells(g.attributes) for g in workload if joint_seconds(g, workload.domain)]
+    return max(cells + joint, default=0)
 
 
 def _selection_seconds(workload: Workload, domain: Domain) -> float:

@@ -9,7 +9,9 @@ from itertools import product
 from matrixdp.cli.forecast import Forecast, attribute_seconds, joint_seconds, structured_attributes
 from matrixdp.domain import Attribute, Bins, Coded, Integers
 from matrixdp.domain.canonical import number_text
+from matrixdp.exact.memory import most_cells
 from matrixdp.queries import Workload
+from matrixdp.selection.limits import MAX_MEASURED_CELLS
 
 __all__ = ["suggestions"]
 
@@ -39,26 +41,30 @@ def suggestions(workload: Workload, expected: Forecast, searched: bool) -> list[
     >>> from matrixdp.domain import Domain
     >>> from matrixdp.language import product
     >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = Workload(Domain({"pay": range(8_500)}), product(pay="prefix"))
+    >>> workload = Workload(Domain({"pay": range(6_000)}), product(pay="prefix"))
     >>> for line in suggestions(workload, forecast(workload, 10**6, [GAUSSIAN]), searched=False):
     ...     print(line)
-    domain.pay: 8,500 values take about 5 min; {min: 0, max: 8500, bins: 1700} takes about 6 s
+    domain.pay: 6,000 values take about 2 min; {min: 0, max: 6000, bins: 1200} takes about 3 s
     """
-    found = list(_of_cells(workload, expected))
-    if expected.select_seconds >= _LONG_SECONDS:
-        found = [*_of_attributes(workload, searched), *_of_groups(workload), *found]
-    return found
+    long = expected.select_seconds >= _LONG_SECONDS
+    own = _of_attributes(workload, searched, long)
+    return [*own, *(_of_groups(workload) if long else ()), *_of_cells(workload, expected)]
 
 
-def _of_attributes(workload: Workload, searched: bool) -> Iterator[str]:
+def _of_attributes(workload: Workload, searched: bool, long: bool) -> Iterator[str]:
+    limit = min(MAX_MEASURED_CELLS, most_cells())
     for name in structured_attributes(workload):
         attribute = workload.domain[name]
         seconds = attribute_seconds(attribute.size, searched)
-        if seconds < _WORTH_SECONDS:
+        fits = searched or attribute.size <= limit
+        if fits and not (long and seconds >= _WORTH_SECONDS):
             continue
-        sizes = range(1, attribute.size + 1)
+        sizes = range(1, (attribute.size if fits else limit) + 1)
         most = bisect_right(sizes, _SHORT_SECONDS, key=lambda size: attribute_seconds(size, searched))
-        told = f"domain.{name}: {attribute.size:,} values take about {in_words(seconds)}"
+        refused = f"are too many for selection here, which takes {limit:,}"
+        told = f"domain.{name}: {attribute.size:,} values " + (
+            f"take about {in_words(seconds)}" if fits else refused
+        )
         coarser, size = _coarser(attribute, most)
         yield f"{told}; {coarser} takes about {in_words(attribute_seconds(size, searched))}"
 

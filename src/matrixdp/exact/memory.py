@@ -6,9 +6,9 @@ import math
 import os
 import re
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from matrixdp.errors import SourceError, TooLargeError
 
@@ -23,12 +23,12 @@ _SHARE = 0.8
 #: measured for 4,096 to 8,500 cells.
 _MATRICES = 10
 _SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?([KMGT])(i?)B", re.ASCII)
-_GROUPS = Path("/proc/self/cgroup")
-_MOUNT = Path("/sys/fs/cgroup")
+#: What a container may use, by control groups of version 2 and 1.
+_CONTAINER = [Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")]
 
 
-def granted_memory() -> tuple[str, float] | None:
-    """Return the memory that the environment grants, as written and in bytes; None if it does not say.
+def granted_memory() -> float | None:
+    """Return how many bytes the environment grants; None if it does not say.
 
     Raises
     ------
@@ -37,11 +37,9 @@ def granted_memory() -> tuple[str, float] | None:
     """
     text = os.environ.get(MEMORY_LIMIT, "")
     found = _SIZE.fullmatch(text)
-    if found is not None:
-        return text, float(found[1]) * (1024 if found[3] else 1000) ** ("KMGT".index(found[2]) + 1)
-    if text:
+    if text and found is None:
         raise SourceError.at((MEMORY_LIMIT,), repr(text), "a size, such as 500MB or 4GB")
-    return None
+    return found and float(found[1]) * (1024 if found[3] else 1000) ** ("KMGT".index(found[2]) + 1)
 
 
 def memory_limit() -> float:
@@ -55,29 +53,15 @@ def memory_limit() -> float:
     True
     """
     granted = granted_memory()
-    return _machine_limit() if granted is None else granted[1]
+    return _machine_limit() if granted is None else granted
 
 
 @cache
 def _machine_limit() -> float:
-    held = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    own, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return _SHARE * min(held, *_container_limits(), *([] if own == resource.RLIM_INFINITY else [own]))
-
-
-def _container_limits() -> Iterator[int]:
-    """Yield the limits of the control groups that this process is in, of both versions."""
-    lines = _GROUPS.read_text().splitlines() if _GROUPS.exists() else []
-    for _, controllers, path in (line.split(":", 2) for line in lines):
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        kind, file = ("memory", "memory.limit_in_bytes") if controllers else ("", "memory.max")
-        own = PurePosixPath(path)
-        for group in (own, *own.parents):
-            limit = _MOUNT / kind / group.relative_to("/") / file
-            text = limit.read_text().strip() if limit.exists() else ""
-            if text.isdecimal():
-                yield int(text)
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    limits += [own for own in resource.getrlimit(resource.RLIMIT_AS)[:1] if own != resource.RLIM_INFINITY]
+    texts = [file.read_text().strip() for file in _CONTAINER if file.exists()]
+    return _SHARE * min(limits + [int(text) for text in texts if text.isdecimal()])
 
 
 def matrix_bytes(cells: int) -> float:
@@ -104,10 +88,9 @@ def check_matrices(names: Sequence[str], cells: int, most: float = math.inf) -> 
     """
     limit = int(min(most, most_cells()))
     if cells > limit:
-        of = "values" if len(names) == 1 else " ".join(["cells", " x ".join(names)]).strip()
+        about = f"matrices of {cells:,} x {cells:,}, about {matrix_bytes(cells) / 1e9:.3g} GB"
         raise TooLargeError.at(
-            ("domain", *names) if len(names) == 1 else ("domain",),
-            f"{cells:,} {of}, with queries that take matrices of {cells:,} x {cells:,}, about "
-            f"{matrix_bytes(cells) / 1e9:.3g} GB",
+            ("domain", " x ".join(names)) if names else ("domain",),
+            f"{cells:,} values, with queries that take {about}",
             f"at most {limit:,}, here with {memory_limit() / 1e9:.3g} GB: use coarser bins, or fewer values",
         )

@@ -5,19 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
+from functools import lru_cache
+from typing import Any
 
 __all__ = ["THREADED_CELLS", "blas_threads", "one_blas_thread", "processors"]
 
 #: Matrices of at least this many columns gain from several threads.
 THREADED_CELLS = 1_000
-
-#: The thread pools of this process, by the number of modules when they were looked for.
-_FOUND: dict[int, ThreadpoolController] = {}
-
 
 #: Variables by which the libraries are told how many threads they may use.
 _LIMITS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
@@ -49,14 +43,9 @@ def blas_threads(cells: int) -> AbstractContextManager[object]:
     """
     if cells < THREADED_CELLS:
         return nullcontext()
-    return _limited(_most_threads())
-
-
-def _most_threads() -> int:
-    """Return the number of processors, or the limit that the environment sets, if lower."""
     asked = [os.environ.get(name, "") for name in _LIMITS]
     limits = [int(one) for one in asked if one.isdecimal() and int(one) > 0]
-    return min([processors(), *limits])
+    return _limited(min([processors(), *limits]))
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
@@ -74,14 +63,14 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 def _limited(threads: int) -> AbstractContextManager[object]:
     import scipy.linalg  # noqa: F401  # its BLAS is not NumPy's, and would else be loaded inside
-    from threadpoolctl import ThreadpoolController
 
     # the search for libraries takes milliseconds, and finds more only where a module was loaded since
-    modules = len(sys.modules)
-    libraries = _FOUND.get(modules)
-    if libraries is None:
-        libraries = ThreadpoolController()
-        _FOUND.clear()
-        _FOUND[modules] = libraries
-    context: AbstractContextManager[object] = libraries.limit(limits=threads)
+    context: AbstractContextManager[object] = _pools(len(sys.modules)).limit(limits=threads)
     return context
+
+
+@lru_cache(maxsize=1)
+def _pools(modules: int) -> Any:  # noqa: ARG001
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -109,7 +109,7 @@ def settings(threads: int | None = None) -> dict[str, str | bool | int | float |
     if number and not re.fullmatch("[1-9][0-9]{0,3}", number):
         raise SourceError.at((THREADS,), repr(number), "a number of threads, such as 4")
     if granted is not None:
-        config["memory_limit"], _ = granted
+        config["memory_limit"] = f"{granted:.0f}B"
     if threads is not None or number:
         config["threads"] = threads or int(number)
     return config

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.memory import most_cells
 from matrixdp.exact.merged import merged_cells
 from matrixdp.noise import Noise
 from matrixdp.selection.compose.free_bases import free_bases
@@ -301,10 +302,12 @@ class SubSolver:
     ) -> tuple[Factor | Product, str]:
         """Return the joint solution where it fits, else one that is not, and which method it is."""
         sizes = tuple(sub.sizes[axis] for axis in axes)
-        cells = math.prod(sizes)
+        cells, most = math.prod(sizes), most_cells()
         groups = self._groups(sub)
         # what is found over groups of values is measured over all of them
-        measurable = groups is None or math.prod(map(len, groups)) <= MAX_ROW_CELLS
+        measurable = cells <= most and (
+            groups is None or math.prod(map(len, groups)) <= min(MAX_ROW_CELLS, most)
+        )
         queries = sum(len(rows) for _, rows in explicit)
         start_key = ("joint", sizes, tuple(t.kept for t in terms), tuple(len(rows) for _, rows in explicit))
         if self.sub_solver in ("product", "fourier", "fixed"):
@@ -323,7 +326,7 @@ class SubSolver:
         if self.sub_solver == "optimum":
             raise TooLargeError(
                 f"sub_solver optimum: a sub-workload of {cells} cells that does not factor; the limit is "
-                f"{self.joint_cells} cells. Use auto, product or fourier."
+                f"{min(self.joint_cells, most)} cells. Use auto, product or fourier."
             )
         return self._apart(sub, axes, terms, explicit, start_key)
 
