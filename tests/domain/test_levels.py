@@ -9,6 +9,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.domain import Categorical, Codebook, Domain, Integers, Level, attribute_from_spec
 from matrixdp.errors import DomainError, WorkloadError
+from matrixdp.pictures.axes import axes_of
 from matrixdp.queries import Entry, ProductGroup, Workload
 
 COUNTY = {
@@ -127,9 +128,10 @@ def test_levels_are_checked_where_they_are_given_as_objects() -> None:
             "product.county.level: found 'stat'; expected a level of 'county'; did",
         ),
         (
-            mdp.product(state="identity"),
+            mdp.product(state="prefix"),
             r"product.state: found 'state', a level of 'county'; expected the attribute: county: {level",
         ),
+        (mdp.product(county="identity", state="identity"), r"product.state: found a level of 'county'"),
         (mdp.marginals([["state", "county"]]), r"found 'county' beside 'state', which are one attribute"),
         (mdp.marginals(1, attributes=["state"]), r"attributes\[0\]: found 'state', a level of 'county'"),
     ],
@@ -146,3 +148,24 @@ def test_a_level_that_there_is_not() -> None:
     assert county.level("state").name == "state"
     with pytest.raises(DomainError, match=r"a level of 'county'.*did you mean 'state'"):
         county.level("stat")
+
+
+def test_a_level_is_asked_for_and_shown_by_its_name():
+    by_name = mdp.Workload(DOMAIN, mdp.product(state="identity", age="identity"))
+    (group,) = by_name.groups
+    (same,) = mdp.product(county={"level": "state"}, age="identity").expand(DOMAIN)
+    assert (group.attributes, group.predicates) == (same.attributes, same.predicates)
+    table = {"county": ["Kings", "Orange"] * 20, "age": [1, 2] * 20, "pay": [1.0] * 40}
+    release = mdp.select(by_name).measure(table, mdp.Budget(rho=5)).reconstruct()
+    assert release.answers.column_names[1] == "county"
+    own = release.table(group.name)
+    assert [own.column_names[0], own["state"][0].as_py()] == ["state", "New York (state)"]
+    assert release.answer(mdp.product(state="identity")).column_names[1] == "state"
+    assert "CA" in release.table(group.name, pivot="state").column_names
+    assert release.mean("age", by="state").column_names[0] == "state"
+    assert release.mean("age", by={"state": "identity"}).equals(release.mean("age", by=["state"]))
+    (axis, _) = axes_of(DOMAIN, group)
+    assert axis.name == "state"
+    alone = mdp.select(mdp.Workload(DOMAIN, mdp.marginals(1))).measure(table, mdp.Budget(rho=5)).reconstruct()
+    with pytest.raises(mdp.UnsupportedQueryError, match=r"add `marginals: \[\[state, age\]\]`"):
+        alone.answer(mdp.product(state="identity", age="identity"))
