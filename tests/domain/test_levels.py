@@ -154,6 +154,8 @@ def test_a_level_is_asked_for_and_shown_by_its_name():
     by_name = mdp.Workload(DOMAIN, mdp.product(state="identity", age="identity"))
     (group,) = by_name.groups
     (same,) = mdp.product(county={"level": "state"}, age="identity").expand(DOMAIN)
+    assert isinstance(group, ProductGroup)
+    assert isinstance(same, ProductGroup)
     assert (group.attributes, group.predicates) == (same.attributes, same.predicates)
     table = {"county": ["Kings", "Orange"] * 20, "age": [1, 2] * 20, "pay": [1.0] * 40}
     release = mdp.select(by_name).measure(table, mdp.Budget(rho=5)).reconstruct()

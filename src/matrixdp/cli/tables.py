@@ -201,7 +201,8 @@ def _print(screen: Console, table: Table) -> None:
     for kept in ("right", None):
         for column, own in zip(table.columns, texts, strict=True):
             whole = column.no_wrap or column.justify == kept
-            column.min_width = max(len(part) for text in own for part in ([text] if whole else text.split()))
+            parts = [part for text in own for part in ([text] if whole else text.split())]
+            column.min_width = max(map(len, parts), default=1)
         spare = screen.width - 1 - sum(3 + (column.min_width or 0) for column in table.columns)
         if spare >= 0:
             break
