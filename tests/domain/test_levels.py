@@ -77,7 +77,7 @@ def test_levels_of_one_name_go_by_their_attributes() -> None:
     domain = Domain({"a": {"size": 2, **levels}, "b": 2, "c": {"size": 2, **levels}})
     assert domain.levels == {}
     assert mdp.product(a={"level": "both"}).expand(domain)[0].queries == 1
-    with pytest.raises(WorkloadError, match=r"marginals\[0\]\[0\]: found 'both', a level of a and c; "):
+    with pytest.raises(WorkloadError, match=r"marginals\[0\]\[0\]: found 'both', a level of 'a' and 'c'; "):
         mdp.marginals([["both"]]).expand(domain)
 
 

@@ -208,7 +208,7 @@ def find_attribute(domain: Domain, name: str) -> Attribute:
         owners = [a.name for a in domain.attributes if name in [level.name for level in a.codebook.levels]]
         if owners:
             expected = f"the attribute: {owners[0]}: {{level: {name}}} asks for the values of the level"
-            raise EntryError.at((), f"{name!r}, a level of {' and '.join(owners)}", expected)
+            raise EntryError.at((), f"{name!r}, a level of {' and '.join(map(repr, owners))}", expected)
         raise EntryError(unknown_name((), name, "an attribute of the domain", domain.names))
     return domain[name]
 
