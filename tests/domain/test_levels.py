@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,7 +151,7 @@ def test_a_level_that_there_is_not() -> None:
         county.level("stat")
 
 
-def test_a_level_is_asked_for_and_shown_by_its_name():
+def test_a_level_is_asked_for_and_shown_by_its_name(tmp_path: Path):
     by_name = mdp.Workload(DOMAIN, mdp.product(state="identity", age="identity"))
     (group,) = by_name.groups
     (same,) = mdp.product(county={"level": "state"}, age="identity").expand(DOMAIN)
@@ -164,6 +165,8 @@ def test_a_level_is_asked_for_and_shown_by_its_name():
     assert [own.column_names[0], own["state"][0].as_py()] == ["state", "New York (state)"]
     assert release.answer(mdp.product(state="identity")).column_names[1] == "state"
     assert "CA" in release.table(group.name, pivot="state").column_names
+    out = release.save_tables(tmp_path / "tables", pivot="state")
+    assert "CA_stddev" in next(out.glob("*.csv")).read_text().splitlines()[0]
     assert release.mean("age", by="state").column_names[0] == "state"
     assert release.mean("age", by={"state": "identity"}).equals(release.mean("age", by=["state"]))
     (axis, _) = axes_of(DOMAIN, group)
