@@ -51,7 +51,7 @@ def test_pages_run_where_only_what_they_say_is_installed(page: Path, tmp_path: P
     """Guides are followed with their files and commands."""
     (tmp_path / "examples").mkdir()
     shutil.copy(BUNDLED, tmp_path / "examples")
-    program = [sys.executable, ROOT / "tests" / "as_installed.py", page]
+    program = [sys.executable, str(ROOT / "tests" / "as_installed.py"), str(page)]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     printed = settled(done.stdout)
@@ -66,7 +66,7 @@ def test_pages_run_where_only_what_they_say_is_installed(page: Path, tmp_path: P
 def test_a_page_lacks_what_it_does_not_say(said: str, runs: bool, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"{said}\n\n```python\nimport matrixdp, pandas\n```\n", encoding="utf-8")
-    program = [sys.executable, ROOT / "tests" / "as_installed.py", page]
+    program = [sys.executable, str(ROOT / "tests" / "as_installed.py"), str(page)]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode == 0, "No module named 'pandas'" in done.stderr) == (runs, not runs)
 

@@ -453,6 +453,19 @@ def test_a_large_delta_is_a_warning(home: Path, tmp_path: Path, command: str):
         assert "Warning: delta is 0.0002" in run(command, spec).stderr
 
 
+def test_errors_of_counts_and_of_sums_are_not_averaged(tmp_path: Path):
+    spec = tmp_path / "s.yaml"
+    text = "domain: {{pay: {{min: 0, max: 90000, bins: 9}}}}\nworkload: [{{marginals: 1}}{}]\n"
+    text += "privacy: {{rho: 0.5}}\n"
+    overall = []
+    for more in ("", ", {mean: pay}"):
+        spec.write_text(text.format(more))
+        printed = run("select", spec, "--mechanism", "identity").stdout
+        (line,) = [line for line in printed.splitlines() if line.startswith("largest stddev")]
+        overall.append(float(line.split()[2].replace(",", "")))
+    assert overall[1] < 5 * overall[0]
+
+
 def test_a_single_value_and_a_column_read_twice_are_warnings(tmp_path: Path):
     spec = tmp_path / "s.yaml"
     spec.write_text("""

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.cli.tables import console, print_table
+from matrixdp.cli.tables import console, print_answers, print_statistic, print_table
 
 
 def run(*arguments: object, status: int = 0) -> Result:
@@ -88,3 +89,23 @@ def test_show_says_what_is_seeded_and_what_is_cut(tmp_path: Path) -> None:
 )
 def test_show_refuses(released: Path, arguments: tuple[str, ...], says: str) -> None:
     assert says in run("show", released, *arguments, status=2).stderr
+
+
+def test_figures_have_the_digits_of_their_errors_and_words_are_whole(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    figures = {"estimate": [44.974653], "stddev": [0.00014712], "lower": [44.974363], "upper": [44.974943]}
+    told = pa.table({"neighborhood": ["Bryn - Mawr"], "citationIssued": ["YES"], **figures})
+    screen = Console(width=80, highlight=False)
+    print_statistic(screen, told, 0.95, 10)
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("44.97465", "44.97436", "44.97494", "citationIssued"))
+    sums = pa.table({name: [value[0] * 1e6] for name, value in figures.items()})
+    print_statistic(screen, sums, 0.95, 10)
+    assert "44,974,650" in capsys.readouterr().out
+    small = pa.table({"group": ["g"], **{name: [value[0] / 40] for name, value in figures.items()}})
+    print_answers(screen, small, 0.95, 10)
+    assert "1.1243663" in capsys.readouterr().out
+    narrow = Console(width=30, highlight=False)
+    print_statistic(narrow, told, 0.95, 10)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 30

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.domain import Categorical, Codebook, Domain, Integers, Level, attribute_from_spec
 from matrixdp.errors import DomainError, WorkloadError
+from matrixdp.pictures.axes import axes_of
 from matrixdp.queries import Entry, ProductGroup, Workload
 
 COUNTY = {
@@ -76,7 +78,7 @@ def test_levels_of_one_name_go_by_their_attributes() -> None:
     domain = Domain({"a": {"size": 2, **levels}, "b": 2, "c": {"size": 2, **levels}})
     assert domain.levels == {}
     assert mdp.product(a={"level": "both"}).expand(domain)[0].queries == 1
-    with pytest.raises(WorkloadError, match=r"marginals\[0\]\[0\]: found 'both', a level of a and c; "):
+    with pytest.raises(WorkloadError, match=r"marginals\[0\]\[0\]: found 'both', a level of 'a' and 'c'; "):
         mdp.marginals([["both"]]).expand(domain)
 
 
@@ -127,9 +129,10 @@ def test_levels_are_checked_where_they_are_given_as_objects() -> None:
             "product.county.level: found 'stat'; expected a level of 'county'; did",
         ),
         (
-            mdp.product(state="identity"),
+            mdp.product(state="prefix"),
             r"product.state: found 'state', a level of 'county'; expected the attribute: county: {level",
         ),
+        (mdp.product(county="identity", state="identity"), r"product.state: found a level of 'county'"),
         (mdp.marginals([["state", "county"]]), r"found 'county' beside 'state', which are one attribute"),
         (mdp.marginals(1, attributes=["state"]), r"attributes\[0\]: found 'state', a level of 'county'"),
     ],
@@ -146,3 +149,28 @@ def test_a_level_that_there_is_not() -> None:
     assert county.level("state").name == "state"
     with pytest.raises(DomainError, match=r"a level of 'county'.*did you mean 'state'"):
         county.level("stat")
+
+
+def test_a_level_is_asked_for_and_shown_by_its_name(tmp_path: Path):
+    by_name = mdp.Workload(DOMAIN, mdp.product(state="identity", age="identity"))
+    (group,) = by_name.groups
+    (same,) = mdp.product(county={"level": "state"}, age="identity").expand(DOMAIN)
+    assert isinstance(group, ProductGroup)
+    assert isinstance(same, ProductGroup)
+    assert (group.attributes, group.predicates) == (same.attributes, same.predicates)
+    table = {"county": ["Kings", "Orange"] * 20, "age": [1, 2] * 20, "pay": [1.0] * 40}
+    release = mdp.select(by_name).measure(table, mdp.Budget(rho=5)).reconstruct()
+    assert release.answers.column_names[1] == "county"
+    own = release.table(group.name)
+    assert [own.column_names[0], own["state"][0].as_py()] == ["state", "New York (state)"]
+    assert release.answer(mdp.product(state="identity")).column_names[1] == "state"
+    assert "CA" in release.table(group.name, pivot="state").column_names
+    out = release.save_tables(tmp_path / "tables", pivot="state")
+    assert "CA_stddev" in next(out.glob("*.csv")).read_text().splitlines()[0]
+    assert release.mean("age", by="state").column_names[0] == "state"
+    assert release.mean("age", by={"state": "identity"}).equals(release.mean("age", by=["state"]))
+    (axis, _) = axes_of(DOMAIN, group)
+    assert axis.name == "state"
+    alone = mdp.select(mdp.Workload(DOMAIN, mdp.marginals(1))).measure(table, mdp.Budget(rho=5)).reconstruct()
+    with pytest.raises(mdp.UnsupportedQueryError, match=r"add `marginals: \[\[state, age\]\]`"):
+        alone.answer(mdp.product(state="identity", age="identity"))

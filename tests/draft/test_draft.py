@@ -202,6 +202,9 @@ def test_a_single_public_value_is_no_whole_list(tmp_path: Path):
         ("domain", "rate", "max"),
         ("domain", "day", "to"),
     }
+    told = CliRunner().invoke(app, ["draft", str(table), "--public-table", str(table)])
+    assert "domain.region.categories[1]" in told.stderr
+    assert told.stdout == text
     book = written(tmp_path / "book.csv", "variable,value,label\nregion,1,north\ncode,7,\n")
     unfilled = parse_yaml(draft_specification(table, public_table=book)).unfilled
     assert {("domain", "region", "labels", "TODO"), ("domain", "code", 1)} <= set(unfilled)

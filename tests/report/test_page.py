@@ -110,6 +110,16 @@ def test_the_policy_allows_what_is_in_the_page_and_nothing_else(page: str):
     assert set(re.findall(r"https?://[^\s\"'<]+", page)) <= {"http://www.w3.org/2000/svg"}
 
 
+def test_each_guarantee_stands_once(tmp_path: Path):
+    strategy = mdp.select(mdp.Workload(mdp.Domain({"code": 3}), mdp.marginals(1)))
+    release = strategy.measure({"code": [0, 1]}, mdp.Budget(epsilon=1.0, delta=1e-6)).reconstruct()
+    page = report_release(mdp.save_release(release, tmp_path / "out"))
+    rows = re.search(r"<caption>The same promise.*?</table>", page, re.DOTALL)
+    assert rows is not None
+    listed = re.findall(r"<tr>.*?</tr>", rows[0], re.DOTALL)
+    assert len(listed) == len(set(listed)) > 2
+
+
 def test_names_of_elements_are_unique_and_links_lead_to_them(page: str):
     names = [a["id"] for _, a in Page(page).elements if "id" in a]
     assert len(set(names)) == len(names)

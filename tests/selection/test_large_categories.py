@@ -86,8 +86,7 @@ def test_products_are_searched_only_where_they_may_win() -> None:
     assert found.certificate.gap is not None
     assert contest._SETTLED < found.certificate.gap < contest._WORTHWHILE
     share = 100 * (1 - (1 + found.certificate.gap) ** -0.5)
-    assert found.reason.startswith("no other was tried: rounding to integers apart, no strategy has over")
-    assert found.reason.endswith(f" {share:.2g} % less error")
+    assert f" {share:.2g} % less error" in found.reason
 
 
 def test_what_is_alone_says_why() -> None:

@@ -43,6 +43,17 @@ WRONG = {
     "a zero weight": (_entry("product: {age: prefix}\nweight: 0"), "workload[0].weight", "0", "above 0"),
     "a misspelled set": (_entry("product: {age: prefx}"), "workload[0].product.age", "'prefx'", "'prefix'"),
     "a misspelled kind": (_entry("margnals: [1]"), "workload[0]", "margnals", "'marginals'"),
+    "a key of the file in the budget": (
+        DOMAIN + WORKLOAD + "privacy: {rho: 1, unit: {records: 2}}",
+        "privacy.unit", "unit", "beside `privacy`",
+    ),
+    "a value for others that is not listed": (
+        DOMAIN + WORKLOAD + PRIVACY + "out_of_domain: {sex: {other: other}}\n",
+        "out_of_domain.sex.other", "'other'", "must list",
+    ),
+    "an attribute in by and where": (
+        _entry("mean: age\nby: [sex]\nwhere: {sex: male}"), "workload[0].by", "'sex'", "sets: [[value]",
+    ),
     "too many ways": (_entry("kway: 7"), "workload[0].kway", "7", "at most 3"),
     "a matrix that is not there": (
         _entry("dense: nothere.npy\nattributes: [age]"), "workload[0].dense", "no such file", ".npy",

@@ -206,7 +206,7 @@ WOMEN = mdp.product(sex={"sets": [["female"]]})
         (lambda r: r.quantile("age", [0.5, 50]), r"quantile.q\[1\]: found 50; expected"),
         (lambda r: r.quantile("age", []), "quantile.q: found an empty list"),
         (lambda r: r.quantile("age", by="age"), "by: found 'age', the attribute itself"),
-        (lambda r: r.quantile("age", by=["sex", "sx"]), r"by\[1\]: found 'sx'; .*did you mean 'sex'"),
+        (lambda r: r.quantile("age", by=["sex", "sx"]), r"by.sx: found 'sx'; .*did you mean 'sex'"),
         (lambda r: r.quantile("age", by=3), "by: found 3; expected a list of attributes"),
         (lambda r: r.quantile("age", by={"sex": "identiy"}), "by.sex: found 'identiy'.*'identity'"),
         (lambda r: r.quantile("age", where={"sex": "femal"}), "where.sex: found 'femal'"),

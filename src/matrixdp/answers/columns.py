@@ -9,7 +9,7 @@ interval. Values are categories in the order of the domain.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matrixdp.answers.titles import head
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.ends import Ends
-from matrixdp.queries import DenseGroup, Group, Labelled, Predicates, ProductGroup, Sets, Spans, Total
+from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total
 
-__all__ = ["BATCH_ROWS", "BOUND", "FIGURES", "AnswerColumns", "head", "plain_schema"]
+__all__ = ["BATCH_ROWS", "BOUND", "FIGURES", "AnswerColumns", "plain_schema"]
 
 Array = NDArray[np.float64]
 
@@ -254,16 +255,6 @@ def _asked(group: Group) -> Iterator[tuple[str, Predicates]]:
         for name, predicates in zip(group.attributes, group.predicates, strict=True):
             if not isinstance(predicates, Total):
                 yield name, predicates
-
-
-def head(attribute: Attribute, sets: Iterable[Predicates]) -> str:
-    """Return what the column of an attribute is called: by its level, where one alone is asked about."""
-    asked = set(sets)
-    for level in attribute.codebook.levels:
-        own = Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute))
-        if asked == {own}:
-            return level.name
-    return attribute.name
 
 
 def _column_names(

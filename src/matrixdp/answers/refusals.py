@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from matrixdp.answers.columns import head
+from matrixdp.answers.titles import head
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.plan import Analysis
 from matrixdp.queries import DenseGroup, Group, MatrixRows, ProductGroup, Total, Workload

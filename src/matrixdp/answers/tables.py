@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from matrixdp.answers.columns import FIGURES, AnswerColumns, head
-from matrixdp.answers.titles import find_group, title
+from matrixdp.answers.columns import FIGURES, AnswerColumns
+from matrixdp.answers.titles import find_group, head, title
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.forms import describe_value, unknown_name

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from matrixdp.domain import Attribute
 from matrixdp.errors import Problem, WorkloadError
 from matrixdp.forms import describe_value, nearest, unknown_name
 from matrixdp.queries import (
@@ -19,13 +20,14 @@ from matrixdp.queries import (
     Predicates,
     Prefix,
     ProductGroup,
+    Sets,
     Stacked,
     Suffix,
     Total,
     Width,
 )
 
-__all__ = ["find_group", "title", "titles"]
+__all__ = ["find_group", "head", "title", "titles"]
 
 #: What predicate sets are called in the names that groups have where the user gave none.
 _SET = r"(permuted )*(identity|total|prefix|suffix|range|circular|ranges|sets|matrix|width \d+|level .+)"
@@ -77,6 +79,15 @@ def title(group: Group) -> str:
     first = [f"{_listed(names)} {kind}" for kind, names in main.items()] or by[:1] or ["total"]
     rest = by if main else by[1:]
     return _listed(first) + (f" by {_listed(rest)}" if rest else "")
+
+
+def head(attribute: Attribute, sets: Iterable[Predicates]) -> str:
+    """Return what the column of an attribute is called: by its level, where one alone is asked about."""
+    asked = set(sets)
+    for level in attribute.codebook.levels:
+        if asked == {Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute))}:
+            return level.name
+    return attribute.name
 
 
 def titles(groups: Iterable[Group]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,22 +61,16 @@ def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]
 
 
 def _domain_warnings(domain: Domain) -> Iterator[str]:
-    columns: dict[str, list[str]] = {}
-    for attribute in domain.attributes:
-        values = attribute.size - (attribute.null_code is not None)
-        if attribute.codebook.derivation is None:
-            columns.setdefault(attribute.column, []).append(attribute.name)
-            if values == 1:
-                yield (
-                    f"domain.{attribute.name}: {attribute.label(0)!r} is the only value; every record with "
-                    "another one is out of domain"
-                )
-    for column, names in columns.items():
-        if len(names) > 1:
-            yield (
-                f"domain: {', '.join(names)} read one column, {column!r}, but are measured as if any value "
-                "of one could stand beside any value of another; make a coarser one a level of the other"
-            )
+    read = [attribute for attribute in domain.attributes if attribute.codebook.derivation is None]
+    for attribute in read:
+        if attribute.size - (attribute.null_code is not None) == 1:
+            only = f"{attribute.label(0)!r} is the only value"
+            yield f"domain.{attribute.name}: {only}; every record with another one is out of domain"
+    for column, times in Counter(attribute.column for attribute in read).items():
+        if times > 1:
+            names = ", ".join(attribute.name for attribute in read if attribute.column == column)
+            told = "which no rule relates: make a coarser one a level of the other"
+            yield f"domain: {names} read one column, {column!r}, {told}"
 
 
 def warn(written: Specification, expect: int | None = None) -> None:

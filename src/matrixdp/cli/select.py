@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +28,6 @@ from matrixdp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from matrixdp.cli.figures import Row
     from matrixdp.privacy import Budget
     from matrixdp.queries import Workload
     from matrixdp.strategy import Strategy
@@ -194,14 +192,20 @@ def _show(
     bound = "none" if gap is None else f"{bound}{number(value)} (gap {gap:.2g} in squared error)"
     counted = [row for row, group in zip(rows, strategy.workload, strict=True) if counts_records(group)]
     mixed = len(counted) < len(rows)  # sums have the unit of their attribute
-    if mixed and gap is not None and not targets:
-        bound = f"gap {gap:.2g} in weighted squared error"
+    rmse = f"{number('rmse')} (before rounding to integers {number('rmse_before_rounding')})"
+    largest = number("max_stddev")
+    if mixed:
+        total = math.fsum(row.rmse**2 * row.queries for row in counted)
+        rmse = f"{figure(math.sqrt(total / max(sum(row.queries for row in counted), 1)))} of the counts"
+        largest = f"{figure(max((row.max_stddev for row in counted), default=0.0))} of the counts"
+        bound = bound if gap is None or targets else f"gap {gap:.2g} in weighted squared error"
     promise = statement(strategy.selection.noise.cost(budget), budget, private=True)
     facts = [
         ("mechanism", f"{strategy.mechanism} ({strategy.selection.reason})"),
         ("noise", f"{strategy.noise} ({strategy.noise_reason})"),
         ("queries", f"{strategy.workload.queries:,} in {len(strategy.workload):,} groups"),
-        *_overall(counted, number, mixed),
+        ("RMSE", rmse),
+        ("largest stddev", largest),
         ("lower bound", f"{bound}; {strategy.certificate.scope}"),
         ("privacy", f"{budget!r}, which is {figure(promise.mu)}-GDP and {figure(promise.rho)}-zCDP"),
         ("unit", unit_in_words(budget.unit)),
@@ -219,16 +223,3 @@ def _show(
     if save is not None:
         facts.append(("saved", str(save)))
     print_facts(facts)
-
-
-def _overall(counted: Sequence[Row], number: Callable[[str], str], mixed: bool) -> Iterator[tuple[str, str]]:
-    """Yield the errors of all answers; where some are sums of an attribute, those of the counts alone."""
-    from matrixdp.cli.facts import figure
-
-    if not mixed:
-        yield "RMSE", f"{number('rmse')} (before rounding to integers {number('rmse_before_rounding')})"
-        yield "largest stddev", number("max_stddev")
-    elif counted:
-        total = math.fsum(row.rmse**2 * row.queries for row in counted)
-        yield "RMSE", f"{figure(math.sqrt(total / sum(row.queries for row in counted)))} over the counts"
-        yield "largest stddev", f"{figure(max(row.max_stddev for row in counted))} of the counts"

@@ -198,21 +198,18 @@ def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit
 def _print(screen: Console, table: Table) -> None:
     """Print a table whose figures, or at least words, are whole where the screen is wide enough for that."""
     texts = [[str(column.header), *map(str, column.cells)] for column in table.columns]
-    whole = [max(map(len, own)) for own in texts]
     for kept in ("right", None):
-        least = [
-            length
-            if column.no_wrap
-            else max(
-                len(part) for text in own for part in ([text] if column.justify == kept else text.split())
-            )
-            for column, own, length in zip(table.columns, texts, whole, strict=True)
-        ]
-        spare, wanted = screen.width - 3 * len(least) - 1 - sum(least), sum(whole) - sum(least)
+        for column, own in zip(table.columns, texts, strict=True):
+            whole = column.no_wrap or column.justify == kept
+            parts = [part for text in own for part in ([text] if whole else text.split())]
+            column.min_width = max(map(len, parts), default=1)
+        spare = screen.width - 1 - sum(3 + (column.min_width or 0) for column in table.columns)
         if spare >= 0:
-            for column, length, most in zip(table.columns, least, whole, strict=True):
-                column.width = length + (min(spare, wanted) * (most - length) // wanted if wanted else 0)
             break
+    for column, own in zip(table.columns, texts, strict=True):
+        more = min(max(map(len, own)) - (column.min_width or 0), max(spare, 0))
+        column.min_width, spare = (column.min_width or 0) + more if spare >= 0 else None, spare - more
+        column.max_width = column.min_width
     screen.print(table)
 
 
@@ -223,9 +220,8 @@ def _count(value: float, error: float) -> str:
 
 def _error_of(name: str, row: dict[str, Any]) -> object:
     """Return the standard error of what stands in a column of a statistic, None where it has none."""
-    part = name.removesuffix("lower").removesuffix("upper")
-    own = f"{part}stddev" if part != name else "stddev" if name == "estimate" else f"{name}_stddev"
-    return row.get(own)
+    part = name.removesuffix("lower")
+    return row.get(f"{part}stddev" if part != name else "stddev" if name == "estimate" else f"{name}_stddev")
 
 
 def _amount(value: object, error: object = None) -> str:

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, final
 
-from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.domain import Domain
-from matrixdp.errors import DomainError, within
+from matrixdp.errors import DomainError, Problem, within
 from matrixdp.forms import Record, Schema, describe_value, flag, key, record, scalar, unknown_name
 
 __all__ = ["OutOfDomain"]
@@ -123,7 +122,12 @@ class OutOfDomain:
                     counts.append(name)
                     continue
                 with within("other"):
-                    codes[name] = _code(domain[name], form.other)
+                    try:
+                        codes[name] = domain[name].code_of(form.other)
+                    except DomainError as error:
+                        found = error.problem or Problem((), "", "")
+                        expected = f"{found.expected}, which must list the value that stands for others"
+                        raise DomainError(replace(found, expected=expected)) from None
         return cls(codes, counts)
 
     @staticmethod
@@ -165,14 +169,3 @@ class OutOfDomain:
                 "an attribute of that name",
                 "another name of it beside count: true",
             )
-
-
-def _code(attribute: Attribute, value: object) -> int:
-    """Return the code of the value that stands for others, which the attribute must list."""
-    try:
-        return attribute.code_of(value)
-    except DomainError as error:
-        if error.problem is None or attribute.numeric:
-            raise
-        expected = f"{error.problem.expected}; add {value!r} to its categories for it to stand for others"
-        raise DomainError(replace(error.problem, expected=expected)) from None

@@ -205,19 +205,10 @@ def read_entry(written: object, given: Given = as_given) -> Entry:
 def find_attribute(domain: Domain, name: str) -> Attribute:
     """Return an attribute of the domain."""
     if name not in domain:
-        levels = domain.levels
-        if name in levels:
-            found = f"{name!r}, a level of {levels[name].name!r}"
-            expected = (
-                f"the attribute: {levels[name].name}: {{level: {name}}} asks for the values of the level"
-            )
-            raise EntryError.at((), found, expected)
-        several = [a.name for a in domain.attributes if name in [level.name for level in a.codebook.levels]]
-        if several:
-            found = f"{name!r}, a level of {' and '.join(several)}"
-            raise EntryError.at(
-                (), found, f"the attribute: {several[0]}: {{level: {name}}} asks for its level"
-            )
+        owners = [a.name for a in domain.attributes if name in [level.name for level in a.codebook.levels]]
+        if owners:
+            expected = f"the attribute: {owners[0]}: {{level: {name}}} asks for the values of the level"
+            raise EntryError.at((), f"{name!r}, a level of {' and '.join(map(repr, owners))}", expected)
         raise EntryError(unknown_name((), name, "an attribute of the domain", domain.names))
     return domain[name]
 

@@ -160,9 +160,9 @@ class OneAttributeEntry(StatisticEntry):
         strata = AttributeSets.on(domain, listed, "by")
         for found in strata.attributes:
             if found.name == attribute.name or found.name in conditions:
-                own = found.name == attribute.name
-                named = "of which the statistic is" if own else "an attribute of `where`"
-                expected = "other attributes" if own else BY_AND_WHERE
+                named, expected = "of which the statistic is", "other attributes"
+                if found.name in conditions:
+                    named, expected = "an attribute of `where`", BY_AND_WHERE
                 raise EntryError.at(("by",), f"{found.name!r}, {named}", expected)
         beside = {a.name: own for a, own in zip(strata.attributes, strata.predicates, strict=True)}
         made = []

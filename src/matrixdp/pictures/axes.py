@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, final
 
-from matrixdp.answers.columns import head
+from matrixdp.answers.titles import head
 from matrixdp.domain import Attribute, Domain
 from matrixdp.queries import AllRanges, DenseGroup, Group, Identity, Predicates, Prefix, Suffix, Total
 

@@ -17,10 +17,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from matrixdp.answers.columns import AnswerColumns, head
+from matrixdp.answers.columns import AnswerColumns
 from matrixdp.answers.digits import decimals_of, for_people
 from matrixdp.answers.tables import own_table
-from matrixdp.answers.titles import titles
+from matrixdp.answers.titles import head, titles
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
 from matrixdp.exact.threads import one_blas_thread

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from matrixdp.answers.columns import FIGURES, AnswerColumns, head
+from matrixdp.answers.columns import FIGURES, AnswerColumns
+from matrixdp.answers.titles import head
 from matrixdp.exact.threads import one_blas_thread
 from matrixdp.queries import DenseGroup, Group, ProductGroup
 from matrixdp.release.leftovers import ANSWERS

@@ -97,10 +97,9 @@ class PrivacyPart(Record):
     @classmethod
     def unknown_key(cls, name: object) -> Problem:
         """Return the problem of a key that it does not have; one of the file's belongs beside `privacy`."""
-        problem = super().unknown_key(name)
-        if name not in set(WrittenSpecification.keys()):
-            return problem
-        return replace(problem, expected=f"`{name}` beside `privacy`, not in it", suggestions=())
+        if name in set(WrittenSpecification.keys()):
+            return Problem((str(name),), f"the key {name!r}", f"`{name}` beside `privacy`, not in it")
+        return super().unknown_key(name)
 
     def check(self) -> None:
         for name in BUDGET_KINDS if self.least is not None else ():

@@ -114,12 +114,12 @@ class _Translation:
             return self._conditions(inner)
         column = unwrapped(inner)
         binned = isinstance(column, exp.Column) and isinstance(self.scope.named(column)[0], Bins)
-        known: set[object] = {None}
+        values: set[object] = {None}
         if not binned:  # a bin has no value that SQL could add up
             made = scalar(self.scope, inner)
             found = self.values.key(self.statement, replace(made, sql=f"CAST(({made.sql}) AS DOUBLE)"))
-            known = set(found.values.to_pylist())
-        if binned or not known <= {0.0, 1.0, None}:
+            values = set(found.values.to_pylist())
+        if binned or not values <= {0.0, 1.0, None}:
             expected = (
                 "a sum of 1 and 0, SUM(CASE WHEN ... THEN 1 ELSE 0 END); the statistic "
                 f"`{statistic('sum', node)}` answers the sum of an attribute"

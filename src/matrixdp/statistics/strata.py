@@ -207,7 +207,8 @@ def _strata(domain: Domain, attribute: str, by: By) -> dict[str, Predicates]:
         forms = read_argument(PREDICATES_BY_ATTRIBUTE, by, "by")
     else:
         listed = [by] if isinstance(by, str) else list(by) if isinstance(by, Iterable) else by
-        forms = dict.fromkeys(read_argument(NAMES, listed, "by"), IDENTITY)
+        names = read_argument(NAMES, listed, "by")
+        forms = dict.fromkeys(names, IDENTITY)
     sets = AttributeSets.on(domain, forms, "by")
     found = {a.name: own for a, own in zip(sets.attributes, sets.predicates, strict=True)}
     if attribute in found:
