@@ -9,9 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import matrixdp as mdp
-from matrixdp.domain import Categorical, Codebook, Domain, attribute_from_spec
+from matrixdp.domain import Categorical, Codebook, Domain, attribute_from_spec, expressions
 from matrixdp.domain import derivation as derivation_module
-from matrixdp.domain import expressions
 from matrixdp.domain.derivation import Derivation
 from matrixdp.domain.expressions import by_expression, public_values
 from matrixdp.errors import DomainError, SourceError
@@ -171,8 +170,10 @@ def test_an_expression_means_what_it_means_in_duckdb(sql: str, values: list[obje
 
 def test_an_expression_that_takes_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expressions, "_MOST_SECONDS", 0.02)
-    sql = " + ".join(f"length(regexp_matches(a || '{number}', '(a|1)*{number}$')::text)" for number in range(40))
-    with pytest.raises(DomainError, match="an expression that fails .INTERRUPT"):
+    sql = " + ".join(
+        f"length(regexp_matches(a || '{number}', '(a|1)*{number}$')::text)" for number in range(40)
+    )
+    with pytest.raises(DomainError, match=r"an expression that fails .INTERRUPT"):
         Domain({"a": 10_000, "x": {"of": ["a"], "sql": sql}})
 
 

@@ -96,7 +96,7 @@ def by_expression(parents: Sequence[Valued], expression: str) -> list[object]:
 
 
 def _checked(expression: str, parents: Collection[str]) -> str:
-    """Return an expression of the parents, and of operators and functions of the list alone, as it is read."""
+    """Return an expression, made anew of the parents, and of operators and functions of the list alone."""
     import sqlglot
     from sqlglot import exp
 
@@ -105,15 +105,18 @@ def _checked(expression: str, parents: Collection[str]) -> str:
     try:
         # The line end closes a comment; a second statement, or column, is no part of an expression.
         [tree] = sqlglot.parse(f"SELECT ({expression}\n)", dialect="duckdb")
-        [part] = tree.expressions if tree else ()
-        made = part.sql(dialect="duckdb", comments=False, identify=True)
+        if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
+            raise ValueError("several statements or columns")
+        made: str = tree.expressions[0].sql(dialect="duckdb", comments=False, identify=True)
     except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
         raise DomainError.at((), "what is no such expression", _EXPRESSION) from None
     names = {name.lower() for name in parents}
     for node in tree.walk():
-        column = isinstance(node, exp.Column)
-        expected = _EXPRESSION if column else not_allowed(node)
-        if node is not tree and expected and (not column or node.table or node.name.lower() not in names):
+        if isinstance(node, exp.Column):
+            expected = None if node.name.lower() in names and not node.table else _EXPRESSION
+        else:
+            expected = None if node is tree else not_allowed(node)
+        if expected is not None:
             found = node.sql(dialect="duckdb", comments=False)
             raise DomainError.at((), found if len(found) < _LONGEST else f"{found[:_LONGEST]}...", expected)
     return made

@@ -26,6 +26,7 @@ _INSTEAD: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.AggFunc, "a condition on the attributes of one record; counts stand in SELECT alone"),
 )
 
+
 def check(scope: Scope, part: exp.Expr) -> None:
     """Check one node of an expression.
 
