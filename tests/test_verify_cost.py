@@ -348,9 +348,7 @@ def fewer_parts(header: dict[str, Any], members: dict[str, bytes]) -> None:
     del header["plan"]["parts"][-1], header["noise"][-1]
 
 
-@pytest.mark.parametrize(
-    "change", [matrix_entry, more_values, fewer_parts, read_twice, unmeasured, shared]
-)
+@pytest.mark.parametrize("change", [matrix_entry, more_values, fewer_parts, read_twice, unmeasured, shared])
 def test_forged_matrices_and_parts_are_found(
     forged: Path, change: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

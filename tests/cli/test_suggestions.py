@@ -11,6 +11,7 @@ from matrixdp.cli.app import app
 from matrixdp.cli.forecast import forecast
 from matrixdp.cli.suggestions import suggestions
 from matrixdp.domain import Domain
+from matrixdp.errors import EntryError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 
 WIDE = {
@@ -81,3 +82,28 @@ def test_validate_prints_them(tmp_path: Path, as_json: bool):
     assert (
         "domain.pay: 8,500 values take about 5 min; {min: 0, max: 8500, bins: 1700} takes about 6 s" in told
     )
+
+
+#: The largest size that a domain has: nothing may take a step, or a byte, for each value.
+HUGE = 9_007_199_254_740_991
+
+
+@pytest.mark.parametrize("form", ["prefix", "range", "suffix", "circular"])
+def test_the_size_of_an_attribute_does_not_count(form):
+    told, _ = advice(product(a=form), domain={"a": {"min": 0, "max": HUGE - 1}})
+    assert told.startswith(f"domain.a: {HUGE:,} values take about")
+
+
+def test_names_of_ranges_are_compared_with_values_that_are_never_listed():
+    domain = Domain({"a": {"min": 0, "max": HUGE - 1}, "b": {"edges": [float("-inf"), 0.5, 10, 20]}})
+    half = {"low": [0, HUGE // 2], "7": [7, 7]}
+    assert Workload(domain, product({"a": {"ranges": half}})).queries == 2
+    for name, taken in (
+        ("a", {"7": [0, 8]}),
+        ("b", {"[10, 20)": [0.5, 20]}),
+        ("b", {"(-inf, 0.5)": [10, 20]}),
+    ):
+        with pytest.raises(EntryError, match="a name that is not that of another value"):
+            Workload(domain, product({name: {"ranges": taken}}))
+    own = {"[10, 20)": [10, 20], "[0.5, 10)": [0.5, 10]}
+    assert Workload(domain, product({"b": {"ranges": own}})).queries == 2

@@ -139,7 +139,7 @@ EVIL = {
 
 
 def evil():
-    """Yield the statements that make functions, operators, tables and types which leave a trace in the log."""
+    """Yield the statements that make functions, operators, tables and types of an attacker."""
     trace = "RAISE LOG 'an evil function ran as %', current_user; RETURN NULL;"
     yield "CREATE SCHEMA IF NOT EXISTS evil"
     for number, (signature, result) in enumerate(EVIL.items()):
@@ -155,7 +155,8 @@ def evil():
         if called != name:
             left, right = arguments.split(", ")
             yield (
-                f"CREATE OPERATOR evil.{name} (FUNCTION = evil.{called}, LEFTARG = {left}, RIGHTARG = {right})"
+                f"CREATE OPERATOR evil.{name} "
+                f"(FUNCTION = evil.{called}, LEFTARG = {left}, RIGHTARG = {right})"
             )
     for table in ("pg_class", "pg_attribute", "pg_inherits", "pg_type"):
         yield f"CREATE TABLE evil.{table} (oid oid)"
@@ -304,7 +305,7 @@ def test_a_generated_column_of_a_child_is_assumed():
     servers.execute(
         "CREATE TABLE own.parent (sex text, twice int)",
         "CREATE TABLE own.child (sex text, twice int) INHERITS (own.parent)",
-        "CREATE TABLE own.grandchild (twice int GENERATED ALWAYS AS (length(sex)) STORED) INHERITS (own.child)",
+        "CREATE TABLE own.last (twice int GENERATED ALWAYS AS (length(sex)) STORED) INHERITS (own.child)",
     )
     assert opened("own.parent").assumptions(Domain({"twice": 4})) == (COMPUTED, INFERRED)
     assert opened("own.parent").assumptions(Domain({"sex": ["male"]})) == (INFERRED,)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from itertools import product
+from threading import Event, Thread
 from typing import Any
 
 from matrixdp.domain.canonical import canonical_text
@@ -16,12 +17,9 @@ from matrixdp.errors import DomainError
 __all__ = ["by_expression", "public_values"]
 
 _EXPRESSION = "one expression of the parents' names, which has a value for every combination of theirs"
-#: The names in an expression, and the functions whose values do not follow from their arguments alone.
-_NAMES = """
-SELECT unnest(json_extract_string(json_serialize_sql(?::VARCHAR), '$..function_name'))
-UNION ALL SELECT unnest(json_extract_string(json_serialize_sql(?::VARCHAR), '$..column_names[0]'))
-"""
-_UNSTABLE = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability <> 'CONSISTENT'"
+#: No expression of an ordinary size takes as long at a million combinations.
+_MOST_SECONDS = 60.0
+_LONGEST = 60
 
 
 def public_values(attribute: Valued) -> list[Any]:
@@ -68,29 +66,60 @@ def by_expression(parents: Sequence[Valued], expression: str) -> list[object]:
     import duckdb
     import pyarrow as pa
 
+    from matrixdp.domain.scalars import SETTINGS
+
     columns = zip(*product(*(public_values(parent) for parent in parents)), strict=True)
     arrays = {parent.name: pa.array(list(column)) for parent, column in zip(parents, columns, strict=True)}
     place = next(name for n in range(len(arrays) + 1) if (name := f"place{n}") not in arrays)
     rows = math.prod(parent.size for parent in parents)
     table: Any = pa.table({**arrays, place: pa.array(range(rows))})
-    settings: Any = {"enable_external_access": False, "autoinstall_known_extensions": False, "threads": 1}
-    with duckdb.connect(config=settings) as connection:
+    made = _checked(expression, arrays)
+    with duckdb.connect(config={**SETTINGS, "memory_limit": "2GB", "temp_directory": ""}) as connection:
+        done = Event()
+
+        def interrupt() -> None:
+            while not done.wait(_MOST_SECONDS):
+                connection.interrupt()
+
+        clock = Thread(target=interrupt, daemon=True)
+        clock.start()
         try:
-            names = connection.execute(_NAMES, [f"SELECT ({expression}\n)"] * 2).fetchall()
-            used = {str(name).lower() for (name,) in names} - {parent.lower() for parent in arrays}
-            unstable = {name for (name,) in connection.execute(_UNSTABLE).fetchall()} if used else set()
-            changing = sorted(used & unstable)
-            if changing:
-                expected = f"{_EXPRESSION}, and the same one every time and every day"
-                raise DomainError.at((), f"{changing[0]}, which has other values at other times", expected)
             held = connection.from_arrow(table)
-            found = held.project(f'({expression}\n) AS "value", "{place}"').order(f'"{place}"').fetchall()
+            found = held.project(f'({made}) AS "value", "{place}"').order(f'"{place}"').fetchall()
         except duckdb.Error as error:
             reason = str(error).partition("\n")[0]
             raise DomainError.at((), f"an expression that fails ({reason})", _EXPRESSION) from None
-    if [row[-1] for row in found] != list(range(rows)) or any(len(row) != 2 for row in found):
-        raise DomainError.at((), "what is no such expression", _EXPRESSION)
+        finally:
+            done.set()
+            clock.join()
     return [row[0] for row in found]
+
+
+def _checked(expression: str, parents: Collection[str]) -> str:
+    """Return an expression, made anew of the parents, and of operators and functions of the list alone."""
+    import sqlglot
+    from sqlglot import exp
+
+    from matrixdp.domain.scalars import not_allowed
+
+    try:
+        # The line end closes a comment; a second statement, or column, is no part of an expression.
+        [tree] = sqlglot.parse(f"SELECT ({expression}\n)", dialect="duckdb")
+        if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
+            raise ValueError("several statements or columns")
+        made: str = tree.expressions[0].sql(dialect="duckdb", comments=False, identify=True)
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
+        raise DomainError.at((), "what is no such expression", _EXPRESSION) from None
+    names = {name.lower() for name in parents}
+    for node in tree.walk():
+        if isinstance(node, exp.Column):
+            expected = None if node.name.lower() in names and not node.table else _EXPRESSION
+        else:
+            expected = None if node is tree else not_allowed(node)
+        if expected is not None:
+            found = node.sql(dialect="duckdb", comments=False)
+            raise DomainError.at((), found if len(found) < _LONGEST else f"{found[:_LONGEST]}...", expected)
+    return made
 
 
 def text_of(value: object) -> str:

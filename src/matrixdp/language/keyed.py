@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import TypeVar, final
 
 from matrixdp.domain import Attribute
-from matrixdp.errors import EntryError, each, within
+from matrixdp.errors import DomainError, EntryError, each, within
 from matrixdp.forms import (
     Either,
     Form,
@@ -74,14 +75,23 @@ def _labelled(
     """
     if not isinstance(items, Mapping):
         return predicates
-    values = {attribute.label(code): code for code in range(attribute.size)}
     for name, code in zip(items, only, strict=True):
         if not name.strip() or not is_unicode(name):
             raise EntryError.at((), f"the name {describe_value(name)}", "text that is not empty")
-        if values.get(name, code) != code:
+        if _called(attribute, name) not in (None, code):
             expected = f"a name that is not that of another value of {attribute.name!r}"
             raise EntryError.at((name,), repr(name), expected)
     return Labelled(predicates, tuple(items))
+
+
+def _called(attribute: Attribute, name: str) -> int | None:
+    """Return the code of the value that is called so, without a step for every value; bins by their edge."""
+    for value in (name, name[1:].partition(",")[0]):
+        with suppress(DomainError):
+            code = attribute.find(value)
+            if attribute.label(code) == name:
+                return code
+    return None
 
 
 @final

@@ -33,8 +33,8 @@ __all__ = ["PostgreSQLSource"]
 
 _COUNTING = "count the table"
 _CONNECTED = (
-    "the address, PGPASSWORD or ~/.pgpass, and libpq's other settings say where and as whom; a pooler must let "
-    "`options` through"
+    "the address, PGPASSWORD or ~/.pgpass, and libpq's other settings say where and as whom; "
+    "a pooler must let `options` through"
 )
 _ENCODINGS = ("UTF8", "SQL_ASCII")
 _MOST_LISTED = 20
@@ -55,35 +55,33 @@ SELECT pg_catalog.set_config('work_mem', '65536', true)
 WHERE pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) < 65536 * 1024
 """
 #: Partitions, and other tables whose records a table shows.
-_CHILDREN = """
-WITH RECURSIVE children AS (
-  SELECT inhrelid AS child FROM pg_inherits WHERE inhparent = {}
-  UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN children ON i.inhparent = child
+_CHILDREN = (
+    "SELECT inhrelid AS child FROM pg_inherits WHERE inhparent = {} "
+    "UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN children ON i.inhparent = child"
 )
-"""
-_TABLES = f"""
+_TABLES = """
 SELECT CAST(n.nspname AS text), CAST(c.relname AS text), c.oid,
   c.relkind IN ('v', 'm', 'f') OR c.relrowsecurity OR EXISTS (
-    {_CHILDREN.format("c.oid")}
+    WITH RECURSIVE children AS ({children})
     SELECT 1 FROM children JOIN pg_class AS k ON k.oid = child WHERE k.relkind = 'f'
   )
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema'
   AND left(CAST(n.nspname AS text), 3) <> 'pg_' AND has_any_column_privilege(c.oid, 'SELECT')
 ORDER BY 1, 2
-"""
-_COLUMNS = f"""
+""".format(children=_CHILDREN.format("c.oid"))  # noqa: S608
+_COLUMNS = """
 SELECT CAST(a.attname AS text),
   CASE WHEN s.nspname = 'pg_catalog' THEN CAST(t.typname AS text) ELSE '' END,
   t.typtype = 'e', a.attgenerated <> '' OR EXISTS (
-    {_CHILDREN.format("a.attrelid")}
+    WITH RECURSIVE children AS ({children})
     SELECT 1 FROM children JOIN pg_attribute AS k ON k.attrelid = child
     WHERE k.attname = a.attname AND k.attgenerated <> ''
   )
 FROM pg_attribute AS a JOIN pg_type AS d ON d.oid = a.atttypid
 JOIN pg_type AS t ON t.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END
 JOIN pg_namespace AS s ON s.oid = t.typnamespace
-WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid = """
+WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid = """.format(children=_CHILDREN.format("a.attrelid"))  # noqa: S608
 
 
 @final
@@ -189,7 +187,9 @@ class PostgreSQLSource(Source):
 
         path = guarded(begin, doing)
         if path.replace(" ", "") != _PATH.replace(" ", ""):
-            expected = f"{_PATH}: let the pooler pass `options` on, or ALTER ROLE .. SET search_path = {_PATH}"
+            expected = (
+                f"{_PATH}: let the pooler pass `options` on, or ALTER ROLE .. SET search_path = {_PATH}"
+            )
             raise SourceError.at(("data",), "a connection with another search_path", expected)
         return cursor
 

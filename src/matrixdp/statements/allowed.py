@@ -1,7 +1,4 @@
-"""Which scalar expressions are let through, and what is told of the others.
-
-Only what has one value for each cell, on every machine and every day: operators and functions of a list.
-"""
+"""Which scalar expressions of a statement are let through, and what is told of the others."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from matrixdp.domain import Attribute, Categorical
+from matrixdp.domain.scalars import not_allowed
 from matrixdp.forms import nearest
 from matrixdp.statements.columns import column_values, labels, named
 from matrixdp.statements.scope import Scope
@@ -19,26 +17,6 @@ from matrixdp.statements.trees import enclosing, unwrapped
 
 __all__ = ["check"]
 
-_PLAIN: tuple[type[exp.Expr], ...] = (
-    *(exp.And, exp.Or, exp.Not, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.Identifier),
-    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),
-    *(exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.Escape, exp.StartsWith, exp.RegexpLike),
-    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Abs, exp.Floor, exp.Ceil),
-    *(exp.Round, exp.Sign, exp.Greatest, exp.Least, exp.Coalesce, exp.Nullif, exp.Case, exp.If),
-    *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseCount),
-    *(exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Lower, exp.Upper, exp.Length, exp.Substring),
-    *(exp.Left, exp.Right, exp.Trim, exp.Concat, exp.DPipe, exp.Tuple),
-    *(exp.Year, exp.Quarter, exp.Month, exp.Week, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso),
-    exp.DayOfYear,
-)
-"""What means the same in every version, and is a function of its arguments alone."""
-_NAMED = ("bit_count", "date_part")
-"""Functions of the same kind that the parser may have no class for."""
-_TIMES: tuple[type[exp.Expr], ...] = (exp.Extract, exp.DateTrunc, exp.TimestampTrunc, exp.Interval)
-_CASTS = (
-    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "VARCHAR", "TEXT"),
-    *("DATE", "TIMESTAMP"),
-)
 _NO_SUBQUERY = "a list of values; there are no subqueries: `state IN ('NY', 'NJ')`"
 _INSTEAD: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Exists, "a condition on the attributes of the record; there are no subqueries"),
@@ -46,10 +24,6 @@ _INSTEAD: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, _NO_SUBQUERY),
     (exp.Window, "no window; ask for the counts and compute from the answers"),
     (exp.AggFunc, "a condition on the attributes of one record; counts stand in SELECT alone"),
-)
-_KNOWN = (
-    "comparisons, BETWEEN, IN, LIKE, CASE, AND, OR, NOT, arithmetic, and functions such as abs, floor, "
-    "coalesce, lower, substring"
 )
 
 
@@ -71,24 +45,10 @@ def check(scope: Scope, part: exp.Expr) -> None:
         _check_null(scope, part)
     elif isinstance(part, exp.EQ | exp.NEQ | exp.In | exp.If):
         _check_values(scope, part)
-    if told is None and _is_plain(part):
+    if told is None and (told := not_allowed(part)) is None:
         return
-    if told is None and isinstance(part, exp.Cast):
-        if part.to.this.name.removesuffix("NTZ") in _CASTS and not part.to.expressions:
-            return
-        told = f"a cast to one of {', '.join(_CASTS)}"
-    told = told or next((text for kind, text in _INSTEAD if isinstance(part, kind)), _KNOWN)
+    told = next((text for kind, text in _INSTEAD if isinstance(part, kind)), told)
     raise scope.statement.error(part, scope.statement.excerpt(part), told)
-
-
-def _is_plain(part: exp.Expr) -> bool:
-    parent = part.parent
-    return (
-        isinstance(part, (*_PLAIN, *_TIMES))
-        or (isinstance(part, exp.Anonymous) and part.name.lower() in _NAMED)
-        or (isinstance(part, exp.DataType) and isinstance(parent, exp.Cast))
-        or (isinstance(part, exp.Var) and isinstance(parent, _TIMES))
-    )
 
 
 def _check_null(scope: Scope, part: exp.Is) -> None:

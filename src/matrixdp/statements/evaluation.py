@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.domain.scalars import SETTINGS
 from matrixdp.errors import TooLargeError
 from matrixdp.statements.columns import column_values, key_values, labels, level_values
 from matrixdp.statements.scalars import Scalar
@@ -27,15 +28,6 @@ MOST_CELLS = 20_000_000
 """An expression of several attributes is evaluated at no more cells of theirs than this."""
 _MOST_KEPT = 100_000
 """What is evaluated at no more cells than this is kept for the statements that follow."""
-
-_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "threads": "1",
-    "lock_configuration": "true",
-}
 
 
 @final
@@ -156,7 +148,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
 @lru_cache(maxsize=1)
 def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a child has one of its own
     """Return an empty database that nothing is ever written to."""
-    return duckdb.connect(":memory:", config=_SETTINGS)
+    return duckdb.connect(":memory:", config=SETTINGS)
 
 
 @lru_cache(maxsize=4)
