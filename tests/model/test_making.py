@@ -131,3 +131,47 @@ def test_wrong_arguments_are_refused_by_name(release: Any):
     measured = mdp.select(three).measure({"a": [0], "b": [0], "c": [1]}, mdp.Budget(mu=1), seed_not_private=1)
     with pytest.raises(UnsupportedQueryError, match="local"):
         measured.reconstruct().model("local")
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_small_releases_have_models(seed):
+    """Of few cells, of both noises, precise or not, of empty tables too."""
+    random = np.random.default_rng(seed)
+    sizes = dict(zip("abcd", random.integers(1, 6, 1 + seed % 4).tolist(), strict=False))
+    workload = mdp.Workload(
+        mdp.Domain({name: {"min": 0, "max": size - 1} for name, size in sizes.items()}),
+        mdp.marginals(list(range(min(3, len(sizes) + 1)))),
+        mdp.product(a=("prefix", "range")[seed % 2]),
+    )
+    noise, most = (("laplace", 100.0), ("gaussian", 30.0))[seed // 2 % 2]
+    cost = float(np.exp(random.uniform(np.log(1e-3), np.log(most))))
+    budget = mdp.Budget(epsilon=cost) if noise == "laplace" else mdp.Budget(rho=cost)
+    records = int(random.choice([0, 5, 300] if cost < 1 else [5, 300]))
+    table = {name: random.integers(0, size, records) for name, size in sizes.items()}
+    release = mdp.select(workload, noise=noise).measure(table, budget, seed_not_private=seed).reconstruct()
+    model = release.model(components=8, steps=150)
+    assert model.accepted
+    tests = model.made["tests"]
+    assert 0 <= tests["loss"] <= tests["limit"]
+    modelled = model.answers["modelled"].to_numpy()
+    assert np.isfinite(modelled).all()
+    assert (modelled >= 0).all()
+
+
+def test_the_total_follows_from_a_marginal_that_was_measured_by_itself():
+    workload = mdp.Workload(mdp.Domain({"a": 3, "b": 2}), mdp.marginals([["a"]]))
+    strategy = mdp.select(workload, noise="laplace")
+    table = {"a": [0, 1, 2, 2], "b": [0] * 4}
+    release = strategy.measure(table, mdp.Budget(epsilon=50), seed_not_private=1).reconstruct()
+    assert release.model(components=2, steps=100).total == pytest.approx(4, abs=0.5)
+
+
+@pytest.mark.parametrize("noise", range(4))
+def test_a_model_that_fits_nearly_exactly_has_a_loss_of_nearly_nothing(noise):
+    """The loss is a sum of squares: rounding does not make it negative."""
+    random = np.random.default_rng(noise)
+    sizes = {"a": 2, "b": 4, "c": 4}
+    table = {name: random.integers(0, size, 300) for name, size in sizes.items()}
+    strategy = mdp.select(mdp.Workload(mdp.Domain(sizes), mdp.marginals([1, 2])))
+    release = strategy.measure(table, mdp.Budget(rho=0.5), seed_not_private=noise).reconstruct()
+    assert 0 <= release.model(steps=500, components=10).made["tests"]["relative_rms"] < 0.01

@@ -1,4 +1,4 @@
-"""Parts that are looked at together: those that share all attributes but their largest take one product."""
+"""Gradients of parts: those that share all attributes but their largest take one product."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.exact.threads import one_blas_thread
-from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import FittedPart, Parts
 from matrixdp.model.products import khatri_rao, split_at
 from matrixdp.model.terms import Axis, GramTerm, along
 
-__all__ = ["Bundle", "bundles_of", "losses_of"]
+__all__ = ["Bundle", "bundles_of"]
 
-Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 
 class Bundle(ABC):
-    """Parts whose losses are computed together.
+    """Parts whose gradients are computed together, in single precision.
 
     Attributes
     ----------
@@ -37,8 +34,8 @@ class Bundle(ABC):
     size: int
 
     @abstractmethod
-    def losses(self, weights: Single, factors: Sequence[Single]) -> tuple[Array, Single, Single, Single]:
-        """Return the loss of each part, both sides of the product, and the slope between them."""
+    def sides(self, weights: Single, factors: Sequence[Single]) -> tuple[Single, Single, Single]:
+        """Return both sides of the product, and between them the gradient of the loss."""
 
     @abstractmethod
     def add(self, to_left: Single, to_right: Single, gradients: Sequence[Single]) -> None:
@@ -48,7 +45,7 @@ class Bundle(ABC):
         self, weights: Single, factors: Sequence[Single], gradients: Sequence[Single], times: float
     ) -> None:
         """Add share times gradient, so many times, to those of the weights and of each attribute."""
-        _, left, right, slope = self.losses(weights, factors)
+        left, right, slope = self.sides(weights, factors)
         slope = slope * np.float32(times)
         to_left = left * (right @ slope.T)
         gradients[0] += to_left.sum(axis=1)
@@ -73,16 +70,16 @@ class _One(Bundle):
         self._left, self._right = own[:cut], own[cut:]
         self._sizes = sizes[:cut], sizes[cut:]
 
-    def losses(self, weights: Single, factors: Sequence[Single]) -> tuple[Array, Single, Single, Single]:
+    def sides(self, weights: Single, factors: Sequence[Single]) -> tuple[Single, Single, Single]:
         """See `Bundle`."""
         left = khatri_rao([factors[place] for place in self._left], weights)
         right = khatri_rao([factors[place] for place in self._right], np.ones_like(weights))
         table, cells = (left.T @ right).ravel(), self._part.cells
         if cells is not None:
             table = np.bincount(cells, table, self._part.term.cells).astype(np.float32)
-        loss, slope = self._part.term.loss(table)
+        slope = self._part.term.gradient(table)
         slope = slope if cells is None else slope[cells]
-        return np.array([loss]), left, right, slope.reshape(left.shape[1], right.shape[1])
+        return left, right, slope.reshape(left.shape[1], right.shape[1])
 
     def add(self, to_left: Single, to_right: Single, gradients: Sequence[Single]) -> None:
         """See `Bundle`."""
@@ -102,12 +99,12 @@ class _Several(Bundle):
         self._sizes = [axis.size for axis in self._axes]
         self._ends = np.cumsum([0, *sizes]).tolist()
         rows = int(np.prod(self._sizes))
-        self._target = np.hstack([term.target.reshape(rows, -1) for term in terms])
+        self._target = np.hstack([term.target.reshape(rows, -1).astype(np.float32) for term in terms])
         self.size = self._target.size
         self._scales = np.repeat([np.float32(term.scale) for term in terms], sizes)
         self._means, self._matrices = _column_axes([term.axes[-1] for term in terms], self._ends)
 
-    def losses(self, weights: Single, factors: Sequence[Single]) -> tuple[Array, Single, Single, Single]:
+    def sides(self, weights: Single, factors: Sequence[Single]) -> tuple[Single, Single, Single]:
         """See `Bundle`."""
         left = khatri_rao([factors[place] for place in self._left], weights)
         right = np.concatenate([factors[place] for place in self._right], axis=1)
@@ -117,8 +114,7 @@ class _Several(Bundle):
             slope = slope - (slope @ self._means[0]) @ self._means[1]
         for start, end, matrix in self._matrices:
             slope[:, start:end] = slope[:, start:end] @ matrix
-        columns = np.einsum("ij,ij->j", off, slope).astype(np.float64)
-        return np.add.reduceat(columns, self._ends[:-1]) / 2, left, right, slope
+        return left, right, slope
 
     def add(self, to_left: Single, to_right: Single, gradients: Sequence[Single]) -> None:
         """See `Bundle`."""
@@ -161,14 +157,3 @@ def bundles_of(parts: Parts) -> list[Bundle]:
             last = [places[member.free[-1]] for member in members]
             found += [_Several(together, terms, own[:-1], last, [sizes[place] for place in last])]
     return found
-
-
-def losses_of(parts: Parts, mixture: Mixture) -> Array:
-    """Return the loss of each part for a mixture, shape (parts,)."""
-    losses = np.zeros(len(parts.parts))
-    weights = (mixture.total * mixture.weights).astype(np.float32)
-    factors = [mixture.factors[name].astype(np.float32) for name in parts.starts]
-    with one_blas_thread():
-        for bundle in bundles_of(parts):
-            losses[bundle.places] = bundle.losses(weights, factors)[0]
-    return losses

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
-from matrixdp.model.bundles import losses_of
 from matrixdp.model.fit import Fit, fit
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import Parts
@@ -24,8 +23,6 @@ Array = NDArray[np.float64]
 FITS = 4
 #: Components and steps that are tried, until noise explains what is left.
 _LADDER = ((10, 1000), (100, 1200), (200, 1600), (400, 2000), (800, 3000))
-#: Standard deviations that a loss may lie above the average of the true table's.
-_FAR = 3.0
 #: The chance with which the true table would fail the test of any part.
 _CHANCE = 1e-3
 #: Parts that are named.
@@ -149,7 +146,7 @@ def _limits(parts: Parts) -> tuple[float, Array]:
     wider = 1.0 + parts.kurtosis / 2.0
     tail = math.log(max(len(degrees), 1) / _CHANCE)
     each = degrees / 2 + np.sqrt(degrees * tail * wider) + wider * tail
-    return parts.degrees / 2 + _FAR * parts.spread, each
+    return parts.limit, each
 
 
 def judged(parts: Parts, losses: Array) -> FitTests:
@@ -217,23 +214,23 @@ def choose(
     ]
     done = 0
 
-    def told(own: int, ahead: int) -> Callable[[int, int], None] | None:
+    def told(ahead: int) -> Callable[[int, int], None] | None:
         before = done
-        return None if seen is None else lambda step, _: seen(before + step, before + own + ahead)
+        return None if seen is None else lambda step, own: seen(before + step, before + own + ahead)
 
     for size, number in tried:
-        first = fit(parts, seed, size, number, told(number, (fits - 1) * number))
-        done += number
+        first = fit(parts, seed, size, number, told((fits - 1) * number))
+        done += first.done
         if judged(parts, first.losses).accepted:
             break
     made = [first]
     for further in range(1, fits):
-        made.append(fit(parts, seed + further, size, number, told(number, (fits - 1 - further) * number)))
-        done += number
+        made.append(fit(parts, seed + further, size, number, told((fits - 1 - further) * number)))
+        done += made[-1].done
     return _averaged(parts, made, seed)
 
 
 def _averaged(parts: Parts, made: Sequence[Fit], seed: int) -> ChosenMixture:
     mixture = Mixture.average([own.mixture for own in made])
-    tests = judged(parts, losses_of(parts, mixture))
+    tests = judged(parts, parts.losses(mixture))
     return ChosenMixture(mixture, tests, seed, made[0].components, made[0].steps, len(made))

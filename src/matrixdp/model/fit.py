@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.exact.threads import one_blas_thread
-from matrixdp.model.bundles import Bundle, bundles_of, losses_of
+from matrixdp.model.bundles import Bundle, bundles_of
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import Parts
 from matrixdp.model.published import with_published
@@ -30,6 +30,9 @@ _ALWAYS = 0.1
 _CELLS_A_STEP = 60_000
 #: Added to shares before their logarithm is taken, over the number of values.
 _LEAST_SHARE = 1e-3
+#: A fit has at most so many rounds of steps, and another only where the last one left at most this share of
+#: what is above the limit.
+_ROUNDS, _GAIN = 8, 0.75
 
 
 @final
@@ -44,6 +47,8 @@ class Fit:
         Of each part, half its squared residuals over the noise's variance.
     seed, components, steps : int
         What it was made with; the same again on the same machine.
+    done : int
+        The steps of all rounds.
     """
 
     mixture: Mixture
@@ -51,6 +56,7 @@ class Fit:
     seed: int
     components: int
     steps: int
+    done: int
 
     @property
     def loss(self) -> float:
@@ -120,8 +126,10 @@ def fit(
     components : int
         How many products, K.
     steps : int
+        Of a round. Further rounds follow, each from where the last one ended, until noise explains the loss
+        or a round leaves more than three quarters of what is above that: then it has converged.
     seen : callable, optional
-        Called with the number of steps done and of all.
+        Called with the number of steps done and those that there are now known to be.
 
     Returns
     -------
@@ -130,7 +138,8 @@ def fit(
     Notes
     -----
     Minimizes the sum over parts of |B_A x_A - y_A|^2 / (2 v_A), the negative logarithm of the likelihood
-    for Gaussian noise, by Adam with rate 0.1 falling to 0 along half a cosine. The largest parts take turns.
+    for Gaussian noise, by Adam with rate 0.1 falling to 0 along half a cosine in each round.
+    The largest parts take turns.
     """
     random = generator(seed)
     bundles = bundles_of(parts)
@@ -142,9 +151,28 @@ def fit(
         masks = parts.constraints.masks(parts.starts, components, random)
         for view, name in zip(weights.views(weights.flat)[1:], parts.starts, strict=True):
             view[~masks[name]] = -np.inf  # a share of 0, which has no gradient
-    mean = np.zeros_like(weights.flat)
-    square = np.zeros_like(weights.flat)
     batches = _batches(bundles, random)
+    losses = np.full(1, np.inf)
+    for done in range(0, _ROUNDS * steps, steps):
+        before = losses.sum()
+        descended = _descended(parts, weights, batches, steps, done, seen)
+        mixture = with_published(descended, parts.constraints.tables)
+        losses = parts.losses(mixture)
+        if losses.sum() <= parts.limit or losses.sum() - parts.limit > _GAIN * (before - parts.limit):
+            break
+    return Fit(mixture, losses, seed, components, steps, done + steps)
+
+
+def _descended(
+    parts: Parts,
+    weights: _Weights,
+    batches: Iterator[list[tuple[Bundle, float]]],
+    steps: int,
+    done: int,
+    seen: Callable[[int, int], None] | None,
+) -> Mixture:
+    """Return the mixture after a round of Adam, which moves the weights."""
+    mean, square = np.zeros_like(weights.flat), np.zeros_like(weights.flat)
     total = np.float32(parts.total)
     with one_blas_thread():
         for step in range(steps):
@@ -160,9 +188,7 @@ def fit(
             unbiased = math.sqrt(1 - _SQUARES ** (step + 1)) / (1 - _MOMENTUM ** (step + 1))
             weights.flat -= np.float32(rate * unbiased) * mean / (np.sqrt(square) + np.float32(_TINY))
             if seen is not None:
-                seen(step + 1, steps)
+                seen(done + step + 1, done + steps)
         _, own, factors = weights.shares()
     named = {name: shares.astype(np.float64) for name, shares in zip(parts.starts, factors, strict=True)}
-    mixture = Mixture(parts.domain, parts.total, own.astype(np.float64), named)
-    mixture = with_published(mixture, parts.constraints.tables)
-    return Fit(mixture, losses_of(parts, mixture), seed, components, steps)
+    return Mixture(parts.domain, parts.total, own.astype(np.float64), named)

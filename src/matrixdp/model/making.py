@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.measure import Measurement
 from matrixdp.model.archive import Tables
-from matrixdp.model.bundles import losses_of
 from matrixdp.model.choice import FitTests, choose, judged
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.local import LocalTables, check_answered, fit_local
-from matrixdp.model.mixture import Mixture
 from matrixdp.model.model import Model
 from matrixdp.model.parts import Parts
 from matrixdp.model.records import check_seed
@@ -125,15 +120,14 @@ class Modelled:
         for group in self.workload:
             check_answered(self.workload.domain, group)
         tables = fit_local(self.measurement, known)
-        return tables, judged(parts, _losses(parts, tables))
+        return tables, judged(parts, parts.losses(tables))
 
 
 def tests_of(model: Model) -> FitTests:
     """Return the tests of a model, computed again from its measurement and its tables."""
     known = Constraints.of(model.domain, model.made.get("totals"), model.made.get("impossible"))
     parts = Parts.of(model.measurement, constraints=known)
-    tables = model.tables
-    return judged(parts, losses_of(parts, tables) if isinstance(tables, Mixture) else _losses(parts, tables))
+    return judged(parts, parts.losses(model.tables))
 
 
 def _made_locally(seed: int, tests: FitTests) -> dict[str, object]:
@@ -141,14 +135,3 @@ def _made_locally(seed: int, tests: FitTests) -> dict[str, object]:
 
 
 _MOST = 1_000_000
-
-
-def _losses(parts: Parts, tables: LocalTables) -> NDArray[np.float64]:
-    """Return how far tables are from each part: half the squared residuals over the noise's variance."""
-    losses = []
-    for part in parts.parts:
-        table = tables.marginal(part.free).ravel().astype(np.float32)
-        if part.cells is not None:
-            table = np.bincount(part.cells, table, part.term.cells).astype(np.float32)
-        losses.append(part.term.loss(table)[0])
-    return np.array(losses)

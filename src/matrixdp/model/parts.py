@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact.threads import one_blas_thread
 from matrixdp.measure import Measurement
+from matrixdp.model.archive import Tables
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.derived import cells_of, free_attributes
 from matrixdp.model.mixture import MAX_CELLS
-from matrixdp.model.terms import GramTerm, RowTerm, Term, gram_axis, rank
+from matrixdp.model.terms import Axis, GramTerm, RowTerm, Term, along, gram_axis, rank, weakly_measured
 from matrixdp.plan import Block, Part
 from matrixdp.queries.groups import ProductGroup
-from matrixdp.queries.predicates import Identity
+from matrixdp.queries.predicates import Identity, Total
 
 __all__ = ["FittedPart", "Parts"]
 
@@ -30,6 +32,8 @@ Array = NDArray[np.float64]
 _LEAST_TOTAL = 1.0
 #: Tails are looked at so far, in standard deviations, and at so many points.
 _FAR, _POINTS = 40.0, 401
+#: Standard deviations that a loss may lie above the average of the true table's.
+_DEVIATIONS = 3.0
 
 
 @final
@@ -91,6 +95,11 @@ class Parts:
         return sum(part.term.degrees for part in self.parts)
 
     @property
+    def limit(self) -> float:
+        """The most that noise explains of the loss: 3 standard deviations above that of the true table."""
+        return self.degrees / 2 + _DEVIATIONS * self.spread
+
+    @property
     def spread(self) -> float:
         """A bound of the standard deviation of the loss of the true table.
 
@@ -98,6 +107,17 @@ class Parts:
         times the sum of P_ii^2 / 4, and P_ii <= 1.
         """
         return sqrt(self.degrees * (2.0 + self.kurtosis)) / 2.0
+
+    def losses(self, tables: Tables) -> Array:
+        """Return the loss of each part, half its squared residuals over the noise's variance."""
+        losses = []
+        with one_blas_thread():
+            for part in self.parts:
+                table = tables.marginal(part.free).ravel()
+                if part.cells is not None:
+                    table = np.bincount(part.cells, table, part.term.cells).astype(np.float64)
+                losses.append(part.term.loss(table))
+        return np.array(losses)
 
     @classmethod
     def of(
@@ -169,23 +189,26 @@ def _term(part: Part, variance: float, values: Array, domain: Domain) -> Term:
     if part.multipliers is not None:
         deviation = sqrt(variance)
         return RowTerm(
-            tuple(_entries(block.matrix) for block in blocks),
-            (part.multipliers.ravel() / deviation).astype(np.float32),
-            (values / deviation).astype(np.float32),
+            tuple(block.matrix.written() for block in blocks),
+            part.multipliers.ravel() / deviation,
+            values / deviation,
         )
     axes = [gram_axis(block.matrix) for block in blocks]
     solved = part.estimate(values, domain)
     target = np.transpose(solved, [part.attributes.index(name) for name in _order(part)])
     return GramTerm(
-        tuple(axis for axis, _ in axes),
-        prod(scale for _, scale in axes) / variance,
-        np.ascontiguousarray(target, dtype=np.float32).ravel(),
+        tuple(axis for axis, _, _ in axes),
+        tuple(root for _, root, _ in axes),
+        prod(scale for _, _, scale in axes) / variance,
+        along([_supported(block.matrix) for block in blocks], target.ravel()),
         prod(rank(block.matrix) for block in blocks),
     )
 
 
-def _entries(matrix: MeasuredMatrix) -> NDArray[np.float32]:
-    return np.asarray(matrix.written(), dtype=np.float32)
+def _supported(matrix: MeasuredMatrix) -> Axis:
+    """Return the projection to what a matrix supports: a target may lie far off along all else."""
+    weak = weakly_measured(matrix)
+    return Axis(matrix.columns, matrix=None if weak is None else np.eye(matrix.columns) - weak.T @ weak)
 
 
 def _marginal(measurement: Measurement, names: tuple[str, ...]) -> Array | None:
@@ -199,13 +222,20 @@ def _marginal(measurement: Measurement, names: tuple[str, ...]) -> Array | None:
 
 
 def _total(measurement: Measurement) -> float:
-    estimate = _marginal(measurement, ())
-    if estimate is None:
-        raise UnsupportedQueryError(
-            "the number of records does not follow from what was measured: a model needs it; give it as a "
-            "public total, or measure it (`marginals: 0` in the workload)"
-        )
-    return max(float(estimate[0]), _LEAST_TOTAL)
+    domain, parts = measurement.plan.domain, measurement.plan.parts
+    precise = np.argsort([own.variance for own in measurement.scales], kind="stable")
+    # a marginal may have been measured by itself: its cells sum to the total
+    for names in ((), *(parts[place].attributes for place in precise)):
+        sizes = tuple(domain[name].size for name in names)
+        group = ProductGroup("total", names, tuple(Total() for _ in names), sizes)
+        try:
+            return max(float(measurement.estimates.answers(group)[0]), _LEAST_TOTAL)
+        except UnsupportedQueryError:
+            continue
+    raise UnsupportedQueryError(
+        "the number of records does not follow from what was measured: a model needs it; give it as a "
+        "public total, or measure it (`marginals: 0` in the workload)"
+    )
 
 
 def _starts(measurement: Measurement) -> dict[str, Array]:

@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 MAX_COMPONENTS = 200_000
 #: Newton's steps for one table, sweeps over all, and how near, relative to the total, counts must come.
 _STEPS, _SWEEPS, _NEAR = 200, 500, 1e-9
+#: Counts that are as far off as the worst but for this share are tied with it: the first is named.
+_TIE = 1e-6
 
 
 def factors_for(table: Array, rows: Array, counts: Array) -> Array:
@@ -72,7 +74,8 @@ def factors_for(table: Array, rows: Array, counts: Array) -> Array:
 
 
 def _contradiction(found: Array, counts: Array) -> SpecificationError:
-    worst = int(abs(found - counts).argmax())
+    off = abs(found - counts)
+    worst = int((off >= (1 - _TIE) * off.max()).argmax())
     what = (
         f"counts that no table has: the nearest has {found[worst]:.6g} where {counts[worst]:g} is published"
     )

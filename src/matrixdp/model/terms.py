@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import final
+from functools import cached_property
+from math import prod, sqrt
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,27 +16,38 @@ from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.explicit import DeficientMatrix
 from matrixdp.exact.merged import MergedMatrix
 
-__all__ = ["Axis", "GramTerm", "RowTerm", "Term", "along", "gram_axis", "rank"]
+__all__ = ["Axis", "GramTerm", "RowTerm", "Term", "along", "gram_axis", "rank", "weakly_measured"]
 
 Single = NDArray[np.float32]
 Array = NDArray[np.float64]
+Real = TypeVar("Real", np.float32, np.float64)
+
+#: Singular values below this share of the norm are rounding errors.
+_ROUNDING = 1e-12
 
 
 def rank(matrix: MeasuredMatrix) -> int:
-    """Return the number of linearly independent rows of a measured matrix."""
+    """Return the number of independent directions along which a measured matrix supports queries."""
     if isinstance(matrix, CenteredMatrix):
         return matrix.size - 1
-    return matrix.rank if isinstance(matrix, DeficientMatrix | MergedMatrix) else matrix.columns
+    inner = matrix.matrix if isinstance(matrix, MergedMatrix) else matrix
+    return inner.columns - (0 if inner.unsupported is None else len(inner.unsupported))
+
+
+def weakly_measured(matrix: MeasuredMatrix) -> Array | None:
+    """Return the unsupported directions of a matrix that measures some of them, but too weakly."""
+    inner = matrix.matrix if isinstance(matrix, MergedMatrix) else matrix
+    return None if isinstance(inner, DeficientMatrix) or inner.unsupported is None else matrix.unsupported
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """A square matrix along one axis: the identity, the projection that removes the mean, or explicit."""
+    """A matrix along one axis: the identity, the projection that removes the mean, or explicit."""
 
     size: int
     removes_mean: bool = False
-    matrix: Single | None = None
+    matrix: NDArray[Any] | None = None
     digest: str = ""
 
     @property
@@ -43,7 +55,7 @@ class Axis:
         """Equal for equal matrices."""
         return self.size, self.removes_mean, self.digest
 
-    def apply(self, tensor: Single) -> Single:
+    def apply(self, tensor: NDArray[Real]) -> NDArray[Real]:
         """Return the matrix times a tensor of shape (before, size, after) along its middle axis."""
         if self.matrix is not None:
             if tensor.shape[2] == 1:
@@ -52,33 +64,40 @@ class Axis:
         return tensor - tensor.mean(axis=1, keepdims=True) if self.removes_mean else tensor
 
 
-def gram_axis(matrix: MeasuredMatrix) -> tuple[Axis, float]:
-    """Return B'B of a measured matrix B as a matrix along an axis and a number to multiply it with.
+def gram_axis(matrix: MeasuredMatrix) -> tuple[Axis, Axis, float]:
+    """Return B'B of a measured matrix B along an axis, a root R of it in double precision, and a multiplier.
+
+    B'B is the multiplier times R'R. Of directions that are measured too weakly nothing is said: what is left
+    of B are the residuals of a least-squares fit that moves freely along them.
 
     Examples
     --------
-    >>> axis, scale = gram_axis(CenteredMatrix(3))
-    >>> axis.removes_mean, scale
-    (True, 9.0)
+    >>> axis, root, scale = gram_axis(CenteredMatrix(3))
+    >>> axis.removes_mean, root.removes_mean, scale
+    (True, True, 9.0)
     """
     size = matrix.columns
-    if isinstance(matrix, IdentityMatrix):
-        return Axis(size), 1.0
-    if isinstance(matrix, CenteredMatrix):
-        return Axis(size, removes_mean=True), float(size) ** 2
-    rows = matrix.written()
-    gram = rows.T @ rows
-    scale = float(gram.max())
-    return Axis(size, matrix=(gram / scale).astype(np.float32), digest=matrix.digest()), scale
+    if isinstance(matrix, IdentityMatrix | CenteredMatrix):
+        centered = isinstance(matrix, CenteredMatrix)
+        return Axis(size, centered), Axis(size, centered), float(size) ** 2 if centered else 1.0
+    rows, weak = matrix.written(), weakly_measured(matrix)
+    if weak is not None:
+        left, values, _ = np.linalg.svd(rows @ weak.T, full_matrices=False)
+        left = left[:, values > _ROUNDING * np.linalg.norm(rows)]
+        rows = rows - left @ (left.T @ rows)
+    scale = float(np.square(rows).sum(axis=0).max())
+    root = rows / sqrt(scale)
+    gram = (root.T @ root).astype(np.float32)
+    return Axis(size, matrix=gram, digest=matrix.digest()), Axis(size, matrix=root), scale
 
 
-def along(axes: Sequence[Axis], flat: Single, columns: int = 1) -> Single:
+def along(axes: Sequence[Axis], flat: NDArray[Real], columns: int = 1) -> NDArray[Real]:
     """Return the Kronecker product of matrices times a matrix of so many columns, flat, row-major."""
     before, after = 1, columns * prod(axis.size for axis in axes)
     for axis in axes:
         after //= axis.size
         flat = axis.apply(flat.reshape(before, axis.size, after)).ravel()
-        before *= axis.size
+        before = flat.size // after
     return flat
 
 
@@ -96,8 +115,12 @@ class Term(ABC):
         """The size of the table."""
 
     @abstractmethod
-    def loss(self, cells: Single) -> tuple[float, Single]:
-        """Return the loss of a table, flat, and its gradient."""
+    def loss(self, cells: Array) -> float:
+        """Return the loss of a table, flat: a sum of squares in double precision."""
+
+    @abstractmethod
+    def gradient(self, cells: Single) -> Single:
+        """Return the gradient of the loss of a table, flat, in single precision."""
 
 
 @final
@@ -109,8 +132,9 @@ class GramTerm(Term):
     """
 
     axes: tuple[Axis, ...]
+    roots: tuple[Axis, ...]
     scale: float
-    target: Single
+    target: Array
     free: int
 
     @property
@@ -123,11 +147,18 @@ class GramTerm(Term):
         """The size of the table."""
         return self.target.size
 
-    def loss(self, cells: Single) -> tuple[float, Single]:
+    @cached_property
+    def _rounded(self) -> Single:
+        return self.target.astype(np.float32)
+
+    def loss(self, cells: Array) -> float:
         """See `Term`."""
-        off = cells - self.target
-        gradient = along(self.axes, off) * np.float32(self.scale)
-        return 0.5 * float(off @ gradient), gradient
+        off = along(self.roots, cells - self.target)
+        return 0.5 * self.scale * float(off @ off)
+
+    def gradient(self, cells: Single) -> Single:
+        """See `Term`."""
+        return along(self.axes, cells - self._rounded) * np.float32(self.scale)
 
 
 @final
@@ -138,9 +169,9 @@ class RowTerm(Term):
     The answers and the multipliers of rows are those over the standard deviation.
     """
 
-    matrices: tuple[Single, ...]
-    multipliers: Single
-    answers: Single
+    matrices: tuple[Array, ...]
+    multipliers: Array
+    answers: Array
 
     @property
     def degrees(self) -> int:
@@ -152,14 +183,24 @@ class RowTerm(Term):
         """The size of the table."""
         return prod(matrix.shape[1] for matrix in self.matrices)
 
-    def loss(self, cells: Single) -> tuple[float, Single]:
+    @cached_property
+    def _rounded(self) -> tuple[list[Single], Single, Single]:
+        matrices = [matrix.astype(np.float32) for matrix in self.matrices]
+        return matrices, self.multipliers.astype(np.float32), self.answers.astype(np.float32)
+
+    def loss(self, cells: Array) -> float:
         """See `Term`."""
         off = self.multipliers * _product(self.matrices, cells) - self.answers
-        gradient = _product([matrix.T for matrix in self.matrices], self.multipliers * off)
-        return 0.5 * float(off @ off), gradient
+        return 0.5 * float(off @ off)
+
+    def gradient(self, cells: Single) -> Single:
+        """See `Term`."""
+        matrices, multipliers, answers = self._rounded
+        off = multipliers * _product(matrices, cells) - answers
+        return _product([matrix.T for matrix in matrices], multipliers * off)
 
 
-def _product(matrices: Sequence[Single], flat: Single) -> Single:
+def _product(matrices: Sequence[NDArray[Real]], flat: NDArray[Real]) -> NDArray[Real]:
     """Return the Kronecker product of matrices, of any shapes, times a vector."""
     before, after = 1, flat.size
     for matrix in matrices:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+import pyarrow as pa
+
 from matrixdp.answers.columns import AnswerColumns, plain_schema
 from matrixdp.errors import MatrixDPError, StorageError
 from matrixdp.ledger import Ledger
@@ -249,13 +251,13 @@ class _Check:
             errors = [release.analysis.group(group) for group in workload]
             return None, [], [(error.total, error.largest) for error in errors]
         columns = AnswerColumns(workload.domain, workload.groups)
-        readable = plain_schema(columns.schema)
         if ANSWERS in actual:
-            parquet = ParquetAnswers(self.folder / ANSWERS, readable)
+            nullable = pa.schema([field.with_nullable(True) for field in columns.schema])
+            parquet = ParquetAnswers(self.folder / ANSWERS, nullable)
             parquet.check_schema(columns.schema, release.private)
             files.append(parquet)
         if ANSWERS_CSV in actual:
-            files.append(CsvAnswers(self.folder / ANSWERS_CSV, readable))
+            files.append(CsvAnswers(self.folder / ANSWERS_CSV, plain_schema(columns.schema)))
         errors_found = compare_answers(release, columns, files, self.progress)
         return columns, [problem for file in files for problem in file.problems], errors_found
 
