@@ -46,6 +46,8 @@ MANY_EXPLICIT, FEW_EVALUATIONS = 8, 25
 LOOSE_GAP = 1e-3
 #: Powers of the norms that take the place of a single query's largest entry, and evaluations with each.
 SMOOTH_POWERS, SMOOTH_EVALUATIONS = (10.0, 100.0), 40
+#: ... where that is cheap: attributes whose weights are searched have up to so many values together.
+MAX_SMOOTHED_VALUES = 100
 
 __all__ = ["MAX_SEARCHED_ROW_CELLS", "Objective", "descend", "optimized_weights", "uniform_weights"]
 
@@ -365,7 +367,8 @@ def _search(objective: Objective, free: Sequence[int], many: bool) -> None:
     evaluations = FEW_EVALUATIONS if many else MAX_EVALUATIONS
     for point in [start] if many or start is own else [start, own]:
         descend(objective, point, free, maxfun=evaluations, ftol=TOLERANCE, gtol=1e-9)
-    if objective.kinked and not many:
+    values = sum(objective.split.sizes[type_] for type_ in free)
+    if objective.kinked and not many and values <= MAX_SMOOTHED_VALUES:
         point = _smoothed(objective, free)
         objective(point)
         descend(objective, point, free, maxfun=evaluations, ftol=TOLERANCE, gtol=1e-9)
