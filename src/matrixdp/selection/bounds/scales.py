@@ -38,7 +38,11 @@ def best_scales(traces: Array, cubes: Array) -> Array:
             return 1e300, np.zeros_like(logs)
         return np.log(second) - 3.0 * np.log(first), own * (3.0 * image / second - 3.0 * linear / first)
 
-    found = scipy.optimize.minimize(objective, np.zeros(len(used)), jac=True, method="L-BFGS-B")
+    # the bound may rise for ever as scales part, or not depend on them
+    range_ = [(-50.0, 50.0)] * len(used)
+    found = scipy.optimize.minimize(
+        objective, np.zeros(len(used)), jac=True, method="L-BFGS-B", bounds=range_
+    )
     if found.fun < objective(np.zeros(len(used)))[0]:
         scales[used] = np.exp(found.x)
     return scales

@@ -8,6 +8,7 @@ costs the sub-workloads' own solutions and little more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -44,6 +45,10 @@ AGAIN_EVALUATIONS, AGAIN_TOLERANCE = 30, 1e-7
 MANY_EXPLICIT, FEW_EVALUATIONS = 8, 25
 #: ... each to a looser gap of joint sub-solutions.
 LOOSE_GAP = 1e-3
+#: Powers of the norms that take the place of a single query's largest entry, and evaluations with each.
+SMOOTH_POWERS, SMOOTH_EVALUATIONS = (10.0, 100.0), 40
+#: ... where that is cheap: attributes whose weights are searched have up to so many values together.
+MAX_SMOOTHED_VALUES = 100
 
 __all__ = ["MAX_SEARCHED_ROW_CELLS", "Objective", "descend", "optimized_weights", "uniform_weights"]
 
@@ -95,7 +100,11 @@ class _Gradient:
 
 @dataclass(eq=False)
 class Objective:
-    """phi(w) and its gradient; gaps are those of the sub-solutions, of single axes and of joint ones."""
+    """phi(w) and its gradient; gaps are those of the sub-solutions, of single axes and of joint ones.
+
+    A finite ``power`` smooths phi, which has a kink where the largest entry of a single query changes place:
+    see `ConvexSolver`. ``kinked`` says whether there was a single query.
+    """
 
     split: Split
     noise: Noise
@@ -104,11 +113,13 @@ class Objective:
     starts: dict[Hashable, Factor] = field(default_factory=dict)
     products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
     report: Callable[[int, float], None] | None = None
+    power: float = math.inf
+    kinked: bool = False
     evaluations: int = 0
     best: tuple[float, list[Array]] | None = None
 
     @property
-    def power(self) -> float:
+    def share_power(self) -> float:
         """The power of a sub-workload's loss that phi sums."""
         return self.noise.share_power
 
@@ -117,7 +128,7 @@ class Objective:
         return SubSolver(
             pieces,
             self.noise,
-            LaplaceSolver(max(gap, 1e-5), "fast") if laplace else ConvexSolver(gap),
+            LaplaceSolver(max(gap, 1e-5), "fast") if laplace else ConvexSolver(gap, self.power),
             joint_cells=MAX_FAST_CELLS if laplace else MAX_SEARCHED_CELLS,
             row_cells=MAX_SEARCHED_ROW_CELLS,
             weigh_rows=False,
@@ -138,11 +149,12 @@ class Objective:
             solution = solver.solve(sub)
             if solution is None:
                 continue
-            value = len(sub.marginals) * solution.level**self.power
+            value = len(sub.marginals) * solution.level**self.share_power
             phi += value
+            self.kinked |= any(isinstance(b.found, Factor) and b.found.height == 1 for b in solution.blocks)
             self._spread(solver, sub, solution, value, gradient)
         for block, value in gradient.axes.values():
-            share = self.power * value / block.found.level
+            share = self.share_power * value / block.found.level
             for term in block.terms:
                 grams = [solver.slot_gram(term.kept[0])]
                 gradient.add_slot(term.kept[0], share * term.coefficient * block.found.axis_slope(0, grams))
@@ -171,7 +183,7 @@ class Objective:
                     gradient.mean_squares[slot] += share / t
         if not sub.types:
             for item in sub.rows:
-                image = partial(np.multiply, self.power * value / solution.level * item.weight)
+                image = partial(np.multiply, self.share_power * value / solution.level * item.weight)
                 parts = solver.pieces.explicit_gradient(item.explicit, item.kept, image, sub.groups)
                 gradient.add_types(parts)
 
@@ -187,7 +199,7 @@ class Objective:
             for slot in product.contracted:
                 weight *= pieces.slots[slot].mean_square
             if not sub.types:
-                shares.append(self.power * value * weight / solution.level)
+                shares.append(self.share_power * value * weight / solution.level)
                 continue
             kept = [pieces.slots[slot] for slot in product.kept]
             for piece in kept:
@@ -200,14 +212,14 @@ class Objective:
                 found = mixed[0].found
                 grams = [solver.slot_gram(kept[axis].representative) for axis in mixed[0].axes]
                 change = found.change(grams) / found.level
-            shares.append(self.power * value * weight / solution.scale * change)
+            shares.append(self.share_power * value * weight / solution.scale * change)
         return shares
 
     def _spread_joint(
         self, solver: SubSolver, sub: SubWorkload, block: BlockSolution, value: float, gradient: _Gradient
     ) -> None:
         """Add the share of a block whose error changes with all of its axes together."""
-        share = self.power * value / block.found.level
+        share = self.share_power * value / block.found.level
         for term in block.terms:
             grams = [solver.slot_gram(slot) for slot in term.kept]
             for axis, slot in enumerate(term.kept):
@@ -357,3 +369,21 @@ def _search(objective: Objective, free: Sequence[int], many: bool) -> None:
     evaluations = FEW_EVALUATIONS if many else MAX_EVALUATIONS
     for point in [start] if many or start is own else [start, own]:
         descend(objective, point, free, maxfun=evaluations, ftol=TOLERANCE, gtol=1e-9)
+    values = sum(objective.split.sizes[type_] for type_ in free)
+    if objective.kinked and not many and values <= MAX_SMOOTHED_VALUES:
+        point = _smoothed(objective, free)
+        objective(point)
+        descend(objective, point, free, maxfun=evaluations, ftol=TOLERANCE, gtol=1e-9)
+
+
+def _smoothed(objective: Objective, free: Sequence[int]) -> list[Array]:
+    """Return where descents of smoother phi lead from the best point: L-BFGS stops in a kink."""
+    assert objective.best is not None
+    point = objective.best[1]
+    for power in SMOOTH_POWERS:
+        smooth = replace(objective, power=power, best=None)
+        smooth(point)
+        descend(smooth, point, free, maxfun=SMOOTH_EVALUATIONS, ftol=10 * TOLERANCE, gtol=1e-9)
+        assert smooth.best is not None
+        point = smooth.best[1]
+    return point

@@ -34,6 +34,10 @@ DEFAULT_GAP = 1e-6
 MAX_ITERATIONS = 80
 #: Eigenvalues of M below this share of the largest are lifted to it (they only arise off the optimum).
 _FLOOR = 1e-15
+#: A start whose own error is more than so many times its bound is worse than the uniform distribution.
+_USEFUL_START = 10.0
+#: Gaps that differ by less than this are the same but for rounding: the first point is kept.
+_TIE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class _Evaluation:
 
 @dataclass(frozen=True)
 class DesignPoint:
-    """The best strategy and the best bound that the solver met.
+    """The point with the least gap of its own, and the best bound that the solver met.
 
     Attributes
     ----------
@@ -140,11 +144,16 @@ def _factors(evaluation: _Evaluation) -> list[Array]:
 
 
 class _Search:
-    """The points looked at so far: the one with the least error, and the largest bound of all."""
+    """The points looked at so far: the one with the least gap of its own, and the largest bound of all.
+
+    The least error alone does not name a point: for a block of rank 1 every point has the same. The strategy
+    and the dual point must be those of one point, as `Factor.inverse` needs them.
+    """
 
     def __init__(self, blocks: Sequence[Array], gap: float) -> None:
         self.blocks, self.gap = blocks, gap
         self.primal, self.dual, self.looks = np.inf, 0.0, 0
+        self.own_gap = np.inf
         self.best: tuple[Array, _Evaluation] | None = None
 
     def look(self, y: Array) -> _Evaluation:
@@ -155,8 +164,8 @@ class _Search:
         if not (np.isfinite(primal) and np.isfinite(dual)):
             raise NumericalError("the optimal strategy: an iterate is not finite")
         self.dual = max(self.dual, dual)
-        if primal < self.primal:
-            self.primal, self.best = primal, (y, evaluation)
+        if primal / dual < self.own_gap * (1.0 - _TIE):
+            self.own_gap, self.primal, self.best = primal / dual, primal, (y, evaluation)
         return evaluation
 
     @property
@@ -193,9 +202,13 @@ def solve_dual(
     True
     """
     count = blocks[0].shape[1]
-    p = np.full(count, 1.0 / count) if start is None else np.maximum(start, 1e-9 / count)
+    uniform = np.full(count, 1.0 / count)
+    p = uniform if start is None else np.maximum(start, 1e-9 / count)
     search = _Search(blocks, gap)
     evaluation = search.look(p)
+    if search.ratio > _USEFUL_START:  # the interior point would take long to leave the wrong corner
+        start, p = None, uniform
+        evaluation = search.look(p)
     if start is None:
         for _ in range(2):
             if search.reached:

@@ -24,6 +24,8 @@ __all__ = ["ConvexSolver", "solve_gram", "solve_rows", "solve_stacked"]
 
 Array = NDArray[np.float64]
 
+#: Gram matrices that are off by less than this share of the largest entry are the same but for rounding.
+_SAME = 1e-13
 #: Eigenvalues of a Gram matrix below this share of the largest are noise of the eigendecomposition.
 RANK_TOLERANCE = 1e-12
 #: ... and those of M below this share are lifted to it; steps without gain after which a search ends.
@@ -134,7 +136,7 @@ def _exchangeable(gram: Array) -> Factor | None:
     size = len(gram)
     off = float(gram[0, -1]) if size > 1 else 0.0
     single = float(gram[0, 0]) - off
-    tolerance = 1e-13 * float(np.abs(gram).max())
+    tolerance = _SAME * float(np.abs(gram).max())
     if max(float(np.ptp(gram[0, 1:])) if size > 1 else 0.0, float(np.ptp(np.diagonal(gram)))) > tolerance:
         return None
     expected = np.full(gram.shape, off)
@@ -150,6 +152,36 @@ def _exchangeable(gram: Array) -> Factor | None:
     return Factor(rows, loss, loss, np.full(size, 1.0 / size))
 
 
+def _single_query(gram: Array) -> Array | None:
+    """Return q for V = qq', or None for other matrices."""
+    place = int(np.argmax(np.diagonal(gram)))
+    peak = float(gram[place, place])
+    if not (math.isfinite(peak) and peak > 0):
+        return None
+    row = gram[place] / math.sqrt(peak)
+    return row if float(np.abs(gram - np.outer(row, row)).max()) <= _SAME * peak else None
+
+
+def _solve_query(row: Array, power: float = math.inf) -> Factor:
+    """Return the optimum for a single query, whose loss is its largest squared entry.
+
+    A finite ``power`` takes the norm of the squares in the place of their maximum, as ``bound``: it is smooth
+    in the query, and ``slope`` is its derivative. It is more than the loss, and proves nothing.
+    """
+    squares = row**2
+    top = float(squares.max())
+    if not (math.isfinite(top) and top > 0):
+        raise NumericalError("queries that are all zero or not finite have no strategy")
+    rows = row[None, :] / math.sqrt(top)
+    if math.isinf(power):
+        dual = np.zeros(len(row))
+        dual[np.argmax(squares >= top * (1.0 - _SAME))] = 1.0
+        return Factor(rows, top, top, dual)
+    total = float(((squares / top) ** power).sum())
+    dual = (squares / top) ** (power - 1.0) * total ** (1.0 / power - 1.0)
+    return Factor(rows, top, top * total ** (1.0 / power), dual)
+
+
 def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
     size = len(gram)
     peak = float(np.abs(gram).max())
@@ -158,6 +190,9 @@ def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Arr
     known = _exchangeable(gram)
     if known is not None:
         return known
+    row = _single_query(gram)
+    if row is not None:
+        return _solve_query(row)
     symmetries = _symmetries(gram, sizes or (size,)) if size > 8 else []
     if not symmetries:
         point = solve_dual(_blocks(gram, [None]), gap, start)
@@ -274,6 +309,8 @@ def solve_rows(rows: Array, gap: float = DEFAULT_GAP, start: Array | None = None
     >>> round(solve_rows(np.ones((1, 5))).loss, 9)
     1.0
     """
+    if len(rows) == 1:
+        return _solve_query(rows[0])
     values, vectors = scipy.linalg.eigh(rows @ rows.T, driver="evd", check_finite=False)
     if not (np.isfinite(values).all() and values[-1] > 0):
         raise NumericalError("queries that are all zero or not finite have no strategy")
@@ -284,17 +321,23 @@ def solve_rows(rows: Array, gap: float = DEFAULT_GAP, start: Array | None = None
 
 @dataclass(frozen=True)
 class ConvexSolver:
-    """The optimum for Gaussian noise, to a relative gap."""
+    """The optimum for Gaussian noise, to a relative gap; single queries smoothed by a finite power."""
 
     gap: float = DEFAULT_GAP
+    power: float = math.inf
     optimal: ClassVar[bool] = True
 
     def gram(self, gram: Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
         """Solve for a Gram matrix, from the dual point of a similar one."""
+        row = None if math.isinf(self.power) else _single_query(gram)
+        if row is not None:
+            return _solve_query(row, self.power)
         return solve_gram(gram, sizes, self.gap, None if start is None else start.dual)
 
     def queries(self, rows: Array, _: Sequence[int], start: Factor | None = None, /) -> Factor:
         """Solve for explicit queries, from the dual point of similar ones."""
+        if len(rows) == 1:
+            return _solve_query(rows[0], self.power)
         return solve_rows(rows, self.gap, None if start is None else start.dual)
 
     def centered(self, size: int) -> Factor:

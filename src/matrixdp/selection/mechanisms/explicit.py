@@ -32,6 +32,10 @@ Array = NDArray[np.float64]
 
 #: Eigenvalues below this share of the largest are noise of the decomposition.
 _RANK = 1e-12
+#: Eigenvalues that differ by less than this share of the largest have one eigenspace.
+_EQUAL = 1e-10
+#: Shorter parts of a cell's unit vector, of what others left of it, name no direction of an eigenspace.
+_DIRECTION = 1e-4
 #: What queries may lose, relative to their own norm, by lying outside of a strategy's row space.
 _OUTSIDE = 1e-8
 #: Columns whose norm falls short by less than this are taken as full.
@@ -76,7 +80,29 @@ def spectrum_of(gram: Array) -> Spectrum:
         raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
     values, vectors = scipy.linalg.eigh(gram / peak, check_finite=False)
     kept = values > _RANK * len(gram) * values[-1]
-    return Spectrum(values[kept] * peak, np.ascontiguousarray(vectors[:, kept].T))
+    return Spectrum(values[kept] * peak, _canonical(values[kept], vectors[:, kept].T))
+
+
+def _canonical(values: Array, vectors: Array) -> Array:
+    """Return eigenvectors that depend on the matrix alone: LAPACK's choice of a basis and of signs does not.
+
+    Each eigenspace gets the basis that Gram and Schmidt make of the cells' unit vectors, projected onto it,
+    in the order of cells. An L1 sensitivity depends on it.
+    """
+    spaces = np.split(vectors, np.flatnonzero(np.diff(values) > _EQUAL * values[-1]) + 1)
+    return np.vstack([_projected_cells(space) @ space for space in spaces])
+
+
+def _projected_cells(space: Array) -> Array:
+    """Return the first independent columns of an orthonormal basis (rows), orthonormal, as rows."""
+    found = np.zeros((0, len(space)))
+    for least in (_DIRECTION, 0.0):  # what rounding leaves of the last direction may be short of the first
+        for cell in space.T:
+            rest = cell - (cell @ found.T) @ found
+            if len(found) < len(space) and float(np.linalg.norm(rest)) > least:
+                rest = rest - (rest @ found.T) @ found
+                found = np.vstack([found, rest / np.linalg.norm(rest)])
+    return found
 
 
 def factor_of(rows: Array, gram: Array, noise: Noise, bound: float | None = None) -> Factor:
