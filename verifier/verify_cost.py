@@ -16,9 +16,20 @@ p = 1 for Laplace noise, let
 
 Gaussian: a record moves the mean by at most sqrt(cost) standard deviations, which is sqrt(cost)-GDP and
 (cost / 2)-zCDP. Laplace: it moves the log-likelihood by at most cost, which is epsilon-DP, epsilon = cost.
-If m records can move (as many as a person may have, twice that where neighbours replace a record), the
-answers move m times as far, which costs m^p times as much. Rounding noisy answers, and all that is computed
-from them, reveals nothing more. docs/privacy.md of matrixdp has the proofs.
+If m records of a person can be added or removed, the answers move at most m times as far, which costs m^p times
+as much. Rounding noisy answers, and all that is computed from them, reveals nothing more. docs/privacy.md of
+matrixdp has the proofs.
+
+Where neighbours replace a record by another, the answers of part k move by the difference of two columns, or by
+one column if one of the two records is out of domain. So one replacement costs the largest, over all pairs of
+records, of the sum over k of |difference|^p / b_k^p. It is at most 2^p times the above, and "the cost" of a
+release is a 2^p-th of it: the two records that are exchanged count as two that move. Of two columns u and v let
+
+    overlap = (|u|^p + |v|^p - |u - v|^p) / 2, summed over the rows;    so |u - v|^p = |u|^p + |v|^p - 2 overlap.
+
+With p = 2 it is the inner product, and that of two columns of a Kronecker product is the product of those of
+its blocks; with p = 1 it is not less than that. Pairs that are alike in all these numbers are counted once. Where
+too many are left, every part is bounded by itself, by its largest column and a lower bound of its overlaps.
 
 B_k is a Kronecker product of blocks, with an optional positive integer factor on each row. A column of it is
 a product of columns of the blocks; so without row factors s_k is the product of the blocks' largest sums.
@@ -40,9 +51,12 @@ import zipfile
 from collections import Counter
 from fractions import Fraction
 from itertools import product
+from operator import mul
 from pathlib import Path
 
 MOST_WORK = 10**9  # multiplications that a part with row factors may take: about ten minutes
+MOST_OVERLAPS = 2**30  # the same of all overlaps of the columns of a block
+MOST_PAIRS = 2**23  # numbers that tell pairs of records apart: more are not listed
 BITS = 1500  # binary places of what is enclosed between bounds
 DISORDER = (
     KeyError,
@@ -140,6 +154,10 @@ class Block:
         elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
             self.read_entries(form["matrix"], arrays)
             groups = [integers(arrays[name]) for name in form["groups"]]
+            counts = [max(group) + 1 for group in groups]
+            self.places = [0]  # of each cell, the column that it has
+            for group, count in zip(groups, counts):
+                self.places = [place * count + value for place in self.places for value in group]
             if any(max(group) >= len(group) or set(group) != set(range(max(group) + 1)) for group in groups):
                 raise ValueError("groups of values of which one is empty")
             if math.prod(max(group) + 1 for group in groups) != self.columns:
@@ -183,6 +201,34 @@ class Block:
             sums = [total + abs(entry) ** p for total, entry in zip(sums, row)]
         return max(sums)
 
+    def written(self):
+        """Return the rows of the matrix over all of its cells."""
+        if self.kind in ("identity", "centered"):
+            n, own, other = self.rows, *((1, 0) if self.kind == "identity" else (self.rows - 1, -1))
+            return [[own if i == j else other for j in range(n)] for i in range(n)]
+        if self.kind == "merged":
+            return [[row[place] for place in self.places] for row in self.entries]
+        if self.kind != "grid-tree":
+            return self.entries
+        cells, rows = list(product(range(self.sizes[0]), range(self.sizes[1]))), []
+        for width, weight in zip(self.widths, self.weights):
+            inside = [(i // width, j // width) for i, j in cells]
+            rows += [[weight * (one == box) for one in inside] for box in sorted(set(inside)) if weight]
+        return rows
+
+    def overlaps(self, p):
+        """Return the number of each column, equal ones alike, and the overlaps by number; None if too long.
+
+        Where all columns overlap alike there are no numbers, and the overlaps are those of two columns.
+        """
+        if self.kind in ("identity", "centered"):
+            own, n = self.largest_sum(p), self.rows
+            other = 0 if self.kind == "identity" else {2: -n, 1: n - 2}[p]
+            return None, [[own, other], [other, own]]
+        if self.rows * self.columns**2 > MOST_OVERLAPS:
+            return None
+        return overlaps_of(self.written(), p)
+
     def contract(self, vectors, p):
         """Return for each column the sum over the rows i of |entry_i|^p vector_i; equal columns once."""
         if self.kind == "identity":
@@ -218,6 +264,19 @@ class Block:
                     first += high * wide
             found.append(total)
         return found
+
+
+def overlaps_of(rows, p):
+    """Return the number of each column, and the overlap of every two numbers."""
+    columns = list(zip(*rows))
+    distinct = sorted(set(columns))
+    place = {column: number for number, column in enumerate(distinct)}
+    table = [[0] * len(distinct) for _ in distinct]
+    for i, u in enumerate(distinct):
+        for j, v in enumerate(distinct[: i + 1]):
+            doubled = sum(abs(x) + abs(y) - abs(x - y) for x, y in zip(u, v)) if p == 1 else 0
+            table[i][j] = table[j][i] = sum(map(mul, u, v)) if p == 2 else doubled // 2
+    return [place[column] for column in columns], table
 
 
 def sensitivity(blocks, factors, p):
@@ -261,6 +320,126 @@ def measured(header, arrays, p):
         found[known[key], scale] += 1
         rows += math.prod(block.rows for block in blocks)
     return found, rows
+
+
+# ---- what a replacement moves
+
+
+def columns_of(part, matrices, arrays, p, known):
+    """Return the factors of a part: positions of attributes, overlaps of columns, largest sum."""
+    factors = []
+    for positions, place in part["blocks"]:
+        if place not in known:
+            known[place] = matrices[place].overlaps(p), matrices[place].largest_sum(p)
+        factors.append((tuple(positions), *known[place]))
+    if part.get("multipliers") is None:
+        return factors
+    blocks = [matrices[place] for _, place in part["blocks"]]
+    multipliers = integers(arrays[part["multipliers"]])
+    largest = sensitivity(blocks, multipliers, p)
+    overlaps = None
+    if math.prod(b.rows for b in blocks) * math.prod(b.columns for b in blocks) ** 2 <= MOST_OVERLAPS:
+        rows = [[1]]
+        for block in blocks:
+            rows = [[x * y for x in row for y in more] for row in rows for more in block.written()]
+        overlaps = overlaps_of([[m * x for x in row] for m, row in zip(multipliers, rows)], p)
+    return [(tuple(i for positions, _, _ in factors for i in positions), overlaps, largest)]
+
+
+def least_overlap(factors, p):
+    """Return a lower bound of the overlap of two columns of a part: products of the ends of intervals."""
+    low = high = 1
+    for _, overlaps, largest in factors:
+        least = (-largest if p == 2 else 0) if overlaps is None else min(map(min, overlaps[1]))
+        ends = [x * y for x in (low, high) for y in (least, largest)]
+        low, high = min(ends), max(ends)
+    return low
+
+
+def kinds_of_pairs(parts, sizes):
+    """Return for each kind of pairs of records three numbers a part; None where there are too many kinds.
+
+    They are the sums of |entry|^p over the columns of the two records, and the overlap of these.
+    """
+    axes = []  # sets of attributes such that every block lies in one
+    for positions in {positions for factors in parts for positions, _, _ in factors}:
+        joined = set(positions).union(*(axis for axis in axes if axis & set(positions)))
+        axes = [axis for axis in axes if not axis & joined] + [joined] * bool(joined)
+    constant = [math.prod(largest for at, _, largest in factors if not at) for factors in parts]
+    kinds = {tuple(value for value in constant for _ in range(3))}
+    for axis in axes:
+        listed = sorted(axis)
+        own = [[f for f in factors if f[0] and axis.issuperset(f[0])] for factors in parts]
+        names = [tuple((positions, id(overlaps)) for positions, overlaps, _ in few) for few in own]
+        distinct = dict(zip(names, own))
+        used = [factor for few in distinct.values() for factor in few]
+        if any(overlaps is None for _, overlaps, _ in used):
+            return None
+        ranges = [range(sizes[i]) for i in listed]
+        if all(overlaps[0] is None and set(positions) == axis for positions, overlaps, _ in used):
+            ranges = [range(1)] * (len(listed) - 1) + [range(min(2, math.prod(map(len, ranges))))]
+        count = math.prod(map(len, ranges))
+        if count**2 * len(distinct) * 3 > MOST_PAIRS:
+            return None
+        numbers = {}  # of each cell, the column of each factor
+        for positions, overlaps, _ in used:
+            order = [listed.index(i) for i in positions]
+            cells = []
+            for cell in product(*ranges):
+                index = 0
+                for i in order:
+                    index = index * len(ranges[i]) + cell[i]
+                cells.append(index if overlaps[0] is None else overlaps[0][index])
+            numbers[positions, id(overlaps)] = cells
+        there = set()
+        for j, k in product(range(count), repeat=2):
+            found = []
+            for few in distinct.values():
+                values = [1, 1, 1]
+                for positions, overlaps, _ in few:
+                    a, b = (numbers[positions, id(overlaps)][cell] for cell in (j, k))
+                    if overlaps[0] is None:
+                        a, b = 0, int(a != b)
+                        three = overlaps[1][0][0], overlaps[1][0][0], overlaps[1][a][b]
+                    else:
+                        three = overlaps[1][a][a], overlaps[1][b][b], overlaps[1][a][b]
+                    values = list(map(mul, values, three))
+                found.append(values)
+            there.add(tuple(map(tuple, found)))
+        if len(kinds) * len(there) * len(parts) * 3 > MOST_PAIRS:
+            return None
+        at = [list(distinct).index(name) for name in names]
+        more = [tuple(value for place in at for value in one[place]) for one in there]
+        kinds = {tuple(map(mul, kind, one)) for kind in kinds for one in more}
+    return kinds
+
+
+def replacement(header, arrays, p, outside):
+    """Return what replacing one record costs, by another or by one out of domain, which costs so much itself."""
+    sizes = header["plan"].get("sizes")
+    matrices = [Block(form, arrays) for form in header["plan"]["matrices"]]
+    known, parts, weights = {}, [], []
+    for part, (steps, power) in zip(header["plan"]["parts"], header["noise"]):
+        at = [i for positions, _ in part["blocks"] for i in positions]
+        if any(type(i) is not int or i < 0 for i in at) or len(set(at)) != len(at):
+            raise ValueError("a part measures an attribute twice, or one that there is not")
+        for positions, place in part["blocks"]:
+            if sizes is not None and math.prod(sizes[i] for i in positions) != matrices[place].columns:
+                raise ValueError("a matrix does not have a column for each combination of values")
+        parts.append(columns_of(part, matrices, arrays, p, known))
+        weights.append(math.ceil(2**160 / (exact(steps) * Fraction(2) ** power) ** p))
+    kinds = None if sizes is None else kinds_of_pairs(parts, sizes)  # earlier versions did not write sizes
+    if kinds is None:
+        largest = [math.prod(own for _, _, own in factors) for factors in parts]
+        apart = [2 * own - 2 * least_overlap(factors, p) for own, factors in zip(largest, parts)]
+        alone, between = sum(map(mul, weights, largest)), sum(map(mul, weights, apart))
+    else:
+        alone = max(sum(map(mul, weights, kind[::3])) for kind in kinds)
+        between = max(
+            sum(w * (a + b - 2 * c) for w, a, b, c in zip(weights, kind[::3], kind[1::3], kind[2::3]))
+            for kind in kinds
+        )
+    return max(Fraction(alone, 2**160) + outside, Fraction(between, 2**160))
 
 
 # ---- proved bounds of exponentials and of the normal tail
@@ -394,8 +573,11 @@ def checks(folder):
     # every s_k / b_k^p is rounded up to a multiple of 2^-160
     total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
     outside, scale_outside = counted(header, p)
-    cost = max(Fraction(total, 2**160), outside)
-    yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
+    alone = cost = max(Fraction(total, 2**160), outside)
+    if record["budget"]["neighbours"] == "replace":
+        cost = min(replacement(header, arrays, p, outside) / 2**p, alone)
+    yield cost <= exact(record["cost"]) <= alone, f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
+    cost = exact(record["cost"])  # earlier versions charged for a replacement as for two records that move
     yield arrays[header["values"]][0] == (rows,), f"{rows} noisy answers, one for each row and no more"
     written = dict(record["budget"])
     about = {name: written.pop(name) for name in ("neighbours", "unit")}

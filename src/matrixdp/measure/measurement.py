@@ -22,6 +22,7 @@ from matrixdp.measure.calibration import (
     calibrate,
     check_entries,
     check_range,
+    left_for_counts,
 )
 from matrixdp.measure.gate import Authorization, authorize, debit
 from matrixdp.measure.out_of_domain import OutOfDomainCounts, count_scale
@@ -182,10 +183,13 @@ def measure(
     """
     if type(max_records) is not int or max_records < 1:
         raise PrivacyError.at(("max_records",), repr(max_records), "an integer of at least 1")
-    scales, cost = calibrate(plan, plan.noise.cost(budget), max_records)
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
-    # never above the cost of the plan, which is therefore the cost of both
-    counted = count_scale(len(rules.counts), cost, max_records) if rules.counts else None
+    between, number = budget.neighbours, len(rules.counts)
+    allowed = plan.noise.cost(budget)
+    scales, cost = calibrate(plan, allowed, max_records, between, counted=number > 0)
+    # the counts take what the plan leaves them, so that its cost is the cost of both
+    left = left_for_counts(plan, scales, cost, between) if number else None
+    counted = None if left is None else count_scale(number, left, max_records)
     random = random_source(seed_not_private)
     debited = ledger if random.private else None
     authorization = authorize(cost, budget, debited)
