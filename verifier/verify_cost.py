@@ -56,7 +56,7 @@ from pathlib import Path
 
 MOST_WORK = 10**9  # multiplications that a part with row factors may take: about ten minutes
 MOST_OVERLAPS = 2**30  # the same of all overlaps of the columns of a block
-MOST_PAIRS = 2**23  # numbers that tell pairs of records apart: more are not listed
+MOST_PAIRS = 2**22  # numbers that tell pairs of records apart: more are not listed
 BITS = 1500  # binary places of what is enclosed between bounds
 DISORDER = (
     KeyError,
@@ -369,49 +369,46 @@ def kinds_of_pairs(parts, sizes):
     kinds = {tuple(value for value in constant for _ in range(3))}
     for axis in axes:
         listed = sorted(axis)
-        own = [[f for f in factors if f[0] and axis.issuperset(f[0])] for factors in parts]
-        names = [tuple((positions, id(overlaps)) for positions, overlaps, _ in few) for few in own]
-        distinct = dict(zip(names, own))
-        used = [factor for few in distinct.values() for factor in few]
-        if any(overlaps is None for _, overlaps, _ in used):
-            return None
+        used = {name(factor): factor for factors in parts for factor in factors if axis & set(factor[0])}
         ranges = [range(sizes[i]) for i in listed]
-        if all(overlaps[0] is None and set(positions) == axis for positions, overlaps, _ in used):
-            ranges = [range(1)] * (len(listed) - 1) + [range(min(2, math.prod(map(len, ranges))))]
-        count = math.prod(map(len, ranges))
-        if count**2 * len(distinct) * 3 > MOST_PAIRS:
+        if any(overlaps is None for _, overlaps, _ in used.values()):
             return None
-        numbers = {}  # of each cell, the column of each factor
-        for positions, overlaps, _ in used:
-            order = [listed.index(i) for i in positions]
+        if all(overlaps[0] is None and set(at) == axis for at, overlaps, _ in used.values()):
+            # two cells stand for all
+            ranges = [range(min(2, math.prod(map(len, ranges))))] + [range(1)] * (len(listed) - 1)
+        count = math.prod(map(len, ranges))
+        if count**2 * len(used) * 3 > MOST_PAIRS:
+            return None
+        columns = []  # of each factor, for each cell the number of its column
+        for at, (numbers, _), _ in used.values():
             cells = []
             for cell in product(*ranges):
                 index = 0
-                for i in order:
-                    index = index * len(ranges[i]) + cell[i]
-                cells.append(index if overlaps[0] is None else overlaps[0][index])
-            numbers[positions, id(overlaps)] = cells
+                for i in at:
+                    index = index * len(ranges[listed.index(i)]) + cell[listed.index(i)]
+                cells.append(index if numbers is None else numbers[index])
+            columns.append(cells)
         there = set()
         for j, k in product(range(count), repeat=2):
             found = []
-            for few in distinct.values():
-                values = [1, 1, 1]
-                for positions, overlaps, _ in few:
-                    a, b = (numbers[positions, id(overlaps)][cell] for cell in (j, k))
-                    if overlaps[0] is None:
-                        a, b = 0, int(a != b)
-                        three = overlaps[1][0][0], overlaps[1][0][0], overlaps[1][a][b]
-                    else:
-                        three = overlaps[1][a][a], overlaps[1][b][b], overlaps[1][a][b]
-                    values = list(map(mul, values, three))
-                found.append(values)
-            there.add(tuple(map(tuple, found)))
+            for cells, (_, (numbers, table), _) in zip(columns, used.values()):
+                a, b = (cells[j], cells[k]) if numbers is not None else (0, int(cells[j] != cells[k]))
+                found.append((table[a][a], table[b][b], table[a][b]))
+            there.add(tuple(found))
         if len(kinds) * len(there) * len(parts) * 3 > MOST_PAIRS:
             return None
-        at = [list(distinct).index(name) for name in names]
-        more = [tuple(value for place in at for value in one[place]) for one in there]
+        places = {key: place for place, key in enumerate(used)}
+        own = [[places[name(factor)] for factor in factors if name(factor) in places] for factors in parts]
+        more = [
+            tuple(math.prod(one[place][i] for place in few) for few in own for i in range(3)) for one in there
+        ]
         kinds = {tuple(map(mul, kind, one)) for kind in kinds for one in more}
     return kinds
+
+
+def name(factor):
+    """Return what tells a factor from others: its attributes and its matrix."""
+    return factor[0], id(factor[1])
 
 
 def replacement(header, arrays, p, outside):

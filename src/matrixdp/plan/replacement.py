@@ -24,7 +24,7 @@ Factor = tuple[tuple[str, ...], Integers | None, int]
 """Attributes, the overlaps of their columns or None, and the largest sum of |entry|^power over a column."""
 
 #: Tables that are enumerated hold at most so many integers.
-_MOST_ENUMERATED = 2**23
+_MOST_ENUMERATED = 2**22
 #: Larger sums of products might leave 64 bits.
 _LARGEST = 2**60
 
@@ -42,18 +42,15 @@ def moves(domain: Domain, parts: Sequence[Part], power: int) -> Moves:
     >>> from matrixdp.plan import Block
     >>> part = Part(("a",), (Block(("a",), IdentityMatrix(5)),), 1.0)
     >>> [table.tolist() for table in moves(Domain({"a": 5}), [part], 2)]
-    [[[1]], [[0], [2]]]
+    [[[1], [1]], [[2], [0]]]
     """
     most = [part.column_power_sum(power) for part in parts]
-    if max(most) < _LARGEST:
-        known: dict[str, Integers | None] = {}
-        factors = [_factors(part, power, known) for part in parts]
-        found = _enumerated(domain, factors)
-        if found is not None:
-            return found
-        apart = [2 * own - 2 * _least_overlap(few, power) for own, few in zip(most, factors, strict=True)]
-    else:
-        apart = [2**power * own for own in most]
+    known: dict[str, Integers | None] = {}
+    factors = [_factors(part, power, known) for part in parts]
+    found = _enumerated(domain, factors, int if max(most) < _LARGEST else object)
+    if found is not None:
+        return found
+    apart = [2 * own - 2 * _least_overlap(few, power) for own, few in zip(most, factors, strict=True)]
     return np.array([most], dtype=object), np.array([apart], dtype=object)
 
 
@@ -69,12 +66,12 @@ def _factors(part: Part, power: int, known: dict[str, Integers | None]) -> list[
             (block.attributes, known[key], block.matrix.column_power_sum(power))
             for key, block in zip(keys, part.blocks, strict=True)
         ]
-    overlaps = None
-    if part.rows * math.prod(matrix.columns for matrix in matrices) ** 2 <= MOST_OVERLAPS:
+    overlaps, most = None, part.column_power_sum(power)
+    if part.rows * math.prod(matrix.columns for matrix in matrices) ** 2 <= MOST_OVERLAPS and most < _LARGEST:
         written = (matrix.written().astype(np.int64) for matrix in matrices)
         rows = reduce(np.kron, written, np.ones((1, 1), dtype=np.int64))
         overlaps = column_overlaps(rows * part.multipliers.reshape(-1, 1), power)
-    return [(part.listed, overlaps, part.column_power_sum(power))]
+    return [(part.listed, overlaps, most)]
 
 
 def _least_overlap(factors: list[Factor], power: int) -> int:
@@ -87,30 +84,34 @@ def _least_overlap(factors: list[Factor], power: int) -> int:
     return low
 
 
-def _enumerated(domain: Domain, factors: list[list[Factor]]) -> Moves | None:
+def _enumerated(domain: Domain, factors: list[list[Factor]], dtype: type) -> Moves | None:
     """Return the tables of all records and all pairs, or None where that are too many.
 
     A pair is told by the overlaps of its two records, with themselves and with each other, in each part.
-    These are products over sets of attributes that no block has in common, so that they are enumerated set
+    These are products over sets of attributes that no block has in common, so that pairs are enumerated set
     by set, those that are alike once.
     """
-    kinds = np.ones((1, len(factors), 3), dtype=np.int64)
+    kinds = np.ones((1, len(factors), 3), dtype=dtype)
     for place, few in enumerate(factors):
         kinds[:, place] = math.prod(most for attributes, _, most in few if not attributes)
     for axis in _axes(factors):
-        own = [tuple(factor for factor in few if axis.issuperset(factor[0]) and factor[0]) for few in factors]
-        keys = [tuple((attributes, id(overlaps)) for attributes, overlaps, _ in few) for few in own]
-        distinct = dict(zip(keys, own, strict=True))
-        there = _pairs(domain, axis, list(distinct.values()))
-        if there is None or len(kinds) * len(there) * len(factors) * 3 > _MOST_ENUMERATED:
+        own = {_key(factor): factor for few in factors for factor in few if axis.intersection(factor[0])}
+        found = _pairs(domain, axis, list(own.values()))
+        if found is None or len(kinds) * len(found) * len(factors) * 3 > _MOST_ENUMERATED:
             return None
-        places = list(distinct)
-        there = there[:, [places.index(key) for key in keys]]
-        joined = (kinds[:, None] * there[None]).reshape(-1, len(factors) * 3)
-        kinds = np.unique(joined, axis=0).reshape(-1, len(factors), 3)
-    alone = np.unique(kinds[:, :, 0], axis=0)
-    apart = np.unique(kinds[:, :, 0] + kinds[:, :, 1] - 2 * kinds[:, :, 2], axis=0)
-    return alone.astype(object), apart.astype(object)
+        there = np.ones((len(found), len(factors), 3), dtype=dtype)
+        places = {key: place for place, key in enumerate(own)}
+        for place, few in enumerate(factors):
+            for key in map(_key, few):
+                if key in places:
+                    there[:, place] *= found[:, places[key]]
+        kinds = (kinds[:, None] * there[None]).reshape(-1, len(factors), 3)
+    one, other, both = np.moveaxis(kinds.astype(object), 2, 0)
+    return one, one + other - 2 * both
+
+
+def _key(factor: Factor) -> tuple[tuple[str, ...], int]:
+    return factor[0], id(factor[1])
 
 
 def _axes(factors: list[list[Factor]]) -> list[set[str]]:
@@ -123,26 +124,27 @@ def _axes(factors: list[list[Factor]]) -> list[set[str]]:
     return [axis for axis in axes if axis]
 
 
-def _pairs(domain: Domain, axis: set[str], distinct: list[tuple[Factor, ...]]) -> Integers | None:
-    """Return for the pairs of cells of some attributes the overlaps of each product, shape (pairs, products, 3)."""
+def _pairs(domain: Domain, axis: set[str], factors: list[Factor]) -> Integers | None:
+    """Return the overlaps of factors for the pairs of cells of their attributes, shape (pairs, factors, 3)."""
     names = domain.sort(axis)
     sizes = [domain[name].size for name in names]
-    cells, used = math.prod(sizes), [factor for few in distinct for factor in few]
-    if any(overlaps is None for _, overlaps, _ in used):
-        return None
-    if all(len(overlaps) <= 2 and set(attributes) == axis for attributes, overlaps, _ in used):
-        cells, sizes = min(cells, 2), [1] * (len(names) - 1) + [min(cells, 2)]  # one pair stands for all
-    if cells**2 * len(distinct) * 3 > _MOST_ENUMERATED:
+    cells = math.prod(sizes)
+    if all(o is not None and len(o) <= 2 and len(own) == len(axis) for own, o, _ in factors):
+        # any two cells stand for all
+        cells = min(cells, 2)
+        sizes = [cells] + [1] * (len(names) - 1)
+    if cells**2 * len(factors) * 3 > _MOST_ENUMERATED:
         return None
     coordinates = dict(zip(names, np.unravel_index(np.arange(cells), sizes), strict=True))
     first, second = np.indices((cells, cells)).reshape(2, -1)
-    found = np.ones((cells**2, len(distinct), 3), dtype=np.int64)
-    for place, few in enumerate(distinct):
-        for attributes, overlaps, _ in few:
-            own = [sizes[names.index(name)] for name in attributes]
-            index = np.ravel_multi_index([coordinates[name] for name in attributes], own)
-            alike = len(overlaps) < math.prod(own)
-            for kind, (j, k) in enumerate(((first, first), (second, second), (first, second))):
-                a, b = index[j], index[k]
-                found[:, place, kind] *= overlaps[0, (a != b).astype(int)] if alike else overlaps[a, b]
-    return np.unique(found.reshape(cells**2, -1), axis=0).reshape(-1, len(distinct), 3)
+    found = np.empty((cells**2, len(factors), 3), dtype=np.int64)
+    for place, (attributes, overlaps, _) in enumerate(factors):
+        if overlaps is None:
+            return None
+        own = [sizes[names.index(name)] for name in attributes]
+        index = np.ravel_multi_index([coordinates[name] for name in attributes], own)
+        alike = len(overlaps) < math.prod(own)
+        for kind, (j, k) in enumerate(((first, first), (second, second), (first, second))):
+            a, b = index[j], index[k]
+            found[:, place, kind] = overlaps[0, (a != b).astype(int)] if alike else overlaps[a, b]
+    return np.unique(found.reshape(cells**2, -1), axis=0).reshape(-1, len(factors), 3)
