@@ -267,16 +267,35 @@ class Block:
 
 
 def overlaps_of(rows, p):
-    """Return the number of each column, and the overlap of every two numbers."""
+    """Return the number of each column, equal ones alike, and the overlap of every two numbers."""
     columns = list(zip(*rows))
     distinct = sorted(set(columns))
     place = {column: number for number, column in enumerate(distinct)}
-    table = [[0] * len(distinct) for _ in distinct]
-    for i, u in enumerate(distinct):
-        for j, v in enumerate(distinct[: i + 1]):
-            doubled = sum(abs(x) + abs(y) - abs(x - y) for x, y in zip(u, v)) if p == 1 else 0
-            table[i][j] = table[j][i] = sum(map(mul, u, v)) if p == 2 else doubled // 2
+    if p == 2:
+        table = inner_products(distinct)
+    else:
+        table = [[sum(abs(x) + abs(y) - abs(x - y) for x, y in zip(u, v)) // 2 for v in distinct] for u in distinct]
     return [place[column] for column in columns], table
+
+
+def inner_products(columns):
+    """Return the inner products of every two vectors, those of one with all others by one sum of long integers.
+
+    An integer holds a number for each vector, in so many bytes that no inner product reaches into the next.
+    """
+    width = max(sum(x * x for x in column) for column in columns).bit_length() // 8 + 1
+    half, count, order = 1 << 8 * width - 1, len(columns), "little"
+    halves = int.from_bytes(half.to_bytes(width, order) * count, order)
+    rows = [
+        int.from_bytes(b"".join((x + half).to_bytes(width, order) for x in row), order) - halves
+        for row in zip(*columns)
+    ]
+    table = []
+    for column in columns:
+        held = (sum(map(mul, column, rows)) + halves).to_bytes(width * count, order)
+        starts = range(0, width * count, width)
+        table.append([int.from_bytes(held[at : at + width], order) - half for at in starts])
+    return table
 
 
 def sensitivity(blocks, factors, p):
@@ -338,7 +357,8 @@ def columns_of(part, matrices, arrays, p, known):
     multipliers = integers(arrays[part["multipliers"]])
     largest = sensitivity(blocks, multipliers, p)
     overlaps = None
-    if math.prod(b.rows for b in blocks) * math.prod(b.columns for b in blocks) ** 2 <= MOST_OVERLAPS:
+    cells = math.prod(block.columns for block in blocks)
+    if math.prod(block.rows for block in blocks) * cells**2 <= MOST_OVERLAPS:
         rows = [[1]]
         for block in blocks:
             rows = [[x * y for x in row for y in more] for row in rows for more in block.written()]
@@ -411,8 +431,11 @@ def name(factor):
     return factor[0], id(factor[1])
 
 
-def replacement(header, arrays, p, outside):
-    """Return what replacing one record costs, by another or by one out of domain, which costs so much itself."""
+def replacement(header, arrays, p):
+    """Yield bounds, in units of 2^-160, of what one record costs and of what replacing one by another does.
+
+    First by parts, then exact where pairs are few enough.
+    """
     sizes = header["plan"].get("sizes")
     matrices = [Block(form, arrays) for form in header["plan"]["matrices"]]
     known, parts, weights = {}, [], []
@@ -425,18 +448,18 @@ def replacement(header, arrays, p, outside):
                 raise ValueError("a matrix does not have a column for each combination of values")
         parts.append(columns_of(part, matrices, arrays, p, known))
         weights.append(math.ceil(2**160 / (exact(steps) * Fraction(2) ** power) ** p))
+    largest = [math.prod(own for _, _, own in factors) for factors in parts]
+    apart = [2 * own - 2 * least_overlap(factors, p) for own, factors in zip(largest, parts)]
+    yield sum(map(mul, weights, largest)), sum(map(mul, weights, apart))
     kinds = None if sizes is None else kinds_of_pairs(parts, sizes)  # earlier versions did not write sizes
-    if kinds is None:
-        largest = [math.prod(own for _, _, own in factors) for factors in parts]
-        apart = [2 * own - 2 * least_overlap(factors, p) for own, factors in zip(largest, parts)]
-        alone, between = sum(map(mul, weights, largest)), sum(map(mul, weights, apart))
-    else:
-        alone = max(sum(map(mul, weights, kind[::3])) for kind in kinds)
-        between = max(
-            sum(w * (a + b - 2 * c) for w, a, b, c in zip(weights, kind[::3], kind[1::3], kind[2::3]))
-            for kind in kinds
+    if kinds is not None:
+        yield (
+            max(sum(map(mul, weights, kind[::3])) for kind in kinds),
+            max(
+                sum(w * (a + b - 2 * c) for w, a, b, c in zip(weights, kind[::3], kind[1::3], kind[2::3]))
+                for kind in kinds
+            ),
         )
-    return max(Fraction(alone, 2**160) + outside, Fraction(between, 2**160))
 
 
 # ---- proved bounds of exponentials and of the normal tail
@@ -570,11 +593,14 @@ def checks(folder):
     # every s_k / b_k^p is rounded up to a multiple of 2^-160
     total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
     outside, scale_outside = counted(header, p)
-    alone = cost = max(Fraction(total, 2**160), outside)
+    costs = [max(Fraction(total, 2**160), outside)]  # earlier versions took it for a replacement, too
     if record["budget"]["neighbours"] == "replace":
-        cost = min(replacement(header, arrays, p, outside) / 2**p, alone)
-    yield cost <= exact(record["cost"]) <= alone, f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
-    cost = exact(record["cost"])  # earlier versions charged for a replacement as for two records that move
+        for one, two in replacement(header, arrays, p):
+            # by one out of domain, or by another
+            between = max(Fraction(one, 2**160) + outside, Fraction(two, 2**160))
+            costs.append(min(between / 2**p, costs[0]))
+    cost = exact(record["cost"]) if exact(record["cost"]) in costs else costs[-1]
+    yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
     yield arrays[header["values"]][0] == (rows,), f"{rows} noisy answers, one for each row and no more"
     written = dict(record["budget"])
     about = {name: written.pop(name) for name in ("neighbours", "unit")}

@@ -23,9 +23,10 @@ from matrixdp.measure.calibration import (
     check_entries,
     check_range,
     left_for_counts,
+    plan_cost,
 )
 from matrixdp.measure.gate import Authorization, authorize, debit
-from matrixdp.measure.out_of_domain import OutOfDomainCounts, count_scale
+from matrixdp.measure.out_of_domain import OutOfDomainCounts, count_scale, counts_cost
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import RandomSource, SeededSource, SystemSource
 from matrixdp.plan import Analysis, Estimates, Plan
@@ -160,7 +161,7 @@ def measure(
     added.
 
     Everything of the budget is spent. Records outside the domain are dropped unless ``out_of_domain`` says
-    otherwise; the numbers of them that it asks for are measured at no further cost. A table of more than
+    otherwise; the numbers of them that it asks for are measured within the same cost. A table of more than
     ``max_records`` gives the same results, more slowly. With ``seed_not_private`` THE RESULT IS NOT PRIVATE,
     and says so, and no ledger is debited. ``release`` is where the release will go, for the ledger.
     ``progress`` is called with the number of parts measured and of all, first just before any noise is drawn.
@@ -187,9 +188,11 @@ def measure(
     between, number = budget.neighbours, len(rules.counts)
     allowed = plan.noise.cost(budget)
     scales, cost = calibrate(plan, allowed, max_records, between, counted=number > 0)
-    # the counts take what the plan leaves them, so that its cost is the cost of both
-    left = left_for_counts(plan, scales, cost, between) if number else None
-    counted = None if left is None else count_scale(number, left, max_records)
+    counted = None
+    if number:
+        # what the plan leaves them, so that its cost is the cost of both
+        counted = count_scale(number, left_for_counts(plan, scales, cost, between), max_records)
+        cost = plan_cost(plan, scales, between, counts_cost(counted, number))
     random = random_source(seed_not_private)
     debited = ledger if random.private else None
     authorization = authorize(cost, budget, debited)

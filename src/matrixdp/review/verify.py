@@ -325,8 +325,8 @@ def _cost(measurement: Measurement) -> Iterator[Finding]:
     cost = measured_cost(*measured, authorization.budget.neighbours)
     allowed = cost.noise.cost(authorization.budget)
     problems = []
-    # a replacement may have been charged for as for two records, as earlier versions did
-    if not cost <= authorization.cost <= measured_cost(*measured):
+    # earlier versions charged a replacement what removing two records costs
+    if authorization.cost not in (cost, measured_cost(*measured)):
         problems.append(f"recomputed it is {cost.value}; {authorization.cost.value} was authorized")
     if not cost <= allowed:
         problems.append(f"it is above {allowed.value}, which is what {authorization.budget!r} allows")

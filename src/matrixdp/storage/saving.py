@@ -158,9 +158,9 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         scales = tuple(_read_scale(form, plan.noise, archive) for form in header["noise"])
         if len(scales) != len(plan.parts):
             raise archive.damaged("its noise does not fit its strategy")
-        least = measured_cost(plan, scales, counts, authorization.budget.neighbours)
-        # measurements of earlier versions were charged for a replacement as for two records
-        if not least <= authorization.cost <= measured_cost(plan, scales, counts):
+        # earlier versions charged a replacement what removing two records costs
+        either = {authorization.budget.neighbours, "add_remove"}
+        if authorization.cost not in [measured_cost(plan, scales, counts, one) for one in either]:
             raise archive.damaged("its strategy costs more or less than it says")
         ends = np.cumsum([part.rows for part in plan.parts])
         steps = archive.array(header["values"], (int(ends[-1]),))
