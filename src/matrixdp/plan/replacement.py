@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +92,7 @@ def _enumerated(domain: Domain, factors: list[list[Factor]], dtype: type) -> Mov
     These are products over sets of attributes that no block has in common, so that pairs are enumerated set
     by set, those that are alike once.
     """
-    kinds = np.ones((1, len(factors), 3), dtype=dtype)
+    kinds: NDArray[Any] = np.ones((1, len(factors), 3), dtype=dtype)
     for place, few in enumerate(factors):
         kinds[:, place] = math.prod(most for attributes, _, most in few if not attributes)
     for axis in _axes(factors):
@@ -99,7 +100,7 @@ def _enumerated(domain: Domain, factors: list[list[Factor]], dtype: type) -> Mov
         found = _pairs(domain, axis, list(own.values()))
         if found is None or len(kinds) * len(found) * len(factors) * 3 > _MOST_ENUMERATED:
             return None
-        there = np.ones((len(found), len(factors), 3), dtype=dtype)
+        there: NDArray[Any] = np.ones((len(found), len(factors), 3), dtype=dtype)
         places = {key: place for place, key in enumerate(own)}
         for place, few in enumerate(factors):
             for key in map(_key, few):
