@@ -358,7 +358,8 @@ def columns_of(part, matrices, arrays, p, known):
     largest = sensitivity(blocks, multipliers, p)
     overlaps = None
     cells = math.prod(block.columns for block in blocks)
-    if math.prod(block.rows for block in blocks) * cells**2 <= MOST_OVERLAPS:
+    most = MOST_OVERLAPS if largest < 2**60 else MOST_OVERLAPS // 16
+    if math.prod(block.rows for block in blocks) * cells**2 <= most:
         rows = [[1]]
         for block in blocks:
             rows = [[x * y for x in row for y in more] for row in rows for more in block.written()]

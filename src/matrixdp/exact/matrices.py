@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ MOST_OVERLAPS = 2**30
 """The most multiplications that all overlaps of the columns of a matrix may take."""
 
 
-def column_overlaps(entries: NDArray[np.int64], power: int) -> NDArray[np.int64]:
+def column_overlaps(entries: NDArray[Any], power: int) -> NDArray[Any]:
     """Return how much every two columns a and b have in common, exact, shape (columns, columns).
 
     The sum of |a - b|^power is that of |a|^power + |b|^power less twice the overlap. So for the power 2 it is
@@ -32,12 +33,12 @@ def column_overlaps(entries: NDArray[np.int64], power: int) -> NDArray[np.int64]
     if power == 2:
         # in floating point where every sum is exact: that is faster
         exact = entries.astype(np.float64) if len(entries) * int(size.max()) ** 2 < 2**53 else entries
-        return np.asarray(exact.T @ exact).astype(np.int64)
+        return np.asarray(exact.T @ exact).astype(entries.dtype)
     signs = np.sign(entries)
     columns = range(entries.shape[1])
     return np.array(
         [(np.minimum(size, size[:, [j]]) * (signs == signs[:, [j]])).sum(axis=0) for j in columns],
-        dtype=np.int64,
+        dtype=entries.dtype,
     )
 
 

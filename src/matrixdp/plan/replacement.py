@@ -19,7 +19,8 @@ from matrixdp.plan.part import Part
 
 __all__ = ["Moves", "moves"]
 
-Integers = NDArray[np.int64]
+Integers = NDArray[Any]
+"""Of 64 bits, or of any width."""
 Moves = tuple[NDArray[np.object_], NDArray[np.object_]]
 Factor = tuple[tuple[str, ...], Integers | None, int]
 """Attributes, the overlaps of their columns or None, and the largest sum of |entry|^power over a column."""
@@ -68,9 +69,11 @@ def _factors(part: Part, power: int, known: dict[str, Integers | None]) -> list[
             for key, block in zip(keys, part.blocks, strict=True)
         ]
     overlaps, most = None, part.column_power_sum(power)
-    if part.rows * math.prod(matrix.columns for matrix in matrices) ** 2 <= MOST_OVERLAPS and most < _LARGEST:
+    small = most < _LARGEST
+    cells = math.prod(matrix.columns for matrix in matrices)
+    if part.rows * cells**2 <= (MOST_OVERLAPS if small else MOST_OVERLAPS // 16):
         written = (matrix.written().astype(np.int64) for matrix in matrices)
-        rows = reduce(np.kron, written, np.ones((1, 1), dtype=np.int64))
+        rows = reduce(np.kron, written, np.ones((1, 1), dtype=np.int64 if small else object))
         overlaps = column_overlaps(rows * part.multipliers.reshape(-1, 1), power)
     return [(part.listed, overlaps, most)]
 
@@ -139,13 +142,18 @@ def _pairs(domain: Domain, axis: set[str], factors: list[Factor]) -> Integers | 
     coordinates = dict(zip(names, np.unravel_index(np.arange(cells), sizes), strict=True))
     first, second = np.indices((cells, cells)).reshape(2, -1)
     found = np.empty((cells**2, len(factors), 3), dtype=np.int64)
+    values = []
     for place, (attributes, overlaps, _) in enumerate(factors):
         if overlaps is None:
             return None
         own = [sizes[names.index(name)] for name in attributes]
         index = np.ravel_multi_index([coordinates[name] for name in attributes], own)
         alike = len(overlaps) < math.prod(own)
+        different, codes = np.unique(overlaps, return_inverse=True)
+        overlaps = codes.reshape(overlaps.shape)
+        values.append(different)
         for kind, (j, k) in enumerate(((first, first), (second, second), (first, second))):
             a, b = index[j], index[k]
             found[:, place, kind] = overlaps[0, (a != b).astype(int)] if alike else overlaps[a, b]
-    return np.unique(found.reshape(cells**2, -1), axis=0).reshape(-1, len(factors), 3)
+    found = np.unique(found.reshape(cells**2, -1), axis=0).reshape(-1, len(factors), 3)
+    return np.stack([own[found[:, place]] for place, own in enumerate(values)], axis=1)
