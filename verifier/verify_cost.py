@@ -16,9 +16,20 @@ p = 1 for Laplace noise, let
 
 Gaussian: a record moves the mean by at most sqrt(cost) standard deviations, which is sqrt(cost)-GDP and
 (cost / 2)-zCDP. Laplace: it moves the log-likelihood by at most cost, which is epsilon-DP, epsilon = cost.
-If m records can move (as many as a person may have, twice that where neighbours replace a record), the
-answers move m times as far, which costs m^p times as much. Rounding noisy answers, and all that is computed
-from them, reveals nothing more. docs/privacy.md of matrixdp has the proofs.
+If m records of a person can be added or removed, the answers move at most m times as far, which costs m^p times
+as much. Rounding noisy answers, and all that is computed from them, reveals nothing more. docs/privacy.md of
+matrixdp has the proofs.
+
+Where neighbours replace a record by another, the answers of part k move by the difference of two columns, or by
+one column if one of the two records is out of domain. So one replacement costs the largest, over all pairs of
+records, of the sum over k of |difference|^p / b_k^p. It is at most 2^p times the above, and "the cost" of a
+release is a 2^p-th of it: the two records that are exchanged count as two that move. Of two columns u and v let
+
+    overlap = (|u|^p + |v|^p - |u - v|^p) / 2, summed over the rows;    so |u - v|^p = |u|^p + |v|^p - 2 overlap.
+
+With p = 2 it is the inner product, and that of two columns of a Kronecker product is the product of those of
+its blocks; with p = 1 it is not less than that. Pairs that are alike in all these numbers are counted once. Where
+too many are left, every part is bounded by itself, by its largest column and a lower bound of its overlaps.
 
 B_k is a Kronecker product of blocks, with an optional positive integer factor on each row. A column of it is
 a product of columns of the blocks; so without row factors s_k is the product of the blocks' largest sums.
@@ -40,9 +51,12 @@ import zipfile
 from collections import Counter
 from fractions import Fraction
 from itertools import product
+from operator import mul
 from pathlib import Path
 
 MOST_WORK = 10**9  # multiplications that a part with row factors may take: about ten minutes
+MOST_OVERLAPS = 2**30  # the same of all overlaps of the columns of a block
+MOST_PAIRS = 2**22  # numbers that tell pairs of records apart: more are not listed
 BITS = 1500  # binary places of what is enclosed between bounds
 DISORDER = (
     KeyError,
@@ -139,7 +153,7 @@ class Block:
             self.read_entries(form, arrays)
         elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
             self.read_entries(form["matrix"], arrays)
-            groups = [integers(arrays.pop(name)) for name in form["groups"]]
+            self.groups = groups = [integers(arrays.pop(name)) for name in form["groups"]]
             if any(max(group) >= len(group) or set(group) != set(range(max(group) + 1)) for group in groups):
                 raise ValueError("groups of values of which one is empty")
             if math.prod(max(group) + 1 for group in groups) != self.columns:
@@ -185,6 +199,37 @@ class Block:
             sums = [total + abs(entry) ** p for total, entry in zip(sums, row)]
         return max(sums)
 
+    def written(self):
+        """Return the rows of the matrix over all of its cells."""
+        if self.kind in ("identity", "centered"):
+            n, own, other = self.rows, *((1, 0) if self.kind == "identity" else (self.rows - 1, -1))
+            return [[own if i == j else other for j in range(n)] for i in range(n)]
+        if self.kind == "merged":
+            places = [0]  # of each cell, the column that it has
+            for group in self.groups:
+                places = [place * (max(group) + 1) + value for place in places for value in group]
+            return [[row[place] for place in places] for row in self.entries]
+        if self.kind != "grid-tree":
+            return self.entries
+        cells, rows = list(product(range(self.sizes[0]), range(self.sizes[1]))), []
+        for width, weight in zip(self.widths, self.weights):
+            inside = [(i // width, j // width) for i, j in cells]
+            rows += [[weight * (one == box) for one in inside] for box in sorted(set(inside)) if weight]
+        return rows
+
+    def overlaps(self, p):
+        """Return the number of each column, equal ones alike, and the overlaps by number; None if too long.
+
+        Where all columns overlap alike there are no numbers, and the overlaps are those of two columns.
+        """
+        if self.kind in ("identity", "centered"):
+            own, n = self.largest_sum(p), self.rows
+            other = 0 if self.kind == "identity" else {2: -n, 1: n - 2}[p]
+            return None, [[own, other], [other, own]]
+        if self.rows * self.columns**2 > MOST_OVERLAPS:
+            return None
+        return overlaps_of(self.written(), p)
+
     def contract(self, vectors, p):
         """Return for each column the sum over the rows i of |entry_i|^p vector_i; equal columns once."""
         if self.kind == "identity":
@@ -222,6 +267,38 @@ class Block:
         return found
 
 
+def overlaps_of(rows, p):
+    """Return the number of each column, equal ones alike, and the overlap of every two numbers."""
+    columns = list(zip(*rows))
+    distinct = sorted(set(columns))
+    place = {column: number for number, column in enumerate(distinct)}
+    if p == 2:
+        table = inner_products(distinct)
+    else:
+        table = [[sum(abs(x) + abs(y) - abs(x - y) for x, y in zip(u, v)) // 2 for v in distinct] for u in distinct]
+    return [place[column] for column in columns], table
+
+
+def inner_products(columns):
+    """Return the inner products of every two vectors, those of one with all others by one sum of long integers.
+
+    An integer holds a number for each vector, in so many bytes that no inner product reaches into the next.
+    """
+    width = max(sum(x * x for x in column) for column in columns).bit_length() // 8 + 1
+    half, count, order = 1 << 8 * width - 1, len(columns), "little"
+    halves = int.from_bytes(half.to_bytes(width, order) * count, order)
+    rows = [
+        int.from_bytes(b"".join((x + half).to_bytes(width, order) for x in row), order) - halves
+        for row in zip(*columns)
+    ]
+    table = []
+    for column in columns:
+        held = (sum(map(mul, column, rows)) + halves).to_bytes(width * count, order)
+        starts = range(0, width * count, width)
+        table.append([int.from_bytes(held[at : at + width], order) - half for at in starts])
+    return table
+
+
 def sensitivity(blocks, factors, p):
     """Return s_k, the largest over the columns of a part of the sum of |entry|^p."""
     if factors is None:
@@ -239,10 +316,9 @@ def sensitivity(blocks, factors, p):
     return max(table)
 
 
-def measured(header, arrays, p):
+def measured(header, matrices, arrays, p):
     """Return how many parts there are of each (s_k, b_k), and the number of rows of all."""
     parts, noise = header["plan"]["parts"], header["noise"]
-    matrices = [Block(form, arrays) for form in header["plan"]["matrices"]]
     known, found, rows = {}, Counter(), 0
     unused = set(range(len(matrices)))
     if not parts or len(parts) != len(noise):
@@ -269,6 +345,127 @@ def measured(header, arrays, p):
     if unused:
         raise ValueError("no part measures one of the matrices")
     return found, rows
+
+
+# ---- what a replacement moves
+
+
+def columns_of(part, matrices, arrays, p, known):
+    """Return the factors of a part: positions of attributes, overlaps of columns, largest sum."""
+    factors = []
+    for positions, place in part["blocks"]:
+        if place not in known:
+            known[place] = matrices[place].overlaps(p), matrices[place].largest_sum(p)
+        factors.append((tuple(positions), *known[place]))
+    if part.get("multipliers") is None:
+        return factors
+    blocks = [matrices[place] for _, place in part["blocks"]]
+    multipliers = integers(arrays[part["multipliers"]])
+    largest = sensitivity(blocks, multipliers, p)
+    overlaps = None
+    cells = math.prod(block.columns for block in blocks)
+    most = MOST_OVERLAPS if largest < 2**60 else MOST_OVERLAPS // 16
+    if math.prod(block.rows for block in blocks) * cells**2 <= most:
+        rows = [[1]]
+        for block in blocks:
+            rows = [[x * y for x in row for y in more] for row in rows for more in block.written()]
+        overlaps = overlaps_of([[m * x for x in row] for m, row in zip(multipliers, rows)], p)
+    return [(tuple(i for positions, _, _ in factors for i in positions), overlaps, largest)]
+
+
+def least_overlap(factors, p):
+    """Return a lower bound of the overlap of two columns of a part: products of the ends of intervals."""
+    low = high = 1
+    for _, overlaps, largest in factors:
+        least = (-largest if p == 2 else 0) if overlaps is None else min(map(min, overlaps[1]))
+        ends = [x * y for x in (low, high) for y in (least, largest)]
+        low, high = min(ends), max(ends)
+    return low
+
+
+def kinds_of_pairs(parts, sizes):
+    """Return for each kind of pairs of records three numbers a part; None where there are too many kinds.
+
+    They are the sums of |entry|^p over the columns of the two records, and the overlap of these.
+    """
+    axes = []  # sets of attributes such that every block lies in one
+    for positions in {positions for factors in parts for positions, _, _ in factors}:
+        joined = set(positions).union(*(axis for axis in axes if axis & set(positions)))
+        axes = [axis for axis in axes if not axis & joined] + [joined] * bool(joined)
+    constant = [math.prod(largest for at, _, largest in factors if not at) for factors in parts]
+    kinds = {tuple(value for value in constant for _ in range(3))}
+    for axis in axes:
+        listed = sorted(axis)
+        used = {name(factor): factor for factors in parts for factor in factors if axis & set(factor[0])}
+        ranges = [range(sizes[i]) for i in listed]
+        if any(overlaps is None for _, overlaps, _ in used.values()):
+            return None
+        if all(overlaps[0] is None and set(at) == axis for at, overlaps, _ in used.values()):
+            # two cells stand for all
+            ranges = [range(min(2, math.prod(map(len, ranges))))] + [range(1)] * (len(listed) - 1)
+        count = math.prod(map(len, ranges))
+        if count**2 * len(used) * 3 > MOST_PAIRS:
+            return None
+        columns = []  # of each factor, for each cell the number of its column
+        for at, (numbers, _), _ in used.values():
+            cells = []
+            for cell in product(*ranges):
+                index = 0
+                for i in at:
+                    index = index * len(ranges[listed.index(i)]) + cell[listed.index(i)]
+                cells.append(index if numbers is None else numbers[index])
+            columns.append(cells)
+        there = set()
+        for j, k in product(range(count), repeat=2):
+            found = []
+            for cells, (_, (numbers, table), _) in zip(columns, used.values()):
+                a, b = (cells[j], cells[k]) if numbers is not None else (0, int(cells[j] != cells[k]))
+                found.append((table[a][a], table[b][b], table[a][b]))
+            there.add(tuple(found))
+        if len(kinds) * len(there) * len(parts) * 3 > MOST_PAIRS:
+            return None
+        places = {key: place for place, key in enumerate(used)}
+        own = [[places[name(factor)] for factor in factors if name(factor) in places] for factors in parts]
+        more = [
+            tuple(math.prod(one[place][i] for place in few) for few in own for i in range(3)) for one in there
+        ]
+        kinds = {tuple(map(mul, kind, one)) for kind in kinds for one in more}
+    return kinds
+
+
+def name(factor):
+    """Return what tells a factor from others: its attributes and its matrix."""
+    return factor[0], id(factor[1])
+
+
+def replacement(header, matrices, arrays, p):
+    """Yield bounds, in units of 2^-160, of what one record costs and of what replacing one by another does.
+
+    First by parts, then exact where pairs are few enough.
+    """
+    sizes = header["plan"].get("sizes")
+    known, parts, weights = {}, [], []
+    for part, (steps, power) in zip(header["plan"]["parts"], header["noise"]):
+        at = [i for positions, _ in part["blocks"] for i in positions]
+        if any(type(i) is not int or i < 0 for i in at) or len(set(at)) != len(at):
+            raise ValueError("a part measures an attribute twice, or one that there is not")
+        for positions, place in part["blocks"]:
+            if sizes is not None and math.prod(sizes[i] for i in positions) != matrices[place].columns:
+                raise ValueError("a matrix does not have a column for each combination of values")
+        parts.append(columns_of(part, matrices, arrays, p, known))
+        weights.append(math.ceil(2**160 / (exact(steps) * Fraction(2) ** power) ** p))
+    largest = [math.prod(own for _, _, own in factors) for factors in parts]
+    apart = [2 * own - 2 * least_overlap(factors, p) for own, factors in zip(largest, parts)]
+    yield sum(map(mul, weights, largest)), sum(map(mul, weights, apart))
+    kinds = None if sizes is None else kinds_of_pairs(parts, sizes)  # earlier versions did not write sizes
+    if kinds is not None:
+        yield (
+            max(sum(map(mul, weights, kind[::3])) for kind in kinds),
+            max(
+                sum(w * (a + b - 2 * c) for w, a, b, c in zip(weights, kind[::3], kind[1::3], kind[2::3]))
+                for kind in kinds
+            ),
+        )
 
 
 # ---- proved bounds of exponentials and of the normal tail
@@ -398,11 +595,18 @@ def checks(folder):
     header, arrays = read_archive(folder / "measurement.mdp")
     record, noise = header["authorization"], header["plan"]["noise"]
     p = {"gaussian": 2, "laplace": 1}[noise]
-    parts, rows = measured(header, arrays, p)
+    matrices = [Block(form, arrays) for form in header["plan"]["matrices"]]
+    parts, rows = measured(header, matrices, arrays, p)
     # every s_k / b_k^p is rounded up to a multiple of 2^-160
     total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
     outside, scale_outside = counted(header, p)
-    cost = max(Fraction(total, 2**160), outside)
+    costs = [max(Fraction(total, 2**160), outside)]  # earlier versions took it for a replacement, too
+    if record["budget"]["neighbours"] == "replace":
+        for one, two in replacement(header, matrices, arrays, p):
+            # by one out of domain, or by another
+            between = max(Fraction(one, 2**160) + outside, Fraction(two, 2**160))
+            costs.append(min(between / 2**p, costs[0]))
+    cost = exact(record["cost"]) if exact(record["cost"]) in costs else costs[-1]
     yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
     yield arrays[header["values"]][0] == (rows,), f"{rows} noisy answers, one for each row and no more"
     written = dict(record["budget"])

@@ -46,7 +46,7 @@ def test_answers_that_leave_62_bits_are_refused():
 
 
 def test_noise_shared_for_another_sensitivity_never_fits(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(calibration, "plan_cost", lambda _plan, _scales: Cost(Fraction(2), GAUSSIAN))
+    monkeypatch.setattr(calibration, "plan_cost", lambda *_: Cost(Fraction(2), GAUSSIAN))
     with pytest.raises(PrivacyError, match="do not fit its sensitivities"):
         calibrate(plan(2.0), ONE, 100)
 

@@ -352,8 +352,8 @@ def test_altered_csv_is_found(forged: Path) -> None:
 
 
 def scaled(header: dict[str, Any], members: dict[str, bytes]) -> None:
-    steps, power = header["noise"][0]
-    header["noise"][0] = [steps, power + 1]
+    steps, power = header["noise"][-1]  # the first is that of the total, which no replacement moves
+    header["noise"][-1] = [steps, power + 1]
 
 
 def another_value(header: dict[str, Any], members: dict[str, bytes]) -> None:

@@ -4,13 +4,42 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CenteredMatrix", "IdentityMatrix", "MeasuredMatrix"]
+__all__ = ["MOST_OVERLAPS", "CenteredMatrix", "IdentityMatrix", "MeasuredMatrix", "column_overlaps"]
 
 Array = NDArray[np.float64]
+
+MOST_OVERLAPS = 2**30
+"""The most multiplications that all overlaps of the columns of a matrix may take."""
+
+
+def column_overlaps(entries: NDArray[Any], power: int) -> NDArray[Any]:
+    """Return how much every two columns a and b have in common, exact, shape (columns, columns).
+
+    The sum of |a - b|^power is that of |a|^power + |b|^power less twice the overlap. So for the power 2 it is
+    the inner product, for 1 the sum of min(|a|, |b|) over the rows in which both have the same sign.
+
+    Examples
+    --------
+    >>> entries = np.array([[1, 2], [-3, 1]])
+    >>> column_overlaps(entries, 2).tolist(), column_overlaps(entries, 1).tolist()
+    ([[10, -1], [-1, 5]], [[4, 1], [1, 3]])
+    """
+    size = np.abs(entries)
+    if power == 2:
+        # in floating point where every sum is exact: that is faster
+        exact = entries.astype(np.float64) if len(entries) * int(size.max()) ** 2 < 2**53 else entries
+        return np.asarray(exact.T @ exact).astype(entries.dtype)
+    signs = np.sign(entries)
+    columns = range(entries.shape[1])
+    return np.array(
+        [(np.minimum(size, size[:, [j]]) * (signs == signs[:, [j]])).sum(axis=0) for j in columns],
+        dtype=entries.dtype,
+    )
 
 
 class MeasuredMatrix(ABC):
@@ -39,6 +68,15 @@ class MeasuredMatrix(ABC):
     @abstractmethod
     def column_power_sum(self, power: int) -> int:
         """Return the largest sum over a column of |entry|^power, an exact integer; the power is 1 or 2."""
+
+    def overlaps(self, power: int) -> NDArray[np.int64] | None:
+        """Return `column_overlaps`, or None where that would take too long.
+
+        Those of the first two columns where all others overlap as these do.
+        """
+        if self.rows * self.columns**2 > MOST_OVERLAPS:
+            return None
+        return column_overlaps(self.written().astype(np.int64), power)
 
     @property
     def squared_sensitivity(self) -> int:
@@ -105,6 +143,14 @@ class _Square(MeasuredMatrix):
     def rows(self) -> int:
         return self.size
 
+    @abstractmethod
+    def _overlap(self, power: int) -> int:
+        """Return the overlap of two different columns."""
+
+    def overlaps(self, power: int) -> NDArray[np.int64]:
+        own, other = self.column_power_sum(power), self._overlap(power)
+        return np.array([[own, other], [other, own]])[: self.size, : self.size]
+
 
 @dataclass(frozen=True)
 class IdentityMatrix(_Square):
@@ -126,6 +172,9 @@ class IdentityMatrix(_Square):
 
     def column_power_sum(self, power: int) -> int:  # noqa: ARG002
         return 1
+
+    def _overlap(self, power: int) -> int:  # noqa: ARG002
+        return 0
 
     def multiply(self, array: Array) -> Array:
         return array
@@ -163,6 +212,9 @@ class CenteredMatrix(_Square):
 
     def column_power_sum(self, power: int) -> int:
         return int((self.size - 1) ** power) + self.size - 1
+
+    def _overlap(self, power: int) -> int:
+        return -self.size if power == 2 else self.size - 2
 
     def multiply(self, array: Array) -> Array:
         return np.asarray(self.size * array - array.sum(axis=0, keepdims=True))

@@ -66,7 +66,7 @@ class Entry:
     state : {"reserved", "measured", "released", "spent by crash"}
         What became of it; its cost counts in every state.
     cost : Cost
-        The exact cost of one record added or removed, with its noise.
+        The exact cost of one record that moves, with its noise.
     budget : Budget
         What might have been spent.
     version : str

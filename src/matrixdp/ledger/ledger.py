@@ -195,7 +195,7 @@ class Ledger:
         Parameters
         ----------
         cost : Cost
-            The exact cost of one record added or removed.
+            The exact cost of one record that moves.
         budget : Budget
             What may be spent, at least that cost.
 
@@ -219,7 +219,7 @@ class Ledger:
         Parameters
         ----------
         cost : Cost
-            The exact cost of one record added or removed.
+            The exact cost of one record that moves.
         budget : Budget
             What may be spent, at least that cost.
         release : str or path, optional

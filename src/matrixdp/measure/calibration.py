@@ -10,6 +10,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import Cost, Noise
 from matrixdp.plan import Part, Plan
@@ -21,6 +24,7 @@ __all__ = [
     "calibrate",
     "check_entries",
     "check_range",
+    "left_for_counts",
     "plan_cost",
 ]
 
@@ -31,6 +35,8 @@ SCALE_BITS = 12
 DEFAULT_MAX_RECORDS = 2**33
 _FRACTION_BITS = 40
 _LARGEST_COST = 1 << 1000
+#: What an exact cost is a multiple of: 2 to the minus this.
+_COST_BITS = 160
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,17 @@ def _scale(part: Part, noise: Noise, cost: float, inflation: float) -> NoiseScal
     return NoiseScale.at_least(Fraction(scale), math.frexp(scale)[1] - 1 - SCALE_BITS, noise)
 
 
-def plan_cost(plan: Plan, scales: tuple[NoiseScale, ...]) -> Cost:
+def plan_cost(
+    plan: Plan,
+    scales: tuple[NoiseScale, ...],
+    neighbours: str = "add_remove",
+    outside: Cost | None = None,
+) -> Cost:
     """Return the privacy cost of measuring a plan with given noise, or a bound just above it.
+
+    It is that of one record added or removed; under ``replace`` that of each of the two records that are
+    exchanged, which together move the answers twice as far. ``outside`` is what a record out of domain costs
+    where these are counted.
 
     Raises
     ------
@@ -86,11 +101,47 @@ def plan_cost(plan: Plan, scales: tuple[NoiseScale, ...]) -> Cost:
     """
     for scale in scales:
         plan.noise.check_same(scale.noise)
-    exact = (scale.exact for scale in scales)
-    return plan.noise.exact_cost(zip(plan.parts, exact, strict=True))
+    noise, exact = plan.noise, [scale.exact for scale in scales]
+    cost = noise.exact_cost(zip(plan.parts, exact, strict=True))
+    alone = cost if outside is None or outside <= cost else outside
+    if neighbours == "add_remove":
+        return alone
+    # a record out of domain moves other rows than one in it, so that their costs add up
+    columns = _largest(plan.moves[0], scales) + (0 if outside is None else outside.value)
+    between = max(columns, _largest(plan.moves[1], scales))
+    return Cost(min(between / 2**noise.norm, alone.value), noise)
 
 
-def calibrate(plan: Plan, allowed: Cost, max_records: int) -> tuple[tuple[NoiseScale, ...], Cost]:
+def left_for_counts(plan: Plan, scales: tuple[NoiseScale, ...], cost: Cost, neighbours: str) -> Cost:
+    """Return what a record out of domain may cost where a plan with given noise costs so much.
+
+    Examples
+    --------
+    A replacement of 2 by a record out of domain costs what the first moves, 1, and what the second does.
+
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> workload = mdp.Workload(mdp.Domain({"a": 4}), mdp.marginals(1))
+    >>> plan = mdp.select(workload, neighbours="replace").selection.plan
+    >>> budget = mdp.Budget(mu=1, neighbours="replace")
+    >>> scales, cost = calibrate(plan, GAUSSIAN.cost(budget), 2**33, "replace")
+    >>> round(float(left_for_counts(plan, scales, cost, "replace").value), 6)
+    0.5
+    """
+    if neighbours == "add_remove":
+        return cost
+    return Cost(cost.value * 2**plan.noise.norm - _largest(plan.moves[0], scales), plan.noise)
+
+
+def _largest(table: NDArray[np.object_], scales: tuple[NoiseScale, ...]) -> Fraction:
+    """Return the largest cost of a row of integers, one for each part; every weight is rounded up."""
+    weights = [math.ceil(2**_COST_BITS / scale.exact**scale.noise.norm) for scale in scales]
+    return Fraction(max(table @ np.array(weights, dtype=object)), 2**_COST_BITS)
+
+
+def calibrate(
+    plan: Plan, allowed: Cost, max_records: int, neighbours: str = "add_remove", *, counted: bool = False
+) -> tuple[tuple[NoiseScale, ...], Cost]:
     """Return the noise scales with which measuring a plan costs at most ``allowed``, and the exact cost.
 
     Parameters
@@ -101,6 +152,9 @@ def calibrate(plan: Plan, allowed: Cost, max_records: int) -> tuple[tuple[NoiseS
         What the plan's noise may cost.
     max_records : int
         Public bound on the number of records, for the range of the lattice.
+    neighbours : {"add_remove", "replace"}
+    counted : bool
+        Whether records out of domain are counted, for which a quarter is left at least.
 
     Raises
     ------
@@ -117,16 +171,20 @@ def calibrate(plan: Plan, allowed: Cost, max_records: int) -> tuple[tuple[NoiseS
     >>> cost <= allowed, float(cost.value) > 0.2499999
     (True, True)
     """
-    target = float(allowed.value) if allowed.value < _LARGEST_COST else math.inf
+    norm = plan.noise.norm
+    # what a plan costs 1 of: the removal of a record, or the replacement of one
+    between = allowed.value if neighbours == "add_remove" else allowed.value * 2**norm
+    target = float(between) if between < _LARGEST_COST else math.inf
     if not 0 < target < math.inf:
         raise PrivacyError(f"privacy cost allowed: {target} leaves floating-point range")
+    outside = Cost(between / 4, plan.noise) if counted and neighbours == "replace" else None
     inflation = 1.0
     for attempt in range(60):
         scales = tuple(_scale(part, plan.noise, target, inflation) for part in plan.parts)
-        cost = plan_cost(plan, scales)
+        cost = plan_cost(plan, scales, neighbours, outside)
         if cost <= allowed:
             break
-        inflation = 1.0 + 2.0 ** (attempt - 50)
+        inflation *= float(cost.value / allowed.value) ** (1.0 / norm) * (1.0 + 2.0 ** (attempt - 50))
     else:
         raise PrivacyError("the plan's shares of the noise do not fit its sensitivities")
     # a small bound on the records is no promise: tables up to the usual one are measured all the same

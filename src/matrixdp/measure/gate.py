@@ -19,7 +19,7 @@ class Authorization:
     Parameters
     ----------
     cost : Cost
-        The exact privacy cost of one record added or removed, with the noise that it is the cost of.
+        The exact privacy cost of one record that moves, with the noise that it is the cost of.
     budget : Budget
         What may be spent.
     time : str

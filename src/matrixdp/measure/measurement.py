@@ -22,9 +22,11 @@ from matrixdp.measure.calibration import (
     calibrate,
     check_entries,
     check_range,
+    left_for_counts,
+    plan_cost,
 )
 from matrixdp.measure.gate import Authorization, authorize, debit
-from matrixdp.measure.out_of_domain import OutOfDomainCounts, count_scale
+from matrixdp.measure.out_of_domain import OutOfDomainCounts, count_scale, counts_cost
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import RandomSource, SeededSource, SystemSource
 from matrixdp.plan import Analysis, Estimates, Plan
@@ -159,7 +161,7 @@ def measure(
     added.
 
     Everything of the budget is spent. Records outside the domain are dropped unless ``out_of_domain`` says
-    otherwise; the numbers of them that it asks for are measured at no further cost. A table of more than
+    otherwise; the numbers of them that it asks for are measured within the same cost. A table of more than
     ``max_records`` gives the same results, more slowly. With ``seed_not_private`` THE RESULT IS NOT PRIVATE,
     and says so, and no ledger is debited. ``release`` is where the release will go, for the ledger.
     ``progress`` is called with the number of parts measured and of all, first just before any noise is drawn.
@@ -182,10 +184,15 @@ def measure(
     """
     if type(max_records) is not int or max_records < 1:
         raise PrivacyError.at(("max_records",), repr(max_records), "an integer of at least 1")
-    scales, cost = calibrate(plan, plan.noise.cost(budget), max_records)
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
-    # never above the cost of the plan, which is therefore the cost of both
-    counted = count_scale(len(rules.counts), cost, max_records) if rules.counts else None
+    between, number = budget.neighbours, len(rules.counts)
+    allowed = plan.noise.cost(budget)
+    scales, cost = calibrate(plan, allowed, max_records, between, counted=number > 0)
+    counted = None
+    if number:
+        # what the plan leaves them, so that its cost is the cost of both
+        counted = count_scale(number, left_for_counts(plan, scales, cost, between), max_records)
+        cost = plan_cost(plan, scales, between, counts_cost(counted, number))
     random = random_source(seed_not_private)
     debited = ledger if random.private else None
     authorization = authorize(cost, budget, debited)

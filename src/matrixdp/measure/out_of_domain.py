@@ -1,9 +1,9 @@
 """Counts of records out of domain, measured at no further cost.
 
 A record is either in the domain, and then in one cell of every marginal, or out of it, and then in these
-counts alone. So one record moves the answers of the plan or these counts, and never both: the cost of the
-whole measurement is the larger of the two costs, and the noise of the counts is chosen such that theirs is
-at most the plan's. docs/privacy.md has the proof.
+counts alone. So one record moves the answers of the plan or these counts, and never both: adding or removing it costs
+the larger of the two costs, replacing one by the other the sum. The noise of the counts is chosen such that the
+plan and they cost no more than the plan does. docs/privacy.md has the proof.
 """
 
 from __future__ import annotations
@@ -95,13 +95,17 @@ def count_scale(number: int, allowed: Cost, max_records: int = DEFAULT_MAX_RECOR
     raise PrivacyError("out_of_domain: no noise for its counts fits the cost of the plan")
 
 
-def measured_cost(plan: Plan, scales: tuple[NoiseScale, ...], counts: OutOfDomainCounts | None) -> Cost:
-    """Return the exact cost of a measurement: that of the plan, or of its counts where that is larger.
+def measured_cost(
+    plan: Plan,
+    scales: tuple[NoiseScale, ...],
+    counts: OutOfDomainCounts | None,
+    neighbours: str = "add_remove",
+) -> Cost:
+    """Return the exact cost of a measurement, the plan and its counts together; see `plan_cost`.
 
     Raises
     ------
     PrivacyError
         If a part has no noise or no sensitivity, or noise of another kind than the plan's.
     """
-    cost = plan_cost(plan, scales)
-    return cost if counts is None or counts.cost <= cost else counts.cost
+    return plan_cost(plan, scales, neighbours, None if counts is None else counts.cost)

@@ -31,7 +31,7 @@ _OUT_OF_DOMAIN = Clause(
 _COUNTED = Clause(
     "out-of-domain",
     "Records outside the declared domain are dropped or mapped one by one by a public rule, and how many "
-    "were dropped is shown with noise of its own, at no further cost: a record is in these counts or in the "
+    "were dropped is shown with noise of its own, within the same cost: a record is in these counts or in the "
     "answers, never in both. Groups without records are measured with noise like all others.",
 )
 _COVERED = (
@@ -84,8 +84,8 @@ class PrivacyStatement:
     noise : str
         The name of the noise that was added.
     cost : Fraction
-        The exact privacy cost of one record added or removed: mu squared for Gaussian noise, epsilon for
-        Laplace noise.
+        The exact privacy cost of one record that moves (two do where one is replaced): mu squared for
+        Gaussian noise, epsilon for Laplace noise.
     pure_epsilon : float or None
         Upper bound of epsilon at delta = 0 between these neighbours; None where there is none.
     mu, rho : float
@@ -327,7 +327,7 @@ def statement(
     Parameters
     ----------
     cost : Cost
-        The exact privacy cost of what was measured, of one record added or removed.
+        The exact privacy cost of what was measured, of one record that moves.
     budget : Budget
         What might have been spent, between which neighbours, and for which unit.
     private : bool

@@ -170,10 +170,11 @@ class Noise(ABC):
         return True
 
     def cost(self, budget: Budget) -> Cost:
-        """Return the largest cost that a budget allows, as it adds up: for one record added or removed.
+        """Return the largest cost that a budget allows, as it adds up: for one record that moves.
 
         Answers move at most so many times as far as there are records that can move: those of one person,
-        and under ``replace`` twice as many, those that go and those that come.
+        and under ``replace`` twice as many, those that go and those that come. What each of these two costs
+        is half of how far both together move the answers, to the power of the norm.
 
         Raises
         ------
@@ -199,13 +200,15 @@ class Noise(ABC):
     def error_scale(self, budget: Budget) -> float:
         """Return by what variances at privacy cost 1 are divided under a budget.
 
+        That is the cost of one record added or removed, or under ``replace`` of one replaced by another.
+
         Examples
         --------
         >>> from matrixdp.noise import GAUSSIAN, LAPLACE
         >>> GAUSSIAN.error_scale(Budget(mu=2)), LAPLACE.error_scale(Budget(epsilon=2))
         (4.0, 4.0)
         """
-        return self.cost(budget).error_scale
+        return self.cost(budget).error_scale * (budget.moved // budget.unit.records) ** 2
 
     def column_norms(self, rows: Array) -> Array:
         """Return the norms of the columns in which sensitivity is measured, shape (n,).
@@ -335,7 +338,7 @@ class Noise(ABC):
 
 @dataclass(frozen=True)
 class Cost:
-    """An exact privacy cost of one record added or removed, compared with and added to its own noise's alone.
+    """An exact privacy cost of one record that moves, compared with and added to its own noise's alone.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.noise import Noise
 from matrixdp.plan.analysis import Analysis
 from matrixdp.plan.part import Part
+from matrixdp.plan.replacement import Moves, moves
 
 __all__ = ["PLAN_KINDS", "Plan"]
 
@@ -93,6 +94,18 @@ class Plan(ABC):
         """
         total = math.fsum(self.noise.share(part, part.variance) for part in self.parts)
         return float(total ** (2.0 / self.noise.norm))
+
+    @cached_property
+    def moves(self) -> Moves:
+        """How far a record moves each part, and how far replacing one does: exact, see `moves`."""
+        return moves(self.domain, self.parts, self.noise.norm)
+
+    @property
+    def replacement_cost(self) -> float:
+        """The privacy cost of one record replaced by another, or by one out of domain; see `cost`."""
+        shares = [self.noise.share(part, part.variance) / self.noise.power_sum(part) for part in self.parts]
+        largest = max(float((table.astype(float) @ shares).max()) for table in self.moves)
+        return float(largest ** (2.0 / self.noise.norm))
 
     @abstractmethod
     def analysed(self, noise: Sequence[float]) -> Analysis:

@@ -99,18 +99,18 @@ def contents(folder: Path) -> Contents:
     release = load_release(folder)
     record = check_files(folder, plain_content(folder / RECORD))
     workload, noise = release.workload, release.measurement.plan.noise
-    scale = release.measurement.authorization.cost.error_scale
+    budget = release.measurement.authorization.budget
+    # a replacement costs no less than a removal, so that bounds for the second hold for the first
+    scale = noise.error_scale(budget)
     called = titles(workload.groups)
     known: dict[Hashable, float | None] = {}
     accuracies = []
     bounds: list[float | None] = []
     written = record["groups"]
-    alone = release.statement.neighbours == "add_remove"
     chosen = _chosen(workload, MAX_ACCURACIES)
     for place in chosen:
         group = workload.groups[place]
-        # under "replace" strategies are accounted for as if a record went and another came
-        least = least_squared_error(release.domain, group, known) if alone else None
+        least = least_squared_error(release.domain, group, known)
         least = None if least is None else least * noise.variance_factor / scale
         bounds.append(least)
         root = None if least is None else math.sqrt(least / group.queries)
@@ -121,13 +121,12 @@ def contents(folder: Path) -> Contents:
     if found is not None:
         straight = math.sqrt(noise.variance_factor * found[0] ** (2 / noise.norm) / scale)
     every = bounds if len(chosen) == len(workload) else [*bounds, None]
-    least_of_all = _least_of_all(release, every, scale) if alone else None
+    least_of_all = _least_of_all(release, every, scale)
     rmse, largest = _errors(record)
     together = Accuracy("all", workload.queries, rmse, largest, least_of_all)
     shown = list(_shown(folder, release, called))
-    return Contents(
-        release, record, accuracies, together, straight, found is not None and found[1], shown
-    )  # fmt: skip
+    exact = found is not None and found[1] and budget.neighbours == "add_remove"
+    return Contents(release, record, accuracies, together, straight, exact, shown)
 
 
 def _errors(written: Mapping[str, Any]) -> tuple[float, float]:

@@ -185,6 +185,8 @@ def _accuracy(found: Contents) -> dict[str, Any]:
         heads += ["noise on the workload", "times smaller"]
     certificate = found.release.origin.get("certificate")
     said = certificate.get("gap") if isinstance(certificate, Mapping) else None
+    if found.release.statement.neighbours == "replace" and "add_remove" not in str(certificate):
+        said = None  # earlier versions certified strategies for add_remove neighbours alone
     picture = draw_accuracies(
         [(row.title, row.rmse, row.largest, row.least) for row in found.accuracies],
         straight,

@@ -216,7 +216,8 @@ def _measured(release: Release) -> Iterator[str]:
     yield (
         f"Each part is an integer matrix times the counts of one marginal, with independent {noise} noise "
         f"of scale b on every row: its variance is {variance}, and a little for rounding "
-        f"to a lattice. A part costs {'s / b' if noise.norm == 1 else 's / b^2'}."
+        f"to a lattice. A part costs {'s / b' if noise.norm == 1 else 's / b^2'}, for a record that is added "
+        "or removed; replacing one by another costs as much as the two differ."
     )
     yield ""
     yield from measured_parts(release.measurement)
@@ -229,12 +230,14 @@ def _counts(release: Release) -> Iterator[str]:
     if counts is None:
         return
     number, cost = len(counts.attributes), counts.cost.value
+    both = "so the cost of both is the larger of the two, which is that of the parts."
+    if release.statement.neighbours == "replace":
+        both = "replacing one by the other costs the sum of the two, which the cost below covers."
     yield ""
     yield (
         f"Beside them {number:,} counts of records out of domain, each with {counts.scale.noise} noise of "
         f"scale b = {about(counts.scale.exact)}, which cost a record that is in all of them {about(cost)}. A "
-        "record is in the domain, and moves the parts above, or out of it, and moves these counts: so the "
-        "cost of both is the larger of the two, which is that of the parts."
+        f"record is in the domain, and moves the parts above, or out of it, and moves these counts: {both}"
     )
     yield ""
     rows = []
@@ -250,10 +253,13 @@ def _cost(release: Release) -> Iterator[str]:
     norm, allowed = cost.noise.norm, cost.noise.allowed(budget)
     between = cost.value * budget.moved**norm
     power = "m" if norm == 1 else "m^2"
+    first = "cost, the sum over all parts, each rounded up in the 160th binary digit"
+    if budget.neighbours == "replace":
+        first = f"cost, {'half' if norm == 1 else 'a quarter'} of what replacing one record costs at most"
     yield from table(
         ("quantity", "value"),
         [
-            ("cost, the sum over all parts, each rounded up in the 160th binary digit", about(cost.value)),
+            (first, about(cost.value)),
             (f"{power} cost, between neighbours", about(between)),
             ("budget", cell(repr(budget), 300)),
             (f"largest {power} cost that the budget allows", about(allowed)),

@@ -15,7 +15,7 @@ from matrixdp.selection.mechanisms.options import check_options, given_options
 from matrixdp.selection.mechanisms.table import mechanism_named, silent
 from matrixdp.selection.mechanisms.trials import Bound, Trials, bounded
 from matrixdp.selection.minimax import select_minimax
-from matrixdp.selection.selection import Selection
+from matrixdp.selection.selection import Selection, charged
 from matrixdp.selection.targets import targeted
 
 __all__ = ["check_mechanism", "hope_of", "select"]
@@ -62,7 +62,8 @@ def select(
         hope that they win.
     noise : Noise
     neighbours : str
-        ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases.
+        ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases; the plan is scaled to
+        cost 1 for these.
     objective : {"sum", "max"}
         ``max`` reweights the queries around the mechanism that is best for the sum, until the largest
         variance meets its lower bound or no longer falls.
@@ -139,7 +140,9 @@ def select(
         elif certify or certificate.lower_bound is None:
             certificate = bounded(certificate, trials.lower_bound())
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
-    return Selection(workload, plan, chosen, neighbours, certificate, reason, objective, dict(targets or {}))
+    return charged(
+        Selection(workload, plan, chosen, neighbours, certificate, reason, objective, dict(targets or {}))
+    )
 
 
 def _bound_after(trials: Trials) -> Bound:

@@ -14,7 +14,7 @@ from matrixdp.queries import Group, Workload
 from matrixdp.selection.compose.given_parts import given_part, given_plan
 from matrixdp.selection.mechanisms.trials import Trials, bounded
 from matrixdp.selection.minimax import uniform_variance
-from matrixdp.selection.selection import Certificate, Selection
+from matrixdp.selection.selection import Certificate, Selection, charged
 from matrixdp.selection.targets import targeted
 
 __all__ = ["GIVEN", "certified", "evaluate_given"]
@@ -83,15 +83,17 @@ def evaluate_given(
         else:
             loss = math.fsum(analysis.group(group).weighted for group in asked)
     _LOG.info("given: %d parts with %s noise", len(plan.parts), noise)
-    return Selection(
-        workload,
-        plan,
-        GIVEN,
-        neighbours,
-        Certificate(loss, None, "no bound on all strategies"),
-        "a strategy that was given, not selected",
-        "max" if largest else "sum",
-        dict(targets or {}),
+    return charged(
+        Selection(
+            workload,
+            plan,
+            GIVEN,
+            neighbours,
+            Certificate(loss, None, "no bound on all strategies"),
+            "a strategy that was given, not selected",
+            "max" if largest else "sum",
+            dict(targets or {}),
+        )
     )
 
 
@@ -115,4 +117,4 @@ def certified(selection: Selection) -> Selection:
     if bound is not None and selection.objective == "max":
         scope = f"{bound[1]}; about the largest (weighted) variance, from the mean of all"
         bound = bound[0] / workload.queries, scope
-    return replace(selection, certificate=bounded(selection.certificate, bound))
+    return charged(replace(selection, certificate=bounded(selection.certificate, bound)))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from matrixdp.noise import Noise
 from matrixdp.plan import Analysis, Plan
 from matrixdp.queries import Workload
 
-__all__ = ["Certificate", "Selection"]
+__all__ = ["Certificate", "Selection", "charged"]
+
+_FOLLOWS = ", by the bound for add_remove neighbours: a replacement costs no less than a removal"
+_CHOSEN = "compared for add_remove neighbours: "
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Certificate:
         Weighted total squared error before the plan was rounded to integers; for the objective
         ``max`` the largest weight times variance, after rounding.
     lower_bound : float or None
-        No Gaussian strategy can have less; None where there is no certificate.
+        No strategy of the scope can have less; None where there is no certificate.
     scope : str
         What the bound covers, or why there is none.
     """
@@ -53,7 +56,7 @@ class Selection:
     mechanism : str
         Which mechanism was chosen.
     neighbours : str
-        ``"add_remove"`` or ``"replace"``; selection optimizes add_remove, and the budget pays for replace.
+        ``"add_remove"`` or ``"replace"``: what the plan costs 1 for. Selection optimizes add_remove.
     certificate : Certificate
     reason : str
         Why this mechanism.
@@ -113,3 +116,35 @@ class Selection:
         if self.objective == "max":
             return self.total_squared_error  # the certificate is about the largest variance
         return self.total_squared_error * self.certificate.loss / self.weighted_squared_error
+
+
+def charged(selection: Selection) -> Selection:
+    """Return a selection whose plan costs 1 for its neighbours, with what is then proved.
+
+    A lower bound for add_remove neighbours holds under replace, since replacing a record by one out of domain
+    is a removal. That nothing has less error does not follow.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"age": 8}), mdp.marginals(1))
+    >>> selection = mdp.select(workload, neighbours="replace").selection
+    >>> round(selection.max_variance, 3), round(selection.certificate.gap, 3)
+    (2.0, 1.0)
+    """
+    plan, certificate = selection.plan, selection.certificate
+    if selection.neighbours == "add_remove":
+        return selection
+    factor = plan.replacement_cost
+    if abs(factor - 1.0) > 1e-9:
+        parts = tuple(replace(part, variance=part.variance * factor) for part in plan.parts)
+        plan, certificate = (
+            replace(plan, parts=parts),
+            replace(certificate, loss=certificate.loss * factor),
+        )
+    scope, reason = certificate.scope.removesuffix(_FOLLOWS), selection.reason.removeprefix(_CHOSEN)
+    if certificate.lower_bound is not None:
+        scope += _FOLLOWS
+    if selection.mechanism != "given":
+        reason = _CHOSEN + reason
+    return replace(selection, plan=plan, certificate=replace(certificate, scope=scope), reason=reason)

@@ -73,6 +73,7 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
     return {
         "kind": plan.kind,
         "noise": plan.noise.name,
+        "sizes": list(plan.domain.shape),
         "matrices": matrices,
         "parts": parts,
         "vectors": vectors,
@@ -111,6 +112,9 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
         return arrays[name]
 
     with archive.reading("its strategy"):
+        # for readers that do not know domains; earlier versions did not write them
+        if header.get("sizes", list(domain.shape)) != list(domain.shape):
+            raise archive.damaged("its sizes of attributes are not those of its domain")
         matrices = [_read_matrix(form, archive) for form in header["matrices"]]
         parts = []
         for row in header["parts"]:

@@ -17,6 +17,7 @@ from matrixdp.privacy import Clause
 from matrixdp.privacy.exact_form import exact_number
 from matrixdp.queries import Workload
 from matrixdp.selection import Certificate, Selection
+from matrixdp.selection.selection import charged
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 from matrixdp.storage.plan_format import read_plan, write_plan
 from matrixdp.storage.workload_format import (
@@ -91,7 +92,7 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
         loss = _number(written["loss"], archive)
         if header["neighbours"] not in ("add_remove", "replace") or header["objective"] not in ("sum", "max"):
             raise archive.damaged("its neighbours or its objective are unknown")
-        return Selection(
+        selection = Selection(
             workload=workload,
             plan=plan,
             mechanism=archive.text(header["mechanism"]),
@@ -103,6 +104,7 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
             objective=header["objective"],
             targets={name: _number(target, archive) for name, target in header["targets"].items()},
         )
+        return charged(selection)  # earlier versions did not scale the plan to its neighbours
 
 
 def save_measurement(path: str | os.PathLike[str], measurement: Measurement, workload: Workload) -> None:
@@ -156,7 +158,9 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         scales = tuple(_read_scale(form, plan.noise, archive) for form in header["noise"])
         if len(scales) != len(plan.parts):
             raise archive.damaged("its noise does not fit its strategy")
-        if measured_cost(plan, scales, counts) != authorization.cost:
+        # earlier versions charged a replacement what removing two records costs
+        either = {authorization.budget.neighbours, "add_remove"}
+        if authorization.cost not in [measured_cost(plan, scales, counts, one) for one in either]:
             raise archive.damaged("its strategy costs more or less than it says")
         ends = np.cumsum([part.rows for part in plan.parts])
         steps = archive.array(header["values"], (int(ends[-1]),))

@@ -44,7 +44,8 @@ def select(
         (95 %, in the weighted objective; with targets whichever needs less epsilon).
     neighbours : {"add_remove", "replace"}, optional
         Between which tables the promise will hold; the budget's where it is left out, else ``add_remove``.
-        Selection optimizes ``add_remove``; for ``replace`` the same strategy costs more.
+        Selection optimizes ``add_remove``; for ``replace`` the same strategy costs more, exactly as much as
+        the two records that are farthest apart in it.
     mechanism : str
         ``auto``, or one of those that ``matrixdp select --help`` lists.
     budget : Budget, optional

@@ -178,7 +178,8 @@ def _check_budget(noise: Noise, budget: Budget) -> bool:
         require(cost.value * 2**noise.norm == alone.value, "cost: replacing moves twice as far")
     three = noise.cost(_budget(budget.as_dict() | {"unit": {"records": 3}}))
     require(three.value * 3**noise.norm == cost.value, "cost: three records move three times as far")
-    require_close(noise.error_scale(budget), float(cost.value) ** (2.0 / noise.norm), "error_scale")
+    between = noise.allowed(budget) / budget.unit.records**noise.norm
+    require_close(noise.error_scale(budget), float(between) ** (2.0 / noise.norm), "error_scale")
     return True
 
 

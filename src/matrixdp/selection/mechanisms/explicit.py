@@ -98,8 +98,10 @@ def _projected_cells(space: Array) -> Array:
     found = np.zeros((0, len(space)))
     for least in (_DIRECTION, 0.0):  # what rounding leaves of the last direction may be short of the first
         for cell in space.T:
+            if len(found) == len(space):
+                return found
             rest = cell - (cell @ found.T) @ found
-            if len(found) < len(space) and float(np.linalg.norm(rest)) > least:
+            if float(np.linalg.norm(rest)) > least:
                 rest = rest - (rest @ found.T) @ found
                 found = np.vstack([found, rest / np.linalg.norm(rest)])
     return found

@@ -1,0 +1,159 @@
+"""How far a record moves the answers of each part, and how far replacing it by another does: exact integers.
+
+docs/privacy.md has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Domain
+from matrixdp.exact.matrices import MOST_OVERLAPS, column_overlaps
+from matrixdp.plan.part import Part
+
+__all__ = ["Moves", "moves"]
+
+Integers = NDArray[Any]
+"""Of 64 bits, or of any width."""
+Moves = tuple[NDArray[np.object_], NDArray[np.object_]]
+Factor = tuple[tuple[str, ...], Integers | None, int]
+"""Attributes, the overlaps of their columns or None, and the largest sum of |entry|^power over a column."""
+
+#: Tables that are enumerated hold at most so many integers.
+_MOST_ENUMERATED = 2**22
+#: Larger sums of products might leave 64 bits.
+_LARGEST = 2**60
+
+
+def moves(domain: Domain, parts: Sequence[Part], power: int) -> Moves:
+    """Return what one record adds to the parts, and what replacing it by another changes in them.
+
+    Two tables with a column for each part: sums over its rows of |change|^power. For every record the first
+    has a row, and for every two records the second, that is nowhere less than theirs. They are enumerated
+    where these are few, or alike in few ways; otherwise each table has one row, of the largest of each part.
+
+    Examples
+    --------
+    >>> from matrixdp.exact import IdentityMatrix
+    >>> from matrixdp.plan import Block
+    >>> part = Part(("a",), (Block(("a",), IdentityMatrix(5)),), 1.0)
+    >>> [table.tolist() for table in moves(Domain({"a": 5}), [part], 2)]
+    [[[1], [1]], [[2], [0]]]
+    """
+    most = [part.column_power_sum(power) for part in parts]
+    known: dict[str, Integers | None] = {}
+    factors = [_factors(part, power, known) for part in parts]
+    found = _enumerated(domain, factors, int if max(most) < _LARGEST else object)
+    if found is not None:
+        return found
+    apart = [2 * own - 2 * _least_overlap(few, power) for own, few in zip(most, factors, strict=True)]
+    return np.array([most], dtype=object), np.array([apart], dtype=object)
+
+
+def _factors(part: Part, power: int, known: dict[str, Integers | None]) -> list[Factor]:
+    """Return the blocks of a part; one with row multipliers is no product, and its own only block."""
+    matrices = [block.matrix for block in part.blocks]
+    if part.multipliers is None:
+        keys = [matrix.digest() for matrix in matrices]
+        for key, matrix in zip(keys, matrices, strict=True):
+            if key not in known:
+                known[key] = matrix.overlaps(power)
+        return [
+            (block.attributes, known[key], block.matrix.column_power_sum(power))
+            for key, block in zip(keys, part.blocks, strict=True)
+        ]
+    overlaps, most = None, part.column_power_sum(power)
+    small = most < _LARGEST
+    cells = math.prod(matrix.columns for matrix in matrices)
+    if part.rows * cells**2 <= (MOST_OVERLAPS if small else MOST_OVERLAPS // 16):
+        written = (matrix.written().astype(np.int64) for matrix in matrices)
+        rows = reduce(np.kron, written, np.ones((1, 1), dtype=np.int64 if small else object))
+        overlaps = column_overlaps(rows * part.multipliers.reshape(-1, 1), power)
+    return [(part.listed, overlaps, most)]
+
+
+def _least_overlap(factors: list[Factor], power: int) -> int:
+    """Return a lower bound on the overlap of two columns of a part: products of the ends of intervals."""
+    low = high = 1
+    for _, overlaps, most in factors:
+        least = (-most if power == 2 else 0) if overlaps is None else int(overlaps.min())
+        ends = [one * other for one in (low, high) for other in (least, most)]
+        low, high = min(ends), max(ends)
+    return low
+
+
+def _enumerated(domain: Domain, factors: list[list[Factor]], dtype: type) -> Moves | None:
+    """Return the tables of all records and all pairs, or None where that are too many.
+
+    A pair is told by the overlaps of its two records, with themselves and with each other, in each part.
+    These are products over sets of attributes that no block has in common, so that pairs are enumerated set
+    by set, those that are alike once.
+    """
+    kinds: NDArray[Any] = np.ones((1, len(factors), 3), dtype=dtype)
+    for place, few in enumerate(factors):
+        kinds[:, place] = math.prod(most for attributes, _, most in few if not attributes)
+    for axis in _axes(factors):
+        own = {_key(factor): factor for few in factors for factor in few if axis.intersection(factor[0])}
+        found = _pairs(domain, axis, list(own.values()))
+        if found is None or len(kinds) * len(found) * len(factors) * 3 > _MOST_ENUMERATED:
+            return None
+        there: NDArray[Any] = np.ones((len(found), len(factors), 3), dtype=dtype)
+        places = {key: place for place, key in enumerate(own)}
+        for place, few in enumerate(factors):
+            for key in map(_key, few):
+                if key in places:
+                    there[:, place] *= found[:, places[key]]
+        kinds = (kinds[:, None] * there[None]).reshape(-1, len(factors), 3)
+    one, other, both = np.moveaxis(kinds.astype(object), 2, 0)
+    return one, one + other - 2 * both
+
+
+def _key(factor: Factor) -> tuple[tuple[str, ...], int]:
+    return factor[0], id(factor[1])
+
+
+def _axes(factors: list[list[Factor]]) -> list[set[str]]:
+    """Return the finest sets of attributes such that every block lies in one."""
+    axes: list[set[str]] = []
+    for few in factors:
+        for attributes, _, _ in few:
+            joined = set(attributes).union(*(axis for axis in axes if axis.intersection(attributes)))
+            axes = [axis for axis in axes if not axis & joined] + [joined]
+    return [axis for axis in axes if axis]
+
+
+def _pairs(domain: Domain, axis: set[str], factors: list[Factor]) -> Integers | None:
+    """Return the overlaps of factors for the pairs of cells of their attributes, shape (pairs, factors, 3)."""
+    names = domain.sort(axis)
+    sizes = [domain[name].size for name in names]
+    cells = math.prod(sizes)
+    if all(o is not None and len(o) <= 2 and len(own) == len(axis) for own, o, _ in factors):
+        # any two cells stand for all
+        cells = min(cells, 2)
+        sizes = [cells] + [1] * (len(names) - 1)
+    if cells**2 * len(factors) * 3 > _MOST_ENUMERATED:
+        return None
+    coordinates = dict(zip(names, np.unravel_index(np.arange(cells), sizes), strict=True))
+    first, second = np.indices((cells, cells)).reshape(2, -1)
+    found = np.empty((cells**2, len(factors), 3), dtype=np.int64)
+    values = []
+    for place, (attributes, overlaps, _) in enumerate(factors):
+        if overlaps is None:
+            return None
+        own = [sizes[names.index(name)] for name in attributes]
+        index = np.ravel_multi_index([coordinates[name] for name in attributes], own)
+        alike = len(overlaps) < math.prod(own)
+        different, codes = np.unique(overlaps, return_inverse=True)
+        overlaps = codes.reshape(overlaps.shape)
+        values.append(different)
+        for kind, (j, k) in enumerate(((first, first), (second, second), (first, second))):
+            a, b = index[j], index[k]
+            found[:, place, kind] = overlaps[0, (a != b).astype(int)] if alike else overlaps[a, b]
+    found = np.unique(found.reshape(cells**2, -1), axis=0).reshape(-1, len(factors), 3)
+    return np.stack([own[found[:, place]] for place, own in enumerate(values)], axis=1)
