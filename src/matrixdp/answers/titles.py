@@ -83,9 +83,9 @@ def title(group: Group) -> str:
 
 def head(attribute: Attribute, sets: Iterable[Predicates]) -> str:
     """Return what the column of an attribute is called: by its level, where one alone is asked about."""
-    asked = set(sets)
     for level in attribute.codebook.levels:
-        if asked == {Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute))}:
+        own = Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute))
+        if all(asked == own for asked in sets):
             return level.name
     return attribute.name
 

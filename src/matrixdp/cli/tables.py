@@ -198,18 +198,21 @@ def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit
 def _print(screen: Console, table: Table) -> None:
     """Print a table whose figures, or at least words, are whole where the screen is wide enough for that."""
     texts = [[str(column.header), *map(str, column.cells)] for column in table.columns]
+    most = [max(map(len, own)) for own in texts]
     for kept in ("right", None):
+        widths = []
         for column, own in zip(table.columns, texts, strict=True):
             whole = column.no_wrap or column.justify == kept
-            parts = [part for text in own for part in ([text] if whole else text.split())]
-            column.min_width = max(map(len, parts), default=1)
-        spare = screen.width - 1 - sum(3 + (column.min_width or 0) for column in table.columns)
+            widths.append(
+                max((len(part) for text in own for part in ([text] if whole else text.split())), default=1)
+            )
+        spare = screen.width - 1 - sum(widths) - 3 * len(widths)
         if spare >= 0:
+            for _ in range(min(spare, sum(most) - sum(widths))):  # the narrowest that is cut grows first
+                widths[min((w, place) for place, w in enumerate(widths) if w < most[place])[1]] += 1
+            for column, width in zip(table.columns, widths, strict=True):
+                column.width = width
             break
-    for column, own in zip(table.columns, texts, strict=True):
-        more = min(max(map(len, own)) - (column.min_width or 0), max(spare, 0))
-        column.min_width, spare = (column.min_width or 0) + more if spare >= 0 else None, spare - more
-        column.max_width = column.min_width
     screen.print(table)
 
 

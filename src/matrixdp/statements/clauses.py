@@ -133,7 +133,7 @@ def _item(statement: Written, node: exp.Expr) -> Item:
 
 def statistic(kind: str, node: exp.Expr) -> str:
     """Return the entry of a statistic that stands in the place of an aggregate."""
-    column = unwrapped(node.this)
+    column = unwrapped(node.this) if isinstance(node.this, exp.Expr) else None
     name = column.name if isinstance(column, exp.Column) else "x"
     asked = f"{{{name}: [0.5]}}" if kind == "quantile" else name
     return f"{kind}: {asked}, by: [...], where: {{...}}"
