@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 
 import matrixdp as mdp
 from matrixdp.queries import Entry, Total, Workload
+from matrixdp.selection.bounds import triples
+from matrixdp.selection.bounds.product_bound import product_bound
 from matrixdp.selection.view.gram_terms import Question, gram_terms
 from matrixdp.selection.view.table_shape import TableShape, table_shape
 from tests.counting import calls
@@ -81,3 +84,25 @@ def test_the_shape_is_that_of_looking_at_everything(start: int) -> None:
         assert {name: one.key(SIZES[name]) for name, one in found.factored.items()} == {
             name: one.key(SIZES[name]) for name, one in expected.factored.items() if one is not None
         }
+
+
+def test_a_bound_goes_around_each_ring_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    met: list[list[tuple[int, ...]]] = []
+    ring = triples.Ring
+
+    def made(codes: list[tuple[int, ...]], *rest: Any) -> Any:
+        met.append(codes)
+        return ring(codes, *rest)
+
+    monkeypatch.setattr(triples, "Ring", made)
+    domain = mdp.Domain({name: range(4) for name in "abcd"})
+    asked = mdp.kway(1, {"numeric": "range"}), mdp.pairwise("affine"), mdp.kway(3, {"numeric": "prefix"})
+    assert product_bound(Workload(domain, *asked)) is not None
+    rounds = [place for place, codes in enumerate(met) if codes == met[0]]
+    first = met[: rounds[1]] if len(rounds) > 1 else met
+    turned = [sorted((t, b, e, c, two, one) for t, b, c, e, one, two in codes) for codes in first]
+    both = [
+        codes for codes, other in zip(first, turned, strict=True) if other != sorted(codes) and other in first
+    ]
+    assert first
+    assert not both
