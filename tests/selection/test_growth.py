@@ -10,8 +10,8 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.queries import Entry, Total, Workload
-from matrixdp.selection.bounds import triples
 from matrixdp.selection.bounds.product_bound import product_bound
+from matrixdp.selection.bounds.rings import Ring
 from matrixdp.selection.view.gram_terms import Question, gram_terms
 from matrixdp.selection.view.table_shape import TableShape, table_shape
 from tests.counting import calls
@@ -88,13 +88,12 @@ def test_the_shape_is_that_of_looking_at_everything(start: int) -> None:
 
 def test_a_bound_goes_around_each_ring_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
     met: list[list[tuple[int, ...]]] = []
-    ring = triples.Ring
 
     def made(codes: list[tuple[int, ...]], *rest: Any) -> Any:
         met.append(codes)
-        return ring(codes, *rest)
+        return Ring(codes, *rest)
 
-    monkeypatch.setattr(triples, "Ring", made)
+    monkeypatch.setattr("matrixdp.selection.bounds.triples.Ring", made)
     domain = mdp.Domain({name: range(4) for name in "abcd"})
     asked = mdp.kway(1, {"numeric": "range"}), mdp.pairwise("affine"), mdp.kway(3, {"numeric": "prefix"})
     assert product_bound(Workload(domain, *asked)) is not None
