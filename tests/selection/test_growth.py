@@ -9,16 +9,10 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Entry, Total, Workload
-from matrixdp.selection.compose.spread_solver import solved_together
-from matrixdp.selection.compose.sub_solver import SubSolver
-from matrixdp.selection.compose.weight_vectors import uniform_weights
-from matrixdp.selection.gram import ConvexSolver, solve_dual
-from matrixdp.selection.gram.optimum import solve_gram, solve_stacked
+from matrixdp.selection.bounds.product_bound import product_bound
+from matrixdp.selection.bounds.rings import Ring
 from matrixdp.selection.view.gram_terms import Question, gram_terms
-from matrixdp.selection.view.pieces import Pieces
-from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.selection.view.table_shape import TableShape, table_shape
 from tests.counting import calls
 
@@ -92,57 +86,22 @@ def test_the_shape_is_that_of_looking_at_everything(start: int) -> None:
         }
 
 
-def _grams(size: int, count: int) -> np.ndarray:
-    """Return Gram matrices of random ranges, their weighted mean removed: of every rank."""
-    random, found = np.random.default_rng(size), []
-    for number in range(count):
-        ends = np.sort(random.integers(0, size, (1 + number % (size + 3), 2)), axis=1)
-        rows = (ends[:, :1] <= np.arange(size)) & (np.arange(size) <= ends[:, 1:])
-        weights = random.dirichlet(np.ones(size))
-        pieces = rows - (rows @ weights)[:, None]
-        if np.abs(pieces).max() > 1e-6:
-            found.append(pieces.T @ pieces)
-    return np.stack(found)
+def test_a_bound_goes_around_each_ring_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    met: list[list[tuple[int, ...]]] = []
 
+    def made(codes: list[tuple[int, ...]], *rest: Any) -> Any:
+        met.append(codes)
+        return Ring(codes, *rest)
 
-@pytest.mark.parametrize("size", [2, 3, 9])
-@pytest.mark.parametrize("gap", [1e-4, 1e-8])
-def test_a_stack_of_matrices_is_solved_as_each_of_them(size: int, gap: float) -> None:
-    grams = _grams(size, 40)
-    found = solve_stacked(grams, gap, [None] * len(grams))
-    again = solve_stacked(grams * 1.001, gap, found)
-    for gram, one, later in zip(grams, found, again, strict=True):
-        alone = solve_gram(gram, (size,), gap)
-        assert one.loss == pytest.approx(alone.loss, rel=2 * gap)
-        assert one.bound is not None
-        assert one.bound <= one.loss <= one.bound * (1 + gap)
-        assert later.loss == pytest.approx(1.001 * alone.loss, rel=2 * gap)
-        # the strategy has the loss that is stated, at sensitivity 1
-        covariance = np.linalg.pinv(one.rows.T @ one.rows, rcond=1e-9, hermitian=True)
-        assert np.vdot(gram, covariance) == pytest.approx(one.loss, rel=1e-6)
-        assert (one.rows**2).sum(axis=0).max() == pytest.approx(1.0)
-
-
-def test_sub_workloads_of_few_values_take_one_search_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(5)
-    domain = mdp.Domain({f"x{i}": 6 for i in range(6)})
-    entries = []
-    for left, right in itertools.combinations(domain.names, 2):
-        ranges = [np.sort(random.integers(0, 6, (4, 2)), axis=1).tolist() for _ in range(2)]
-        entries.append(mdp.product({left: {"ranges": ranges[0]}, right: {"ranges": ranges[1]}}))
-    split = split_workload(Workload(domain, *entries))
-    alone = SubSolver(Pieces(split, uniform_weights(split)), GAUSSIAN, ConvexSolver(1e-8))
-    expected = [solution and solution.loss for solution in map(alone.solve, split.classes)]
-    together = SubSolver(Pieces(split, uniform_weights(split)), GAUSSIAN, ConvexSolver(1e-8))
-    with monkeypatch.context() as watched:
-        searches = []
-
-        def search(*given: Any) -> Any:
-            searches.append(given)
-            return solve_dual(*given)
-
-        watched.setattr("matrixdp.selection.gram.optimum.solve_dual", search)
-        together = solved_together(together, split.classes)
-        found = [solution and solution.loss for solution in map(together.solve, split.classes)]
-    assert not searches
-    assert found == pytest.approx(expected, rel=1e-6)
+    monkeypatch.setattr("matrixdp.selection.bounds.triples.Ring", made)
+    domain = mdp.Domain({name: range(4) for name in "abcd"})
+    asked = mdp.kway(1, {"numeric": "range"}), mdp.pairwise("affine"), mdp.kway(3, {"numeric": "prefix"})
+    assert product_bound(Workload(domain, *asked)) is not None
+    rounds = [place for place, codes in enumerate(met) if codes == met[0]]
+    first = met[: rounds[1]] if len(rounds) > 1 else met
+    turned = [sorted((t, b, e, c, two, one) for t, b, c, e, one, two in codes) for codes in first]
+    both = [
+        codes for codes, other in zip(first, turned, strict=True) if other != sorted(codes) and other in first
+    ]
+    assert first
+    assert not both

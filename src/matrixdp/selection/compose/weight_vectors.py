@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.selection.compose.coarse_weights import MAX_SEARCHED_SIZE, coarse_split
-from matrixdp.selection.compose.spread_solver import solved_together
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
@@ -142,7 +141,6 @@ class Objective:
         self.evaluations += 1
         loosest = max((len(c.sizes) for c in self.split.classes), default=0)
         solver = self._solver(Pieces(self.split, weights), self.gap if loosest < 2 else self.joint_gap)
-        solver = solved_together(solver, self.split.classes)
         gradient = _Gradient(self.split)
         phi = 0.0
         for sub in self.split.classes:

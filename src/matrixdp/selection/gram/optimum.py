@@ -16,11 +16,11 @@ from matrixdp.errors import NumericalError
 from matrixdp.exact import CenteredMatrix
 from matrixdp.exact.threads import blas_threads
 from matrixdp.selection.gram.chains import chain_of, chain_order
-from matrixdp.selection.gram.dual import DEFAULT_GAP, MAX_ITERATIONS, solve_dual
+from matrixdp.selection.gram.dual import DEFAULT_GAP, solve_dual
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.quadratic import MIN_CHAIN_CELLS, solve_chain, solve_large
 
-__all__ = ["ConvexSolver", "solve_gram", "solve_rows", "solve_stacked"]
+__all__ = ["ConvexSolver", "solve_gram", "solve_rows"]
 
 Array = NDArray[np.float64]
 
@@ -28,8 +28,6 @@ Array = NDArray[np.float64]
 _SAME = 1e-13
 #: Eigenvalues of a Gram matrix below this share of the largest are noise of the eigendecomposition.
 RANK_TOLERANCE = 1e-12
-#: ... and those of M below this share are lifted to it; steps without gain after which a search ends.
-EIGENVALUE_FLOOR, MAX_STALLED = 1e-15, 6
 
 
 def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
@@ -215,87 +213,6 @@ def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Arr
         gram_short = short * point.p @ short.T
         rows.append(np.linalg.solve(gram_short, (short * point.p) @ solved.T).T @ block)
     return Factor(np.vstack(rows), point.primal, point.dual, (point.p / counts)[inverse])
-
-
-def solve_stacked(grams: Array, gap: float, starts: Sequence[Factor | None]) -> list[Factor]:
-    """Return what `solve_gram` does of many small Gram matrices, shape (k, n, n), each step for all at once.
-
-    The interior point is that of `solve_dual`, with the linear systems of few cells solved directly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> found = solve_stacked(np.stack([np.eye(3), np.ones((3, 3))]), 1e-9, [None] * 2)
-    >>> [round(one.loss, 6) for one in found]
-    [3.0, 1.0]
-    """
-    count, size, _ = grams.shape
-    values, vectors = np.linalg.eigh(grams)
-    kept = values > RANK_TOLERANCE * values[:, -1:]
-    blocks = (vectors * np.sqrt(np.where(kept, values, 0.0))[:, None, :]).swapaxes(1, 2)
-    duals = [None if start is None else start.dual for start in starts]
-    y = np.stack([np.full(size, 1.0 / size) if p is None else np.maximum(p, 1e-9 / size) for p in duals])
-    primals, bounds, points = np.full(count, np.inf), np.zeros(count), y.copy()
-    rows, stalled = np.zeros(grams.shape), np.zeros(count, dtype=int)
-    live, slack = np.arange(count), np.zeros((0, size))
-    for _ in range(MAX_ITERATIONS):
-        block, own = blocks[live], kept[live]
-        half = block * np.sqrt(y)[:, None, :]
-        inner = half @ half.swapaxes(1, 2)
-        # what is beyond the rank comes after all eigenvalues, and counts nothing
-        beyond = np.where(own, 0.0, 2.0 * np.trace(inner, axis1=1, axis2=2)[:, None])
-        values, vectors = np.linalg.eigh(inner + beyond[:, :, None] * np.eye(size))
-        real = own[:, ::-1]
-        top = np.where(real, values, 0.0).max(axis=1, keepdims=True)
-        s = np.sqrt(np.maximum(values, EIGENVALUE_FLOOR * top))
-        inverse = np.where(real, 1.0 / s, 0.0)
-        loadings = block.swapaxes(1, 2) @ vectors
-        trace = np.where(real, s, 0.0).sum(axis=1)
-        diagonal = (loadings**2 @ inverse[:, :, None])[:, :, 0]
-        peak = diagonal.max(axis=1, keepdims=True)
-        primal, dual, before = peak[:, 0] * trace, trace**2 / y.sum(axis=1), primals[live] - bounds[live]
-        # of points of equal error the one with the larger bound: its slope is that of the optimum
-        even = (primal <= primals[live] * (1.0 + 1e-12)) & (dual > bounds[live])
-        better = (primal < primals[live] * (1.0 - 1e-12)) | even
-        at = live[better]
-        primals[at], points[at] = primal[better], (y / y.sum(axis=1, keepdims=True))[better]
-        rows[at] = (loadings * np.sqrt(inverse / peak)[:, None, :]).swapaxes(1, 2)[better]
-        bounds[live] = np.maximum(bounds[live], dual)
-        now = primals[live] - bounds[live]
-        stalled[live] = np.where(now >= before, stalled[live] + 1, 0)
-        going = (now > gap * bounds[live]) & (stalled[live] < MAX_STALLED)
-        if not going.any():
-            break
-        if not len(slack):
-            # y = p F^2: the conditions are y_j (1 - g_j) = 0, 1 - g_j >= 0
-            scale = trace[:, None]
-            y, s, inverse, diagonal = y * scale**2, s * scale, inverse / scale, diagonal / scale
-            spread = np.abs(diagonal - 1.0).max(axis=1, keepdims=True)
-            slack = np.maximum(1.0 - diagonal, 0.1 * np.maximum(spread, 1e-9))
-        live, y, slack, s = live[going], y[going], slack[going], s[going]
-        inverse, loadings, diagonal = inverse[going], loadings[going], diagonal[going]
-        away = np.abs(1.0 - diagonal - slack).max(axis=1)
-        mu = np.where(away < 0.3 * slack.max(axis=1), 0.03, 0.2) * (y * slack).mean(axis=1)
-        aim, root = mu[:, None] - y * slack, np.sqrt(y)
-        pairs = (loadings[:, :, :, None] * loadings[:, :, None, :]).reshape(len(live), size, -1)
-        kernel = inverse[:, :, None] * inverse[:, None, :] / (s[:, :, None] + s[:, None, :])
-        curvature = (pairs * kernel.reshape(len(live), 1, -1)) @ pairs.swapaxes(1, 2)
-        newton = curvature * root[:, :, None] * root[:, None, :] + slack[:, :, None] * np.eye(size)
-        side = root * (diagonal - 1.0 + mu[:, None] / y)
-        dy = root * np.linalg.solve(newton, side[:, :, None])[:, :, 0]
-        y, slack = _inside(y, dy), _inside(slack, (aim - slack * dy) / y)
-    return [
-        Factor(own[:rank], float(primal), min(float(bound), float(primal)), point)
-        for own, rank, primal, bound, point in zip(
-            rows, kept.sum(axis=1), primals, bounds, points, strict=True
-        )
-    ]
-
-
-def _inside(values: Array, steps: Array) -> Array:
-    """Return values after steps that are shortened where one would not stay above 0."""
-    largest = np.maximum((-steps / values).max(axis=1, keepdims=True), 0.99)
-    return np.asarray(values + steps * np.minimum(1.0, 0.99 / largest))
 
 
 def solve_rows(rows: Array, gap: float = DEFAULT_GAP, start: Array | None = None) -> Factor:
