@@ -8,8 +8,8 @@ import pytest
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
-from matrixdp.sources import open_source
 from matrixdp.exact.memory import MEMORY_LIMIT
+from matrixdp.sources import open_source
 from matrixdp.sources.database import THREADS, connect
 
 DOMAIN = Domain({"age": 10})
