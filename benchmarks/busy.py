@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from harness import emit, measured
 
@@ -38,7 +39,7 @@ def busy(processes: int) -> Iterator[None]:
 
 def main() -> None:
     program = str(Path(sys.executable).with_name("matrixdp"))
-    rows = []
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
 
         def spent(command: str, number: int) -> float:
@@ -60,7 +61,12 @@ def main() -> None:
                 with busy(others):
                     seconds[others].append(spent(command, number))
             alone, beside = (statistics.median(found) for found in seconds.values())
-            row = {"command": command, "alone": alone, "beside": beside, "ratio": beside / alone}
+            row: dict[str, Any] = {
+                "command": command,
+                "alone": alone,
+                "beside": beside,
+                "ratio": beside / alone,
+            }
             rows.append(row | {"all_alone": seconds[0], "all_beside": seconds[2]})
     emit({"most": MOST, "times": TIMES, "table": rows})
     over = [row["command"] for row in rows if row["ratio"] > MOST]
