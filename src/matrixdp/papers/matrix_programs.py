@@ -207,7 +207,7 @@ def _error_program(gram: Array, rows: int) -> tuple[Program, Variables, Variable
     return program, strategy, squares, np.diagonal(errors)
 
 
-def least_sensitivity(rows: Array, restarts: int = 4, seed: int = 0) -> Array:
+def least_sensitivity(rows: Array, restarts: int = 8, seed: int = 0) -> Array:
     """Return a strategy B with the B'B of another one and a small L1 sensitivity, shape (r, n).
 
     A rotation of r given queries is searched, r being the rank, by convex iteration as in `least_error`, from

@@ -39,10 +39,9 @@ def best_scales(traces: Array, cubes: Array) -> Array:
         return np.log(second) - 3.0 * np.log(first), own * (3.0 * image / second - 3.0 * linear / first)
 
     # the bound may rise for ever as scales part, or not depend on them
-    range_ = [(-50.0, 50.0)] * len(used)
-    found = scipy.optimize.minimize(
-        objective, np.zeros(len(used)), jac=True, method="L-BFGS-B", bounds=range_
-    )
-    if found.fun < objective(np.zeros(len(used)))[0]:
+    limits = [(-50.0, 50.0)] * len(used)
+    start = np.zeros(len(used))
+    found = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
+    if found.fun < objective(start)[0]:
         scales[used] = np.exp(found.x)
     return scales

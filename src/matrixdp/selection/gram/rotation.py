@@ -59,7 +59,7 @@ def rotated(rows: Array, *, seed: int = 0, rotations: int = 60_000) -> Array:
                 cosine, sine = np.cos(tried)[:, None], np.sin(tried)[:, None]
                 reached = rest + np.abs(cosine * a + sine * b) + np.abs(cosine * b - sine * a)
                 scores = ((reached / scale) ** power).mean(axis=1)
-                best = int(np.argmin(scores))
+                best = int(np.argmax(scores <= scores.min() * (1 + 1e-12)))  # of equals the first
                 angle = float(tried[best])
             if scores[best] < now * (1 - 1e-9):
                 gained += 1.0 - float(scores[best]) / now

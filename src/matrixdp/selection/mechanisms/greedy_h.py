@@ -76,7 +76,7 @@ def greedy_rows(queries: Array) -> Array:
         own = (1.0 - below) ** 2 * decay
         gain = (across * decay + within) * own / (below**2 + own * total)
         errors = (left.error + right.error - gain) / below**2
-        best = int(np.argmin(errors))
+        best = int(np.argmax(errors <= errors.min() * (1 + 1e-12)))  # of equals the first
         p = float(below[best])
         square = (1.0 - p) ** 2
         covariance = (covariance - square / (p * p + total * square) * np.outer(sums, sums)) / (p * p)

@@ -53,7 +53,7 @@ def greedy_cover(problem: WeightProblem, rng: Generator | None = None, spread: f
         usable = gains[stale] > floor[stale]
         costs = np.cbrt(np.maximum(left[stale], 0.0) / scales[stale]) * noise[stale]
         score[stale] = np.divide(costs, gains[stale], out=np.full(len(stale), np.inf), where=usable)
-        best = int(score.argmin())
+        best = int(np.argmax(score <= score.min() * (1 + 1e-12)))  # of equals the first
         inside = holds.indices[holds.indptr[best] : holds.indptr[best + 1]]
         new = inside[open_[inside]]
         if not len(new):
