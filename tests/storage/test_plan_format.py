@@ -1,5 +1,6 @@
 """Matrices that cannot be saved, saved ones that do not fit, and plans that are not of their kind."""
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import StorageError
-from matrixdp.exact import IntegerMatrix, MergedMatrix
+from matrixdp.exact import IdentityMatrix, IntegerMatrix, MergedMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.selection.compose.pooled_products import pooled_products
@@ -159,3 +160,19 @@ def twice(form: dict[str, Any]) -> None:
 def test_archives_of_pooled_plans_that_are_none_are_refused(pooled: Plan, tmp_path: Path, change, says: str):
     with pytest.raises(StorageError, match=says):
         reread(pooled, tmp_path / "x.mdp", change)
+
+
+def test_an_identity_with_multipliers_is_never_written_out(tmp_path: Path):
+    """A file of 32 kB would take gigabytes when it is read."""
+    size = 1024
+    domain = mdp.Domain({"a": size})
+    weights = np.ones(size, dtype=np.int64)
+    weights[7] = 3
+    part = Part(("a",), (Block(("a",), IdentityMatrix(size)),), 20.0, weights)
+    plan = Direct(domain, (part.at_cost(GAUSSIAN),), GAUSSIAN)
+    tracemalloc.start()
+    [again] = reread(plan, tmp_path / "x.mdp", lambda form: None).parts
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (again.squared_sensitivity, again.sensitivity) == (9, 3)
+    assert peak < 3_000_000

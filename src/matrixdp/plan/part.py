@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError
-from matrixdp.exact import IntegerTensor, MeasuredMatrix, apply_kronecker
+from matrixdp.exact import IdentityMatrix, IntegerTensor, MeasuredMatrix, apply_kronecker
 from matrixdp.noise import Noise
 
 __all__ = ["Block", "Part"]
@@ -130,7 +130,12 @@ class Part:
     def _largest_column_sum(self, power: int) -> int:
         if self.multipliers is None:
             return math.prod(block.matrix.column_power_sum(power) for block in self.blocks)
-        entries = [_Transposed(block.matrix.magnitudes() ** power) for block in self.blocks]
+        # An identity is its own transpose, and is never written out: a file may name one of any size.
+        matrices = [block.matrix for block in self.blocks]
+        entries = [
+            matrix if isinstance(matrix, IdentityMatrix) else _Transposed(matrix.magnitudes() ** power)
+            for matrix in matrices
+        ]
         weights = self.multipliers**power
         return max(apply_kronecker(entries, weights, int(weights.sum())).values())
 
