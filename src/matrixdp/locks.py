@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -154,10 +153,10 @@ def _remove_left(folder: Path) -> None:
     """Remove a folder whose process is gone."""
     held = folder / _OWNER
     with suppress(OSError, StorageError):
-        found = folder.lstat()
         # The owner writes once it has the lock: an empty file may be about to be locked.
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and held.lstat().st_size:
+        if folder.lstat().st_uid == os.geteuid() and held.lstat().st_size:
             with Lock(held) as lock:
                 # Locks of other machines need not be seen here. An empty file was removed meanwhile.
+                # No link is followed.
                 if lock.read() in ("", platform.node()):
                     shutil.rmtree(folder, ignore_errors=True)

@@ -159,6 +159,7 @@ def test_only_folders_of_this_user_and_machine_without_a_process_are_removed(
         with private_folder() as own:
             assert own not in before
             assert before - set(temporary.iterdir()) == {temporary / "matrixdp-left"}
+            assert (temporary / "matrixdp-another").exists()
         assert len(list((tmp_path / "elsewhere").iterdir())) == 1
     (temporary / "others").rename(temporary / "matrixdp-others")
     with pytest.MonkeyPatch.context() as patch:

@@ -129,19 +129,18 @@ def test_what_a_line_has_beyond_the_longest_is_not_read_wherever_it_stands(
 
 
 def test_a_line_that_pyarrow_does_not_take_is_read_and_its_fields_are_cut(tmp_path, monkeypatch):
-    lines = b'c,n\nb,3\n"' + b"x" * 200 + b'\n",5\nb,4\n'
+    lines = b'c,n\nb,3\n"' + b"x" * 300 + b'\n",5\nb,4\n'
     monkeypatch.setattr(text, "_LONGEST", 100)
-    monkeypatch.setattr(text, "_MOST_AT_ONCE", 50)
     monkeypatch.setattr(text, "_BLOCK", 16)
 
     own = text.arrow_csv.ReadOptions
 
     def options(block_size, **others):
-        if block_size > 50:
+        if block_size > 101:
             raise OverflowError
         return own(block_size=block_size, **others)
 
     monkeypatch.setattr(text.arrow_csv, "ReadOptions", options)
-    assert read(tmp_path, lines.replace(b"b", b"b" * 50), quoted_newlines=True) == [
-        ("3", "b" * 50), ("5", "x" * 100), ("4", "b" * 50),
+    assert read(tmp_path, lines.replace(b"b", b"b" * 250), quoted_newlines=True) == [
+        ("3", "b" * 100), ("5", "x" * 100), ("4", "b" * 100),
     ]  # fmt: skip

@@ -93,15 +93,16 @@ def read_rows(lines: Iterable[bytes], delimiter: str, quoted_newlines: bool) -> 
     held: list[str] = []
     for line in lines:
         text = _without_returns(line.decode(errors="replace"))
-        if held and '"' not in text:
-            held.append(text)
+        if '"' not in text:
+            if held:
+                held.append(text)
+            else:
+                text = text.rstrip("\r\n")
+                yield text.split(delimiter) if text else []
             continue
-        if not quoted_newlines or '"' not in text:
+        if not quoted_newlines:
             # Every line is read alone, so that a quote that it leaves open ends with it.
             text = text.rstrip("\r\n")
-        if '"' not in text:
-            yield text.split(delimiter) if text else []
-            continue
         for opened, inner, closed, rest in fields.findall(delimiter + '"' * bool(held) + text):
             held.append(inner.replace('""', '"'))
             if quoted_newlines and opened and not closed:

@@ -37,8 +37,6 @@ _BATCH = 2**16
 _BLOCK = 2**24
 _LONGEST = 2**28
 """The most bytes of a line, and characters of a field, that are read; not less than a block."""
-_MOST_AT_ONCE = 2**31 - 1
-"""PyArrow parses smaller blocks."""
 _LEAST_BLOCK = 2**15
 _TEXT = arrow.large_string()
 _PARSED = arrow.dictionary(arrow.int32(), arrow.string())
@@ -111,7 +109,8 @@ class _Layout:
 
     def parse(self, block: bytes) -> Iterator[list[Any]] | None:
         """Yield the wanted columns of a block of lines, or return None where its lines are not plain."""
-        if len(block) >= _MOST_AT_ONCE or block.startswith(MARK):
+        # PyArrow would not cut a field, and parses less than 2^31 bytes at once.
+        if len(block) > _LONGEST or block.startswith(MARK):
             return None
         if block.count(b"\r") != block.count(b"\r\n"):
             return None
