@@ -99,7 +99,9 @@ def lists_of_parts(draw: st.DrawFn) -> list[Part]:
 
 @settings(max_examples=80, deadline=None)
 @given(lists_of_parts(), st.lists(st.integers(1, 9), min_size=3, max_size=3), st.sampled_from([1, 2]))
-def test_pairs_are_those_of_the_written_out_matrices(parts: list[Part], weights: list[int], power: int) -> None:
+def test_pairs_are_those_of_the_written_out_matrices(
+    parts: list[Part], weights: list[int], power: int
+) -> None:
     weights = weights[: len(parts)]
     alone, apart = dense(parts, weights, power)
     one, two = moves(DOMAIN, parts, power)
