@@ -274,7 +274,9 @@ def overlaps_of(rows, p):
     if p == 2:
         table = inner_products(distinct)
     else:
-        table = [[sum(abs(x) + abs(y) - abs(x - y) for x, y in zip(u, v)) // 2 for v in distinct] for u in distinct]
+        table = [
+            [sum(abs(x) + abs(y) - abs(x - y) for x, y in zip(u, v)) // 2 for v in distinct] for u in distinct
+        ]
     return [place[column] for column in columns], table
 
 

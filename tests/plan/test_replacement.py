@@ -63,7 +63,7 @@ def matrices(draw: st.DrawFn, sizes: tuple[int, ...]) -> Any:
     if kind == "centered":
         return CenteredMatrix(cells)
     if kind == "tree":
-        return GridTree(sizes, 2, (draw(st.integers(0, 3)), draw(st.integers(0, 3)), 2))
+        return GridTree((sizes[0], sizes[1]), 2, (draw(st.integers(0, 3)), draw(st.integers(0, 3)), 2))
     if kind == "merged":
         groups = tuple(np.arange(n) * 2 // n if n > 1 else np.zeros(1, np.int64) for n in sizes)
         merged = int(np.prod([g.max() + 1 for g in groups]))
@@ -99,7 +99,9 @@ def lists_of_parts(draw: st.DrawFn) -> list[Part]:
 
 @settings(max_examples=80, deadline=None)
 @given(lists_of_parts(), st.lists(st.integers(1, 9), min_size=3, max_size=3), st.sampled_from([1, 2]))
-def test_pairs_are_those_of_the_written_out_matrices(parts: list[Part], weights: list[int], power: int) -> None:
+def test_pairs_are_those_of_the_written_out_matrices(
+    parts: list[Part], weights: list[int], power: int
+) -> None:
     weights = weights[: len(parts)]
     alone, apart = dense(parts, weights, power)
     one, two = moves(DOMAIN, parts, power)

@@ -23,16 +23,22 @@ DOMAIN = mdp.Domain({"sex": ["f", "m"], "age": 5, "code": 3})
 TABLE = {"sex": ["f", "m", "x"], "age": [0, 1, 4], "code": [0, 1, 2]}
 WORKLOAD = mdp.Workload(DOMAIN, mdp.marginals([0, 1, 2]), mdp.product(age="prefix", sex="identity"))
 WEIGHED = mdp.Workload(
-    mdp.Domain({"sex": 6, "age": 5}), mdp.product(sex="prefix", age="range"), mdp.product(sex="range", age="identity")
+    mdp.Domain({"sex": 6, "age": 5}),
+    mdp.product(sex="prefix", age="range"),
+    mdp.product(sex="range", age="identity"),
 )
 BUDGET = mdp.Budget(mu=1, neighbours="replace", unit={"records": 2})
 PURE = mdp.Budget(epsilon=1, neighbours="replace")
 
 
-def released(folder: Path, workload: mdp.Workload = WORKLOAD, budget: mdp.Budget = BUDGET, **how: Any) -> mdp.Release:
+def released(
+    folder: Path, workload: mdp.Workload = WORKLOAD, budget: mdp.Budget = BUDGET, **how: Any
+) -> mdp.Release:
     rule = how.pop("out_of_domain", None)
     strategy = mdp.select(workload, budget=budget, **how)
-    table = {name: [0, 1, 2] for name in workload.domain.names} | ({} if "code" not in workload.domain else TABLE)
+    table = {name: [0, 1, 2] for name in workload.domain.names} | (
+        {} if "code" not in workload.domain else TABLE
+    )
     release = strategy.measure(table, budget, out_of_domain=rule).reconstruct()
     mdp.save_release(release, folder)
     return release
@@ -42,7 +48,11 @@ def released(folder: Path, workload: mdp.Workload = WORKLOAD, budget: mdp.Budget
     ("workload", "budget", "how"),
     [
         (WORKLOAD, BUDGET, {"mechanism": "residual"}),
-        (WORKLOAD, BUDGET, {"mechanism": "residual", "out_of_domain": {"count": True, "sex": {"count": True}}}),
+        (
+            WORKLOAD,
+            BUDGET,
+            {"mechanism": "residual", "out_of_domain": {"count": True, "sex": {"count": True}}},
+        ),
         (WORKLOAD, PURE, {"mechanism": "hdmm", "out_of_domain": {"count": True}}),
         (WEIGHED, BUDGET, {"mechanism": "residual", "sub_solver": "product"}),
         (mdp.Workload(mdp.Domain({"a": 8, "b": 8}), mdp.kway(2, "range")), BUDGET, {"mechanism": "quadtree"}),

@@ -82,8 +82,12 @@ def _check_parts(plan: Plan, measured: list[Array]) -> None:
     require(plan.cost <= 1 + 1e-6, f"cost: {plan.cost:.9g}; expected at most 1")
     cost = plan.replacement_cost
     between = max(noise.column_norms(scaled - column[:, None]).max() for column in scaled.T) ** 2
-    require(max(dense, between) <= cost * (1 + 1e-9), f"replacement_cost: {cost:.9g}; less than that of the rows")
-    require(cost <= 4 * plan.cost * (1 + 1e-9), f"replacement_cost: {cost:.9g}; more than that of two records")
+    require(
+        max(dense, between) <= cost * (1 + 1e-9), f"replacement_cost: {cost:.9g}; less than that of the rows"
+    )
+    require(
+        cost <= 4 * plan.cost * (1 + 1e-9), f"replacement_cost: {cost:.9g}; more than that of two records"
+    )
 
 
 def _all_cells(workload: Workload) -> Group:
