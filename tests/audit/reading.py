@@ -92,7 +92,7 @@ class ReadFile:
 
     @property
     def agrees(self) -> bool:
-        """Whether the stated cost may be that of what the file holds: between one record and two for replace."""
+        """Whether the stated cost may be that of what the file holds: for replace from half of it on."""
         cost = self.cost()
         if self.header["authorization"]["budget"]["neighbours"] == "add_remove":
             return self.stated == cost
