@@ -16,20 +16,20 @@ p = 1 for Laplace noise, let
 
 Gaussian: a record moves the mean by at most sqrt(cost) standard deviations, which is sqrt(cost)-GDP and
 (cost / 2)-zCDP. Laplace: it moves the log-likelihood by at most cost, which is epsilon-DP, epsilon = cost.
-If m records of a person can be added or removed, the answers move at most m times as far, which costs m^p times
-as much. Rounding noisy answers, and all that is computed from them, reveals nothing more. docs/privacy.md of
-matrixdp has the proofs.
+If m records of a person can be added or removed, the answers move at most m times as far, which costs m^p
+times as much. Rounding noisy answers, and all that is computed from them, reveals nothing more.
+docs/privacy.md of matrixdp has the proofs.
 
-Where neighbours replace a record by another, the answers of part k move by the difference of two columns, or by
-one column if one of the two records is out of domain. So one replacement costs the largest, over all pairs of
-records, of the sum over k of |difference|^p / b_k^p. It is at most 2^p times the above, and "the cost" of a
-release is a 2^p-th of it: the two records that are exchanged count as two that move. Of two columns u and v let
+Where neighbours replace a record by another, the answers of part k move by the difference of two columns, or
+by one column if one of the two records is out of domain. So one replacement costs the largest, over all pairs
+of records, of the sum over k of |difference|^p / b_k^p. It is at most 2^p times the above, and "the cost" of
+a release is a 2^p-th of it: the two records that are exchanged count as two that move. For columns u, v let
 
-    overlap = (|u|^p + |v|^p - |u - v|^p) / 2, summed over the rows;    so |u - v|^p = |u|^p + |v|^p - 2 overlap.
+    overlap = (|u|^p + |v|^p - |u - v|^p) / 2, summed over the rows;  |u - v|^p = |u|^p + |v|^p - 2 overlap.
 
 With p = 2 it is the inner product, and that of two columns of a Kronecker product is the product of those of
-its blocks; with p = 1 it is not less than that. Pairs that are alike in all these numbers are counted once. Where
-too many are left, every part is bounded by itself, by its largest column and a lower bound of its overlaps.
+its blocks; with p = 1 it is not less than that. Pairs that are alike in all these numbers are counted once.
+Where too many are left, every part is bounded by itself: its largest column, a lower bound of its overlaps.
 
 B_k is a Kronecker product of blocks, with an optional positive integer factor on each row. A column of it is
 a product of columns of the blocks; so without row factors s_k is the product of the blocks' largest sums.
@@ -282,7 +282,7 @@ def overlaps_of(rows, p):
 
 
 def inner_products(columns):
-    """Return the inner products of every two vectors, those of one with all others by one sum of long integers.
+    """Return the inner products of every two vectors, those of one with all by one sum of long integers.
 
     An integer holds a number for each vector, in so many bytes that no inner product reaches into the next.
     """

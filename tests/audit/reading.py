@@ -7,7 +7,7 @@ import json
 import math
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,30 @@ class ReadFile:
             share = Fraction(int(part.column_sums(self.norm).max())) / scale**self.norm
             total += math.ceil(share * 2**COST_BITS)
         return max(Fraction(total, 2**COST_BITS), self.cost_outside(rounded=True))
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the stated cost may be that of what the file holds: for replace from half of it on."""
+        cost = self.cost()
+        if self.header["authorization"]["budget"]["neighbours"] == "add_remove":
+            return self.stated == cost
+        return cost / 2**self.norm <= self.stated <= cost
+
+    def largest_replacement(self, sizes: Iterable[int]) -> Fraction:
+        """Return the exact cost of the worst replacement of a record by another, or by one out of domain."""
+        shape = tuple(sizes)
+        cells = math.prod(shape)
+        apart = np.zeros((cells, cells), dtype=object)
+        for part, scale in zip(self.parts, self.scales, strict=True):
+            order = [position for block in part.positions for position in block]
+            rows = part.dense().reshape(-1, *(shape[position] for position in order))
+            rows = np.transpose(rows, [0, *(1 + place for place in np.argsort(order))])
+            rows = rows.reshape(-1, *(n if axis in order else 1 for axis, n in enumerate(shape)))
+            wide = np.broadcast_to(rows, (len(rows), *shape)).reshape(len(rows), cells)
+            moved = [(np.abs(wide - wide[:, [j]]) ** self.norm).sum(axis=0) for j in range(cells)]
+            apart = apart + np.array(moved, dtype=object) * (1 / scale**self.norm)
+        alone = replace(self, header={**self.header, "out_of_domain_counts": None}).largest_move(shape)
+        return max(Fraction(apart.max()), alone + self.cost_outside())
 
     def cost_outside(self, *, rounded: bool = False) -> Fraction:
         """Return what a record costs that is out of domain by every attribute: it is in every count."""

@@ -24,7 +24,7 @@ TIGHT = 0.992
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_release_shows_no_more_of_a_person_than_is_claimed(case: Case, tmp_path: Path):
     evidence, found = collect(case, tmp_path)
-    assert found.cost() == found.stated
+    assert found.agrees
     # exactly: what the matrices and scales in the file say of this person
     assert evidence.claimed * TIGHT <= evidence.distance <= evidence.claimed * (1 + 1e-12)
     assert {power > 0 for power in evidence.powers} == {case.above}

@@ -63,7 +63,7 @@ def matrices(draw: st.DrawFn, sizes: tuple[int, ...]) -> Any:
     if kind == "centered":
         return CenteredMatrix(cells)
     if kind == "tree":
-        return GridTree(sizes, 2, (draw(st.integers(0, 3)), draw(st.integers(0, 3)), 2))
+        return GridTree((sizes[0], sizes[1]), 2, (draw(st.integers(0, 3)), draw(st.integers(0, 3)), 2))
     if kind == "merged":
         groups = tuple(np.arange(n) * 2 // n if n > 1 else np.zeros(1, np.int64) for n in sizes)
         merged = int(np.prod([g.max() + 1 for g in groups]))

@@ -1,4 +1,4 @@
-"""Releases between tables of which one record is replaced: what they cost is checked twice, and forged ones found."""
+"""Releases under ``replace``: what they cost is checked by two programs, and forged ones are found."""
 
 from __future__ import annotations
 

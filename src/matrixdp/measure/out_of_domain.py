@@ -1,9 +1,9 @@
 """Counts of records out of domain, measured at no further cost.
 
 A record is either in the domain, and then in one cell of every marginal, or out of it, and then in these
-counts alone. So one record moves the answers of the plan or these counts, and never both: adding or removing it costs
-the larger of the two costs, replacing one by the other the sum. The noise of the counts is chosen such that the
-plan and they cost no more than the plan does. docs/privacy.md has the proof.
+counts alone. So one record moves the answers of the plan or these counts, and never both: adding or removing
+it costs the larger of the two costs, replacing one by the other their sum. The noise of the counts is chosen
+such that the plan and they cost no more than the plan does. docs/privacy.md has the proof.
 """
 
 from __future__ import annotations

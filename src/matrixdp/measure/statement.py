@@ -31,8 +31,8 @@ _OUT_OF_DOMAIN = Clause(
 _COUNTED = Clause(
     "out-of-domain",
     "Records outside the declared domain are dropped or mapped one by one by a public rule, and how many "
-    "were dropped is shown with noise of its own, within the same cost: a record is in these counts or in the "
-    "answers, never in both. Groups without records are measured with noise like all others.",
+    "were dropped is shown with noise of its own, within the same cost: a record is in these counts or in "
+    "the answers, never in both. Groups without records are measured with noise like all others.",
 )
 _COVERED = (
     Clause(

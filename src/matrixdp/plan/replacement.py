@@ -60,14 +60,11 @@ def _factors(part: Part, power: int, known: dict[str, Integers | None]) -> list[
     """Return the blocks of a part; one with row multipliers is no product, and its own only block."""
     matrices = [block.matrix for block in part.blocks]
     if part.multipliers is None:
-        keys = [matrix.digest() for matrix in matrices]
-        for key, matrix in zip(keys, matrices, strict=True):
-            if key not in known:
-                known[key] = matrix.overlaps(power)
-        return [
-            (block.attributes, known[key], block.matrix.column_power_sum(power))
-            for key, block in zip(keys, part.blocks, strict=True)
-        ]
+        for matrix in matrices:
+            if matrix.digest() not in known:
+                known[matrix.digest()] = matrix.overlaps(power)
+        own = ((known[matrix.digest()], matrix.column_power_sum(power)) for matrix in matrices)
+        return [(block.attributes, *few) for block, few in zip(part.blocks, own, strict=True)]
     overlaps, most = None, part.column_power_sum(power)
     small = most < _LARGEST
     cells = math.prod(matrix.columns for matrix in matrices)
@@ -129,7 +126,7 @@ def _axes(factors: list[list[Factor]]) -> list[set[str]]:
 
 
 def _pairs(domain: Domain, axis: set[str], factors: list[Factor]) -> Integers | None:
-    """Return the overlaps of factors for the pairs of cells of their attributes, shape (pairs, factors, 3)."""
+    """Return the overlaps of factors for pairs of cells of their attributes, shape (pairs, factors, 3)."""
     names = domain.sort(axis)
     sizes = [domain[name].size for name in names]
     cells = math.prod(sizes)

@@ -138,13 +138,11 @@ def charged(selection: Selection) -> Selection:
     factor = plan.replacement_cost
     if abs(factor - 1.0) > 1e-9:
         parts = tuple(replace(part, variance=part.variance * factor) for part in plan.parts)
-        plan, certificate = (
-            replace(plan, parts=parts),
-            replace(certificate, loss=certificate.loss * factor),
-        )
-    scope, reason = certificate.scope.removesuffix(_FOLLOWS), selection.reason.removeprefix(_CHOSEN)
+        plan = replace(plan, parts=parts)
+        certificate = replace(certificate, loss=certificate.loss * factor)
     if certificate.lower_bound is not None:
-        scope += _FOLLOWS
+        certificate = replace(certificate, scope=certificate.scope.removesuffix(_FOLLOWS) + _FOLLOWS)
+    reason = selection.reason.removeprefix(_CHOSEN)
     if selection.mechanism != "given":
         reason = _CHOSEN + reason
-    return replace(selection, plan=plan, certificate=replace(certificate, scope=scope), reason=reason)
+    return replace(selection, plan=plan, certificate=certificate, reason=reason)
