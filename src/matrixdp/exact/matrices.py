@@ -149,7 +149,8 @@ class _Square(MeasuredMatrix):
 
     def overlaps(self, power: int) -> NDArray[np.int64]:
         own, other = self.column_power_sum(power), self._overlap(power)
-        return np.array([[own, other], [other, own]])[: self.size, : self.size]
+        exact = np.int64 if own < 2**62 else object  # NumPy would take a mix of large integers as floats
+        return np.array([[own, other], [other, own]], dtype=exact)[: self.size, : self.size]
 
 
 @dataclass(frozen=True)
