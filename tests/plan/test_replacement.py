@@ -243,3 +243,9 @@ def test_a_cost_is_that_of_the_records_farthest_apart() -> None:
     # a record in the domain against one out of it, which costs 3: the sum; never more than two records
     assert plan_cost(plan, scales, "replace", Cost(Fraction(3), GAUSSIAN)).value == Fraction(1 + 3, 4)
     assert plan_cost(plan, scales, "add_remove", Cost(Fraction(3), GAUSSIAN)).value == 3
+
+
+def test_overlaps_of_billions_of_values_are_exact():
+    # NumPy takes a mix of integers beyond 63 bits and negative ones as floats
+    n = 2**32 - 5
+    assert CenteredMatrix(n).overlaps(2).tolist() == [[n * (n - 1), -n], [-n, n * (n - 1)]]
