@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are read when they are first used
 from harness import WIDE
+from losses import apart_loss, identity_error, unreconstructed_error
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -26,17 +27,14 @@ from matrixdp.selection.compose.given_bases import own_bases
 from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.compose.residual_planner import select_residual_planner_plus
 from matrixdp.selection.compose.sub_solver import SubSolver
-from matrixdp.selection.compose.union import apart_loss
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver, solve_gram
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.mechanisms.greedy_h import greedy_rows
-from matrixdp.selection.mechanisms.identity import identity_error
 from matrixdp.selection.mechanisms.products import axis_gram
 from matrixdp.selection.mechanisms.trees import best_branching, tree_rows
 from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.selection.mechanisms.wavelet import haar_rows
-from matrixdp.selection.mechanisms.workload import unreconstructed_error
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.product_terms import product_terms
 from matrixdp.selection.view.sub_workloads import split_workload

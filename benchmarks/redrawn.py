@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from cells import AS_ASKED, attempt, warm_up
 from harness import emit
+from losses import unreconstructed_error
 from numpy.typing import NDArray
 from workloads import Make
 
@@ -30,7 +31,6 @@ from matrixdp.noise import GAUSSIAN
 from matrixdp.papers import families
 from matrixdp.papers.coa import newton_iterates
 from matrixdp.selection.mechanisms.trials import Trials
-from matrixdp.selection.mechanisms.workload import unreconstructed_error
 
 Array = NDArray[np.float64]
 

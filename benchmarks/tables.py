@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from cells import SPECIAL, asked_gram, select_cell, warm_up
 from harness import emit
+from losses import identity_error
 from published import BOUND, NOT_RUN, TABLES, Row, Table
 from values import equal, number
 
@@ -21,7 +22,6 @@ import matrixdp as mdp
 from matrixdp.noise import noise_named
 from matrixdp.selection import MECHANISMS
 from matrixdp.selection.compose.svd_bound import svd_bound_gram, svd_bound_workload
-from matrixdp.selection.mechanisms.identity import identity_error
 from matrixdp.selection.mechanisms.table import Mechanism
 
 __all__ = ["excess", "figure_of", "measured_cell"]

@@ -2,8 +2,10 @@
 
 import math
 
+import losses
 import numpy as np
 import pytest
+from losses import identity_error, unreconstructed_error
 
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError
@@ -11,10 +13,8 @@ from matrixdp.exact import GridTree
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.papers.datacube import asked_marginals, cube_of, greedy_cover
 from matrixdp.selection import Certificate
-from matrixdp.selection.mechanisms import workload as asked
-from matrixdp.selection.mechanisms.identity import identity_error
 from matrixdp.selection.mechanisms.trials import Trials
-from matrixdp.selection.mechanisms.workload import uniform_marginals, unreconstructed_error
+from matrixdp.selection.mechanisms.workload import uniform_marginals
 from matrixdp.testing import dense_queries
 
 MU = {LAPLACE: 1.0, GAUSSIAN: 0.236704}  # epsilon = 1; (epsilon, delta) = (1, 1e-6)
@@ -206,6 +206,6 @@ def test_a_sensitivity_over_too_many_cells_is_refused(monkeypatch):
         mdp.product(a="prefix", b="prefix"),
         mdp.product(a={"permuted": "prefix", "seed": 1}, b={"permuted": "prefix", "seed": 1}),
     )
-    monkeypatch.setattr(asked, "MAX_TABLE_CELLS", 1)
+    monkeypatch.setattr(losses, "MAX_TABLE_CELLS", 1)
     with pytest.raises(TooLargeError, match="the sensitivity is the largest over"):
         unreconstructed_error(workload, LAPLACE)

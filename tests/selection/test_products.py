@@ -192,13 +192,12 @@ def test_sf1_by_state():
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_the_best_of_all_is_kept_whatever_the_number_of_jobs(noise):
+def test_the_best_of_all_is_kept(noise):
     plan, certificate, kind = select_hdmm(WORKLOAD, noise)
     assert kind in KINDS
     for select in (select_kron, select_union, select_marginals):
         assert certificate.loss <= select(WORKLOAD, noise)[1].loss * (1 + 1e-12)
     assert certificate.lower_bound is None or certificate.lower_bound <= certificate.loss
-    assert select_hdmm(WORKLOAD, noise, jobs=2)[1].loss == certificate.loss
     assert plan.cost == pytest.approx(1.0)
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from losses import apart_loss
 
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError
@@ -15,7 +16,6 @@ from matrixdp.selection.compose import grouping
 from matrixdp.selection.compose.kron import select_kron
 from matrixdp.selection.compose.union import (
     CLUSTERS,
-    apart_loss,
     combined_plan,
     first_union_loss,
     least_squares_plan,

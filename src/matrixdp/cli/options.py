@@ -15,7 +15,6 @@ from matrixdp.selection.mechanisms.table import MECHANISMS, OF_OTHERS
 __all__ = [
     "CertifyOption",
     "Confidence",
-    "JobsOption",
     "MechanismOption",
     "NoiseOption",
     "Objective",
@@ -118,16 +117,6 @@ SubSolverOption = Annotated[
         "others.",
     ),
 ]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        metavar="N",
-        min=1,
-        show_default="1",
-        help="How many problems are solved at the same time, each by a process.",
-    ),
-]
 SeedOption = Annotated[
     int | None,
     typer.Option(
@@ -175,7 +164,6 @@ def mechanism_options(
     mechanism: str,
     sub_solver: str | None,
     pairs: list[str] | None,
-    jobs: int | None = None,
     *,
     seed: int | None = None,
     restarts: int | None = None,
@@ -191,7 +179,7 @@ def mechanism_options(
     from matrixdp.errors import SpecificationError, WorkloadError
     from matrixdp.selection.auto import check_mechanism
 
-    flags = {"sub_solver": sub_solver, "jobs": jobs, "seed": seed, "restarts": restarts}
+    flags = {"sub_solver": sub_solver, "seed": seed, "restarts": restarts}
     given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
     for pair in pairs or []:
         name, sign, value = pair.partition("=")

@@ -14,7 +14,6 @@ from matrixdp.cli.ledger import LedgerOption, ledger_to_debit
 from matrixdp.cli.options import (
     CertifyOption,
     Confidence,
-    JobsOption,
     MechanismOption,
     NoiseOption,
     Objective,
@@ -99,7 +98,6 @@ def release(
     noise: NoiseOption = "auto",
     objective: ObjectiveOption = Objective.sum,
     sub_solver: SubSolverOption = None,
-    jobs: JobsOption = None,
     option: OptionOption = None,
     certify: CertifyOption = False,
     confidence: Confidence = None,
@@ -128,7 +126,7 @@ def release(
     from matrixdp.specification import load_specification
 
     key = signing_key(sign, passphrase_file)
-    given = mechanism_options(mechanism, sub_solver, option, jobs, certify=_certified(certify, strategy))
+    given = mechanism_options(mechanism, sub_solver, option, certify=_certified(certify, strategy))
     written = load_specification(spec, require_privacy=True)
     level = _level(confidence)
     path, table_name = _table_of(written, data, table)

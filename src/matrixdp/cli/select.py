@@ -14,7 +14,6 @@ from matrixdp.cli.guard import guarded
 from matrixdp.cli.ledger import ledger_figures
 from matrixdp.cli.options import (
     CertifyOption,
-    JobsOption,
     MechanismOption,
     NoiseOption,
     Objective,
@@ -68,7 +67,6 @@ def select(
     noise: NoiseOption = "auto",
     objective: ObjectiveOption = Objective.sum,
     sub_solver: SubSolverOption = None,
-    jobs: JobsOption = None,
     seed: SeedOption = None,
     restarts: RestartsOption = None,
     option: OptionOption = None,
@@ -93,9 +91,7 @@ def select(
     from matrixdp.specification import load_specification
     from matrixdp.strategy import select as select_strategy
 
-    options = mechanism_options(
-        mechanism, sub_solver, option, jobs, seed=seed, restarts=restarts, certify=certify
-    )
+    options = mechanism_options(mechanism, sub_solver, option, seed=seed, restarts=restarts, certify=certify)
     _check_files(save, picture)
     written = (
         inputs.specification_with_budget(spec)[0]

@@ -15,7 +15,6 @@ from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.given_bases import own_bases
 from matrixdp.selection.compose.methods import describe_methods
-from matrixdp.selection.compose.spread_solver import solved_apart
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS, SubSolution, SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
 from matrixdp.selection.compose.whole_attributes import laplace_weights
@@ -96,11 +95,9 @@ class RescaledFourier(LaplaceSolver):
 
 
 def solve_classes(
-    split: Split, solver: SubSolver, progress: Progress | None = None, jobs: int = 1
+    split: Split, solver: SubSolver, progress: Progress | None = None
 ) -> list[tuple[SubWorkload, SubSolution]]:
-    """Solve all sub-workloads that ask something, their distinct problems by several jobs at a time."""
-    if jobs > 1:
-        solver = solved_apart(solver, split.classes, jobs, progress)
+    """Solve all sub-workloads that ask something."""
     solved = []
     begin = dict(solver.starts)
     for number, sub in enumerate(split.classes):
@@ -193,7 +190,6 @@ def select_by_decomposition(
     sub_solver: str = "auto",
     seed: int = 0,
     bound_of: BoundOf | None = None,
-    jobs: int = 1,
     known: MutableMapping[Hashable, list[Array]] | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select a strategy by splitting the workload into sub-workloads of marginals.
@@ -233,6 +229,6 @@ def select_by_decomposition(
         )
     solver = sub_solver_for(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
     solver.starts.update(starts)
-    solved = solve_classes(split, solver, progress, jobs)
+    solved = solve_classes(split, solver, progress)
     certificate = certify_decomposition(split, solver, solved, gap, bound_of)
     return assemble(workload.domain, split, solver, solved), certificate

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.spread import spread
 from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
 
 __all__ = ["KINDS", "select_hdmm", "select_whole"]
@@ -84,18 +82,15 @@ def select_whole(
     )
 
 
-def _choice(workload: Workload, noise: Noise, gap: float, seed: int, rows: Rows, kind: str) -> Choice | str:
-    """Return what one of the strategies is, or why it does not fit."""
-    try:
-        if kind == "opt-kron":
-            return select_kron(workload, noise, gap=gap, seed=seed, rows=rows)
-        if kind == "opt-m":
-            return select_marginals(workload, noise, seed=seed)
-        if kind == "opt-plus":
-            return select_union(workload, noise, gap=gap, seed=seed, rows=rows)
-        return select_whole(workload, noise, gap=gap, seed=seed, max_cells=MAX_SEARCHED_CELLS, rows=rows)
-    except TooLargeError as error:
-        return str(error)
+def _choice(workload: Workload, noise: Noise, gap: float, seed: int, rows: Rows, kind: str) -> Choice:
+    """Return what one of the strategies is; raises TooLargeError if it does not fit."""
+    if kind == "opt-kron":
+        return select_kron(workload, noise, gap=gap, seed=seed, rows=rows)
+    if kind == "opt-m":
+        return select_marginals(workload, noise, seed=seed)
+    if kind == "opt-plus":
+        return select_union(workload, noise, gap=gap, seed=seed, rows=rows)
+    return select_whole(workload, noise, gap=gap, seed=seed, max_cells=MAX_SEARCHED_CELLS, rows=rows)
 
 
 def select_hdmm(
@@ -105,7 +100,6 @@ def select_hdmm(
     gap: float = DEFAULT_GAP,
     seed: int = 0,
     progress: Progress | None = None,
-    jobs: int = 1,
     rows: Rows = AS_MANY_AS_PAY,
 ) -> tuple[Plan, Certificate, str]:
     """Select with all strategies of HDMM and keep the one with the least error.
@@ -124,15 +118,13 @@ def select_hdmm(
     """
     found: dict[str, Choice] = {}
     refused: list[str] = []
-    choices = spread(partial(_choice, workload, noise, gap, seed, rows), KINDS, jobs)
     for done, kind in enumerate(KINDS):
         if progress is not None:
             progress(f"trying {kind}", done / len(KINDS))
-        choice = next(choices)
-        if isinstance(choice, str):
-            refused.append(choice)
-        else:
-            found[kind] = choice
+        try:
+            found[kind] = _choice(workload, noise, gap, seed, rows, kind)
+        except TooLargeError as error:
+            refused.append(str(error))
     if not found:
         raise TooLargeError(" ".join(refused))
     best = min(found, key=lambda kind: (found[kind][1].loss, KINDS.index(kind)))

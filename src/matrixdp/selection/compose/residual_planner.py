@@ -17,7 +17,7 @@ from matrixdp.selection.compose.decomposition import certify_decomposition, solv
 from matrixdp.selection.compose.given_bases import own_bases
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import uniform_weights
-from matrixdp.selection.gram import ConvexSolver
+from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.sub_workloads import Split, split_workload
@@ -33,9 +33,7 @@ def _select(workload: Workload, split: Split, solver: SubSolver, gap: float) -> 
     return assemble(workload.domain, split, solver, solved), certificate
 
 
-def select_residual_planner(
-    workload: Workload, noise: Noise, gap: float = 1e-6, objective: str = "sum"
-) -> tuple[Plan, Certificate]:
+def select_residual_planner(workload: Workload, noise: Noise) -> tuple[Plan, Certificate]:
     """Select by ResidualPlanner: marginals, each residual measured with its own noise, in closed form.
 
     References
@@ -52,19 +50,17 @@ def select_residual_planner(
     >>> len(plan.parts), certificate.gap < 1e-9
     (4, True)
     """
-    if objective != "sum":
-        raise WorkloadError(f"objective: found {objective!r}; residualplanner minimizes 'sum'")
     split = split_workload(workload)
     if any(split.free) or split.explicit:
         raise WorkloadError(
             "workload: residualplanner answers marginals only; use residualplanner-plus or querysmasher"
         )
-    solver = SubSolver(Pieces(split, uniform_weights(split)), noise, ConvexSolver(gap))
-    return _select(workload, split, solver, gap)
+    solver = SubSolver(Pieces(split, uniform_weights(split)), noise, ConvexSolver(DEFAULT_GAP))
+    return _select(workload, split, solver, DEFAULT_GAP)
 
 
 def select_residual_planner_plus(
-    workload: Workload, noise: Noise, bases: Mapping[str, ArrayLike] | None = None, gap: float = 1e-6
+    workload: Workload, noise: Noise, bases: Mapping[str, ArrayLike] | None = None, gap: float = DEFAULT_GAP
 ) -> tuple[Plan, Certificate]:
     """Select by ResidualPlanner+: one given strategy for each attribute, its mean removed, everywhere.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.subsets import subset_products
 from matrixdp.queries import Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.gram.singular_values import singular_values
 from matrixdp.selection.view.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes
@@ -74,7 +74,7 @@ def _block_bound(workload: Workload) -> float | None:
         own = [chosen.get(name, Total()) for name in joint]
         key = tuple(predicates.key(sizes[name]) for name, predicates in zip(joint, own, strict=True))
         chosen_sets[key] = own
-        shares[key] = shares.get(key, 0.0) + group.weight * subset_products(without, within)
+        shares[key] = shares.get(key, 0.0) + group.weight * _subset_products(without, within)
     if joint and (2 ** len(spread) * cells**3 > _MOST_WORK or len(shares) * cells**2 > _MOST_ENTRIES):
         return None
     grams = {}
@@ -93,7 +93,7 @@ def _block_bound(workload: Workload) -> float | None:
             roots[place] = float(singular_values(block).sum())
     else:
         roots = np.sqrt(np.maximum(shares[()], 0.0))
-    dimensions = subset_products([1.0] * len(spread), [sizes[name] - 1.0 for name in spread])
+    dimensions = _subset_products([1.0] * len(spread), [sizes[name] - 1.0 for name in spread])
     total = float((dimensions * roots).sum())
     return total * total / math.prod(float(size) for size in sizes.values())
 
@@ -137,3 +137,11 @@ def svd_bound_workload(workload: Workload) -> float | None:
         return bound * svd_bound_gram(joint_gram(workload, shape.joint))
     except TooLargeError:
         return None
+
+
+def _subset_products(without: Sequence[float], within: Sequence[float]) -> Array:
+    """Return for every subset the product of ``within`` over its members and ``without`` over the others."""
+    result = np.ones(())
+    for out, into in zip(without, within, strict=True):
+        result = np.multiply.outer(result, np.array([out, into]))
+    return result

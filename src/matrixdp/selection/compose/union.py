@@ -30,7 +30,6 @@ from matrixdp.selection.view.product_terms import product_terms
 
 __all__ = [
     "CLUSTERS",
-    "apart_loss",
     "combined_plan",
     "first_union_loss",
     "least_squares_plan",
@@ -74,9 +73,9 @@ def select_union(
     Groups that ask about the same attributes share a product; sets of groups are merged while the total
     error falls. The products are combined by least squares, and the privacy cost is split for that. With
     ``clusters`` "products" every group has a product of its own, the cost is split for answers from those
-    products alone, and answers that several determine are averaged, which can only lower the error
-    (`apart_loss` is without). With "two" there are two sets with equal shares of the cost, and least squares.
-    ``memory`` keeps the products that were found; see `first_union_loss`.
+    products alone, and answers that several determine are averaged, which can only lower the error.
+    With "two" there are two sets with equal shares of the cost, and least squares. ``memory`` keeps the
+    products that were found; see `first_union_loss`.
 
     References
     ----------
@@ -202,34 +201,6 @@ def _as_published(
     """Return the plan of products whose shares of the cost stay as they are."""
     plan = (Union if clusters == "two" else Local)(workload.domain, tuple(parts), noise)
     return plan, Certificate(_loss(workload, plan), None, _SCOPE)
-
-
-def apart_loss(workload: Workload, noise: Noise, *, gap: float = DEFAULT_GAP, seed: int = 0) -> float:
-    """Return the total squared error at privacy cost 1 of a product for each group, answered from it alone.
-
-    Tables may have any size: what cannot be measured has an error all the same.
-
-    References
-    ----------
-    McKenna et al., HDMM, journal version, definition 19.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> domain = mdp.Domain({"a": 2, "b": 5, "c": 50, "d": 100})
-    >>> round(apart_loss(mdp.Workload(domain, mdp.marginals(2)), LAPLACE) / 2)  # their Table 3
-    85070
-    """
-    known: dict[Hashable, float] = {}
-    losses = []
-    for group in (group for group in workload if group.asks):
-        terms = product_terms(workload.domain, [group])
-        key = group if terms.explicit else (terms.sizes, frozenset((k, w) for w, k in terms.products))
-        if key not in known:
-            known[key] = solve_kron(terms, noise, gap=gap, seed=seed, max_cells=math.inf).loss
-        losses.append(known[key])
-    return noise.variance_factor * noise.total_loss(losses)
 
 
 def _starts(

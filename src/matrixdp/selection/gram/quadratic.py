@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from matrixdp.selection.gram.chains import Bridge, Chain, Spectrum, chain_of
 from matrixdp.selection.gram.coarse import grid, refined
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.spectra import MIN_DEVICE_CELLS, DenseSpectra, device_found
+from matrixdp.selection.gram.spectra import DenseSpectra
 
 __all__ = ["LARGE_CELLS", "LARGE_GAP", "MIN_CHAIN_CELLS", "solve_chain", "solve_large"]
 
@@ -141,13 +141,6 @@ def solve_chain(
 def solve_large(gram: Array, gap: float, start: Array | None = None) -> Factor | None:
     """Return the certified optimum for a large Gram matrix without structure, or None for Newton's steps.
 
-    They serve up to ``LARGE_CELLS`` cells, unless a GPU reaches the gap.
+    They serve up to ``LARGE_CELLS`` cells.
     """
-    size = len(gram)
-    device = device_found() if size >= MIN_DEVICE_CELLS else None
-    if size <= LARGE_CELLS and device is None:
-        return None
-    found = solve_chain(gram, DenseSpectra(gram, device), gap, start)
-    if found is None or found.bound is None or size > LARGE_CELLS:
-        return found
-    return found if found.loss <= found.bound * (1.0 + gap) else None
+    return solve_chain(gram, DenseSpectra(gram), gap, start) if len(gram) > LARGE_CELLS else None

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from matrixdp.noise import Noise
-from matrixdp.queries import Workload
 from matrixdp.selection.mechanisms.options import Options
 from matrixdp.selection.mechanisms.products import product_of
 from matrixdp.selection.mechanisms.table import Mechanism, Task, register
 from matrixdp.selection.mechanisms.trials import Choice
 from matrixdp.selection.view.product_terms import product_terms
 from matrixdp.selection.view.table_shape import check_table
-
-__all__ = ["identity_error"]
 
 
 def _identity(task: Task[Options]) -> Choice:
@@ -25,23 +21,6 @@ def _identity(task: Task[Options]) -> Choice:
     terms = product_terms(task.workload.domain, task.workload.groups)
     check_table(task.workload, terms.attributes, "identity")
     return product_of(task.workload, task.noise, terms, [None] * len(terms.sizes))
-
-
-def identity_error(workload: Workload, noise: Noise) -> float:
-    """Return the weighted total squared error at privacy cost 1 of noise on every cell, however many.
-
-    The mechanism ``identity`` refuses tables that cannot be counted; what its error would be is known.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> domain = mdp.Domain({f"a{place}": 100 for place in range(20)})
-    >>> identity_error(mdp.Workload(domain, mdp.marginals(1)), LAPLACE) == 2 * 20 * 100.0**20
-    True
-    """
-    terms = product_terms(workload.domain, workload.groups)
-    return noise.variance_factor * terms.loss([1.0] * len(terms.sizes))
 
 
 register(Mechanism("identity", "Dwork et al. 2006: noise on every cell", (1, 2), Options, _identity))

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Based",
     "Certified",
-    "Compared",
     "Decomposed",
     "Restarted",
     "Searched",
@@ -41,7 +40,6 @@ __all__ = [
 
 _BOTH = (1, 2)
 _GAUSSIAN = (2,)
-_JOBS = "how many problems are solved at the same time, by joblib"
 _SEED = "of the searches that start from random points; equal seeds give equal strategies"
 
 
@@ -80,13 +78,6 @@ class United(Restarted):
     clusters: str = option("merged", "which query groups share a product", CLUSTERS)
 
 
-@dataclass(frozen=True)
-class Compared(Restarted):
-    """Of the comparison of HDMM's strategies."""
-
-    jobs: int = option(1, _JOBS, least=1)
-
-
 def _read_bases(given: object) -> Mapping[str, PredicateForm]:
     from matrixdp.specification.bases import read_bases  # reads YAML, which other mechanisms do without
 
@@ -115,7 +106,6 @@ class Decomposed(Searched):
     """Of the decomposition into marginals."""
 
     sub_solver: str = option("auto", "how the sub-workload of a marginal is solved", SUB_SOLVERS)
-    jobs: int = option(1, _JOBS, least=1)
 
 
 def _decomposition(name: str, source: str) -> None:
@@ -134,7 +124,6 @@ def _decomposition(name: str, source: str) -> None:
             sub_solver=given.sub_solver,
             seed=given.seed,
             bound_of=decomposition_bound if task.bounded else None,
-            jobs=given.jobs,
             known=task.memory,
         )
 
@@ -163,8 +152,8 @@ def _covering(task: Task[Weighted]) -> dict[str, Any]:
     return {"seed": task.options.seed, "restarts": task.options.restarts, "progress": task.progress}
 
 
-def _hdmm(task: Task[Compared]) -> tuple[Plan, Certificate]:
-    return select_hdmm(task.workload, task.noise, jobs=task.options.jobs, **_searching(task))[:2]
+def _hdmm(task: Task[Restarted]) -> tuple[Plan, Certificate]:
+    return select_hdmm(task.workload, task.noise, **_searching(task))[:2]
 
 
 def _opt_plus(task: Task[United]) -> tuple[Plan, Certificate]:
@@ -206,7 +195,7 @@ register(
         "hdmm",
         "McKenna et al. 2018: the best of opt-0, opt-kron, opt-plus and opt-m, with searches of ours",
         _BOTH,
-        Compared,
+        Restarted,
         _hdmm,
     )
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +20,15 @@ from matrixdp.selection.mechanisms.table import Mechanism, Task, register
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.view.marginal_spectrum import asked_attributes, marginal_spectrum
 from matrixdp.selection.view.product_terms import product_terms
-from matrixdp.selection.view.table_shape import MAX_TABLE_CELLS, check_table, joint_gram
+from matrixdp.selection.view.table_shape import check_table, joint_gram
 from matrixdp.selection.weights.incidence import problem_of
 
-__all__ = [
-    "MAX_QUERY_ENTRIES",
-    "marginals_asked",
-    "query_rows",
-    "uniform_marginals",
-    "unreconstructed_error",
-]
+__all__ = ["MAX_QUERY_ENTRIES", "marginals_asked", "query_rows", "uniform_marginals"]
 
 Array = NDArray[np.float64]
 
 #: The queries are written out over the cells of the attributes up to this many entries.
 MAX_QUERY_ENTRIES = 4_000_000
-#: Of an attribute with more different values none are compared with one another.
-_MOST_COMPARED = 2_000
 _SCOPE = "no bound: the workload itself is measured"
 
 
@@ -96,10 +87,9 @@ def _spread(group: Group, names: tuple[str, ...], sizes: tuple[int, ...]) -> Arr
 def _queries(task: Task[Options]) -> Choice:
     """Select the queries of the workload as the strategy, with least squares over their answers.
 
-    The published mechanism reports the noisy answers as they are; least squares can only lower the error
-    (`unreconstructed_error` is without). A workload of one product is measured as a product, one of
-    marginals by its marginals, each once; anything else is written out. Weights are left out of what is
-    measured.
+    The published mechanism reports the noisy answers as they are; least squares can only lower the error. A
+    workload of one product is measured as a product, one of marginals by its marginals, each once; anything
+    else is written out. Weights are left out of what is measured.
 
     References
     ----------
@@ -153,85 +143,6 @@ def _written_out(workload: Workload, noise: Noise, names: tuple[str, ...]) -> Ch
     check_measurable(rows / float(noise.column_norms(rows).max()))  # before their Gram matrix takes its time
     factor = factor_of(rows, joint_gram(workload, names), noise)
     return product_choice(workload, noise, [(names, factor)], _SCOPE)
-
-
-def unreconstructed_error(workload: Workload, noise: Noise) -> float:
-    """Return the weighted total squared error at privacy cost 1 of noisy answers as they are.
-
-    The sensitivity is exact on tables of any size: of each attribute only values are looked at that no other
-    value exceeds in what every predicate set asks of it. Raises TooLargeError if too many are left.
-
-    References
-    ----------
-    McKenna et al. 2018, Tables 6 and 7, columns for noise on the workload itself.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> workload = mdp.Workload(mdp.Domain({"a": 100}), mdp.product(a="prefix"))
-    >>> unreconstructed_error(workload, LAPLACE)  # 2 x 100 queries x 100 squared
-    2000000.0
-    """
-    weights = [
-        group.weight * (group.queries if group.query_weights is None else float(group.query_weights.sum()))
-        for group in workload
-    ]
-    largest = _largest_column(workload, noise.norm)
-    return float(noise.variance_factor * largest ** (2.0 / noise.norm) * math.fsum(weights))
-
-
-def _largest_column(workload: Workload, power: int) -> float:
-    """Return the largest sum over a cell of |entry|^power of all queries."""
-    terms = product_terms(workload.domain, workload.groups)
-    whole = {name for group in workload if not isinstance(group, ProductGroup) for name in group.attributes}
-    sums: list[dict[Hashable, Array]] = []
-    kept: list[NDArray[np.intp]] = []
-    for name, size in zip(terms.attributes, terms.sizes, strict=True):
-        sets = {own.key(size): own for own in (_asked_of(group, name) for group in workload)}
-        sums.append({key: own.column_sums(size, power) for key, own in sets.items()})
-        every = np.array(list(sums[-1].values())).T
-        kept.append(np.arange(size) if name in whole else _unexceeded(every))
-    shape = [len(places) for places in kept]
-    if math.prod(shape) > MAX_TABLE_CELLS:
-        raise TooLargeError(
-            f"workload: the sensitivity is the largest over {math.prod(shape):.3g} cells; the limit is "
-            f"{MAX_TABLE_CELLS:,}. Use residual"
-        )
-    norms = np.zeros(shape)
-    for group in workload:
-        if isinstance(group, ProductGroup):
-            column = np.ones(())
-            for name, size, own, places in zip(terms.attributes, terms.sizes, sums, kept, strict=True):
-                column = np.multiply.outer(column, own[_asked_of(group, name).key(size)][places])
-            norms += column
-        else:
-            rows = _spread(group, terms.attributes, terms.sizes)
-            norms += (np.abs(rows) ** power).sum(axis=0).reshape(terms.sizes)[np.ix_(*kept)]
-    return float(norms.max())
-
-
-def _asked_of(group: Group, name: str) -> Predicates:
-    """Return what a product asks of an attribute; explicit groups ask nothing of one alone."""
-    return group.sets.get(name, Total()) if isinstance(group, ProductGroup) else Total()
-
-
-def _unexceeded(sums: Array) -> NDArray[np.intp]:
-    """Return the places of rows than which no other is at least as large in every column."""
-    distinct, first = np.unique(sums, axis=0, return_index=True)
-    best = distinct.max(axis=0)
-    whole = np.flatnonzero((distinct == best).all(axis=1))
-    if len(whole):
-        return first[whole[:1]]
-    if len(distinct) > _MOST_COMPARED:
-        return first
-    return np.array(
-        [
-            place
-            for place, row in zip(first, distinct, strict=True)
-            if not ((distinct >= row).all(axis=1) & (distinct > row).any(axis=1)).any()
-        ]
-    )
 
 
 register(
