@@ -9,6 +9,7 @@ from matrixdp.noise import LAPLACE
 from matrixdp.selection import select
 from matrixdp.selection.auto import hope_of
 from matrixdp.selection.compose.generalized_marginals import first_generalized_loss
+from matrixdp.selection.gram import opt_0
 from matrixdp.selection.mechanisms import contest
 
 DOMAIN = mdp.Domain({"a": 20, "b": 3, "c": 6})
@@ -61,3 +62,34 @@ def test_few_cells_with_explicit_queries_are_not_given_up():
     rows = np.random.default_rng(0).integers(0, 2, (3, 40)).astype(float)
     workload = mdp.Workload(mdp.Domain({"a": 5, "b": 8}), mdp.dense(rows, ["a", "b"]))
     assert contest.hoped_for(workload, LAPLACE) <= select(workload, noise=LAPLACE).certificate.loss
+
+
+def test_one_attribute_is_searched_once(monkeypatch):
+    sizes, search = [], opt_0._search
+
+    def counted(gram, *given):
+        sizes.append(len(gram))
+        return search(gram, *given)
+
+    monkeypatch.setattr(opt_0, "_search", counted)
+    workload = mdp.Workload(mdp.Domain({"a": 131}), mdp.product(a="prefix"), mdp.product(a="total"))
+    found = select(workload, noise=LAPLACE)
+    assert sizes == [131]
+    # the same from every one of the searches
+    assert (
+        found.certificate.loss
+        <= 1.0001 * select(workload, noise=LAPLACE, mechanism="residual").certificate.loss
+    )
+    assert found.certificate.lower_bound < found.certificate.loss
+
+
+def test_parts_of_few_values_are_still_tried():
+    workload = mdp.Workload(mdp.Domain({"a": 2}), mdp.product(a="prefix"), mdp.product(a="total", weight=30))
+    found = select(workload, noise=LAPLACE)
+    assert found.certificate.loss < select(workload, noise=LAPLACE, mechanism="opt-kron").certificate.loss
+
+
+def test_a_union_for_one_group_is_not_tried_beside_its_product(monkeypatch):
+    monkeypatch.setattr(contest, "first_union_loss", lambda *_: pytest.fail("searched"))
+    workload = mdp.Workload(mdp.Domain({"a": 12, "b": 5}), mdp.product(a="prefix", b="prefix"))
+    assert "opt-plus" not in select(workload, noise=LAPLACE).reason

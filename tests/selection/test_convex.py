@@ -8,7 +8,7 @@ from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget
 from matrixdp.queries import AllRanges, Prefix, Width
 from matrixdp.selection.gram import dual as solver
-from matrixdp.selection.gram import solve_gram, solve_rows
+from matrixdp.selection.gram import optimum, solve_gram, solve_rows
 
 
 def _centered(n):
@@ -160,3 +160,32 @@ def test_nothing_to_solve(gram):
 def test_zero_queries():
     with pytest.raises(NumericalError, match="all zero"):
         solve_rows(np.zeros((2, 5)))
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_values_that_may_trade_places_are_solved_by_class(monkeypatch, centered):
+    widths, solve = [], optimum.solve_dual
+
+    def counted(blocks, *given):
+        widths.append(blocks[0].shape[1])
+        return solve(blocks, *given)
+
+    monkeypatch.setattr(optimum, "solve_dual", counted)
+    states = np.repeat(np.arange(5), [1, 9, 20, 30, 20])
+    counties = np.random.default_rng(0).permutation(states)
+    gram = 2.0 * np.eye(80) + 3.0 * (counties[:, None] == counties) + 1.0
+    if centered:
+        weights = np.array([3.0, 1.0, 2.0, 1.0, 4.0])[counties]
+        mean = np.eye(80) - np.outer(np.ones(80), weights / weights.sum())
+        gram = mean.T @ gram @ mean
+    found = solve_gram(gram, gap=1e-8)
+    assert widths == [5]
+    inverse = np.linalg.pinv(found.rows)
+    assert np.square(found.rows).sum(axis=0).max() <= 1.0 + 1e-9
+    assert np.allclose(found.rows @ inverse @ found.rows, found.rows)
+    assert np.isclose(np.trace(inverse.T @ gram @ inverse), found.loss, rtol=1e-9)
+    assert found.bound <= found.loss <= found.bound * (1.0 + 1e-8)
+    # the same as cell by cell
+    monkeypatch.setattr(optimum, "_siblings", lambda _: None)
+    assert np.isclose(solve_gram(gram, gap=1e-8).bound, found.bound, rtol=1e-7)
+    assert widths == [5, 80]

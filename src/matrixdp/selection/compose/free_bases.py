@@ -163,12 +163,12 @@ def free_bases(terms: ProductTerms[Any], start: Product) -> Product:
         return start
     error = _Error(terms)
     shape = tuple(factor.height for factor in start.factors)
-    if shape != error.shape:
+    steps = min(_MAX_EVALUATIONS, int(_MOST_WORK / error.work / len(_POWERS)))
+    if shape != error.shape or steps < 1:
         return start
     bases = [factor.rows @ own for factor, own in zip(start.factors, error.inverses, strict=True)]
     logs = np.zeros(shape) if start.multipliers is None else np.log(start.multipliers)
     flat = error.flat(bases, logs)
-    steps = min(_MAX_EVALUATIONS, int(_MOST_WORK / error.work / len(_POWERS)))
     for power in _POWERS:
         found = scipy.optimize.minimize(
             error,

@@ -84,7 +84,7 @@ def solve_kron(
         return solve(axis, inverses, own, max(gap, _LOOP_GAP), "fast")
 
     axes = range(len(terms.sizes))
-    if terms.proportional():
+    if terms.proportional() or len(terms.sizes) == 1:
         return _bounded(terms, [solve(axis, terms.unknown, None) for axis in axes])
     given = start or [None for _ in axes]
     begun = _begun(terms, given) if worth < math.inf else None

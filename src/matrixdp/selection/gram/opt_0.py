@@ -276,11 +276,13 @@ def _search(
     elif not fast and not large and theta.size:
         loss, theta = optimize(gram, theta, 300, 1e-9)
     found = Factor(strategy_rows(theta), loss, bound)
-    if design is None or not len(design.rows) < min(size, _ROTATED_ROWS):
+    if design is None:
         return found
-    # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
-    pairs = len(design.rows) * (len(design.rows) - 1) // 2
-    rows = rotated(design.rows, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
+    rows = design.rows
+    if len(rows) < min(size, _ROTATED_ROWS):
+        # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
+        pairs = len(rows) * (len(rows) - 1) // 2
+        rows = rotated(rows, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
     norm = float(LAPLACE.column_norms(rows).max())
     return Factor(rows / norm, norm**2 * design.loss, bound) if norm**2 * design.loss < loss else found
 

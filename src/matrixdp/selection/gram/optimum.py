@@ -28,6 +28,11 @@ Array = NDArray[np.float64]
 _SAME = 1e-13
 #: Eigenvalues of a Gram matrix below this share of the largest are noise of the eigendecomposition.
 RANK_TOLERANCE = 1e-12
+#: Entries of symmetric Gram matrices differ by this share of the largest.
+_SYMMETRIC = 1e-11
+#: Classes of cells that may trade places are looked for among so many cells, and given up past so many
+#: classes of less than two on average.
+_MANY_CELLS, _MOST_CLASSES = 64, 8
 
 
 def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
@@ -45,7 +50,7 @@ def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
 
 def _symmetries(gram: Array, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
     """Return commuting involutions that leave the Gram matrix unchanged."""
-    tolerance = 1e-11 * float(np.abs(gram).max())
+    tolerance = _SYMMETRIC * float(np.abs(gram).max())
     found: list[NDArray[np.intp]] = []
     generated = {tuple(range(len(gram)))}
     for permutation in _involutions(sizes):
@@ -107,6 +112,7 @@ def _solve_in_order(gram: Array, sizes: Sequence[int] | None, gap: float, start:
     chain = chain_of(gram) if len(gram) >= MIN_CHAIN_CELLS else None
     with blas_threads(len(gram)):
         found = None if chain is None else solve_chain(gram, chain, gap, start)
+        found = found or _solve_siblings(gram, gap, start)
         return found or solve_large(gram, gap, start) or _solve_gram(gram, sizes, gap, start)
 
 
@@ -124,6 +130,54 @@ def _blocks(gram: Array, bases: Sequence[Array] | Sequence[None]) -> list[Array]
             rows = (vectors[:, keep] * np.sqrt(values[keep])).T
             blocks.append(rows if basis is None else rows @ basis.T)
     return blocks
+
+
+def _siblings(gram: Array) -> NDArray[np.intp] | None:
+    """Return the class of each cell, of cells that may trade places, or None where these are few."""
+    size = len(gram)
+    tolerance = _SYMMETRIC * float(np.abs(gram).max())
+    classes, found = np.full(size, -1), 0
+    sums, diagonal = gram.sum(axis=1), np.diagonal(gram)
+    while (classes < 0).any():
+        first = int(np.argmin(classes))
+        alike = (classes < 0) & (np.abs(diagonal - diagonal[first]) <= tolerance)
+        places = np.flatnonzero(alike & (np.abs(sums - sums[first]) <= size * tolerance))
+        apart = np.abs(gram[places] - gram[first]) > tolerance
+        apart[:, first] = False
+        apart[np.arange(len(places)), places] = False
+        classes[places[~apart.any(axis=1)]] = found
+        found += 1
+        if found > _MOST_CLASSES and np.count_nonzero(classes >= 0) < 2 * found:
+            return None
+    return classes if 2 * found <= size else None
+
+
+def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | None:
+    """Solve for classes of cells that may trade places, as the counties of each state, or return None.
+
+    The optimum's dual point is constant on a class. V is then the sum of a matrix over classes and, for each
+    class of s cells, a multiple of the contrasts among them: a query of the class that counts s - 1 times.
+    """
+    classes = _siblings(gram) if len(gram) >= _MANY_CELLS else None
+    if classes is None:
+        return None
+    _, first, counts = np.unique(classes, return_index=True, return_counts=True)
+    members = [np.flatnonzero(classes == one) for one in range(len(counts))]
+    within = np.array([gram[own[0], own[-1]] for own in members])
+    single = np.where(counts > 1, np.diagonal(gram)[first] - within, 0.0)
+    single[single <= RANK_TOLERANCE * float(np.abs(gram).max())] = 0.0
+    means = gram[np.ix_(first, first)]
+    np.fill_diagonal(means, within + single / counts)
+    contrasts = np.diag((counts - 1) * np.sqrt(single / counts))[single > 0]
+    blocks = [*_blocks(means, [None]), contrasts] if len(contrasts) else _blocks(means, [None])
+    point = solve_dual(blocks, gap, None if start is None else np.bincount(classes, weights=start))
+    rows = [block[:, classes] for block in point.factors[: len(blocks) - bool(len(contrasts))]]
+    for own in np.flatnonzero(single > 0):
+        spread = np.zeros((counts[own] - 1, len(gram)))
+        size = math.sqrt(counts[own] / (counts[own] - 1.0)) * np.linalg.norm(point.factors[-1][:, own])
+        spread[:, members[own]] = size * scipy.linalg.helmert(int(counts[own]))
+        rows.append(spread)
+    return Factor(np.vstack(rows), point.primal, point.dual, (point.p / counts)[classes])
 
 
 def _exchangeable(gram: Array) -> Factor | None:

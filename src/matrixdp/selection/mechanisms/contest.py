@@ -47,6 +47,9 @@ MAX_PRODUCT_CELLS = 10_000_000
 _HOPES = {"generalized-marginals": 1.05, "opt-kron": 1.15, "opt-plus": 1.15, "residual": 1.3}
 #: ... and every search at a fast trial of generalized marginals divided by this (1.10 was the most there).
 _HOPE = 1.15
+#: Unions, products and parts of one attribute are strategies for its one Gram matrix: with more values than
+#: this it is searched once. With few, a total beside differences may win, and all searches are fast.
+_FEW_VALUES = 100
 #: Less per cent of error than this is no difference.
 _EVEN = 0.005
 
@@ -134,6 +137,11 @@ def _searched(trials: Trials) -> _Found:
     """Select by every mechanism of L1 norms that may win, going by fast trials."""
     found: dict[str, Choice] = {}
     refusals = _choose(trials, ["opt-m"], found)
+    terms = product_terms(trials.asked.domain, trials.asked.groups)
+    if len(terms.sizes) == 1 and terms.sizes[0] > _FEW_VALUES and not terms.explicit:
+        refusals |= _choose(trials, ["opt-kron"], found)
+        if "opt-kron" in found:
+            return found, refusals, {}
     hopes = _trials(trials.asked, trials.noise, refusals, trials.memory, "opt-m" in found)
     passed = {}
     for name, hope in sorted(hopes.items(), key=lambda item: item[1]):
@@ -170,7 +178,8 @@ def _trials(
     if len(terms.sizes) > 1 and not plain:
         fast["generalized-marginals"] = lambda: first_generalized_loss(asked, noise)
     if not (weighted and plain):
-        fast |= {"opt-plus": union, "opt-kron": product}
+        # a union for one group is one product
+        fast |= {"opt-plus": union, "opt-kron": product} if len(asked) > 1 else {"opt-kron": product}
     fast["residual"] = lambda: noise.variance_factor * first_loss(split_workload(asked))
     hopes = {}
     for name, loss in fast.items():
