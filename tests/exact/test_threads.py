@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pyarrow as pa
 import pytest
@@ -103,3 +104,21 @@ def test_databases_and_arrow_follow_the_processors(monkeypatch: pytest.MonkeyPat
             assert connection.execute("SELECT current_setting('threads')").fetchone() == (3,)
     finally:
         pa.set_cpu_count(before)
+
+
+def test_contexts_of_two_threads_that_overlap_leave_no_limit() -> None:
+    entered, left = threading.Event(), threading.Event()
+
+    def second() -> None:
+        with one_blas_thread():
+            entered.set()
+            left.wait(60)
+
+    other = threading.Thread(target=second)
+    with threadpool_limits(limits=2, user_api="blas"):
+        with one_blas_thread():
+            other.start()
+            assert entered.wait(60)
+        left.set()
+        other.join(60)
+        assert _threads() == {2}
