@@ -78,13 +78,14 @@ def _limited(threads: int) -> Iterator[None]:
         _first = _first if _entered else own
         _entered += 1
     try:
-        yield
+        with own:
+            yield
     finally:
         with _LOCK:
-            own.restore_original_limits()
             _entered -= 1
-            if not _entered:  # threads may leave in another order: `own` may have found the limits of others
-                _first.restore_original_limits()
+            if not _entered:  # `own` may have found the limits of a thread that left before
+                with _first:
+                    pass  # leaving it restores what it found
 
 
 @lru_cache(maxsize=1)
