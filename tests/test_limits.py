@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from matrixdp.answers import intervals
-from matrixdp.domain import bins, derivation
+from matrixdp.domain import attribute, bins, derivation
 from matrixdp.draft import proposals
 from matrixdp.language import distributions, keyed
 from matrixdp.ledger import database
@@ -73,6 +73,7 @@ TEXTS = {
         f"equal bins [a, b), at most {bins._MOST_BINS:,};",
         f"There are at most {derivation._MOST_COMBINATIONS:,} combinations",
         f"A quantile or CDF is of at most {distributions.MAX_VALUES:,} values",
+        f"is about an attribute of more than {attribute._MOST_LISTED:,}.",
         f"up to {keyed._MOST_PERMUTED:,} values)",
         f"over their cells, at most {evaluation.MOST_CELLS:,}.",
         {10.0: "as if its target were ten times the largest one"}[targets.OTHER_GROUPS],

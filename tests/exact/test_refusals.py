@@ -1,5 +1,7 @@
 """What a measured matrix is refused for, and how sure its rank must be."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,12 @@ def test_a_rank_that_floating_point_cannot_prove_is_refused():
     nearly = np.array([[large, large - 1], [large + 1, large]])  # of determinant 1
     with pytest.raises(NumericalError, match=r"could not be proved nonsingular|singular after rounding"):
         IntegerMatrix(nearly)
+
+
+def test_a_singular_matrix_is_refused_without_settings_that_all_threads_share(monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(NumericalError, match="singular after rounding"):
+        patch.setattr(warnings, "catch_warnings", None)
+        IntegerMatrix(np.array([[1, 1], [1, 1]]))
 
 
 @pytest.mark.parametrize("power", range(20, 27))

@@ -103,3 +103,27 @@ def test_databases_and_arrow_follow_the_processors(monkeypatch: pytest.MonkeyPat
             assert connection.execute("SELECT current_setting('threads')").fetchone() == (3,)
     finally:
         pa.set_cpu_count(before)
+
+
+OVERLAPPING = """
+import threading
+entered, left = threading.Event(), threading.Event()
+def second():
+    with one_blas_thread():
+        entered.set()
+        left.wait(60)
+other = threading.Thread(target=second)
+with one_blas_thread():
+    other.start()
+    entered.wait(60)
+left.set()
+other.join(60)
+look()
+with one_blas_thread():
+    look()
+look()
+"""
+
+
+def test_contexts_of_two_threads_that_overlap_leave_no_limit() -> None:
+    assert [set(look) for look in _in_a_fresh_process(OVERLAPPING)] == [{2}, {1}, {2}]

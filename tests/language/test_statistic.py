@@ -283,3 +283,30 @@ def test_too_many_values_are_refused_before_anything_is_measured() -> None:
         groups({"top": {"code": 5}})
     [group] = groups({"cdf": "code", "where": {"code": {"range": [0, 3]}}})
     assert group.queries == 4
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        *(({name: "amount"}, (name, "amount")) for name in ("cdf", "mean", "sum", "quantile")),
+        ({"top": {"amount": 3}}, ("top", "amount")),
+        ({"top": {"sex": 1}, "where": {"amount": {"range": [1, 10]}}}, ("where", "amount")),
+        ({"sql": "SELECT amount, COUNT(*) FROM t GROUP BY amount"}, ()),
+    ],
+)
+def test_values_that_cannot_be_listed_are_refused_by_the_name_of_their_attribute(
+    written: Any, path: Any
+) -> None:
+    domain = Domain({"amount": {"min": 0, "max": 9 * 10**15}, "sex": ["female", "male"]})
+    with pytest.raises(TooLargeError) as refused:
+        read_entry(written).expand(domain)
+    assert refused.value.problem is not None
+    assert refused.value.problem.path == path
+    assert "'amount' with 9,000,000,000,000,001 values" in refused.value.problem.found
+
+
+def test_windows_of_any_number_of_values_are_counted_without_listing_them() -> None:
+    [group] = read_entry({"product": {"amount": {"width": 5}}}).expand(
+        Domain({"amount": {"min": 1, "max": 9 * 10**15}})
+    )
+    assert group.queries == 9 * 10**15 - 4

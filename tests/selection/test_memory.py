@@ -120,6 +120,26 @@ def test_what_is_no_size_is_refused(monkeypatch):
         select(PAIR, noise=GAUSSIAN)
 
 
+WITHOUT = """
+import os, sys
+from pathlib import Path
+sys.modules["resource"] = None
+del os.sysconf
+Path.exists = lambda path: False
+from matrixdp.cli.figures import peak_memory_mb
+from matrixdp.exact.memory import memory_limit
+print(memory_limit(), peak_memory_mb())
+"""
+
+
+def test_a_system_that_does_not_tell_its_memory_is_taken_for_a_small_one(monkeypatch):
+    monkeypatch.delenv(memory.MEMORY_LIMIT, raising=False)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["6400000000.0", "0.0"]
+
+
 def test_containers_limit_memory(unlimited, monkeypatch, tmp_path):
     for version, text in enumerate(("max\n", "1000000000\n")):
         (tmp_path / f"v{version}").write_text(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import resource
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -47,12 +46,16 @@ class Row:
 
 
 def peak_memory_mb() -> float:
-    """Return the largest memory that the process has held, in megabytes."""
+    """Return the largest memory that the process has held, in megabytes; 0 where the system does not tell."""
     told = Path("/proc/self/status")
     # what `getrusage` tells is at least what the process held from which this one came
     for line in told.read_text().splitlines() if told.exists() else []:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e6
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return 0.0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
 

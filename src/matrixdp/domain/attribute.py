@@ -10,10 +10,13 @@ from matrixdp.domain.codebook import NO_CODEBOOK, Codebook
 from matrixdp.domain.ends import Ends
 from matrixdp.domain.levels import Level
 from matrixdp.domain.rules import Kind, Rule, canonical_value
-from matrixdp.errors import DomainError, within
+from matrixdp.errors import DomainError, TooLargeError, within
 from matrixdp.forms import describe_value, is_unicode, unknown_name
 
 __all__ = ["Attribute"]
+
+#: Every value is listed, or written out, of attributes of at most so many.
+_MOST_LISTED = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,20 @@ class Attribute(ABC):
     def null_code(self) -> int | None:
         """The code of missing values, the last one; None where these are out of domain."""
         return None if self.codebook.null is None else self.size - 1
+
+    @property
+    def all_codes(self) -> range:
+        """The codes of all values, for what takes memory for each.
+
+        Raises
+        ------
+        TooLargeError
+            If there are too many of them.
+        """
+        if self.size > _MOST_LISTED:
+            found = f"{self.name!r} with {self.size:,} values, each of which would be listed"
+            raise TooLargeError.at((), found, f"at most {_MOST_LISTED:,}: use bins, or fewer values")
+        return range(self.size)
 
     @property
     def ends(self) -> Ends | None:

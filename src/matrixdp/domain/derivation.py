@@ -89,7 +89,7 @@ def by_map(parents: Sequence[Valued], written: Mapping[int, object], otherwise: 
         If a value has nothing and `otherwise` is None.
     """
     [parent] = parents
-    return [_told(written.get(code, otherwise), parents, (code,)) for code in range(parent.size)]
+    return [_told(written.get(code, otherwise), parents, (code,)) for code in parent.all_codes]
 
 
 def by_cases(

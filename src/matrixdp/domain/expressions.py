@@ -34,7 +34,7 @@ def public_values(attribute: Valued) -> list[Any]:
     ([2, 3], [0.0])
     """
     null = attribute.null_code
-    values: list[Any] = [attribute.value(code) for code in range(attribute.size) if code != null]
+    values: list[Any] = [attribute.value(code) for code in attribute.all_codes if code != null]
     if values and all(isinstance(value, str) for value in values):
         values = _typed(getattr(attribute, "type", None), values)
     return values if null is None else [*values, None]

@@ -26,6 +26,10 @@ class Valued(Protocol):
         """The number of values."""
 
     @property
+    def all_codes(self) -> range:
+        """The codes of all values."""
+
+    @property
     def null_code(self) -> int | None:
         """The code of missing values, if they are a value."""
 
@@ -116,7 +120,7 @@ class Level:
                     found = f"{attribute.label(code)!r} again, which is in {seen[code]!r}"
                     raise DomainError.at((value,), found, "each value once")
                 seen[code] = value
-        missing = [code for code in range(attribute.size) if code not in seen]
+        missing = [code for code in attribute.all_codes if code not in seen]
         if missing:
             found = f"no value for {attribute.label(missing[0])!r}"
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -128,7 +132,7 @@ class Level:
         One that is called like another value of the attribute has the level's name behind it: the state
         ``New York`` is not its county.
         """
-        own = {attribute.label(code): code for code in range(attribute.size)}
+        own = {attribute.label(code): code for code in attribute.all_codes}
         return tuple(
             value
             if own.get(value) in (None, *(codes if len(codes) == 1 else ()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 
@@ -242,9 +241,8 @@ class IntegerMatrix(ExplicitMatrix):
 
     @cached_property
     def _factored(self) -> tuple[Array, NDArray[np.int32]]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # it becomes an error of our own
-            lu, pivots = scipy.linalg.lu_factor(self._float, check_finite=False)
+        # `lu_factor` would warn of a singular matrix, and warnings of all threads are silenced as one
+        lu, pivots, _ = scipy.linalg.lapack.dgetrf(self._float)
         if not (np.diagonal(lu) != 0).all():
             raise NumericalError("a measured matrix is singular after rounding")
         return lu, pivots

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-import resource
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +19,8 @@ MEMORY_LIMIT = "MATRIXDP_MEMORY_LIMIT"
 
 #: Without it, this share of the memory that the machine or its container has: DuckDB takes the same.
 _SHARE = 0.8
+#: The memory of a machine that does not tell: Windows has neither module nor call.
+_UNTOLD = 8e9
 #: Solving for n cells takes about so many matrices of n x n, the workspace of LAPACK included: 9 to 10.2 were
 #: measured for 4,096 to 8,500 cells.
 _MATRICES = 10
@@ -58,10 +60,14 @@ def memory_limit() -> float:
 
 @cache
 def _machine_limit() -> float:
-    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    limits += [own for own in resource.getrlimit(resource.RLIMIT_AS)[:1] if own != resource.RLIM_INFINITY]
     texts = [file.read_text().strip() for file in _CONTAINER if file.exists()]
-    return _SHARE * min(limits + [int(text) for text in texts if text.isdecimal()])
+    limits = [int(text) for text in texts if text.isdecimal()]
+    with suppress(ImportError, AttributeError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        import resource
+
+        limits += [own for own in resource.getrlimit(resource.RLIMIT_AS)[:1] if own != resource.RLIM_INFINITY]
+    return _SHARE * min(limits, default=_UNTOLD)
 
 
 def matrix_bytes(cells: int) -> float:

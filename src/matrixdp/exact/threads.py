@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 __all__ = ["THREADED_CELLS", "blas_threads", "one_blas_thread", "processors"]
@@ -15,6 +17,10 @@ THREADED_CELLS = 1_000
 
 #: Variables by which the libraries are told how many threads they may use.
 _LIMITS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+_LOCK = Lock()
+#: How many contexts threads are in, and the limiter of the one that was entered first.
+_entered = 0
+_first: Any = None
 
 
 def processors() -> int:
@@ -61,12 +67,25 @@ def one_blas_thread() -> AbstractContextManager[object]:
     return _limited(1)
 
 
-def _limited(threads: int) -> AbstractContextManager[object]:
+@contextmanager
+def _limited(threads: int) -> Iterator[None]:
     import scipy.linalg  # noqa: F401  # its BLAS is not NumPy's, and would else be loaded inside
 
-    # the search for libraries takes milliseconds, and finds more only where a module was loaded since
-    context: AbstractContextManager[object] = _pools(len(sys.modules)).limit(limits=threads)
-    return context
+    global _entered, _first
+    with _LOCK:
+        # the search for libraries takes milliseconds, and finds more only where a module was loaded since
+        own = _pools(len(sys.modules)).limit(limits=threads)
+        _first = _first if _entered else own
+        _entered += 1
+    try:
+        with own:
+            yield
+    finally:
+        with _LOCK:
+            _entered -= 1
+            if not _entered:  # `own` may have found the limits of a thread that left before
+                with _first:
+                    pass  # leaving it restores what it found
 
 
 @lru_cache(maxsize=1)

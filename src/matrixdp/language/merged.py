@@ -149,7 +149,7 @@ def _inside(attributes: list[Attribute], box: Mapping[str, Condition]) -> tuple[
 
 def allowed_values(attribute: Attribute, condition: Condition) -> tuple[Array, str]:
     """Return the values that a condition allows, as entries 0 and 1, and as text."""
-    found = np.zeros(attribute.size)
+    found = np.zeros(len(attribute.all_codes))
     if isinstance(condition, Span):
         with within("range"):
             first, last = attribute.code_range(*condition.ends)

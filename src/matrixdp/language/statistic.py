@@ -205,7 +205,8 @@ class OneAttributeEntry(StatisticEntry):
         self, domain: Domain, attribute: Attribute
     ) -> tuple[Codes, dict[str, Predicates], list[str]]:
         """Return which codes of the attribute are asked about, the conditions on others, and all in words."""
-        codes = tuple(range(attribute.size))
+        with within(self.main_key(), attribute.name):
+            codes = tuple(attribute.all_codes)
         conditions: dict[str, Predicates] = {}
         said = []
         for name, condition in self.where.items():

@@ -29,7 +29,7 @@ __all__ = ["LocalTables", "check_answered", "check_local", "fit_local"]
 Array = NDArray[np.float64]
 
 #: The least number of records that a model is of.
-_LEAST_TOTAL = 1.0
+_LEAST_TOTAL = 1e-9
 #: Sweeps of proportional fitting before what is left is spread.
 _SWEEPS = 20
 #: How far, relative to the total, the sums of tables may be from one another.

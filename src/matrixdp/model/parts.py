@@ -28,8 +28,8 @@ from matrixdp.queries.predicates import Identity, Total
 __all__ = ["FittedPart", "Parts"]
 
 Array = NDArray[np.float64]
-#: The least total that a model is of.
-_LEAST_TOTAL = 1.0
+#: The least total that a model is of: above 0, for shares of it, and far below what noise tells from 0.
+_LEAST_TOTAL = 1e-9
 #: Tails are looked at so far, in standard deviations, and at so many points.
 _FAR, _POINTS = 40.0, 401
 #: Standard deviations that a loss may lie above the average of the true table's.
@@ -71,7 +71,7 @@ class Parts:
     ----------
     domain : Domain
     total : float
-        The number of records: an estimate, at least 1, or what is publicly known.
+        The number of records: an estimate, above 0, or what is publicly known.
     parts : tuple of FittedPart
         All but what was measured of the total alone.
     starts : mapping of str to ndarray

@@ -116,8 +116,11 @@ class Width(_Intervals):
             raise WorkloadError(f"width: found {self.width!r}; expected an integer of at least 1")
 
     def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        first = np.arange(size - self.width + 1)
+        first = np.arange(self.count(size))
         return first, first + self.width - 1
+
+    def count(self, size: int) -> int:
+        return size - self.width + 1
 
     def check(self, size: int) -> None:
         if self.width > size:

@@ -115,6 +115,10 @@ def _tested(model: Model) -> Iterator[Finding]:
     if says != tests.accepted:
         words = ("reject", "accept")
         problems = [f"its record says that its tests {words[says]} it; they {words[tests.accepted]} it"]
+    elif model.tests.get("degrees", tests.degrees) != tests.degrees:
+        words = f"an earlier version, with {model.tests['degrees']!r:.20} degrees of freedom for {tests.degrees}"
+        yield Finding("model", "not checked", f"the loss in its record: it is of {words}; make the model anew")
+        return
     elif not isinstance(loss, float) or not math.isclose(loss, tests.loss, rel_tol=_LOSS, abs_tol=_LOSS):
         problems = [f"its record says a loss of {loss}; {tests.loss} follows"]
     yield from settled("model", f"its tests are as it says, with a loss of {tests.loss:,.4g}", problems)

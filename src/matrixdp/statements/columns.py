@@ -29,7 +29,7 @@ def column_values(attribute: Attribute) -> pa.Array:
     >>> column_values(Categorical("smokes", ("yes", "no"))).to_pylist()
     ['yes', 'no']
     """
-    count = attribute.size - (attribute.null_code is not None)
+    count = len(attribute.all_codes) - (attribute.null_code is not None)
     if isinstance(attribute, Bins):
         found = pa.nulls(count, pa.float64())
     elif isinstance(attribute, Categorical):
@@ -47,7 +47,7 @@ def column_values(attribute: Attribute) -> pa.Array:
 
 def labels(attribute: Attribute) -> pa.Array:
     """Return what the values are called."""
-    return pa.array([attribute.label(code) for code in range(attribute.size)], pa.utf8())
+    return pa.array([attribute.label(code) for code in attribute.all_codes], pa.utf8())
 
 
 def level_values(level: Level, size: int) -> pa.Array:

@@ -29,7 +29,7 @@ def place_of_day(
         If the constant is no value and no day, or a day on which no value begins.
     """
     inclusive = issubclass(kind, exp.LTE | exp.GT)
-    values = {attribute.label(code): code for code in range(attribute.size) if code != attribute.null_code}
+    values = {attribute.label(code): code for code in attribute.all_codes if code != attribute.null_code}
     plain = unwrapped(other)
     if isinstance(plain, exp.Literal) and plain.is_string and plain.name in values:
         return values[plain.name] + inclusive

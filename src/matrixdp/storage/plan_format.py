@@ -6,13 +6,11 @@ sensitivities and the privacy cost are recomputed when a plan is read.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
@@ -165,10 +163,7 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMat
     outside = _moderate(archive.array(form["unsupported"]), archive) if "unsupported" in form else None
     if outside is not None and (outside.ndim != 2 or outside.shape[1] != entries.shape[1]):
         raise archive.damaged("the unsupported directions of a matrix do not fit it")
-    with warnings.catch_warnings():
-        # a singular matrix is an error of its own
-        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
-        return IntegerMatrix(entries.astype(np.int64), outside)
+    return IntegerMatrix(entries.astype(np.int64), outside)
 
 
 def _read_part(
