@@ -134,7 +134,7 @@ def private_folder() -> Iterator[Path]:
             _remove_left(left)
         folder, process = Path(tempfile.mkdtemp(prefix=_PREFIX)), os.getpid()
         lock = Lock(folder / _OWNER)
-        lock.write(platform.node())
+        lock.path.write_text(platform.node())
     except (OSError, StorageError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StorageError(

@@ -91,7 +91,7 @@ HUGE = 9_007_199_254_740_991
 @pytest.mark.parametrize("form", ["prefix", "range", "suffix", "circular"])
 def test_the_size_of_an_attribute_does_not_count(form):
     told, _ = advice(product(a=form), domain={"a": {"min": 0, "max": HUGE - 1}})
-    assert told.startswith(f"domain.a: {HUGE:,} values take about")
+    assert told.startswith(f"domain.a: {HUGE:,} values ")
 
 
 def test_names_of_ranges_are_compared_with_values_that_are_never_listed():
