@@ -168,10 +168,14 @@ def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | No
     single[single <= RANK_TOLERANCE * float(np.abs(gram).max())] = 0.0
     means = gram[np.ix_(first, first)]
     np.fill_diagonal(means, within + single / counts)
-    contrasts = np.diag((counts - 1) * np.sqrt(single / counts))[single > 0]
-    blocks = [*_blocks(means, [None]), contrasts] if len(contrasts) else _blocks(means, [None])
-    point = solve_dual(blocks, gap, None if start is None else np.bincount(classes, weights=start))
-    rows = [block[:, classes] for block in point.factors[: len(blocks) - bool(len(contrasts))]]
+    blocks = _blocks(means, [None])
+    between = len(blocks)
+    if single.any():
+        blocks.append(np.asarray(np.diag((counts - 1) * np.sqrt(single / counts))[single > 0]))
+    if start is not None:
+        start = np.asarray(np.bincount(classes, weights=start), dtype=float)
+    point = solve_dual(blocks, gap, start)
+    rows = [block[:, classes] for block in point.factors[:between]]
     for own in np.flatnonzero(single > 0):
         spread = np.zeros((counts[own] - 1, len(gram)))
         size = math.sqrt(counts[own] / (counts[own] - 1.0)) * np.linalg.norm(point.factors[-1][:, own])
