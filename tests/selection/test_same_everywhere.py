@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.errors import NumericalError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers.matrix_mechanism import l2_factor, singular_value_factor
 from matrixdp.selection.compose.weight_vectors import Objective, optimized_weights
@@ -96,3 +97,9 @@ def test_any_basis_of_an_eigenspace_gives_the_same_strategy(monkeypatch, factor,
 
 def test_the_basis_of_a_whole_space_is_that_of_the_cells():
     np.testing.assert_allclose(spectrum_of(3.0 * np.eye(5)).vectors, np.eye(5), atol=1e-12)
+
+
+def test_a_single_query_of_zeros_or_not_finite_has_no_strategy():
+    for row in ([0.0, 0.0], [1.0, np.nan]):
+        with pytest.raises(NumericalError):
+            solve_rows(np.array([row]))
