@@ -189,3 +189,13 @@ def test_values_that_may_trade_places_are_solved_by_class(monkeypatch, centered)
     monkeypatch.setattr(optimum, "_siblings", lambda _: None)
     assert np.isclose(solve_gram(gram, gap=1e-8).bound, found.bound, rtol=1e-7)
     assert widths == [5, 80]
+
+
+def test_values_without_classes_are_solved_as_they_are():
+    # cells that no query tells apart, a single query, and no query at all
+    halves = np.repeat([1.0, 2.0], 40)
+    assert solve_gram(np.outer(halves, halves)).loss == solve_gram(np.outer(halves, halves)).bound == 4.0
+    blocks = np.kron(np.eye(4) + 1.0, np.ones((20, 20)))
+    assert np.isclose(solve_gram(blocks).loss, solve_gram(np.eye(4) + 1.0).loss, rtol=1e-6)
+    with pytest.raises(NumericalError):
+        solve_gram(np.zeros((80, 80)))

@@ -149,7 +149,7 @@ def _siblings(gram: Array) -> NDArray[np.intp] | None:
         found += 1
         if found > _MOST_CLASSES and np.count_nonzero(classes >= 0) < 2 * found:
             return None
-    return classes if 2 * found <= size else None
+    return classes if 1 < found <= size // 2 else None
 
 
 def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | None:
@@ -158,24 +158,29 @@ def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | No
     The optimum's dual point is constant on a class. V is then the sum of a matrix over classes and, for each
     class of s cells, a multiple of the contrasts among them: a query of the class that counts s - 1 times.
     """
-    classes = _siblings(gram) if len(gram) >= _MANY_CELLS else None
+    finite = 0.0 < float(np.abs(gram).max()) < math.inf
+    classes = _siblings(gram) if finite and len(gram) >= _MANY_CELLS else None
     if classes is None:
         return None
     _, first, counts = np.unique(classes, return_index=True, return_counts=True)
     members = [np.flatnonzero(classes == one) for one in range(len(counts))]
     within = np.array([gram[own[0], own[-1]] for own in members])
     single = np.where(counts > 1, np.diagonal(gram)[first] - within, 0.0)
-    single[single <= RANK_TOLERANCE * float(np.abs(gram).max())] = 0.0
     means = gram[np.ix_(first, first)]
     np.fill_diagonal(means, within + single / counts)
-    blocks = _blocks(means, [None])
-    between = len(blocks)
-    if single.any():
-        blocks.append(np.asarray(np.diag((counts - 1) * np.sqrt(single / counts))[single > 0]))
+    roots = np.sqrt(counts)
+    values, vectors = scipy.linalg.eigh(means * np.outer(roots, roots), driver="evd", check_finite=False)
+    least = RANK_TOLERANCE * max(float(values[-1]), float(single.max()))
+    single[single <= least] = 0.0
+    if not single.any():
+        return None  # cells that no query tells apart
+    between = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, values > least].T / roots
+    contrasts = np.diag((counts - 1) * np.sqrt(single / counts))[single > 0]
+    blocks = [np.asarray(block, dtype=np.float64) for block in (between, contrasts) if len(block)]
     if start is not None:
         start = np.asarray(np.bincount(classes, weights=start), dtype=float)
     point = solve_dual(blocks, gap, start)
-    rows = [block[:, classes] for block in point.factors[:between]]
+    rows = [block[:, classes] for block in point.factors[:-1]]
     for own in np.flatnonzero(single > 0):
         spread = np.zeros((counts[own] - 1, len(gram)))
         size = math.sqrt(counts[own] / (counts[own] - 1.0)) * np.linalg.norm(point.factors[-1][:, own])
