@@ -166,8 +166,7 @@ def test_an_empty_table_has_a_model_however_precise_the_noise(epsilon, method):
     release = strategy.measure(
         {"a": [], "b": []}, mdp.Budget(epsilon=epsilon), seed_not_private=1
     ).reconstruct()
-    given = {"components": 4, "steps": 100} if method == "mixture" else {}
-    model = release.model(method, **given)
+    model = release.model(method, components=4, steps=100)
     assert model.accepted
     assert 0 < model.total < 30 / epsilon
     assert np.isfinite(model.answers["modelled"].to_numpy()).all()
