@@ -29,9 +29,10 @@ def test_a_rank_that_floating_point_cannot_prove_is_refused():
 
 
 def test_a_singular_matrix_is_refused_without_settings_that_all_threads_share(monkeypatch):
-    with monkeypatch.context() as patch, pytest.raises(NumericalError, match="singular after rounding"):
+    with monkeypatch.context() as patch:
         patch.setattr(warnings, "catch_warnings", None)
-        IntegerMatrix(np.array([[1, 1], [1, 1]]))
+        with pytest.raises(NumericalError, match="singular after rounding"):
+            IntegerMatrix(np.array([[1, 1], [1, 1]]))
 
 
 @pytest.mark.parametrize("power", range(20, 27))

@@ -106,6 +106,16 @@ def test_tests_that_have_another_outcome_are_found(
     assert words in mdp.verify_model(held.save(tmp_path / "other")).failed[0].words
 
 
+def test_the_loss_of_an_earlier_version_is_not_checked(folder: Path, tmp_path: Path):
+    model = Model.load(folder)
+    made = {**model.made, "tests": {"loss": 1.0, "degrees": 99}}
+    found = mdp.verify_model(
+        Model(model.measurement, model.workload, model.tables, made).save(tmp_path / "m")
+    )
+    assert [one.outcome for one in found if "make the model anew" in one.words] == ["not checked"]
+    assert found.holds
+
+
 def test_a_model_that_is_far_from_its_measurement_is_not_accepted(folder: Path, tmp_path: Path):
     model = Model.load(folder)
     assert isinstance(model.tables, Mixture)

@@ -207,7 +207,8 @@ def find_attribute(domain: Domain, name: str) -> Attribute:
     if name not in domain:
         owners = [a.name for a in domain.attributes if name in [level.name for level in a.codebook.levels]]
         if owners:
-            expected = f"the attribute: {owners[0]}: {{level: {name}}} asks for the values of the level"
+            form = f"predicate sets, as in `product` and `by`, may be {owners[0]}: {{level: {name}}}"
+            expected = f"the attribute {owners[0]!r} with values of its own; {form}"
             raise EntryError.at((), f"{name!r}, a level of {' and '.join(map(repr, owners))}", expected)
         raise EntryError(unknown_name((), name, "an attribute of the domain", domain.names))
     return domain[name]

@@ -28,7 +28,7 @@ __all__ = ["LocalTables", "check_answered", "check_local", "fit_local"]
 
 Array = NDArray[np.float64]
 
-#: The least number of records that a model is of.
+#: The least total that a model is of: above 0, for shares of it, and far below what noise tells from 0.
 _LEAST_TOTAL = 1e-9
 #: Sweeps of proportional fitting before what is left is spread.
 _SWEEPS = 20

@@ -116,8 +116,9 @@ def _tested(model: Model) -> Iterator[Finding]:
         words = ("reject", "accept")
         problems = [f"its record says that its tests {words[says]} it; they {words[tests.accepted]} it"]
     elif model.tests.get("degrees", tests.degrees) != tests.degrees:
-        words = f"an earlier version, with {model.tests['degrees']!r:.20} degrees of freedom for {tests.degrees}"
-        yield Finding("model", "not checked", f"the loss in its record: it is of {words}; make the model anew")
+        counted = f"{model.tests['degrees']!r:.20} degrees of freedom, where {tests.degrees} follow"
+        told = f"the loss in its record: an earlier version counted {counted}; make the model anew"
+        yield Finding("model", "not checked", told)
         return
     elif not isinstance(loss, float) or not math.isclose(loss, tests.loss, rel_tol=_LOSS, abs_tol=_LOSS):
         problems = [f"its record says a loss of {loss}; {tests.loss} follows"]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from matrixdp.domain import Domain
 from matrixdp.release.leftovers import STATISTICS
 from matrixdp.release.release import Release
 from matrixdp.release.writing import privacy_mark
@@ -18,7 +19,7 @@ from matrixdp.review.answers import STANDARD_ERRORS
 from matrixdp.review.finding import Finding, settled
 from matrixdp.statistics import statistics_table
 
-__all__ = ["check_statistics"]
+__all__ = ["check_statistics", "earlier_heads"]
 
 Array = NDArray[np.float64]
 
@@ -39,6 +40,11 @@ def check_statistics(folder: Path, release: Release, there: bool) -> Iterator[Fi
         yield from settled("statistics", words, _differences(folder / STATISTICS, release))
 
 
+def earlier_heads(names: list[str], domain: Domain) -> list[str]:
+    """Return what earlier versions called columns: those of levels had the names of their attributes."""
+    return [domain.levels[name].name if name in domain.levels else name for name in names]
+
+
 def _differences(path: Path, release: Release) -> Iterator[str]:
     expected = statistics_table(release.asked)
     try:
@@ -49,6 +55,8 @@ def _differences(path: Path, release: Release) -> Iterator[str]:
         return
     if (found.schema.metadata or {}).get(b"matrixdp") != privacy_mark(release.private):
         yield f"{path.name} does not say whether the noise was seeded"
+    if found.column_names == earlier_heads(expected.column_names, release.workload.domain):
+        found = found.rename_columns(expected.column_names)
     if not found.schema.equals(expected.schema, check_metadata=False):
         yield f"{path.name} has other columns than those that follow"
         return

@@ -45,7 +45,7 @@ from matrixdp.review.answers import (
 from matrixdp.review.finding import Finding, Verification, settled
 from matrixdp.review.ledger import check_ledger
 from matrixdp.review.signature import signature_finding
-from matrixdp.review.statistics import check_statistics
+from matrixdp.review.statistics import check_statistics, earlier_heads
 from matrixdp.storage.documents import TOLERANCE, differences, read_strictly
 from matrixdp.storage.files import entry, plain_content
 from matrixdp.storage.saving import load_measurement
@@ -238,6 +238,13 @@ class _Check:
         yield from check_statistics(self.folder, release, STATISTICS in actual)
         leave = {*UNFOUNDED, *((name,) for name in EXACT)}
         _near(record.get("size"), follows["size"])
+        said = record.get("statistics")
+        pairs = zip(said if isinstance(said, list) else (), follows.get("statistics", ()), strict=False)
+        for says, one in pairs:
+            if isinstance(says, dict) and says.get("columns") == earlier_heads(
+                one["columns"], workload.domain
+            ):
+                one["columns"] = says["columns"]
         rest = differences(record, follows, leave=leave)
         yield from settled("record", f"its other figures follow, to a relative {TOLERANCE:g}", rest)
 
