@@ -8,7 +8,7 @@ from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget
 from matrixdp.queries import AllRanges, Prefix, Width
 from matrixdp.selection.gram import dual as solver
-from matrixdp.selection.gram import optimum, solve_gram, solve_rows
+from matrixdp.selection.gram import optimum, solve_dual, solve_gram, solve_rows
 
 
 def _centered(n):
@@ -164,7 +164,7 @@ def test_zero_queries():
 
 @pytest.mark.parametrize("centered", [False, True])
 def test_values_that_may_trade_places_are_solved_by_class(monkeypatch, centered):
-    widths, solve = [], optimum.solve_dual
+    widths, solve = [], solve_dual
 
     def counted(blocks, *given):
         widths.append(blocks[0].shape[1])
@@ -195,7 +195,7 @@ def test_values_without_classes_are_solved_as_they_are():
     # cells that no query tells apart, a single query, and no query at all
     halves = np.repeat([1.0, 2.0], 40)
     assert solve_gram(np.outer(halves, halves)).loss == solve_gram(np.outer(halves, halves)).bound == 4.0
-    blocks = np.kron(np.eye(4) + 1.0, np.ones((20, 20)))
+    blocks = np.asarray(np.kron(np.eye(4) + 1.0, np.ones((20, 20))), dtype=np.float64)
     assert np.isclose(solve_gram(blocks).loss, solve_gram(np.eye(4) + 1.0).loss, rtol=1e-6)
     with pytest.raises(NumericalError):
         solve_gram(np.zeros((80, 80)))

@@ -116,9 +116,9 @@ def _tested(model: Model) -> Iterator[Finding]:
         words = ("reject", "accept")
         problems = [f"its record says that its tests {words[says]} it; they {words[tests.accepted]} it"]
     elif model.tests.get("degrees", tests.degrees) != tests.degrees:
-        counted = f"{model.tests['degrees']!r:.20} degrees of freedom, where {tests.degrees} follow"
-        told = f"the loss in its record: an earlier version counted {counted}; make the model anew"
-        yield Finding("model", "not checked", told)
+        counted = f"an earlier version counted {model.tests['degrees']!r:.20} degrees of freedom"
+        why = f"the loss in its record: {counted}, for {tests.degrees} now; make the model anew"
+        yield Finding("model", "not checked", why)
         return
     elif not isinstance(loss, float) or not math.isclose(loss, tests.loss, rel_tol=_LOSS, abs_tol=_LOSS):
         problems = [f"its record says a loss of {loss}; {tests.loss} follows"]
