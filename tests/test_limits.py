@@ -19,7 +19,7 @@ from matrixdp.privacy import Budget
 from matrixdp.release import size, writing
 from matrixdp.report import contents
 from matrixdp.selection import limits, targets
-from matrixdp.selection.bounds import decomposed, gathered, refined, rings, triples
+from matrixdp.selection.bounds import decomposed, gathered, rings, triples
 from matrixdp.selection.compose import coarse_weights, free_bases, given_parts, rounding, whole_table
 from matrixdp.selection.gram import dual, fourier, quadratic
 from matrixdp.selection.mechanisms import trials
@@ -51,7 +51,6 @@ TEXTS = {
         f"beyond {quadratic.LARGE_CELLS:,} to a gap of {100 * quadratic.LARGE_GAP:g} %",
         f"up to {free_bases.MAX_FREE_CELLS:,} cells that do not factor",
         f"over the data vector (up to 10^{math.log10(table_shape.MAX_TABLE_CELLS):g} cells)",
-        f"except with a probability of {short(refined.FAILURE)}",
         f"parts that have at most {given_parts.MAX_STACKED_CELLS:,} cells together",
         f"by a search of ours, and completed, up to {matrix_mechanism.MAX_ROTATED_CELLS} cells",
         f"under Gaussian noise; up to {matrix_programs.MAX_ERROR_CELLS} cells",
@@ -113,8 +112,7 @@ TEXTS = {
         f"solved jointly up to {limits.MAX_JOINT_CELLS:,} cells",
         f"optimized together, up to {free_bases.MAX_FREE_CELLS:,} cells",
         f"add up to at most {short(decomposed._MOST_WORK)}",
-        f"cubes of dimensions up to {short(refined._MOST_WORK)}",
-        f"more than {refined._MOST_DIMENSIONS / 1e6:g} million dimensions",
+        f"at most {short(decomposed._THOROUGH_WORK)} with `--certify`",
         f"attributes of more than {rings.MAX_AXIS_CELLS:,} values",
         f"over more than {gathered.MAX_JOINT_CELLS:,} cells",
         f"explicit queries of more than {gathered._MOST_ENTRIES / 1e6:g} million entries",

@@ -12,12 +12,11 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection import select
 from matrixdp.selection.bounds import decomposed, gathered, rings, triples
-from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of, refined_bound
+from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of
 from matrixdp.selection.bounds.exact import sector_norm
 from matrixdp.selection.bounds.product_bound import product_bound
 from matrixdp.selection.compose.decomposition import solve_classes, solve_decomposition, sub_solver_for
 from matrixdp.selection.compose.weight_vectors import optimized_weights
-from matrixdp.selection.mechanisms.table import silent
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.testing import dense_gram
@@ -270,16 +269,16 @@ def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypat
     monkeypatch.setattr(decomposed, "_FAR", 1.0)
     assert 0.9 * best < decomposition_bound(*solved) < best
     assert len(made) == 2 * often + 1
-    assert refined_bound(*solved, 0, silent)[0] > best
+    assert decomposition_bound(*solved, certify=True) > best
     assert len(made) == 3 * often + 1
 
 
 def test_a_bound_is_proved_once_for_every_mechanism_and_noise(monkeypatch):
     proved = []
 
-    def counted(workload):
+    def counted(workload, certify):
         proved.append(workload)
-        return product_bound(workload)
+        return product_bound(workload, certify)
 
     monkeypatch.setattr("matrixdp.selection.mechanisms.trials.product_bound", counted)
     workload = mdp.Workload(mdp.Domain({"a": 40, "b": 40}), mdp.kway(1, "prefix"), mdp.marginals(2))

@@ -150,8 +150,7 @@ CertifyOption = Annotated[
     bool,
     typer.Option(
         "--certify",
-        help="Take longer for a higher lower bound; it may hold except with a probability of 1e-9 over the "
-        "coins of the check, and then says so.",
+        help="Take longer for a higher lower bound.",
     ),
 ]
 Confidence = Annotated[

@@ -73,8 +73,7 @@ def select(
     progress : callable, optional
         Called with what is being done and the share done, if known.
     certify : bool
-        Take longer for a higher lower bound, which may hold except with a probability of 1e-9 over the coins
-        of the check; its scope then says so. The option ``seed`` is that of the coins, too.
+        Take longer for a higher lower bound.
     **options : object
         Of the mechanism, such as ``gap`` or ``seed``; ``auto`` takes those of the mechanisms that it tries.
 

@@ -60,9 +60,7 @@ def select(
     progress : callable, optional
         Is called with what is being done and, where it is known, the share that is done.
     certify : bool
-        Take longer for a higher lower bound in the certificate. Of workloads whose matrices are too large for
-        eigenvalues it holds except with a probability of 1e-9 over the coins of the check, which the
-        certificate's scope then says; ``seed`` is the coins' too. They have nothing to do with the noise.
+        Take longer for a higher lower bound in the certificate.
     **options : object
         Of the mechanism: ``seed=1`` for searches, ``gap``, ``sub_solver`` ("auto", "optimum", "product",
         "fourier", "fixed" or "fast") for the decomposition, and others. ``auto`` takes those of the

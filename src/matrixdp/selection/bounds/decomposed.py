@@ -13,13 +13,12 @@ from matrixdp.selection.bounds import rings
 from matrixdp.selection.bounds.exact import sector_dimensions, sector_norm
 from matrixdp.selection.bounds.gathered import Gathered
 from matrixdp.selection.bounds.lattice import Lattice
-from matrixdp.selection.bounds.refined import Progress, refined_norm
 from matrixdp.selection.bounds.triples import Operator
 from matrixdp.selection.compose.sub_solver import SubSolution, SubSolver
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.view.sub_workloads import Split, SubWorkload
 
-__all__ = ["decomposition_bound", "operator_of", "refined_bound", "within_reach"]
+__all__ = ["decomposition_bound", "operator_of", "within_reach"]
 
 Array = NDArray[np.float64]
 
@@ -31,16 +30,21 @@ _ROUNDS, _GAIN = 3, 2e-3
 _DEAR_CELLS, _FAR = 1_000, 1.5
 #: Steps by which distributions are tuned; few where that is dear.
 _STEPS, _FEW_STEPS = 30, 5
-#: The cubes of the dimensions of sectors whose eigenvalues are computed, in all.
-_MOST_WORK = 4e8
+#: The cubes of the dimensions of sectors whose eigenvalues are computed, in all; the second to certify.
+_MOST_WORK, _THOROUGH_WORK = 4e8, 4e9
 #: What floating point may add to a bound of positive terms, generously, and where terms have signs.
 _ROUNDING, _SIGNED_ROUNDING = 1e-11, 1e-9
 
 
 def decomposition_bound(
-    split: Split, solver: SubSolver, solved: Sequence[tuple[SubWorkload, SubSolution]]
+    split: Split,
+    solver: SubSolver,
+    solved: Sequence[tuple[SubWorkload, SubSolution]],
+    certify: bool = False,
 ) -> float | None:
     """Return a lower bound on the loss of every Gaussian strategy, or None where it is out of reach.
+
+    To ``certify`` takes longer for a higher bound: the eigenvalues of larger sectors are computed, too.
 
     References
     ----------
@@ -56,30 +60,12 @@ def decomposition_bound(
     >>> 1 < loss / decomposition_bound(*solution) < 1.04
     True
     """
-    found = _proved(split, solver, solved)
-    return None if found is None else found[0]
-
-
-def refined_bound(
-    split: Split,
-    solver: SubSolver,
-    solved: Sequence[tuple[SubWorkload, SubSolution]],
-    seed: int,
-    progress: Progress,
-) -> tuple[float, bool] | None:
-    """Return a higher bound, and whether it depends on coins: it then fails with `refined.FAILURE`.
-
-    References
-    ----------
-    docs/mathematics.md, section 9, theorem 12.
-    """
-    found = _proved(split, solver, solved, thorough=True)
-    if found is None:
-        return None
+    found = _proved(split, solver, solved, certify)
+    if found is None or not certify:
+        return None if found is None else found[0]
     value, operator, p = found
-    root, by_chance = refined_norm(operator, p, seed, progress)
-    refined = root * root * (1.0 - _rounding(split))
-    return (refined, by_chance) if refined > value else (value, False)
+    root = _with_exact_sectors(operator, p, _THOROUGH_WORK)
+    return max(value, root * root * (1.0 - _rounding(split)))
 
 
 def _proved(
@@ -109,7 +95,7 @@ def _proved(
         gain = found / max(best, 1e-300) - 1.0
         # what is best for T1^3 / T2 need not be for the eigenvalues of small sectors
         for one in (start, p) if where is None else (p,):
-            value = _with_exact_sectors(operator, one)
+            value = _with_exact_sectors(operator, one, _MOST_WORK)
             if where is None or value > best:
                 best, where = value, (operator, one)
         if not again or gain < _GAIN or loss > most * best * best:
@@ -122,13 +108,13 @@ def _rounding(split: Split) -> float:
     return _ROUNDING if all(slot.definite for slot in split.slots) else _SIGNED_ROUNDING
 
 
-def _with_exact_sectors(operator: Operator, p: list[Array]) -> float:
+def _with_exact_sectors(operator: Operator, p: list[Array], most_work: float) -> float:
     """Return F, that of the smallest sectors exactly."""
     total, work = 0.0, 0.0
     roots = [(sector_dimensions(operator, found[0]), found) for found in operator.roots(p)]
     for dimensions, (spread, count, root) in sorted(roots):
         work += float(dimensions) ** 3
-        if work <= _MOST_WORK:
+        if work <= most_work:
             root = max(root, count * sector_norm(operator, spread, p))
         total += root
     return total

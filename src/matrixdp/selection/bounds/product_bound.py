@@ -5,18 +5,17 @@ from __future__ import annotations
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Workload
-from matrixdp.selection.bounds.decomposed import decomposition_bound, refined_bound, within_reach
-from matrixdp.selection.bounds.refined import FAILURE, Progress
+from matrixdp.selection.bounds.decomposed import decomposition_bound, within_reach
 from matrixdp.selection.compose.decomposition import solve_decomposition
 from matrixdp.selection.view.sub_workloads import split_workload
 
-__all__ = ["certified_bound", "product_bound"]
+__all__ = ["product_bound"]
 
 #: The relative gap of the sub-workloads whose solutions prove the bound.
 _GAP = 1e-4
 
 
-def product_bound(workload: Workload) -> tuple[float, str] | None:
+def product_bound(workload: Workload, certify: bool = False) -> tuple[float, str] | None:
     """Return a lower bound on the weighted loss of every Gaussian strategy at privacy cost 1, and its scope.
 
     Twice that is one for Laplace noise. None where the workload is too large; see `decomposition_bound`.
@@ -31,37 +30,7 @@ def product_bound(workload: Workload) -> tuple[float, str] | None:
     try:
         if not within_reach(split_workload(workload)):
             return None
-        bound = decomposition_bound(*solve_decomposition(workload, _GAP))
+        bound = decomposition_bound(*solve_decomposition(workload, _GAP), certify)
     except TooLargeError:
         return None
     return None if bound is None else (bound, f"every {GAUSSIAN.title} strategy")
-
-
-def certified_bound(workload: Workload, seed: int, progress: Progress) -> tuple[float, str] | None:
-    """Return a higher bound that takes longer; where it depends on coins its scope states the probability.
-
-    Parameters
-    ----------
-    workload : Workload
-    seed : int
-        Of the coins, which are public and have nothing to do with noise.
-    progress : callable
-        Called with what is being done and the share done.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> workload = mdp.Workload(mdp.Domain({"a": 6, "b": 6}), mdp.kway([1, 2], "prefix"))
-    >>> certified_bound(workload, 0, lambda doing, done: None)[0] >= product_bound(workload)[0]
-    True
-    """
-    try:
-        if not within_reach(split_workload(workload)):
-            return None
-        found = refined_bound(*solve_decomposition(workload, _GAP, progress), seed, progress)
-    except TooLargeError:
-        return None
-    if found is None:
-        return None
-    chance = f", except with probability {FAILURE:g} over the coins of the check (seed {seed})"
-    return found[0], f"every {GAUSSIAN.title} strategy{chance if found[1] else ''}"

@@ -12,7 +12,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan, Split
 from matrixdp.queries import Workload
-from matrixdp.selection.bounds.product_bound import certified_bound, product_bound
+from matrixdp.selection.bounds.product_bound import product_bound
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
 from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.mechanisms.options import given_options
@@ -95,11 +95,8 @@ class Trials:
 
     def lower_bound(self) -> Bound:
         """Return the bound that the Gaussian decomposition proves, or else the SVD bound, if known."""
-        seed = int(str(self.given.get("seed", 0)))
-        if self.certify:
-            found = self._proved(f"probes {seed}", lambda: certified_bound(self.asked, seed, self.progress))
-        else:
-            found = self._proved("decomposition", lambda: product_bound(self.asked))
+        way = "certified decomposition" if self.certify else "decomposition"
+        found = self._proved(way, lambda: product_bound(self.asked, self.certify))
         if found is not None:
             scope = self._every + found[1].removeprefix(f"every {GAUSSIAN.title} strategy")
             return self.noise.variance_factor * found[0], scope
