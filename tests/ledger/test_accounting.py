@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from matrixdp.errors import PrivacyError
@@ -86,6 +86,7 @@ def test_what_is_left_for_laplace_noise_can_be_spent_where_delta_is_large(total,
 
 @settings(deadline=None, max_examples=30)
 @given(st.sampled_from(TOTALS), st.lists(costs, min_size=1, max_size=5))
+@example(Budget(epsilon=1), [(GAUSSIAN, Fraction(1, 4))])
 def test_what_was_spent_is_no_less_than_the_sums(total, spent):
     account = account_of(total, spent)
     if account.sums == (None,):

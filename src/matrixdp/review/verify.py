@@ -241,9 +241,9 @@ class _Check:
         said = record.get("statistics")
         pairs = zip(said if isinstance(said, list) else (), follows.get("statistics", ()), strict=False)
         for says, one in pairs:
-            if isinstance(says, dict) and says.get("columns") == earlier_heads(
-                one["columns"], workload.domain
-            ):
+            # what could not be computed has no columns
+            earlier = earlier_heads(one["columns"], workload.domain) if "columns" in one else None
+            if earlier is not None and isinstance(says, dict) and says.get("columns") == earlier:
                 one["columns"] = says["columns"]
         rest = differences(record, follows, leave=leave)
         yield from settled("record", f"its other figures follow, to a relative {TOLERANCE:g}", rest)
