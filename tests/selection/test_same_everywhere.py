@@ -7,7 +7,8 @@ import matrixdp as mdp
 from matrixdp.errors import NumericalError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers.matrix_mechanism import l2_factor, singular_value_factor
-from matrixdp.selection.compose.weight_vectors import Objective, optimized_weights
+from matrixdp.selection.compose import weight_vectors
+from matrixdp.selection.compose.weight_vectors import Objective, descend, optimized_weights
 from matrixdp.selection.gram import ConvexSolver, solve_gram, solve_rows
 from matrixdp.selection.mechanisms.explicit import spectrum_of
 from matrixdp.selection.view.sub_workloads import split_workload
@@ -103,3 +104,17 @@ def test_a_single_query_of_zeros_or_not_finite_has_no_strategy():
     for row in ([0.0, 0.0], [1.0, np.nan]):
         with pytest.raises(NumericalError):
             solve_rows(np.array([row]))
+
+
+def test_a_search_that_steps_astray_comes_back(monkeypatch):
+    split = split_workload(BINARY)
+    objective = Objective(split, GAUSSIAN)
+    start = weights_near(split, 0.4)
+    phi, _ = objective(start)
+    free = [place for place, size in enumerate(split.sizes) if size > 1]
+    # weights of 1e13 were seen, at which Gram matrices have negative eigenvalues
+    monkeypatch.setattr(weight_vectors, "_LARGEST_WEIGHT", 0.7)
+    descend(objective, [1e3 * own for own in start], free, maxfun=20, ftol=1e-9)
+    assert objective.evaluations > 1
+    assert objective.best is not None
+    assert 0 < objective.best[0] <= phi

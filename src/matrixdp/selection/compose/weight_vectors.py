@@ -44,6 +44,8 @@ AGAIN_EVALUATIONS, AGAIN_TOLERANCE = 30, 1e-7
 MANY_EXPLICIT, FEW_EVALUATIONS = 8, 25
 #: ... each to a looser gap of joint sub-solutions.
 LOOSE_GAP = 1e-3
+#: Beyond it a step of a search went astray, and Gram matrices are rounding errors; phi grows by the square.
+_LARGEST_WEIGHT = 1e6
 #: Powers of the norms that take the place of a single query's largest entry, and evaluations with each.
 SMOOTH_POWERS, SMOOTH_EVALUATIONS = (10.0, 100.0), 40
 #: ... where that is cheap: attributes whose weights are searched have up to so many values together.
@@ -295,6 +297,9 @@ def descend(
         weights = list(start)
         for t, v in zip(free, np.split(flat, ends), strict=True):
             weights[t] = v + (1.0 - v.sum()) / len(v)
+        own = [weights[t] for t in free]
+        if max(float(np.abs(w).max()) for w in own) > _LARGEST_WEIGHT:
+            return math.fsum(float(w @ w) for w in own), np.concatenate([2.0 * (w - w.mean()) for w in own])
         phi, gradient = objective(weights)
         return phi / scale, np.concatenate([gradient[t] - gradient[t].mean() for t in free]) / scale
 

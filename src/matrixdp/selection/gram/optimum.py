@@ -245,8 +245,7 @@ def _solve_query(row: Array, power: float = math.inf) -> Factor:
 
 def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
     size = len(gram)
-    peak = float(np.abs(gram).max())
-    if not (math.isfinite(peak) and peak > 0):
+    if not (np.isfinite(gram).all() and float(np.diagonal(gram).max()) > 0):
         raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
     known = _exchangeable(gram)
     if known is not None:
