@@ -143,7 +143,7 @@ def _check_errors(plan: Plan, groups: list[Group], covariance: Array) -> None:
         found_pair = analysis.covariance(groups[left], i, groups[right], j)
         scale = float(np.abs(covariance).max())
         names = f"{groups[left].name} and {groups[right].name}"
-        require_close(found_pair / scale, place / scale, f"covariance of {names}")
+        require_close(found_pair / scale, place / scale, f"covariance of {names}", 1e-7)
         block = covariance[starts[left] : starts[left + 1], starts[right] : starts[right + 1]]
         found = analysis.covariances(groups[left], groups[right])
         require_close(found / scale, block / scale, f"covariances of {names}", 1e-7)
