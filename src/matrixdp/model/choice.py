@@ -203,7 +203,7 @@ def choose(
     --------
     >>> import matrixdp as mdp
     >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
-    >>> measured = mdp.select(workload).measure({"sex": ["male"] * 90}, mdp.Budget(mu=1))
+    >>> measured = mdp.select(workload).measure({"sex": ["male", "female"] * 45}, mdp.Budget(mu=1))
     >>> chosen = choose(Parts.of(measured.measurement), components=2, steps=100, fits=2)
     >>> chosen.mixture.components, chosen.tests.accepted
     (4, True)
