@@ -80,7 +80,8 @@ class Modelled:
         --------
         >>> import matrixdp as mdp
         >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
-        >>> release = mdp.select(workload).measure({"sex": ["male", "female"] * 45}, mdp.Budget(mu=1)).reconstruct()
+        >>> people = {"sex": ["male", "female"] * 45}
+        >>> release = mdp.select(workload).measure(people, mdp.Budget(mu=1)).reconstruct()
         >>> model = release.model(components=2, steps=100)
         >>> model.accepted, min(model.answers["modelled"].to_pylist()) >= 0
         (True, True)
