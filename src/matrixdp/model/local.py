@@ -24,12 +24,12 @@ from matrixdp.queries import Group
 from matrixdp.queries.groups import DenseGroup, ProductGroup
 from matrixdp.queries.predicates import Total
 
-__all__ = ["LocalTables", "check_answered", "check_local", "fit_local"]
+__all__ = ["LEAST_TOTAL", "LocalTables", "check_answered", "check_local", "fit_local"]
 
 Array = NDArray[np.float64]
 
 #: The least total that a model is of: above 0, for shares of it, and far below what noise tells from 0.
-_LEAST_TOTAL = 1e-9
+LEAST_TOTAL = 1e-9
 #: Sweeps of proportional fitting before what is left is spread.
 _SWEEPS = 20
 #: How far, relative to the total, the sums of tables may be from one another.
@@ -273,7 +273,7 @@ def fit_local(measurement: Measurement, constraints: Constraints | None = None) 
 
 def _total(measurement: Measurement) -> float:
     group = ProductGroup("total", (), (), ())
-    return max(float(measurement.estimates.answers(group)[0]), _LEAST_TOTAL)
+    return max(float(measurement.estimates.answers(group)[0]), LEAST_TOTAL)
 
 
 def _single(

@@ -19,6 +19,7 @@ from matrixdp.measure import Measurement
 from matrixdp.model.archive import Tables
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.derived import cells_of, free_attributes
+from matrixdp.model.local import LEAST_TOTAL
 from matrixdp.model.mixture import MAX_CELLS
 from matrixdp.model.terms import Axis, GramTerm, RowTerm, Term, along, gram_axis, rank, weakly_measured
 from matrixdp.plan import Block, Part
@@ -28,8 +29,6 @@ from matrixdp.queries.predicates import Identity, Total
 __all__ = ["FittedPart", "Parts"]
 
 Array = NDArray[np.float64]
-#: The least total that a model is of: above 0, for shares of it, and far below what noise tells from 0.
-_LEAST_TOTAL = 1e-9
 #: Tails are looked at so far, in standard deviations, and at so many points.
 _FAR, _POINTS = 40.0, 401
 #: Standard deviations that a loss may lie above the average of the true table's.
@@ -229,7 +228,7 @@ def _total(measurement: Measurement) -> float:
         sizes = tuple(domain[name].size for name in names)
         group = ProductGroup("total", names, tuple(Total() for _ in names), sizes)
         try:
-            return max(float(measurement.estimates.answers(group)[0]), _LEAST_TOTAL)
+            return max(float(measurement.estimates.answers(group)[0]), LEAST_TOTAL)
         except UnsupportedQueryError:
             continue
     raise UnsupportedQueryError(
