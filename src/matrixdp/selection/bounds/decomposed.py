@@ -26,8 +26,8 @@ Array = NDArray[np.float64]
 _MOST_ENTRIES = 30_000_000
 #: How often what depends on the distributions is made again at better ones, and the least relative gain.
 _ROUNDS, _GAIN = 3, 2e-3
-#: Of joint strategies over more cells it is done only where the loss is not above the bound by this factor.
-_DEAR_CELLS, _FAR = 1_000, 1.5
+#: Of joint strategies over more cells it is done only where the loss is above the bound by a factor between.
+_DEAR_CELLS, _NEAR, _FAR = 1_000, 1.02, 1.5
 #: Steps by which distributions are tuned; few where that is dear.
 _STEPS, _FEW_STEPS = 30, 5
 #: The cubes of the dimensions of sectors whose eigenvalues are computed, in all; the second to certify.
@@ -76,14 +76,14 @@ def _proved(
 ) -> tuple[float, Operator, list[Array]] | None:
     """Return the bound, and where it was found: the operator and the distributions by type.
 
-    Unless ``thorough``, what is dear is not done again for a bound that proves little.
+    Unless ``thorough``, what is dear is not done again for a bound that proves little, or almost all.
     """
     if split.coupled_apart:
         return None
     loss = sum(len(sub.marginals) * math.sqrt(solution.loss) for sub, solution in solved) ** 2
     joint = [block.found for _, solution in solved for block in solution.blocks if len(block.axes) > 1]
     cells = max((one.cells for one in joint if isinstance(one, Factor)), default=0)
-    most = math.inf if thorough or cells <= _DEAR_CELLS else _FAR
+    least, most = (0.0, math.inf) if thorough or cells <= _DEAR_CELLS else (_NEAR, _FAR)
     best, p = 0.0, None
     where: tuple[Operator, list[Array]] | None = None
     for _ in range(_ROUNDS):
@@ -98,7 +98,7 @@ def _proved(
             value = _with_exact_sectors(operator, one, _MOST_WORK)
             if where is None or value > best:
                 best, where = value, (operator, one)
-        if not again or gain < _GAIN or loss > most * best * best:
+        if not again or gain < _GAIN or not least <= loss / (best * best) <= most:
             break
     assert where is not None
     return best * best * (1.0 - _rounding(split)), *where

@@ -89,11 +89,12 @@ def measured_matrix(factor: Factor, noise: Noise) -> MeasuredMatrix:
     alike = _of_values_alike(rows) if noise.norm == 2 else None
     if alike is not None:
         return alike
+    # rows that come with a dual point are independent: only their number says what is missing
+    if factor.cells < THREADED_CELLS:
+        return _rounded(rows, len(rows), 2.0**BITS, noise)
+    outside = _outside_of_large(factor)
     with blas_threads(factor.cells):
-        # rows that come with a dual point are independent: only their number says what is missing
-        if factor.cells < THREADED_CELLS:
-            return _rounded(rows, len(rows), 2.0**BITS, noise)
-        return _rounded(rows, len(rows), 2.0**BITS, noise, _outside_of_large(factor), factor.inverse)
+        return _rounded(rows, len(rows), 2.0**BITS, noise, outside, factor.inverse)
 
 
 def merged_matrix(factor: Factor, groups: Sequence[NDArray[np.intp]], noise: Noise) -> MeasuredMatrix:
