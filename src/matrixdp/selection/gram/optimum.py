@@ -64,7 +64,7 @@ def _symmetries(gram: Array, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
     return found
 
 
-def _characters(size: int, symmetries: list[NDArray[np.intp]]) -> list[Array]:
+def _characters(size: int, symmetries: list[NDArray[np.intp]]) -> list[scipy.sparse.csr_array]:
     """Return orthonormal bases (size x n_b) of the joint eigenspaces of commuting involutions."""
     elements: list[tuple[NDArray[np.intp], tuple[int, ...]]] = [(np.arange(size), ())]
     for permutation in symmetries:
@@ -80,7 +80,7 @@ def _characters(size: int, symmetries: list[NDArray[np.intp]]) -> list[Array]:
         norms = np.linalg.norm(basis, axis=0)
         keep = norms > 0.5
         if keep.any():
-            bases.append(basis[:, keep] / norms[keep])
+            bases.append(scipy.sparse.csr_array(basis[:, keep] / norms[keep]))
     return bases
 
 
@@ -112,14 +112,14 @@ def _solve_in_order(gram: Array, sizes: Sequence[int] | None, gap: float, start:
     chain = chain_of(gram) if len(gram) >= MIN_CHAIN_CELLS else None
     with blas_threads(len(gram)):
         found = None if chain is None else solve_chain(gram, chain, gap, start)
-        found = found or _solve_siblings(gram, gap, start)
-        return found or solve_large(gram, gap, start) or _solve_gram(gram, sizes, gap, start)
+        found = found or _solve_siblings(gram, gap, start) or solve_large(gram, gap, start)
+    return found or _solve_gram(gram, sizes, gap, start)
 
 
-def _blocks(gram: Array, bases: Sequence[Array] | Sequence[None]) -> list[Array]:
-    """Return R_b with V the sum of R_b'R_b, one for each eigenspace of the symmetries."""
+def _blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Array]:
+    """Return R_b with V the sum of R_b'R_b, one for each eigenspace of the symmetries, R_b R_b' diagonal."""
     spectra = []
-    for basis in bases:
+    for basis in _characters(len(gram), symmetries) if symmetries else [None]:
         inner = gram if basis is None else basis.T @ gram @ basis
         spectra.append((basis, *scipy.linalg.eigh(inner, driver="evd", check_finite=False)))
     top = max(float(values[-1]) for _, values, _ in spectra)
@@ -254,10 +254,19 @@ def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Arr
     if row is not None:
         return _solve_query(row)
     symmetries = _symmetries(gram, sizes or (size,)) if size > 8 else []
+    with blas_threads(size >> len(symmetries)):
+        return _solve_symmetric(gram, symmetries, gap, start)
+
+
+def _solve_symmetric(
+    gram: Array, symmetries: list[NDArray[np.intp]], gap: float, start: Array | None
+) -> Factor:
+    """Solve for a Gram matrix that commuting involutions leave unchanged."""
+    size = len(gram)
     if not symmetries:
-        point = solve_dual(_blocks(gram, [None]), gap, start)
+        point = solve_dual(_blocks(gram, []), gap, start)
         return Factor(np.vstack(point.factors), point.primal, point.dual, point.p)
-    blocks = _blocks(gram, _characters(size, symmetries))
+    blocks = _blocks(gram, symmetries)
     # one design point for each orbit; p is the orbit's total, its cells share it equally
     orbit = np.arange(size)
     for permutation in (*symmetries, *symmetries):
