@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
@@ -17,6 +16,7 @@ from matrixdp.selection.bounds.rings import Measured, Tied
 from matrixdp.selection.bounds.triples import SubsetTerms
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.optimum import factored_blocks, symmetries_of
 from matrixdp.selection.view.sub_workloads import RowsTerm, Split, SubWorkload
 
 __all__ = ["MAX_JOINT_CELLS", "Gathered"]
@@ -262,6 +262,8 @@ def _root(gram: Array, distributions: Sequence[Array]) -> Measured:
     for axis, p in enumerate(distributions):
         away = np.eye(len(p)) - np.sqrt(np.outer(p, p))
         tensor = along(along(tensor, axis, away), axis + root.ndim, away)
-    values, vectors = scipy.linalg.eigh(tensor.reshape(scaled.shape))
-    kept = values > _RANK * values[-1]
-    return Measured(vectors[:, kept] * values[kept] ** -0.25 * root.ravel()[:, None])
+    square = tensor.reshape(scaled.shape)
+    rows = np.vstack(factored_blocks(square, symmetries_of(square, root.shape)))
+    values = np.einsum("aj,aj->a", rows, rows)
+    kept = values > _RANK * values.max()
+    return Measured(rows[kept].T * values[kept] ** -0.75 * root.ravel()[:, None])

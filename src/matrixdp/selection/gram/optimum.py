@@ -20,7 +20,7 @@ from matrixdp.selection.gram.dual import DEFAULT_GAP, solve_dual
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.quadratic import MIN_CHAIN_CELLS, solve_chain, solve_large
 
-__all__ = ["ConvexSolver", "solve_gram", "solve_rows"]
+__all__ = ["ConvexSolver", "factored_blocks", "solve_gram", "solve_rows", "symmetries_of"]
 
 Array = NDArray[np.float64]
 
@@ -48,8 +48,14 @@ def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
     return candidates
 
 
-def _symmetries(gram: Array, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
-    """Return commuting involutions that leave the Gram matrix unchanged."""
+def symmetries_of(gram: Array, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
+    """Return commuting involutions of the cells of a product domain that leave a Gram matrix unchanged.
+
+    Examples
+    --------
+    >>> symmetries_of(np.tri(3).T @ np.tri(3), (3,)), [one.tolist() for one in symmetries_of(np.eye(3), (3,))]
+    ([], [[2, 1, 0]])
+    """
     tolerance = _SYMMETRIC * float(np.abs(gram).max())
     found: list[NDArray[np.intp]] = []
     generated = {tuple(range(len(gram)))}
@@ -116,8 +122,15 @@ def _solve_in_order(gram: Array, sizes: Sequence[int] | None, gap: float, start:
     return found or _solve_gram(gram, sizes, gap, start)
 
 
-def _blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Array]:
-    """Return R_b with V the sum of R_b'R_b, one for each eigenspace of the symmetries, R_b R_b' diagonal."""
+def factored_blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Array]:
+    """Return R_b with V the sum of R_b'R_b and R_b R_b' diagonal, one for each eigenspace of the symmetries.
+
+    Examples
+    --------
+    >>> gram = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> [block.shape for block in factored_blocks(gram, symmetries_of(gram, (2,)))]
+    [(1, 2), (1, 2)]
+    """
     spectra = []
     for basis in _characters(len(gram), symmetries) if symmetries else [None]:
         inner = gram if basis is None else basis.T @ gram @ basis
@@ -253,7 +266,7 @@ def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Arr
     row = _single_query(gram)
     if row is not None:
         return _solve_query(row)
-    symmetries = _symmetries(gram, sizes or (size,)) if size > 8 else []
+    symmetries = symmetries_of(gram, sizes or (size,)) if size > 8 else []
     with blas_threads(size >> len(symmetries)):
         return _solve_symmetric(gram, symmetries, gap, start)
 
@@ -264,9 +277,9 @@ def _solve_symmetric(
     """Solve for a Gram matrix that commuting involutions leave unchanged."""
     size = len(gram)
     if not symmetries:
-        point = solve_dual(_blocks(gram, []), gap, start)
+        point = solve_dual(factored_blocks(gram, []), gap, start)
         return Factor(np.vstack(point.factors), point.primal, point.dual, point.p)
-    blocks = _blocks(gram, symmetries)
+    blocks = factored_blocks(gram, symmetries)
     # one design point for each orbit; p is the orbit's total, its cells share it equally
     orbit = np.arange(size)
     for permutation in (*symmetries, *symmetries):
