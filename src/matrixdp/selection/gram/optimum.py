@@ -50,13 +50,15 @@ def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
 
 def _symmetries(gram: Array, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
     """Return commuting involutions that leave the Gram matrix unchanged."""
-    tolerance = _SYMMETRIC * float(np.abs(gram).max())
+    tolerance, diagonal = _SYMMETRIC * float(np.abs(gram).max()), np.diagonal(gram)
     found: list[NDArray[np.intp]] = []
     generated = {tuple(range(len(gram)))}
     for permutation in _involutions(sizes):
         if any((permutation[g] != g[permutation]).any() for g in found):
             continue
         if tuple(permutation) in generated:
+            continue
+        if float(np.abs(diagonal[permutation] - diagonal).max()) > tolerance:
             continue
         if float(np.abs(gram[np.ix_(permutation, permutation)] - gram).max()) <= tolerance:
             found.append(permutation)
@@ -138,6 +140,8 @@ def _siblings(gram: Array) -> NDArray[np.intp] | None:
     tolerance = _SYMMETRIC * float(np.abs(gram).max())
     classes, found = np.full(size, -1), 0
     sums, diagonal = gram.sum(axis=1), np.diagonal(gram)
+    if np.count_nonzero(np.diff(np.sort(sums)) > size * tolerance) >= size // 2:
+        return None
     while (classes < 0).any():
         first = int(np.argmin(classes))
         alike = (classes < 0) & (np.abs(diagonal - diagonal[first]) <= tolerance)
