@@ -191,6 +191,34 @@ def test_values_that_may_trade_places_are_solved_by_class(monkeypatch, centered)
     assert widths == [5, 80]
 
 
+def test_values_that_no_query_tells_apart_are_solved_as_one(monkeypatch):
+    widths, solve = [], solve_dual
+
+    def counted(blocks, *given):
+        widths.append(blocks[0].shape[1])
+        return solve(blocks, *given)
+
+    random = np.random.default_rng(1)
+    queries, step = random.normal(size=(2, 3, 7))
+    cells = random.permutation(np.repeat(np.arange(7), [1, 9, 10, 20, 15, 5, 20]))
+
+    def loss(amount):
+        rows = queries + amount * step
+        return solve_gram(rows.T @ rows, gap=1e-11).loss
+
+    gram, change = queries.T @ queries, step.T @ queries + queries.T @ step
+    monkeypatch.setattr(optimum, "solve_dual", counted)
+    found = solve_gram(gram[np.ix_(cells, cells)], gap=1e-9)
+    solve_gram(gram[np.ix_(cells, cells)], gap=1e-9, start=found.dual)
+    assert widths == [7, 7]
+    assert np.isclose(found.loss, loss(0.0), rtol=1e-8)
+    assert found.bound <= found.loss <= found.bound * (1.0 + 1e-9)
+    assert found.rows.shape == (3, 80)
+    assert np.isclose(found.dual.sum(), 1.0)
+    slope = np.vdot(found.slope, change[np.ix_(cells, cells)])
+    assert np.isclose(slope, (loss(1e-4) - loss(-1e-4)) / 2e-4, rtol=1e-5)
+
+
 def test_values_without_classes_are_solved_as_they_are():
     # cells that no query tells apart, a single query, and no query at all
     halves = np.repeat([1.0, 2.0], 40)

@@ -56,13 +56,15 @@ def symmetries_of(gram: Array, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
     >>> symmetries_of(np.tri(3).T @ np.tri(3), (3,)), [one.tolist() for one in symmetries_of(np.eye(3), (3,))]
     ([], [[2, 1, 0]])
     """
-    tolerance = _SYMMETRIC * float(np.abs(gram).max())
+    tolerance, diagonal = _SYMMETRIC * float(np.abs(gram).max()), np.diagonal(gram)
     found: list[NDArray[np.intp]] = []
     generated = {tuple(range(len(gram)))}
     for permutation in _involutions(sizes):
         if any((permutation[g] != g[permutation]).any() for g in found):
             continue
         if tuple(permutation) in generated:
+            continue
+        if float(np.abs(diagonal[permutation] - diagonal).max()) > tolerance:
             continue
         if float(np.abs(gram[np.ix_(permutation, permutation)] - gram).max()) <= tolerance:
             found.append(permutation)
@@ -151,6 +153,8 @@ def _siblings(gram: Array) -> NDArray[np.intp] | None:
     tolerance = _SYMMETRIC * float(np.abs(gram).max())
     classes, found = np.full(size, -1), 0
     sums, diagonal = gram.sum(axis=1), np.diagonal(gram)
+    if np.count_nonzero(np.diff(np.sort(sums)) > size * tolerance) >= size // 2:
+        return None
     while (classes < 0).any():
         first = int(np.argmin(classes))
         alike = (classes < 0) & (np.abs(diagonal - diagonal[first]) <= tolerance)
@@ -180,18 +184,20 @@ def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | No
     within = np.array([gram[own[0], own[-1]] for own in members])
     single = np.where(counts > 1, np.diagonal(gram)[first] - within, 0.0)
     means = gram[np.ix_(first, first)]
+    if start is not None:
+        start = np.asarray(np.bincount(classes, weights=start), dtype=float)
     np.fill_diagonal(means, within + single / counts)
     roots = np.sqrt(counts)
     values, vectors = scipy.linalg.eigh(means * np.outer(roots, roots), driver="evd", check_finite=False)
     least = RANK_TOLERANCE * max(float(values[-1]), float(single.max()))
     single[single <= least] = 0.0
-    if not single.any():
-        return None  # cells that no query tells apart
+    if not single.any():  # cells that no query tells apart
+        merged = _solve_gram(means, None, gap, start)
+        assert merged.dual is not None
+        return Factor(merged.rows[:, classes], merged.loss, merged.bound, (merged.dual / counts)[classes])
     between = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, values > least].T / roots
     contrasts = np.diag((counts - 1) * np.sqrt(single / counts))[single > 0]
     blocks = [np.asarray(block, dtype=np.float64) for block in (between, contrasts) if len(block)]
-    if start is not None:
-        start = np.asarray(np.bincount(classes, weights=start), dtype=float)
     point = solve_dual(blocks, gap, start)
     rows = [block[:, classes] for block in point.factors[:-1]]
     for own in np.flatnonzero(single > 0):
