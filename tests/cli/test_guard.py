@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -10,7 +11,7 @@ from matrixdp.cli.progress import Reporter
 from matrixdp.domain import Domain
 from matrixdp.errors import PrivacyError, TooLargeError
 from matrixdp.language import kway, marginals, pairwise, product
-from matrixdp.noise import GAUSSIAN
+from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.queries import Workload
 
 
@@ -129,6 +130,32 @@ def test_forecasts_count_marginals():
     wide = Domain({f"a{i}": 2 for i in range(30)})
     whole = Workload(wide, product(dict.fromkeys(wide.names, "identity")))
     assert forecast(whole, 10, [GAUSSIAN]).marginals == 1
+
+
+COUNTIES: dict[str, Any] = {"county": {"categories": [str(i) for i in range(3169)]}, "sex": 2, "age": 15}
+COUNTIES["county"]["levels"] = {
+    "state": {f"state {s}": [str(i) for i in range(3169) if i % 51 == s] for s in range(51)}
+}
+AREAS = [["county", "sex", "age"], ["state", "sex", "age"]]
+
+
+@pytest.mark.parametrize(
+    ("domain", "entries", "noise", "measured"),
+    [
+        ({"v": 2400}, [product(v="prefix")], GAUSSIAN, 9.1),
+        ({"v": 1200, "sex": 2}, [product(v="prefix"), product(v="prefix", sex="identity")], GAUSSIAN, 4.2),
+        ({"v": 300}, [product(v="prefix")], LAPLACE, 1.9),
+        ({"v": 1000}, [product(v="prefix")], LAPLACE, 7.6),
+        ({"v": 3000}, [product(v="prefix")], LAPLACE, 58.0),
+        (COUNTIES, [marginals(AREAS)], GAUSSIAN, 13.0),
+        (COUNTIES, [marginals([["county"], ["county", "sex"], *AREAS])], GAUSSIAN, 30.0),
+    ],
+)
+def test_forecasts_are_within_twice_what_selections_took(
+    domain: dict[str, Any], entries: list[Any], noise: Noise, measured: float
+):
+    expected = forecast(Workload(Domain(domain), *entries), 10, [noise]).select_seconds
+    assert measured / 2 <= expected <= 2 * measured
 
 
 def test_figures_are_short():

@@ -38,7 +38,7 @@ def test_components_are_added_until_noise_explains_the_rest(parts, monkeypatch):
     chosen = choose(parts, fits=2, seen=lambda *done: seen.append(done))
     assert (chosen.components, chosen.steps, chosen.fits) == (30, 500, 2)
     assert chosen.tests.accepted
-    chosen.tests.check()
+    chosen.tests.check("Ask for more")
     assert chosen.mixture.components == 60
     assert seen[0] == (1, 600)
     assert seen[300] == (301, 900)  # a second round, which shows that components are missing
@@ -54,7 +54,7 @@ def test_a_model_that_does_not_fit_is_refused(parts):
     assert not chosen.tests.accepted
     assert chosen.tests.failed[0] == "a, b"
     with pytest.raises(NumericalError, match=r"further than noise explains from \d of \d+: a, b"):
-        chosen.tests.check()
+        chosen.tests.check("Ask for more")
     assert chosen.as_dict()["accepted"] is False
 
 

@@ -91,6 +91,34 @@ def test_auto_refuses_with_the_tests_of_the_mixture_where_tables_of_pairs_do_not
         mdp.Release(measured.measurement, mdp.Workload(domain, asked)).model("local")
 
 
+def test_advice_names_what_the_method_has(release: Any):
+    with pytest.raises(NumericalError, match=r"more than 2 `components` or 1 `steps`"):
+        release.model("mixture", components=2, steps=1)
+    domain = mdp.Domain({"a": 2, "b": 2})
+    table = {"a": [0, 1] * 300, "b": [0, 1] * 300}
+    measured = mdp.select(mdp.Workload(domain, mdp.marginals(2))).measure(
+        table, mdp.Budget(mu=5), seed_not_private=1
+    )
+    with pytest.raises(NumericalError, match=r"Use method='mixture'") as refused:
+        measured.reconstruct().model("local", impossible=[{"a": 0, "b": 0}])
+    assert "components" not in str(refused.value)
+
+
+def test_tables_of_pairs_fit_what_was_measured_of_pairs_and_of_one_attribute_alone():
+    random = np.random.default_rng(1)
+    table = {"a": random.binomial(2, 0.2, 2000), "b": random.binomial(9, 0.3, 2000)}
+    domain = mdp.Domain({"a": 3, "b": 10})
+    pair = mdp.Workload(domain, mdp.marginals([0, 1]), mdp.product(a="range", b="identity"))
+    measured = mdp.select(pair).measure(table, mdp.Budget(mu=5), seed_not_private=1)
+    assert [len(part.blocks) for part in measured.measurement.plan.parts] == [1]  # its rows do not factor
+    assert measured.reconstruct().model("local").accepted
+    alone = mdp.Workload(mdp.Domain({"a": 3}), mdp.marginals(1))
+    measured = mdp.select(alone, noise="laplace").measure(table, mdp.Budget(epsilon=1), seed_not_private=1)
+    model = measured.reconstruct().model("local")
+    assert model.accepted
+    assert model.total == pytest.approx(2000, abs=30)
+
+
 def test_what_is_public_is_kept_in_the_record_as_it_is_written(release: Any, tmp_path: Any):
     rule = {"sex": "male", "age": {"range": [6, 11]}}
     specification = mdp.load_specification(

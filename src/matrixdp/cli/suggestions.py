@@ -44,7 +44,7 @@ def suggestions(workload: Workload, expected: Forecast, searched: bool) -> list[
     >>> workload = Workload(Domain({"pay": range(6_000)}), product(pay="prefix"))
     >>> for line in suggestions(workload, forecast(workload, 10**6, [GAUSSIAN]), searched=False):
     ...     print(line)
-    domain.pay: 6,000 values take about 2 min; {min: 0, max: 6000, bins: 1200} takes about 3 s
+    domain.pay: 6,000 values take about 2 min; {min: 0, max: 6000, bins: 1200} takes about 2 s
     """
     long = expected.select_seconds >= _LONG_SECONDS
     own = _of_attributes(workload, searched, long)
@@ -53,20 +53,21 @@ def suggestions(workload: Workload, expected: Forecast, searched: bool) -> list[
 
 def _of_attributes(workload: Workload, searched: bool, long: bool) -> Iterator[str]:
     limit = min(MAX_MEASURED_CELLS, most_cells())
+    alone = len({name for group in workload for name in group.attributes}) == 1
     for name in structured_attributes(workload):
         attribute = workload.domain[name]
-        seconds = attribute_seconds(attribute.size, searched)
+        seconds = attribute_seconds(attribute.size, searched, alone)
         fits = searched or attribute.size <= limit
         if fits and not (long and seconds >= _WORTH_SECONDS):
             continue
         sizes = range(1, (attribute.size if fits else limit) + 1)
-        most = bisect_right(sizes, _SHORT_SECONDS, key=lambda size: attribute_seconds(size, searched))
+        most = bisect_right(sizes, _SHORT_SECONDS, key=lambda size: attribute_seconds(size, searched, alone))
         refused = f"are too many for selection here, which takes {limit:,}"
         told = f"domain.{name}: {attribute.size:,} values " + (
             f"take about {in_words(seconds)}" if fits else refused
         )
         coarser, size = _coarser(attribute, most)
-        yield f"{told}; {coarser} takes about {in_words(attribute_seconds(size, searched))}"
+        yield f"{told}; {coarser} takes about {in_words(attribute_seconds(size, searched, alone))}"
 
 
 def _of_groups(workload: Workload) -> Iterator[str]:

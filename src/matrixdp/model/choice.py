@@ -80,8 +80,13 @@ class FitTests:
             "accepted": self.accepted,
         }
 
-    def check(self) -> None:
+    def check(self, remedy: str) -> None:
         """Refuse a model that does not fit.
+
+        Parameters
+        ----------
+        remedy : str
+            What may make one that fits, as an imperative sentence without its end.
 
         Raises
         ------
@@ -96,8 +101,8 @@ class FitTests:
             named = "; ".join(self.failed[:_NAMED]) + (f" and {more} more" if more > 0 else "")
             told += f"; it is further than noise explains from {len(self.failed)} of {self.tables}: {named}"
         raise NumericalError(
-            f"the model does not fit what was measured: {told}. Ask for more `components` or `steps`, or "
-            "keep the unbiased answers; `accept_anyway` returns it all the same"
+            f"the model does not fit what was measured: {told}. {remedy}, or keep the unbiased answers; "
+            "`accept_anyway` returns it all the same"
         )
 
 

@@ -17,19 +17,24 @@ from matrixdp.measure import Measurement
 from matrixdp.model.constraints import Constraints, PublishedRows
 from matrixdp.model.derived import cells_of, free_attributes, sources, sum_cells
 from matrixdp.model.linked import linked_tables
-from matrixdp.model.measured import Axis, KroneckerEvidence, PartEvidence, evidence_of
+from matrixdp.model.measured import (
+    Axis,
+    KroneckerEvidence,
+    PartEvidence,
+    estimated_marginal,
+    estimated_total,
+    evidence_of,
+)
 from matrixdp.model.published import factors_for
 from matrixdp.model.transport import Directions, balanced, centered_basis, nearest, rounded
 from matrixdp.queries import Group
 from matrixdp.queries.groups import DenseGroup, ProductGroup
 from matrixdp.queries.predicates import Total
 
-__all__ = ["LEAST_TOTAL", "LocalTables", "check_answered", "check_local", "fit_local"]
+__all__ = ["LocalTables", "check_answered", "check_local", "fit_local"]
 
 Array = NDArray[np.float64]
 
-#: The least total that a model is of: above 0, for shares of it, and far below what noise tells from 0.
-LEAST_TOTAL = 1e-9
 #: Sweeps of proportional fitting before what is left is spread.
 _SWEEPS = 20
 #: How far, relative to the total, the sums of tables may be from one another.
@@ -254,11 +259,11 @@ def fit_local(measurement: Measurement, constraints: Constraints | None = None) 
     ):
         evidence = evidence_of(part, scale.variance, values, domain)
         found.setdefault(evidence.free, []).append(evidence)
-    total = _total(measurement) if known.total is None else known.total
+    total = estimated_total(measurement) if known.total is None else known.total
     tables: dict[tuple[str, ...], Array] = {}
     for name in free_attributes(domain):
         published = [table for table in known.tables if table.free == (name,)]
-        tables[(name,)] = _single(name, domain[name].size, total, found, published)
+        tables[(name,)] = _single(name, measurement, total, found, published)
     linked = linked_tables({names[0]: own for names, own in tables.items()}, known)
     tables |= {names: own for names, own in linked.items() if len(names) == 1}
     bases: dict[tuple[str, int], tuple[Array, Array]] = {}
@@ -271,19 +276,15 @@ def fit_local(measurement: Measurement, constraints: Constraints | None = None) 
     return LocalTables(domain, total, tables)
 
 
-def _total(measurement: Measurement) -> float:
-    group = ProductGroup("total", (), (), ())
-    return max(float(measurement.estimates.answers(group)[0]), LEAST_TOTAL)
-
-
 def _single(
     name: str,
-    size: int,
+    measurement: Measurement,
     total: float,
     found: Mapping[tuple[str, ...], Sequence[PartEvidence]],
     published: Sequence[PublishedRows],
 ) -> Array:
     """Return the table of one attribute, from what was measured of it and of pairs that it is in."""
+    size = measurement.plan.domain[name].size
     rows = np.vstack([np.ones(size), *(table.rows for table in published)])
     counts = np.concatenate([[total], *(table.counts for table in published)])
     even = np.full(size, total / size)
@@ -293,6 +294,9 @@ def _single(
         if len(names) == 2 and name in names:
             summed = [one.summed_to(name) for one in own if isinstance(one, KroneckerEvidence)]
             seen += [one for one in summed if one is not None]
+    estimate = None if seen else estimated_marginal(measurement, name)
+    if estimate is not None:  # pairs measured by rows that do not factor say it together
+        seen.append(KroneckerEvidence((name,), (Axis(size),), estimate, 1.0))
     if not seen or size == 1:
         return start
     directions = _single_directions(size, seen, rows[1:])

@@ -100,19 +100,20 @@ class Modelled:
         tables: Tables
         if method == "local":
             tables, tests = self._local(parts, known)
-            made = _made_locally(seed, tests)
+            made, remedy = _made_locally(seed, tests), "Use method='mixture'"
         else:
             chosen = choose(parts, seed, components=components, steps=steps, seen=progress)
             tables, tests, made = chosen.mixture, chosen.tests, chosen.as_dict()
+            remedy = f"Ask for more than {chosen.components:,} `components` or {chosen.steps:,} `steps`"
             if method == "auto" and not tests.accepted and not accept_anyway:
                 try:
                     local, own = self._local(parts, known)
                 except (UnsupportedQueryError, TooLargeError):
-                    tests.check()
+                    tests.check(remedy)
                 if own.accepted:
                     tables, tests, made = local, own, {**_made_locally(seed, own), "rejected": made}
         if not accept_anyway:
-            tests.check()
+            tests.check(remedy)
         made |= known.written
         return Model(self.measurement, self.workload, tables, made, self.confidence)
 

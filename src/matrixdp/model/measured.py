@@ -11,14 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.measure import Measurement
 from matrixdp.model.derived import cells_of
 from matrixdp.plan import Part
+from matrixdp.queries.groups import ProductGroup
+from matrixdp.queries.predicates import Identity, Total
 
-__all__ = ["Axis", "KroneckerEvidence", "PartEvidence", "RowEvidence", "evidence_of"]
+__all__ = [
+    "Axis",
+    "KroneckerEvidence",
+    "PartEvidence",
+    "RowEvidence",
+    "estimated_marginal",
+    "estimated_total",
+    "evidence_of",
+]
 
 Array = NDArray[np.float64]
 
+#: The least total that a model is of: above 0, for shares of it, and far below what noise tells from 0.
+_LEAST_TOTAL = 1e-9
 #: Squared length, relative to 1, of what a vector may have outside the measured span.
 _SPANNED = 1e-6
 
@@ -223,4 +237,37 @@ def evidence_of(part: Part, variance: float, values: Array, domain: Domain) -> P
         tuple(block.matrix.written() for block in part.blocks),
         (np.ones(part.rows) if part.multipliers is None else part.multipliers.ravel()) / deviation,
         values / deviation,
+    )
+
+
+def estimated_marginal(measurement: Measurement, name: str) -> Array | None:
+    """Return the unbiased estimate of an attribute's table; None where it does not follow."""
+    group = ProductGroup("start", (name,), (Identity(),), (measurement.plan.domain[name].size,))
+    try:
+        return measurement.estimates.answers(group)
+    except UnsupportedQueryError:
+        return None
+
+
+def estimated_total(measurement: Measurement) -> float:
+    """Return the estimated number of records, above 0.
+
+    Raises
+    ------
+    UnsupportedQueryError
+        If it does not follow from what was measured.
+    """
+    domain, parts = measurement.plan.domain, measurement.plan.parts
+    precise = np.argsort([own.variance for own in measurement.scales], kind="stable")
+    # a marginal may have been measured by itself: its cells sum to the total
+    for names in ((), *(parts[place].attributes for place in precise)):
+        sizes = tuple(domain[name].size for name in names)
+        group = ProductGroup("total", names, tuple(Total() for _ in names), sizes)
+        try:
+            return max(float(measurement.estimates.answers(group)[0]), _LEAST_TOTAL)
+        except UnsupportedQueryError:
+            continue
+    raise UnsupportedQueryError(
+        "the number of records does not follow from what was measured: a model needs it; give it as a "
+        "public total, or measure it (`marginals: 0` in the workload)"
     )

@@ -12,19 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.errors import TooLargeError, UnsupportedQueryError
+from matrixdp.errors import TooLargeError
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.exact.threads import one_blas_thread
 from matrixdp.measure import Measurement
 from matrixdp.model.archive import Tables
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.derived import cells_of, free_attributes
-from matrixdp.model.local import LEAST_TOTAL
+from matrixdp.model.measured import estimated_marginal, estimated_total
 from matrixdp.model.mixture import MAX_CELLS
 from matrixdp.model.terms import Axis, GramTerm, RowTerm, Term, along, gram_axis, rank, weakly_measured
 from matrixdp.plan import Block, Part
-from matrixdp.queries.groups import ProductGroup
-from matrixdp.queries.predicates import Identity, Total
 
 __all__ = ["FittedPart", "Parts"]
 
@@ -167,7 +165,7 @@ class Parts:
         ]
         known = Constraints(plan.domain) if constraints is None else constraints
         given = total if known.total is None else known.total
-        counted = _total(measurement) if given is None else float(given)
+        counted = estimated_total(measurement) if given is None else float(given)
         return cls(plan.domain, counted, tuple(parts), _starts(measurement), _kurtosis(measurement), known)
 
 
@@ -210,38 +208,11 @@ def _supported(matrix: MeasuredMatrix) -> Axis:
     return Axis(matrix.columns, matrix=None if weak is None else np.eye(matrix.columns) - weak.T @ weak)
 
 
-def _marginal(measurement: Measurement, names: tuple[str, ...]) -> Array | None:
-    """Return the unbiased estimate of a marginal; None where it does not follow."""
-    sizes = tuple(measurement.plan.domain[name].size for name in names)
-    group = ProductGroup("start", names, tuple(Identity() for _ in names), sizes)
-    try:
-        return measurement.estimates.answers(group)
-    except UnsupportedQueryError:
-        return None
-
-
-def _total(measurement: Measurement) -> float:
-    domain, parts = measurement.plan.domain, measurement.plan.parts
-    precise = np.argsort([own.variance for own in measurement.scales], kind="stable")
-    # a marginal may have been measured by itself: its cells sum to the total
-    for names in ((), *(parts[place].attributes for place in precise)):
-        sizes = tuple(domain[name].size for name in names)
-        group = ProductGroup("total", names, tuple(Total() for _ in names), sizes)
-        try:
-            return max(float(measurement.estimates.answers(group)[0]), LEAST_TOTAL)
-        except UnsupportedQueryError:
-            continue
-    raise UnsupportedQueryError(
-        "the number of records does not follow from what was measured: a model needs it; give it as a "
-        "public total, or measure it (`marginals: 0` in the workload)"
-    )
-
-
 def _starts(measurement: Measurement) -> dict[str, Array]:
     starts = {}
     for name in free_attributes(measurement.plan.domain):
         size = measurement.plan.domain[name].size
-        estimate = _marginal(measurement, (name,))
+        estimate = estimated_marginal(measurement, name)
         clipped = np.ones(size) if estimate is None else np.maximum(estimate, 0.0)
         starts[name] = clipped / clipped.sum() if clipped.any() else np.full(size, 1.0 / size)
     return starts
