@@ -16,8 +16,8 @@ from harness import emit
 from workloads import OTHER, SWEEPS, Make
 
 from matrixdp.noise import NOISES
-from matrixdp.selection import MECHANISMS
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.selection.mechanisms.table import MECHANISMS
 
 #: Seconds of processor time for each selection.
 LIMITS = {"workloads": 8.0, "sweeps": 4.0}

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.measure import Measurement
-from matrixdp.measure.measurement import maximal_marginals
+from matrixdp.measure.measurement import Measurement, maximal_marginals
 from matrixdp.model.measured import KroneckerEvidence, evidence_of
 
 __all__ = ["local_nonnegative", "projected"]

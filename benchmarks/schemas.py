@@ -11,7 +11,7 @@ import numpy as np
 
 import matrixdp as mdp
 from matrixdp.queries import DenseGroup, Group
-from matrixdp.queries.rows import MatrixRows
+from matrixdp.queries.groups import MatrixRows
 
 __all__ = [
     "ADULT",

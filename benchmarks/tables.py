@@ -20,9 +20,8 @@ from values import equal, number
 
 import matrixdp as mdp
 from matrixdp.noise import noise_named
-from matrixdp.selection import MECHANISMS
 from matrixdp.selection.compose.svd_bound import svd_bound_gram, svd_bound_workload
-from matrixdp.selection.mechanisms.table import Mechanism
+from matrixdp.selection.mechanisms.table import MECHANISMS, Mechanism
 
 __all__ = ["excess", "figure_of", "measured_cell"]
 

@@ -16,7 +16,8 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import DomainError, EntryError, MatrixDPError, PrivacyError
 from matrixdp.exact import IntegerMatrix
-from matrixdp.measure import measure, statement
+from matrixdp.measure.measurement import measure
+from matrixdp.measure.statement import statement
 from matrixdp.noise import GAUSSIAN, Cost
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.specification import load_specification

@@ -6,27 +6,34 @@ from pathlib import Path
 
 import pytest
 
+from matrixdp import draft as proposals
 from matrixdp.answers import intervals
-from matrixdp.domain import attribute, bins, derivation
-from matrixdp.draft import proposals
-from matrixdp.language import distributions, keyed
+from matrixdp.domain import attribute
+from matrixdp.domain import attribute as derivation
+from matrixdp.domain import kinds as bins
+from matrixdp.language import predicates as keyed
+from matrixdp.language import statistics as distributions
 from matrixdp.ledger import database
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers import coa, exponential_smoothing, low_rank, matrix_mechanism, matrix_programs
 from matrixdp.papers.dawa import questions
 from matrixdp.plan import overlaps, pair
 from matrixdp.privacy import Budget
-from matrixdp.release import size, writing
-from matrixdp.report import contents
+from matrixdp.release import files as writing
+from matrixdp.release import record as size
+from matrixdp.report import page as contents
 from matrixdp.selection import limits, targets
 from matrixdp.selection.bounds import decomposed, gathered, rings, triples
 from matrixdp.selection.compose import coarse_weights, free_bases, given_parts, rounding, whole_table
 from matrixdp.selection.gram import dual, fourier, quadratic
 from matrixdp.selection.mechanisms import trials
 from matrixdp.selection.view import gram_terms, table_shape
-from matrixdp.sources import blocks, postgresql_sql
+from matrixdp.sources import postgresql as blocks
+from matrixdp.sources import postgresql as postgresql_sql
 from matrixdp.statements import evaluation
-from matrixdp.statistics import combinations, curves, simulation
+from matrixdp.statistics import comparisons as combinations
+from matrixdp.statistics import quantiles as curves
+from matrixdp.statistics import simulation
 
 
 def short(number: float) -> str:

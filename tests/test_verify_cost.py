@@ -23,11 +23,10 @@ from hypothesis import given, settings
 import matrixdp as mdp
 from matrixdp.errors import StorageError, TooLargeError, WorkloadError
 from matrixdp.exact import GridTree, IntegerMatrix, MergedMatrix
-from matrixdp.measure import plan_cost
+from matrixdp.measure.measurement import plan_cost
 from matrixdp.privacy import delta_of
 from matrixdp.privacy.conversions import epsilon_of_gdp
-from matrixdp.selection import MECHANISMS
-from matrixdp.selection.mechanisms.table import DataDependent
+from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
 from tests.forging import forge_measurement, forge_record, put
 
 PROGRAM = Path(__file__).parent.parent / "verifier" / "verify_cost.py"

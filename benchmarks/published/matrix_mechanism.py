@@ -12,7 +12,7 @@ import matrixdp as mdp
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.every_predicate import every_predicate
 from matrixdp.papers.matrix_programs import least_sensitivity
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.testing import dense_measurement
 from published.tables import Omitted, Paper, Quantity, Row, Table
 

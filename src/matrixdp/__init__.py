@@ -51,10 +51,10 @@ if TYPE_CHECKING:
         sign_release,
     )
     from matrixdp.report import report_release
-    from matrixdp.review import Verification, explain_release, verify_model, verify_release
     from matrixdp.specification import Specification, load_specification
     from matrixdp.statements import sql
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
+    from matrixdp.verification import Verification, explain_release, verify_model, verify_release
 
 __version__ = "0.1.0"
 

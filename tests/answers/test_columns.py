@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from matrixdp.answers import BOUND, AnswerColumns
+from matrixdp.answers.table import BOUND, AnswerColumns
 from matrixdp.domain import Domain
 from matrixdp.language import kway, marginals, product
 from matrixdp.queries import Workload

@@ -4,7 +4,7 @@ from datetime import date
 
 import pyarrow as pa
 
-from matrixdp.answers.joined import joined
+from matrixdp.answers.table import joined
 
 
 def test_columns_of_several_types_become_text_and_numbers_numbers() -> None:

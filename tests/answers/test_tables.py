@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import matrixdp as mdp
-from matrixdp.answers import tables as tables_module
+from matrixdp.answers import table as tables_module
 from matrixdp.errors import TooLargeError, WorkloadError
 
 DOMAIN = mdp.Domain(

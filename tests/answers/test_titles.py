@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from matrixdp.answers import find_group, title, titles
+from matrixdp.answers.titles import find_group, title, titles
 from matrixdp.domain import Domain
 from matrixdp.errors import WorkloadError
 from matrixdp.language import cells, dense, kway, marginals, pairwise, product

@@ -59,7 +59,7 @@ def test_searches_alone_use_their_starting_points():
 
 def test_bands_alone_simulate():
     users = [p for p in PACKAGE.rglob("*.py") if "statistics.simulation" in p.read_text(encoding="utf-8")]
-    assert users == [PACKAGE / "statistics" / "inference.py"]
+    assert users == [PACKAGE / "statistics" / "strata.py"]
     assert "matrixdp" not in BANDS.read_text(encoding="utf-8")
 
 

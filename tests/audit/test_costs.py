@@ -17,12 +17,12 @@ import pytest
 from flint import arb, ctx, fmpq
 
 import matrixdp as mdp
-from matrixdp.measure import measure
+from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Plan
 from matrixdp.sources import Source
-from matrixdp.sources.source import OUT_OF_DOMAIN
-from matrixdp.storage.saving import save_measurement
+from matrixdp.sources.base import OUT_OF_DOMAIN
+from matrixdp.storage.formats import save_measurement
 from tests.audit.plans import pairs, random_budget, random_strategy, with_multipliers
 from tests.audit.reading import read
 from tests.audit.settings import ROUNDS, SEED

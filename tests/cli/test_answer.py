@@ -147,7 +147,7 @@ def test_what_is_wrong_is_told_before_anything_is_written(
 
 
 def test_a_text_that_is_neither_yaml_nor_the_inside_of_a_mapping() -> None:
-    from matrixdp.cli.questions import entries_of
+    from matrixdp.cli.options import entries_of
 
     with pytest.raises(SpecificationError, match="line 1"):
         entries_of("cdf: age, by: [sex")

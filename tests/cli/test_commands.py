@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import _MODULES, app
-from matrixdp.selection import MECHANISMS
-from matrixdp.selection.mechanisms.table import DataDependent
+from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
 
 SPEC = """
 data: people.parquet
@@ -586,7 +585,7 @@ def test_selecting_a_few_marginals_loads_no_scipy(home: Path, tmp_path: Path):
     assert json.loads(figures)["gap"] < 0.05
     heavy = {f"scipy.{part}" for part in ("optimize", "sparse", "special", "fft", "spatial")}
     heavy |= {"pyarrow", "pydantic", "duckdb", "narwhals", "sqlglot", "rich"}
-    heavy |= {"matrixdp.release", "matrixdp.model", "matrixdp.cli.validate"}
+    heavy |= {"matrixdp.release", "matrixdp.model", "matrixdp.cli.specification"}
     assert heavy.isdisjoint(modules.split())
 
 

@@ -9,10 +9,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from matrixdp.cli import comparison, comparison_table
-from matrixdp.cli.comparison import Limits, Outcome, compare_mechanisms, quickest_first, ratios
-from matrixdp.cli.comparison_table import Live, print_comparison
-from matrixdp.cli.pictures import draw_comparison
+from matrixdp.cli import compare as comparison
+from matrixdp.cli import compare as comparison_table
+from matrixdp.cli.compare import (
+    Limits,
+    Live,
+    Outcome,
+    compare_mechanisms,
+    draw_comparison,
+    print_comparison,
+    quickest_first,
+    ratios,
+)
 from matrixdp.selection.mechanisms.table import MECHANISMS
 
 LARGE = Outcome("residualplanner-plus", "gaussian", 123456.79, 654321.2, 987654.3, 100.0, seconds=115.6,

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from matrixdp.cli.app import app
-from matrixdp.cli.comparison import Outcome, ratios
+from matrixdp.cli.compare import Outcome, ratios
 from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
 
 SPEC = """

@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 import subprocess, sys
 held = bytearray(400_000_000)
-told = "from matrixdp.cli.figures import peak_memory_mb; print(peak_memory_mb())"
+told = "from matrixdp.cli.console import peak_memory_mb; print(peak_memory_mb())"
 print(subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout)
 """
 

@@ -4,10 +4,9 @@ from typing import Any
 import pytest
 import typer
 
-from matrixdp.cli.facts import figure
+from matrixdp.cli.app import guarded
+from matrixdp.cli.console import Reporter, figure
 from matrixdp.cli.forecast import forecast, measured_marginals
-from matrixdp.cli.guard import guarded
-from matrixdp.cli.progress import Reporter
 from matrixdp.domain import Domain
 from matrixdp.errors import PrivacyError, TooLargeError
 from matrixdp.language import kway, marginals, pairwise, product

@@ -3,7 +3,7 @@
 import pytest
 
 import matrixdp as mdp
-from matrixdp.cli.inputs import reference_budget
+from matrixdp.cli.options import reference_budget
 from matrixdp.errors import SpecificationError
 
 SPEC = "domain: {sex: [female, male]}\nworkload: [marginals: 1]\n"

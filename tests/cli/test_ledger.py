@@ -15,8 +15,8 @@ from matrixdp.cli.app import app
 from matrixdp.ledger import Ledger
 from matrixdp.ledger import ledger as ledgers
 from matrixdp.noise import GAUSSIAN
-from matrixdp.sources.source import Source
-from matrixdp.storage.saving import load_measurement
+from matrixdp.sources.base import Source
+from matrixdp.storage.formats import load_measurement
 
 SPEC = """
 data: people.parquet
@@ -84,7 +84,7 @@ def test_releases_are_debited_until_too_little_is_left(home: Path, monkeypatch: 
     assert re.search(r"unit +one record a person", table)
     # no table is opened, and no strategy selected
     monkeypatch.setattr("matrixdp.sources.open_source", None)
-    monkeypatch.setattr("matrixdp.strategy.choice.select_strategy", None)
+    monkeypatch.setattr("matrixdp.strategy.strategy.select_strategy", None)
     refused = release(home, "three")
     assert refused.exit_code == 2
     assert "Error: ledger: found rho 0.4 with gaussian noise" in refused.stderr

@@ -7,7 +7,7 @@ from typer.testing import CliRunner, Result
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.storage.files import entry
+from matrixdp.storage.archive import entry
 
 RUNNER = CliRunner()
 FEW = ("--components", "4", "--steps", "60", "--accept-anyway")

@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.testing import CliRunner
 
 import matrixdp.cli.app
-from matrixdp.cli.plain import PlainCommand, PlainGroup
+from matrixdp.cli.app import PlainCommand, PlainGroup
 
 
 class _Colour(StrEnum):

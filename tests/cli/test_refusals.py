@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from matrixdp.cli.comparison import Outcome
-from matrixdp.cli.options import noise_name
-from matrixdp.cli.pictures import draw_comparison
-from matrixdp.cli.questions import entries_of
+from matrixdp.cli.compare import Outcome, draw_comparison
+from matrixdp.cli.options import entries_of, noise_name
 from matrixdp.errors import SpecificationError
 
 

@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from matrixdp import Workload, kway, marginals, pairwise, product
 from matrixdp.cli.app import app
-from matrixdp.cli.forecast import forecast
-from matrixdp.cli.suggestions import suggestions
+from matrixdp.cli.forecast import forecast, suggestions
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError
 from matrixdp.noise import GAUSSIAN, LAPLACE

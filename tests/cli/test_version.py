@@ -6,7 +6,7 @@ import platform
 import pytest
 
 import matrixdp as mdp
-from matrixdp.cli.version import versions
+from matrixdp.cli.app import versions
 
 
 def test_versions_of_what_is_used_are_told() -> None:

@@ -20,7 +20,7 @@ from matrixdp.domain import (
     encode_value,
 )
 from matrixdp.errors import DomainError
-from matrixdp.specification.yaml_text import parse_yaml
+from matrixdp.specification.load import parse_yaml
 
 COMMON: dict[str, Any] = {"column": "raw column", "trim": True, "null": "unknown"}
 OWN: list[tuple[dict[str, Any], dict[str, str]]] = [

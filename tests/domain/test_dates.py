@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrixdp.domain import Dates, attribute_from_spec, encode_value
-from matrixdp.domain.dates import UNITS
+from matrixdp.domain.kinds import UNITS
 from matrixdp.errors import DomainError
 
 #: Of each unit: the number of values from 2012-12-30 to 2013-02-11, the first text, the second and the last.

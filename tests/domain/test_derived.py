@@ -11,10 +11,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import matrixdp as mdp
-from matrixdp.domain import Categorical, Codebook, Domain, Integers, attribute_from_spec, expressions
-from matrixdp.domain import derivation as derivation_module
-from matrixdp.domain.derivation import Derivation, by_cases
-from matrixdp.domain.expressions import by_expression, public_values
+from matrixdp.domain import Categorical, Codebook, Domain, Integers, attribute_from_spec
+from matrixdp.domain import attribute as derivation_module
+from matrixdp.domain import derived as expressions
+from matrixdp.domain.attribute import Derivation, by_cases
+from matrixdp.domain.derived import by_expression, public_values
 from matrixdp.errors import DomainError, SourceError
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import json_schema, load_specification

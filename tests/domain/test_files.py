@@ -9,8 +9,8 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.domain import Categorical, Codebook, Domain, attribute_from_spec
-from matrixdp.domain import files as files_module
-from matrixdp.domain.files import read_file
+from matrixdp.domain import parsing as files_module
+from matrixdp.domain.parsing import read_file
 from matrixdp.errors import DomainError, SpecificationError
 from matrixdp.specification import load_specification
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from matrixdp.domain import Categorical, Integers, attribute_from_spec, encode_value
-from matrixdp.domain.folding import fold, foldings
+from matrixdp.domain.rules import fold, foldings
 from matrixdp.errors import DomainError
 
 

@@ -10,7 +10,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.domain import Categorical, Codebook, Domain, Integers, Level, attribute_from_spec
 from matrixdp.errors import DomainError, WorkloadError
-from matrixdp.pictures.axes import axes_of
+from matrixdp.pictures.style import axes_of
 from matrixdp.queries import Entry, ProductGroup, Workload
 
 COUNTY = {

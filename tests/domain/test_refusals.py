@@ -6,7 +6,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.domain import Categorical
-from matrixdp.domain.canonical import finite_number, whole_number
+from matrixdp.domain.rules import finite_number, whole_number
 from matrixdp.errors import DomainError, WorkloadError
 
 

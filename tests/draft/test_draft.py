@@ -17,11 +17,10 @@ import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.domain import OutOfDomain
 from matrixdp.domain.rules import Kind
-from matrixdp.draft import draft_specification
-from matrixdp.draft.proposals import propose, propose_listed
+from matrixdp.draft import draft_specification, propose, propose_listed
 from matrixdp.errors import SourceError, SpecificationError
 from matrixdp.sources import open_source
-from matrixdp.specification.yaml_text import parse_yaml
+from matrixdp.specification.load import parse_yaml
 
 ROWS = """person_id,age,state,comment,sex
 1,33,NY,came late,1

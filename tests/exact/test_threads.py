@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from matrixdp.exact.threads import blas_threads, one_blas_thread, processors
-from matrixdp.sources.database import THREADS, connect
+from matrixdp.exact.resources import blas_threads, one_blas_thread, processors
+from matrixdp.sources.engines import THREADS, connect
 
 
 def _threads() -> set[int]:
@@ -38,7 +38,7 @@ def test_libraries_are_looked_for_once() -> None:
 
 def _in_a_fresh_process(code: str, **environment: str) -> list[list[int]]:
     """Return the lines of numbers that a process prints that has loaded no library."""
-    start = "from matrixdp.exact.threads import *\nfrom threadpoolctl import threadpool_info\n"
+    start = "from matrixdp.exact.resources import *\nfrom threadpoolctl import threadpool_info\n"
     look = "look = lambda: print([pool['num_threads'] for pool in threadpool_info()])\n"
     done = subprocess.run(
         [sys.executable, "-c", start + look + code],

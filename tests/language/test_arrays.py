@@ -9,9 +9,9 @@ import scipy.sparse
 from matrixdp.errors import EntryError, TooLargeError, WorkloadError
 from matrixdp.forms import FormError, as_given
 from matrixdp.language import product
-from matrixdp.language.arrays import ArrayForm, load_array
-from matrixdp.queries import arrays
-from matrixdp.queries.arrays import real_array
+from matrixdp.language.predicates import ArrayForm, load_array
+from matrixdp.queries import predicates as arrays
+from matrixdp.queries.predicates import real_array
 
 
 def test_load_array(tmp_path: Path) -> None:

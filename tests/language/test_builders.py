@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from matrixdp.answers.columns import AnswerColumns
+from matrixdp.answers.table import AnswerColumns
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, TooLargeError, WorkloadError
 from matrixdp.language import dense, kway, marginals, pairwise, product

@@ -12,19 +12,12 @@ from hypothesis import given, settings
 
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, TooLargeError, WorkloadError
-from matrixdp.language import cells, dense, disjunction, merged, product
+from matrixdp.language import cells, dense, disjunction, product
+from matrixdp.language import entries as merged
 from matrixdp.plan.quadratic_forms import one_query
-from matrixdp.queries import (
-    DenseGroup,
-    Disjunctions,
-    Entry,
-    Group,
-    Identity,
-    Matrix,
-    Workload,
-    disjunctions,
-)
-from matrixdp.queries import crossed as crossed_module
+from matrixdp.queries import DenseGroup, Disjunctions, Entry, Group, Identity, Matrix, Workload
+from matrixdp.queries import groups as crossed_module
+from matrixdp.queries import groups as disjunctions
 from matrixdp.selection.view.gram_terms import gram_terms
 from matrixdp.specification import entry_from_spec
 

@@ -10,7 +10,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
 from matrixdp.forms import as_given
-from matrixdp.language.public import IMPOSSIBLE, PUBLISHED, Published
+from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, Published
 
 WRITTEN = [{"product": {"sex": "identity"}, "counts": [[4], [5]]}, {"marginals": 0, "counts": 9}]
 

@@ -11,7 +11,7 @@ import pytest
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, SpecificationError, TooLargeError
 from matrixdp.language import ask, product, read_entry
-from matrixdp.language.statistic import StatisticEntry, statistic_keys
+from matrixdp.language.statistics import StatisticEntry, statistic_keys
 from matrixdp.specification import entry_from_spec, json_schema, load_specification
 
 DESCRIBED = {

@@ -12,12 +12,12 @@ from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import EntryError, SpecificationError
 from matrixdp.forms import FormError, key, record, whole
 from matrixdp.language import Entry, KeyedPredicates, entry_form, keyed_predicates, kway, product, read_entry
-from matrixdp.language.entry import ENTRIES
+from matrixdp.language.entries import ENTRIES
 from matrixdp.language.predicates import KEYED_PREDICATES
 from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Sets, Workload
 from matrixdp.specification import json_schema, load_specification
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
-from matrixdp.storage.workload_format import read_workload, write_workload
+from matrixdp.storage.formats import read_workload, write_workload
 
 TEXT = "domain: {sex: [a, b], age: 6}\nworkload:\n"
 DOMAIN = Domain({"sex": ["female", "male"], "age": 6})

@@ -10,12 +10,12 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, SourceError, StorageError
 from matrixdp.ledger import Ledger
-from matrixdp.measure import Authorization, authorize, measurement
+from matrixdp.measure import measurement
+from matrixdp.measure.measurement import Authorization, authorize
 from matrixdp.noise import GAUSSIAN, Cost
 from matrixdp.sources import open_source
-from matrixdp.sources.source import Source
-from matrixdp.storage.saving import load_measurement, save_measurement
-from matrixdp.storage.workload_format import write_authorization
+from matrixdp.sources.base import Source
+from matrixdp.storage.formats import load_measurement, save_measurement, write_authorization
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"]})
 WORKLOAD = mdp.Workload(DOMAIN, mdp.marginals(1))

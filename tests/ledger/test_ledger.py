@@ -16,7 +16,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, StorageError
 from matrixdp.ledger import SQLITE, Driver, Ledger, LedgerEntry, database, report
-from matrixdp.ledger.entries import chained
+from matrixdp.ledger.ledger import chained
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Cost, PureNoise
 from matrixdp.privacy import Budget, Unit
 

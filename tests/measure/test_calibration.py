@@ -9,8 +9,8 @@ import pytest
 from matrixdp.domain import Domain
 from matrixdp.errors import PrivacyError
 from matrixdp.exact import IntegerMatrix
-from matrixdp.measure import calibration
-from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
+from matrixdp.measure import measurement as calibration
+from matrixdp.measure.measurement import NoiseScale, calibrate, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.plan import Block, Direct, Part
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from matrixdp.errors import PrivacyError
-from matrixdp.measure import Authorization, authorize
+from matrixdp.measure.measurement import Authorization, authorize
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.privacy import Budget
 

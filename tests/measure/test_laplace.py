@@ -10,13 +10,12 @@ from scipy import stats
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, StorageError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
-from matrixdp.measure.calibration import NoiseScale, calibrate, plan_cost
-from matrixdp.measure.measurement import measure
+from matrixdp.measure.measurement import NoiseScale, calibrate, measure, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.plan import Block, Direct, Local, Part, Pooled
 from matrixdp.privacy import Budget
 from matrixdp.sources import open_source
-from matrixdp.storage.saving import load_measurement, save_measurement
+from matrixdp.storage.formats import load_measurement, save_measurement
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3})
 TABLE = {"a": np.arange(500) % 4, "b": (np.arange(500) * 7 // 3) % 3}

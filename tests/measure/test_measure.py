@@ -12,12 +12,11 @@ from scipy import stats
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import IntegerMatrix, IntegerTensor
-from matrixdp.measure.calibration import NoiseScale
-from matrixdp.measure.measurement import maximal_marginals, measure, noisy
+from matrixdp.measure.measurement import NoiseScale, maximal_marginals, measure, noisy
 from matrixdp.noise import GAUSSIAN, Cost, SystemSource
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.privacy import Budget
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.sources import Source, open_source
 
 DOMAIN = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"]})

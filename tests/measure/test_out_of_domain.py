@@ -13,15 +13,22 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError, NumericalError, PrivacyError, SourceError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.measure import OutOfDomainCounts, measure, measured_cost, out_of_domain, plan_cost
-from matrixdp.measure.calibration import NoiseScale
-from matrixdp.measure.out_of_domain import count_scale, counts_cost
+from matrixdp.measure import measurement as out_of_domain
+from matrixdp.measure.measurement import (
+    NoiseScale,
+    OutOfDomainCounts,
+    count_scale,
+    counts_cost,
+    measure,
+    measured_cost,
+    plan_cost,
+)
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.papers.dawa import dawa
 from matrixdp.plan import Block, Direct, Part
-from matrixdp.review import explain_release
 from matrixdp.sources import Source, open_source
-from matrixdp.sources.source import OUT_OF_DOMAIN
+from matrixdp.sources.base import OUT_OF_DOMAIN
+from matrixdp.verification import explain_release
 from tests.forging import forge_measurement
 
 DOMAIN = mdp.Domain({"sex": ["f", "m"], "age": {"min": 0, "max": 3}})

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from matrixdp.errors import PrivacyError
-from matrixdp.measure import statement
+from matrixdp.measure.statement import statement
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.privacy import Budget, Unit, delta_of, epsilon_of
 

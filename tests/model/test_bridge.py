@@ -11,7 +11,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.model.bridge import MeasuredQuery
-from matrixdp.testing.dense import dense_measurement
+from matrixdp.testing.plugins import dense_measurement
 
 
 @dataclass

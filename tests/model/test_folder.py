@@ -14,8 +14,7 @@ from matrixdp.model.archive import MODEL_FORMAT, write_tables
 from matrixdp.model.folder import MODEL_FILES
 from matrixdp.model.local import LocalTables
 from matrixdp.model.model import Model
-from matrixdp.storage.archive import ArchiveWriter
-from matrixdp.storage.files import entry
+from matrixdp.storage.archive import ArchiveWriter, entry
 
 
 @pytest.fixture(scope="module")

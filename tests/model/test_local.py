@@ -12,7 +12,7 @@ from matrixdp.exact import IntegerMatrix
 from matrixdp.model.local import LocalTables, fit_local
 from matrixdp.model.measured import Axis, evidence_of
 from matrixdp.queries.groups import DenseGroup, MatrixRows, ProductGroup
-from matrixdp.testing.dense import dense_measurement
+from matrixdp.testing.plugins import dense_measurement
 
 ADULT = {"of": ["age"], "map": {code: "no" if code < 3 else "yes" for code in range(9)}}
 BOTH = {

@@ -6,7 +6,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
-from matrixdp.measure import measure
+from matrixdp.measure.measurement import measure
 from matrixdp.model.parts import Parts, _term
 from matrixdp.model.terms import rank
 from matrixdp.noise import GAUSSIAN, LAPLACE

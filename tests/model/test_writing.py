@@ -9,7 +9,7 @@ import pytest
 from matrixdp.errors import SpecificationError, StorageError
 from matrixdp.model.model import Model
 from matrixdp.model.writing import beside
-from matrixdp.storage.files import entry
+from matrixdp.storage.archive import entry
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])

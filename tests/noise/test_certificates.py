@@ -6,9 +6,9 @@ import pytest
 from flint import arb, ctx
 
 from matrixdp.errors import NumericalError
-from matrixdp.noise import gaussian_filter as normal_filter
-from matrixdp.noise import laplace_filter
-from matrixdp.noise.decisions import LazyTail, exceeds
+from matrixdp.noise import gaussian as normal_filter
+from matrixdp.noise import laplace as laplace_filter
+from matrixdp.noise.drawing import LazyTail, exceeds
 from matrixdp.noise.source import SeededSource
 
 

@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import GAUSSIAN
-from matrixdp.noise.decisions import LazyTail, exceeds, round_exactly
+from matrixdp.noise.drawing import LazyTail, exceeds, round_exactly
 from matrixdp.testing import RecordedSource
 
 NORMAL = GAUSSIAN.distribution
@@ -44,7 +44,7 @@ def test_a_near_tie_takes_further_bits_and_follows_them():
     # V begins with the first 64 bits of Q(1/2): whether |Z| > 1/2 depends on the bits after them.
     from flint import arb, ctx
 
-    from matrixdp.noise.gaussian_filter import upper_tail
+    from matrixdp.noise.gaussian import upper_tail
 
     with ctx.workprec(512):
         bits = int((upper_tail(Fraction(1, 2)) * arb(2) ** 192).floor().unique_fmpz())

@@ -7,7 +7,7 @@ from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matrixdp.noise.gaussian_filter import (
+from matrixdp.noise.gaussian import (
     CELLS_PER_UNIT,
     EPSILON,
     LARGEST_STEP,

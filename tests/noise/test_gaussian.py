@@ -16,8 +16,8 @@ from scipy import stats
 
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import GAUSSIAN, SeededSource, SystemSource, drawing
-from matrixdp.noise.decisions import round_exactly
-from matrixdp.noise.gaussian_filter import upper_tail
+from matrixdp.noise.drawing import round_exactly
+from matrixdp.noise.gaussian import upper_tail
 
 FALSE_ALARM = 1e-10
 draw = partial(drawing.draw, GAUSSIAN.distribution)

@@ -15,8 +15,8 @@ from scipy import stats
 
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import LAPLACE, SeededSource, SystemSource, drawing
-from matrixdp.noise.decisions import round_exactly
-from matrixdp.noise.laplace_filter import CELLS, EPSILON, LEAST_WORD, approximate, logarithm_table
+from matrixdp.noise.drawing import round_exactly
+from matrixdp.noise.laplace import CELLS, EPSILON, LEAST_WORD, approximate, logarithm_table
 
 FALSE_ALARM = 1e-10
 draw = partial(drawing.draw, LAPLACE.distribution)

@@ -7,7 +7,7 @@ import numpy as np
 
 from matrixdp.noise import GAUSSIAN, LAPLACE, SystemSource
 from matrixdp.noise.drawing import draw
-from matrixdp.noise.gaussian_filter import LAST_CELL, approximate, table
+from matrixdp.noise.gaussian import LAST_CELL, approximate, table
 
 WORDS = np.random.default_rng(5).integers(0, 2**64, 64, dtype=np.uint64)
 

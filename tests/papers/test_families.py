@@ -9,7 +9,7 @@ import pytest
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.language.products import DenseEntry
+from matrixdp.language.entries import DenseEntry
 from matrixdp.papers import families
 from matrixdp.queries import Workload
 from matrixdp.specification import entry_from_spec

@@ -12,9 +12,9 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact import GridTree
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.papers.datacube import asked_marginals, cube_of, greedy_cover
-from matrixdp.selection import Certificate
 from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.selection.mechanisms.workload import uniform_marginals
+from matrixdp.selection.selection import Certificate
 from matrixdp.testing import dense_queries
 
 MU = {LAPLACE: 1.0, GAUSSIAN: 0.236704}  # epsilon = 1; (epsilon, delta) = (1, 1e-6)

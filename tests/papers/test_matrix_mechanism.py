@@ -8,7 +8,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers.matrix_mechanism import Approximation, l2_factor, singular_value_factor
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
 from matrixdp.selection.gram import solve_gram
 from matrixdp.testing import dense_measurement

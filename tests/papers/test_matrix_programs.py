@@ -19,7 +19,7 @@ from matrixdp.papers.matrix_programs import (
     sensitivity_factor,
 )
 from matrixdp.papers.semidefinite import Program, rank_direction
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.testing import dense_gram

@@ -7,7 +7,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose.residual_planner import select_residual_planner_plus
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import solve_gram

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.pictures import MAX_DRAWN, Answered, Axis, axes_of, draw_answers, plotted
-from matrixdp.pictures.answers import form_of
+from matrixdp.pictures import plotted
+from matrixdp.pictures.plots import Answered, draw_answers, form_of
+from matrixdp.pictures.plotted import MAX_DRAWN
+from matrixdp.pictures.style import Axis, axes_of
 
 
 def drawn(answers, title=""):

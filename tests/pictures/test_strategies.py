@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.pictures.strategies import cost_shares
+from matrixdp.pictures.plots import cost_shares
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import StorageError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.measure import measure
+from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import PLAN_KINDS, Block, Part, Plan, TableAnalysis
 from matrixdp.sources import open_source
-from matrixdp.storage.saving import load_measurement, save_measurement
+from matrixdp.storage.formats import load_measurement, save_measurement
 from matrixdp.testing import check_plan
 
 

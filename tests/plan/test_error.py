@@ -15,7 +15,7 @@ from matrixdp.exact import CenteredMatrix, IdentityMatrix
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Analysis, Block, Direct, Part, Split, pieces, pooled
 from matrixdp.plan import analysis as analysis_module
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 
 DOMAIN = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"]})
 WORKLOAD = mdp.Workload(DOMAIN, mdp.kway([1, 2], "prefix"), mdp.pairwise("affine"), mdp.marginals([0, 2]))

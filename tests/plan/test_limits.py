@@ -6,7 +6,7 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import pieces, pooled
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 
 WORKLOAD = mdp.Workload(mdp.Domain({"a": 3, "b": 4}), mdp.marginals([0, 1, 2]))
 

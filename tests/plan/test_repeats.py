@@ -13,7 +13,7 @@ from matrixdp.plan import pieces as module
 from matrixdp.plan import repeats
 from matrixdp.plan.pieces import MAX_VARIANCES, PieceAnalysis
 from matrixdp.queries import ProductGroup
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 
 DOMAIN = mdp.Domain({"a": range(6), "b": range(5), "c": 4})
 SETS = ["identity", "total", "prefix", "range", "circular", ["identity", "total"], {"width": 2}]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MergedMatrix
-from matrixdp.exact.explicit import DeficientMatrix, IntegerMatrix
-from matrixdp.exact.grid_tree import GridTree
-from matrixdp.measure import NoiseScale, plan_cost
+from matrixdp.exact.matrices import DeficientMatrix, IntegerMatrix
+from matrixdp.exact.structured import GridTree
+from matrixdp.measure.measurement import NoiseScale, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, Noise
 from matrixdp.plan import Block, Local, Part, Plan, replacement
 from matrixdp.plan.replacement import moves
@@ -222,7 +222,7 @@ def test_no_exchange_of_persons_costs_more_than_k_replacements(noise: Noise) -> 
 
 
 def test_a_plan_that_was_not_scaled_gets_the_noise_that_it_needs() -> None:
-    from matrixdp.measure import measure
+    from matrixdp.measure.measurement import measure
     from matrixdp.sources import open_source
 
     workload = mdp.Workload(mdp.Domain({"a": 4}), mdp.marginals(1))

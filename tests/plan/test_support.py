@@ -8,7 +8,7 @@ from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import DeficientMatrix, IdentityMatrix, IntegerMatrix, MergedMatrix
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Block, Direct, Local, Part, Plan, Union
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 
 DOMAIN = mdp.Domain({"a": 3})
 ASKED = np.ones((1, 3))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matrixdp.errors import PrivacyError
-from matrixdp.privacy.numbers import exact_positive, float_above, float_below, root_above, root_below
+from matrixdp.privacy.conversions import exact_positive, float_above, float_below, root_above, root_below
 
 
 def test_a_float_is_read_on_the_safe_side():

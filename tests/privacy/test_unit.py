@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.privacy import LeastBudget, Unit
-from matrixdp.strategy.choice import meet_targets
+from matrixdp.strategy.strategy import meet_targets
 
 WORKLOAD = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "age": 6}), mdp.marginals([1, 2]))
 UNITS = [Unit(), Unit(records=3), Unit(records=2, id="person"), Unit(id="a person's 'name'")]

@@ -4,7 +4,7 @@ import pytest
 
 from matrixdp.domain import Domain
 from matrixdp.queries import Identity, Predicates, Prefix, Sets, Stacked, Total
-from matrixdp.queries.complements import Complement, Totals
+from matrixdp.queries.structured import Complement, Totals
 from matrixdp.testing import check_predicates
 
 AGE = Domain({"age": {"min": 0, "max": 4}})["age"]

@@ -28,11 +28,11 @@ from matrixdp.queries import (
     Total,
     Width,
     Workload,
-    arrays,
-    predicate_set,
 )
-from matrixdp.queries.permuted import seeded_order
-from matrixdp.selection import select
+from matrixdp.queries import predicates as arrays
+from matrixdp.queries import predicates as predicate_set
+from matrixdp.queries.structured import seeded_order
+from matrixdp.selection.auto import select
 from matrixdp.testing import check_predicates
 
 

@@ -22,11 +22,12 @@ import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.errors import StorageError
 from matrixdp.ledger import Ledger
-from matrixdp.ledger.running import running_path
+from matrixdp.ledger.database import running_path
 from matrixdp.locks import Lock
 from matrixdp.noise import LAPLACE
-from matrixdp.release import leftovers, recovery
-from matrixdp.storage.saving import load_measurement
+from matrixdp.release import record as leftovers
+from matrixdp.release import recovery
+from matrixdp.storage.formats import load_measurement
 
 SPEC = """
 data: people.csv
@@ -456,7 +457,7 @@ def forged(home: Path, **changes: object) -> None:
     measurement, workload = load_measurement(folder / "measurement.mdp")
     from dataclasses import replace
 
-    from matrixdp.storage.saving import save_measurement
+    from matrixdp.storage.formats import save_measurement
 
     authorization = measurement.authorization
     named = authorization.ledger

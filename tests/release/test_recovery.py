@@ -16,7 +16,9 @@ import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.errors import StorageError
 from matrixdp.locks import Lock
-from matrixdp.release import leftovers, recovery, staging
+from matrixdp.release import files as staging
+from matrixdp.release import record as leftovers
+from matrixdp.release import recovery
 
 SPEC = """
 data: people.csv

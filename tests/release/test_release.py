@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.answers import columns as columns_module
-from matrixdp.answers.columns import AnswerColumns
+from matrixdp.answers import table as columns_module
+from matrixdp.answers.table import AnswerColumns
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.release import release as release_module
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
-from matrixdp.answers.digits import decimals_of, for_people, least_error
+from matrixdp.answers.intervals import decimals_of, for_people, least_error
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
-from matrixdp.release import tables as tables_module
+from matrixdp.release import files as tables_module
 
 DOMAIN = mdp.Domain(
     {
@@ -130,7 +130,7 @@ def test_parquet_has_every_digit_and_says_what_it_is(release: mdp.Release, tmp_p
 def test_tables_of_many_batches_have_one_number_of_digits(
     release: mdp.Release, tmp_path: Path, csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("matrixdp.answers.columns.BATCH_ROWS", 2)
+    monkeypatch.setattr("matrixdp.answers.table.BATCH_ROWS", 2)
     again = release.save_tables(tmp_path / "t")
     for path in csv.iterdir():
         assert (again / path.name).read_bytes() == path.read_bytes()

@@ -3,7 +3,7 @@
 import re
 
 from matrixdp.pictures.style import new_figure
-from matrixdp.report.drawing import inline_svg
+from matrixdp.report.tables import inline_svg
 
 
 def drawing(name, words="words"):

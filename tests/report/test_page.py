@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
-from matrixdp.report import contents, report_release
-from matrixdp.report.contents import aim, odds
+from matrixdp.report import page as contents
+from matrixdp.report import report_release
+from matrixdp.report.page import aim, odds
 from matrixdp.report.tables import digits_of, figure
-from matrixdp.review.markdown import printable
+from matrixdp.verification.explain import printable
 from tests.report.reading import HOSTILE, Page
 
 

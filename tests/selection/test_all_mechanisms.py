@@ -9,8 +9,8 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
 from matrixdp.papers import matrix_mechanism, matrix_programs
-from matrixdp.selection import MECHANISMS, select
-from matrixdp.selection.mechanisms.table import OF_OTHERS, Mechanism
+from matrixdp.selection.auto import select
+from matrixdp.selection.mechanisms.table import MECHANISMS, OF_OTHERS, Mechanism
 from matrixdp.testing import check_mechanism, dense_measurement, dense_queries
 
 DOMAIN = mdp.Domain({"a": range(7), "b": range(4), "unasked": 2})

@@ -7,7 +7,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import AllRanges, Prefix
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose.svd_bound import svd_bound_gram, svd_bound_workload
 from matrixdp.testing import dense_gram
 

@@ -4,7 +4,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.bounds.product_bound import product_bound
 
 

@@ -12,10 +12,10 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 import matrixdp as mdp
-from matrixdp.exact.threads import THREADED_CELLS, blas_threads
+from matrixdp.exact.resources import THREADED_CELLS, blas_threads
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import AllRanges, Prefix, Suffix
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.bounds import rings
 from matrixdp.selection.compose import assembly, coarse_weights, rounding
 from matrixdp.selection.gram import optimum, quadratic, solve_gram

@@ -6,8 +6,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import LAPLACE
-from matrixdp.selection import select
-from matrixdp.selection.auto import hope_of
+from matrixdp.selection.auto import hope_of, select
 from matrixdp.selection.compose.generalized_marginals import first_generalized_loss
 from matrixdp.selection.gram import opt_0
 from matrixdp.selection.mechanisms import contest

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
-from matrixdp.measure.calibration import calibrate, plan_cost
+from matrixdp.measure.measurement import calibrate, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose import weight_vectors as weights
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.gram import ConvexSolver

@@ -5,7 +5,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 
 #: A triangle beside a square: every value is in two pairs, but those of one are not those of the other.
 PAIRS = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 6), (6, 3)]

@@ -8,7 +8,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose import free_bases as module
 from matrixdp.selection.compose import weighted_product
 from matrixdp.selection.compose.free_bases import free_bases

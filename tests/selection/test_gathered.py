@@ -11,7 +11,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import DenseGroup, Entry, Identity, ProductGroup, Workload
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.selection.view.gathered import LEAST_GATHERED, gathered
 from matrixdp.testing import dense_gram

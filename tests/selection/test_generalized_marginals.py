@@ -7,7 +7,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose.generalized_marginals import select_generalized_marginals
 from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.weights import generalized

@@ -9,7 +9,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.queries import DenseGroup, Group, MatrixRows, Workload
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.selection import Selection
 from matrixdp.selection.view.gram_terms import CrossGram, gram_terms, weight_products
 from matrixdp.selection.view.sub_workloads import split_workload

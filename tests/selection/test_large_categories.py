@@ -9,7 +9,7 @@ import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.queries import Workload
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose import union
 from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.gram.factor import Factor

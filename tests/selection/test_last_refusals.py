@@ -10,7 +10,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose import rounding
 from matrixdp.selection.compose.decomposition import solve_classes
 from matrixdp.selection.compose.whole_table import select_directly

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.errors import SourceError, TooLargeError
-from matrixdp.exact import memory
+from matrixdp.exact import resources as memory
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.mechanisms.trials import Trials
 
 LOANS = """
@@ -126,8 +126,8 @@ from pathlib import Path
 sys.modules["resource"] = None
 del os.sysconf
 Path.exists = lambda path: False
-from matrixdp.cli.figures import peak_memory_mb
-from matrixdp.exact.memory import memory_limit
+from matrixdp.cli.console import peak_memory_mb
+from matrixdp.exact.resources import memory_limit
 print(memory_limit(), peak_memory_mb())
 """
 
@@ -150,7 +150,7 @@ def test_containers_limit_memory(unlimited, monkeypatch, tmp_path):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux holds to it")
 def test_limits_of_the_process_count(unlimited):
-    code = "from matrixdp.exact.memory import memory_limit\nprint(memory_limit())"
+    code = "from matrixdp.exact.resources import memory_limit\nprint(memory_limit())"
     limited = ["/bin/sh", "-c", 'ulimit -v 4000000; exec "$0" -c "$1"', sys.executable, code]
     done = subprocess.run(limited, capture_output=True, text=True, timeout=60, check=True)
     assert float(done.stdout) == 0.8 * 4_096_000_000

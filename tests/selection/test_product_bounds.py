@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.bounds import decomposed, gathered, rings, triples
 from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of
 from matrixdp.selection.bounds.exact import sector_norm

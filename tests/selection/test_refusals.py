@@ -8,7 +8,8 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.selection import MECHANISMS, select
+from matrixdp.selection.auto import select
+from matrixdp.selection.mechanisms.table import MECHANISMS
 
 DOMAIN = mdp.Domain({"a": 6, "b": 5, "c": 2})
 PRODUCT = mdp.product({"a": "prefix", "b": "range"})

@@ -10,9 +10,9 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import LeastBudget
-from matrixdp.selection import select
+from matrixdp.selection.auto import select
 from matrixdp.selection.targets import OTHER_GROUPS, targeted
-from matrixdp.strategy.choice import meet_targets
+from matrixdp.strategy.strategy import meet_targets
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": range(12), "code": 5})
 WORKLOAD = mdp.Workload(

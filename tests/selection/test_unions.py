@@ -11,7 +11,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Noise
 from matrixdp.plan import Block, Local, Part, Union
-from matrixdp.selection import Selection, select
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose import grouping
 from matrixdp.selection.compose.kron import select_kron
 from matrixdp.selection.compose.union import (
@@ -21,6 +21,7 @@ from matrixdp.selection.compose.union import (
     least_squares_plan,
     select_union,
 )
+from matrixdp.selection.selection import Selection
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
 DOMAIN = mdp.Domain({"a": 4, "b": 5, "c": 3})

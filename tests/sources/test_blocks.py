@@ -3,8 +3,8 @@
 import pytest
 
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.sources.blocks import Counting
-from matrixdp.sources.requests import Request
+from matrixdp.sources.base import Request
+from matrixdp.sources.postgresql import Counting
 
 
 @pytest.mark.parametrize(

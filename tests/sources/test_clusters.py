@@ -8,8 +8,9 @@ import pytest
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
-from matrixdp.sources import Request, open_source, partitions
-from matrixdp.sources.partitions import Counter, marginals, merge
+from matrixdp.sources import Request, open_source
+from matrixdp.sources import clusters as partitions
+from matrixdp.sources.clusters import Counter, marginals, merge
 
 DOMAIN = Domain({"sex": ["f", "m"], "age": 3})
 REQUEST = Request(DOMAIN, (("sex",), ("age", "sex"), ()), OutOfDomain())

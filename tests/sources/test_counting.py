@@ -9,8 +9,9 @@ import pytest
 
 from matrixdp.domain import Domain, OutOfDomain, encode_value
 from matrixdp.privacy import Unit
-from matrixdp.sources import coding, counting, open_source
-from matrixdp.sources.requests import Request
+from matrixdp.sources import counting, open_source
+from matrixdp.sources import memory as coding
+from matrixdp.sources.base import Request
 
 DOMAIN = Domain({"sex": ["f", "m"], "age": {"min": 0, "max": 9}, "place": 300, "hour": 24, "code": 70})
 SUBSETS = [(), ("sex",), ("place", "age"), ("hour", "place", "code"), ("age", "sex", "place", "code")]

@@ -18,10 +18,10 @@ import pytest
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError, StorageError
-from matrixdp.exact.memory import MEMORY_LIMIT
+from matrixdp.exact.resources import MEMORY_LIMIT
 from matrixdp.locks import private_folder
 from matrixdp.sources import open_source
-from matrixdp.sources.database import THREADS, connect
+from matrixdp.sources.engines import THREADS, connect
 
 DOMAIN = Domain({"age": 10})
 arrow: Any = pa

@@ -18,7 +18,7 @@ from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
 from matrixdp.sources.columns import parquet_kinds
-from matrixdp.sources.database import THREADS
+from matrixdp.sources.engines import THREADS
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}})
 BOTH = ("sex", "age")

@@ -16,7 +16,7 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import DomainError, SourceError
 from matrixdp.privacy import Unit
 from matrixdp.sources import Source, open_source
-from matrixdp.testing.persons import HOSTILE_IDS, check_persons, first_records
+from matrixdp.testing.tables import HOSTILE_IDS, check_persons, first_records
 
 DOMAIN = Domain({"age": 4})
 

@@ -13,7 +13,7 @@ import matrixdp as mdp
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source, postgresql
-from matrixdp.sources.source import COMPUTED, INFERRED
+from matrixdp.sources.base import COMPUTED, INFERRED
 from tests import servers
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": 4})

@@ -13,7 +13,7 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Unit
 from matrixdp.sources import open_source, remote
-from matrixdp.sources.source import INFERRED, QUOTES_CLOSED
+from matrixdp.sources.base import INFERRED, QUOTES_CLOSED
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
 PEOPLE = pa.table({"sex": ["male", "female", "male"], "age": [3, 1, 9]})

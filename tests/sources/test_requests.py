@@ -20,8 +20,7 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import DomainError, SourceError, TooLargeError
 from matrixdp.privacy import Unit
 from matrixdp.sources import open_source
-from matrixdp.sources.guard import guarded
-from matrixdp.sources.requests import MOST_CELLS
+from matrixdp.sources.base import MOST_CELLS, guarded
 from tests.relations import relation
 
 SECRET = "Waldemar-4711"  # noqa: S105
@@ -79,7 +78,7 @@ def test_columns_are_checked_without_reading_a_record(kind, tmp_path, monkeypatc
     def read(*_, **__):
         raise AssertionError("a record was read")
 
-    monkeypatch.setattr("matrixdp.sources.text.arrow.record_batch", read, raising=False)
+    monkeypatch.setattr("matrixdp.sources.csv.arrow.record_batch", read, raising=False)
     monkeypatch.setattr("matrixdp.sources.counting._groups", read)
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", read)
     monkeypatch.setattr(pl.LazyFrame, "collect", read)

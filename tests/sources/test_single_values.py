@@ -13,7 +13,7 @@ import pytest
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
-from matrixdp.sources.source import INFERRED
+from matrixdp.sources.base import INFERRED
 from tests.relations import relation
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}})

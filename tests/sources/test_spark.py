@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession, functions
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
-from matrixdp.sources.source import COMPUTED, INFERRED
+from matrixdp.sources.base import COMPUTED, INFERRED
 from matrixdp.testing import check_neighbours, check_source
 from tests import test_docs
 

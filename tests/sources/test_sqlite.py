@@ -12,7 +12,7 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Unit
 from matrixdp.sources import open_source
-from matrixdp.sources.source import COMPUTED, INFERRED
+from matrixdp.sources.base import COMPUTED, INFERRED
 
 CODES = Domain({"code": 2})
 DOMAIN = Domain({"sex": ["female", "male"], "age": 4})

@@ -14,7 +14,7 @@ import pytest
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
-from matrixdp.sources.source import COMPUTED, INFERRED
+from matrixdp.sources.base import COMPUTED, INFERRED
 from tests.relations import relation
 
 SEXES = Domain({"sex": ["female", "male"]})

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from matrixdp.sources import headers, text
-from matrixdp.sources.text import read_texts
+from matrixdp.sources import csv as text
+from matrixdp.sources import headers
+from matrixdp.sources.csv import read_texts
 
 PARTS = [
     b"a", b"b", b"", b"male", b"3", b" ", b"\xc3\xa9", b"\xff", b"\xe2\x82", b"\x00", b"\xef\xbb\xbf", b'"',

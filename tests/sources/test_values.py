@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matrixdp.domain import Domain, OutOfDomain, encode_value
-from matrixdp.domain.dates import UNITS
+from matrixdp.domain.kinds import UNITS
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source

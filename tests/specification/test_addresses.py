@@ -81,7 +81,7 @@ def test_the_command_checks_the_table_that_it_is_given(tmp_path: Path):
 
 def test_a_draft_holds_no_password(monkeypatch: pytest.MonkeyPatch):
     table = type("Table", (), {"columns": lambda self: {"age": Kind.INTEGER}})()
-    monkeypatch.setattr("matrixdp.draft.draft.open_source", lambda *_, **__: table)
+    monkeypatch.setattr("matrixdp.draft.open_source", lambda *_, **__: table)
     for address in ("postgresql://ann:hunter2@host/people", "postgresql://host/people?password=hunter2"):
         draft = draft_specification(address)
         assert "hunter2" not in draft

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from matrixdp.errors import SpecificationError
 from matrixdp.language import MarginalsEntry
-from matrixdp.language.entry import ENTRIES
+from matrixdp.language.entries import ENTRIES
 from matrixdp.queries import Group, Permuted, Predicates, Prefix, ProductGroup, Stacked, Workload
 from matrixdp.specification import json_schema, load_specification
 

@@ -7,7 +7,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
-from matrixdp.queries.targets import group_targets
+from matrixdp.queries.workload import group_targets
 
 WORKLOAD = mdp.Workload(mdp.Domain({"a": 3, "b": 2}), mdp.marginals(1))
 TEXT = "domain: {a: 3}\nworkload: [{marginals: 1}]\n"

@@ -7,8 +7,8 @@ import yaml
 
 import matrixdp as mdp
 from matrixdp.errors import SpecificationError
-from matrixdp.specification import yaml_text
-from matrixdp.specification.yaml_text import parse_yaml
+from matrixdp.specification import load as yaml_text
+from matrixdp.specification.load import parse_yaml
 
 
 @pytest.mark.parametrize(

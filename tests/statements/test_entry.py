@@ -12,7 +12,7 @@ from matrixdp.language import read_entry
 from matrixdp.queries import DenseGroup
 from matrixdp.specification import json_schema, load_specification
 from matrixdp.storage.archive import ArchiveWriter
-from matrixdp.storage.workload_format import write_workload
+from matrixdp.storage.formats import write_workload
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": range(10), "code": 4})
 TEXT = "SELECT age // 5 AS half, sex, COUNT(*) FROM t WHERE code < 3 GROUP BY half, sex"

@@ -10,8 +10,9 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import EntryError, SpecificationError
 from matrixdp.language import read_entry as ask
-from matrixdp.statistics import METADATA, curves, strata
-from matrixdp.statistics.fieller import UNBOUNDED
+from matrixdp.statistics import METADATA, strata
+from matrixdp.statistics import quantiles as curves
+from matrixdp.statistics.means import UNBOUNDED
 from matrixdp.statistics.quantiles import invert
 from matrixdp.statistics.strata import Strata
 

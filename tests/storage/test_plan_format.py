@@ -14,7 +14,7 @@ from matrixdp.exact import IdentityMatrix, IntegerMatrix, MergedMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.selection.compose.pooled_products import pooled_products
-from matrixdp.storage import plan_format
+from matrixdp.storage import formats as plan_format
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
 KIND = "matrixdp thing"

@@ -13,22 +13,23 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import StorageError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.language import dense, kway, marginals, pairwise, product
-from matrixdp.measure import Measurement, measure
+from matrixdp.measure.measurement import Measurement, measure
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Block, Direct
 from matrixdp.privacy import Budget, Clause
 from matrixdp.queries import Workload
-from matrixdp.selection import Selection, select
+from matrixdp.selection.auto import select
+from matrixdp.selection.selection import Selection
 from matrixdp.sources import open_source
-from matrixdp.storage import plan_format
+from matrixdp.storage import formats as plan_format
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
-from matrixdp.storage.plan_format import write_plan
-from matrixdp.storage.saving import (
+from matrixdp.storage.formats import (
     STRATEGY_FORMAT,
     load_measurement,
     load_strategy,
     save_measurement,
     save_strategy,
+    write_plan,
 )
 
 DOMAIN = Domain(

@@ -13,7 +13,7 @@ from matrixdp.papers import families
 from matrixdp.queries import Workload
 from matrixdp.statements import sql
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
-from matrixdp.storage.workload_format import read_workload, write_workload
+from matrixdp.storage.formats import read_workload, write_workload
 
 DOMAIN = Domain({"sex": ["female", "male"], "matrix": 4, "weights": {"min": 0, "max": 2}, "dense": 2})
 MATRIX = {"matrix": [[0.1, 0, 0, 1 / 3]]}

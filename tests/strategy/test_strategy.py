@@ -180,7 +180,7 @@ def test_select_is_the_function_whatever_was_imported_before():
         "import matrixdp.selection.auto; from matrixdp.selection import Selection; import matrixdp as mdp; "
         "from matrixdp import select; print(mdp.select.__module__, select.__module__)"
     )
-    assert run(code).split() == ["matrixdp.strategy.choice", "matrixdp.strategy.choice"]
+    assert run(code).split() == ["matrixdp.strategy.strategy", "matrixdp.strategy.strategy"]
 
 
 def test_mistaken_arguments_are_refused_with_the_fix():

@@ -6,7 +6,7 @@ from typing import assert_type
 import pytest
 
 import matrixdp as mdp
-from matrixdp.selection import Certificate
+from matrixdp.selection.selection import Certificate
 
 
 def five_lines() -> mdp.Release:

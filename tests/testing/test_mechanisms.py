@@ -8,9 +8,9 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import WorkloadError
-from matrixdp.selection import MECHANISMS
-from matrixdp.selection.mechanisms.table import DataDependent, Mechanism, Simulation, _registered
-from matrixdp.testing import check_mechanism, dense_error, mechanisms, small_workloads
+from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent, Mechanism, Simulation, _registered
+from matrixdp.testing import check_mechanism, dense_error, small_workloads
+from matrixdp.testing import plugins as mechanisms
 
 IDENTITY = cast("Mechanism[Any]", MECHANISMS["identity"])
 

@@ -27,7 +27,7 @@ from matrixdp.queries import (
     Total,
     Width,
 )
-from matrixdp.queries.permuted import seeded_order
+from matrixdp.queries.structured import seeded_order
 from matrixdp.testing import check_predicates
 
 SIZES = (3, 64, 600)

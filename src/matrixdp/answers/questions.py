@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import combinations
 from typing import Any
 
-from matrixdp.domain import Domain
-from matrixdp.errors import WorkloadError
-from matrixdp.plan import Analysis
-from matrixdp.queries import Entry, Group
-from matrixdp.specification import entry_from_spec
+import numpy as np
 
-__all__ = ["Question", "covariance", "groups_of", "question"]
+from matrixdp.answers.titles import head
+from matrixdp.domain import Domain
+from matrixdp.errors import UnsupportedQueryError, WorkloadError
+from matrixdp.plan import Analysis
+from matrixdp.queries import DenseGroup, Entry, Group, MatrixRows, ProductGroup, Total, Workload
+from matrixdp.specification import entry_from_spec
 
 Question = Entry | Mapping[str, Any]
 """What ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` return, or a mapping that says so."""
@@ -52,3 +56,122 @@ def _query(analysis: Analysis, domain: Domain, entry: Question, query: int) -> t
         )
     analysis.check_support(group)
     return group, int(query)
+
+
+# What to ask in the place of a query that was not measured, and what to measure to have it.
+
+#: Attributes of a query up to which what is left of it without some is looked for; and how many are named.
+_MOST_ATTRIBUTES = 10
+_MOST_NAMED = 3
+#: Entries of explicit queries that are written out over more attributes.
+_MOST_ENTRIES = 20_000_000
+
+
+@contextmanager
+def advised(analysis: Analysis, workload: Workload, groups: Sequence[Group]) -> Iterator[None]:
+    """Let a refusal of queries that were not measured say what works now, and what to add to the workload.
+
+    Parameters
+    ----------
+    analysis : Analysis
+        What decides whether a query is determined.
+    workload : Workload
+        What was measured for.
+    groups : sequence of Group
+        What is asked inside.
+    """
+    try:
+        yield
+    except UnsupportedQueryError as error:
+        refused = next((group for group in groups if not _works(analysis, group)), None)
+        advice = ""
+        if refused is not None:
+            advice = f". {_nearest(analysis, workload, refused)}{_to_add(workload, refused)}"
+        raise UnsupportedQueryError(f"{error}{advice}") from None
+
+
+def spread(analysis: Analysis, workload: Workload, group: Group) -> Group:
+    """Return a group that asks the same, as the total over further attributes where that alone is determined.
+
+    A plan may hold an attribute whole: then what does not ask about it is the sum over the marginals that
+    have it, as over sex in sex by code.
+    """
+    if group.query_weights is not None or _works(analysis, group):
+        return group
+    known, domain = set(group.attributes), workload.domain
+    wider = {other.attributes for other in workload if known < set(other.attributes)}
+    for names in sorted(wider, key=lambda names: (domain.cells(names), names)):
+        sizes = tuple(domain[name].size for name in names)
+        same = _wider(group, names, sizes)
+        if same is not None and _works(analysis, same):
+            return same
+    return group
+
+
+def _wider(group: Group, names: tuple[str, ...], sizes: tuple[int, ...]) -> Group | None:
+    """Return a group that asks the same over more attributes; None where that cannot be written out."""
+    if isinstance(group, ProductGroup):
+        predicates = tuple(group.sets.get(name, Total()) for name in names)
+        return ProductGroup(group.name, names, predicates, sizes, group.weight)
+    if group.queries * math.prod(sizes) > _MOST_ENTRIES:
+        return None
+    shape = [size if name in group.attributes else 1 for name, size in zip(names, sizes, strict=True)]
+    rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *sizes))
+    return DenseGroup(group.name, names, MatrixRows(rows.reshape(group.queries, -1)), sizes, group.weight)
+
+
+def _works(analysis: Analysis, group: Group) -> bool:
+    try:
+        analysis.check_support(group)
+    except UnsupportedQueryError:
+        return False
+    return True
+
+
+def _asked(workload: Workload, group: Group) -> tuple[str, ...]:
+    """Return the attributes of which a group asks more than the total, in domain order."""
+    names = set(group.attributes)
+    if isinstance(group, ProductGroup):
+        names = {name for name, own in group.sets.items() if not isinstance(own, Total)}
+    return workload.domain.sort(names)
+
+
+def _nearest(analysis: Analysis, workload: Workload, group: Group) -> str:
+    """Return what works now: the query without as few attributes as can be, else a group of the workload."""
+    asked = _asked(workload, group)
+    if isinstance(group, ProductGroup) and len(asked) <= _MOST_ATTRIBUTES:
+        for left_out in range(1, len(asked)):
+            found = [
+                without
+                for without in combinations(asked, left_out)
+                if _works(analysis, _narrowed(group, [name for name in asked if name not in without]))
+            ]
+            if found:
+                named = " or ".join(f"without {', '.join(names)}" for names in found[:_MOST_NAMED])
+                return f"What works now: the same {named}. "
+    # the first of those that share most with it, and ask least beside
+    near = min(
+        workload,
+        key=lambda other: (
+            -len(set(other.attributes) & set(asked)),
+            len(set(other.attributes) - set(asked)),
+        ),
+    )
+    return f"What works now: what the workload asks, such as {near.name!r}. "
+
+
+def _narrowed(group: ProductGroup, names: Sequence[str]) -> ProductGroup:
+    """Return a product asked of some of its attributes alone; the others are totals."""
+    sizes = dict(zip(group.attributes, group.sizes, strict=True))
+    predicates = tuple(group.sets[name] for name in names)
+    return ProductGroup(group.name, tuple(names), predicates, tuple(sizes[name] for name in names))
+
+
+def _to_add(workload: Workload, group: Group) -> str:
+    asked = _asked(workload, group)
+    if isinstance(group, ProductGroup):  # a level is coarser, so cheaper to measure
+        heads = {name: head(workload.domain[name], (group.sets[name],)) for name in asked}
+        asked = tuple(own if own in workload.domain.levels else name for name, own in heads.items())
+    names = ", ".join(asked)
+    marginals = f"`marginals: [[{names}]]`" if names else "`marginals: 0`"
+    return f"To have it in a later release, add {marginals} to its workload, or the query itself"

@@ -27,8 +27,6 @@ from matrixdp.queries import (
     Width,
 )
 
-__all__ = ["find_group", "head", "title", "titles"]
-
 #: What predicate sets are called in the names that groups have where the user gave none.
 _SET = r"(permuted )*(identity|total|prefix|suffix|range|circular|ranges|sets|matrix|width \d+|level .+)"
 _AUTOMATIC = re.compile(rf"{_SET}( \+ {_SET})*")

@@ -5,21 +5,172 @@ What is heavy is imported inside commands, so that help appears at once.
 
 from __future__ import annotations
 
+import functools
 import gc
+import os
+import platform
+import re
 import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from matrixdp.cli.plain import PlainCommand, PlainGroup
+from matrixdp import __version__
+from matrixdp.errors import DEBUG, MatrixDPError, SafeNote
+
+# From errors to exit statuses: one clear line on stderr, and never what a table says.
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def guarded(command: Callable[P, R]) -> Callable[P, R]:
+    """Return a command that ends with status 2 on wrong input and 1 on any other failure.
+
+    Examples
+    --------
+    >>> @guarded
+    ... def command() -> None:
+    ...     raise MatrixDPError("domain.age: found nothing; expected an attribute")
+    >>> try:
+    ...     command()
+    ... except typer.Exit as end:
+    ...     print(end.exit_code)
+    2
+    """
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        status = 1
+        failed: BaseException
+        try:
+            return command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit) as error:
+            _tell(error)
+            raise
+        except MatrixDPError as error:
+            failed, status, says = error, 2, as_written(error)
+        except BrokenPipeError as error:
+            _tell(error)
+            # Whoever read our output has seen enough; nothing more can be said to them.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(status) from None
+        except OSError as error:
+            failed, where = error, f"{error.filename}: " if error.filename else ""
+            says = f"{where}{error.strerror or type(error).__name__}"
+        except MemoryError as error:
+            failed, says = error, "out of memory; ask for less, or on a machine with more"
+        except BaseException as error:
+            if os.environ.get(DEBUG):
+                raise
+            failed = error
+            says = (
+                f"unexpected {type(error).__name__} (what it says may quote the data and is withheld; set "
+                f"{DEBUG}=1 to see it)"
+            )
+        typer.echo(f"Error: {says}", err=True)
+        _tell(failed)
+        raise typer.Exit(status)
+
+    return run
+
+
+def as_written(error: MatrixDPError) -> str:
+    """Return what an error says, with a part of a budget named as the specification has it.
+
+    Examples
+    --------
+    >>> from matrixdp.errors import PrivacyError
+    >>> as_written(PrivacyError.at(("budget", "delta"), "none", "a delta in (0, 1)"))
+    'privacy.delta: found none; expected a delta in (0, 1)'
+    >>> as_written(PrivacyError.at(("budget", "unit"), "Unit(records=1)", "Unit(records=3)"))
+    'unit: found Unit(records=1); expected Unit(records=3)'
+    """
+    problem = error.problem
+    if problem is None or problem.path[:1] != ("budget",):
+        return str(error)
+    path = problem.path[1:] if problem.path[1:2] == ("unit",) else ("privacy", *problem.path[1:])
+    return str(MatrixDPError(replace(problem, path=path)))
+
+
+def _tell(error: BaseException) -> None:
+    """Print the notes of an error that quote no data."""
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, SafeNote):
+            typer.echo(f"{note}.", err=True)
+
+
+# Commands that read options by their types alone: Typer's own way loads Pydantic.
+#
+# That takes as long as many of the other libraries of a short command together.
+
+
+class _Plain:
+    """Reads an option or argument by its parser or type, and leaves to Typer what that refuses."""
+
+    def __init__(self, read: Callable[[str], object], typers: Callable[[], Any]) -> None:
+        self.read, self.typers = read, typers
+
+    def coerce(self, value: object, param: Any, ctx: Any) -> Any:
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if isinstance(value, str):
+            with suppress(ValueError, typer.BadParameter):
+                return self.read(value)
+        return self.typers().coerce(value, param=param, ctx=ctx)
+
+
+def _readable(path: str) -> Path:
+    if not os.access(path, os.R_OK):
+        raise ValueError("no file, or one that cannot be read")
+    return Path(path)
+
+
+def _unknown(value: str) -> None:
+    raise ValueError(value)
+
+
+def _plainly(parameters: list[Any]) -> list[Any]:
+    """Return the parameters, which read plainly where the version of Typer has this seam."""
+    for parameter in parameters:
+        typers = getattr(parameter, "get_runtime_param", None)
+        if typers is not None and not isinstance(typers, partial):
+            described = parameter.type_descriptor
+            kind, read = described.annotation, described.parameter_info.parser
+            if read is None and isinstance(kind, type):
+                read = _readable if kind is Path else kind if issubclass(kind, str) else None
+            parameter.get_runtime_param = partial(_Plain, read or _unknown, typers)
+    return parameters
+
+
+class PlainCommand(TyperCommand):
+    """A command whose options are read plainly."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments, with that for help."""
+        return _plainly(super().get_params(ctx))
+
+
+class PlainGroup(TyperGroup):
+    """Commands, and options before them that are read plainly."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options, with that for help."""
+        return _plainly(super().get_params(ctx))
+
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     app: typer.Typer
 
-__all__ = ["app", "main"]
 
 _ALLOCATIONS_A_COLLECTION = 100_000
 
@@ -47,22 +198,22 @@ total is not what --expect says; 1 anything else, such as a release that does no
 """
 
 _MODULES = {
-    "draft": "draft",
-    "validate": "validate",
+    "draft": "specification",
+    "validate": "specification",
     "select": "select",
     "compare": "compare",
     "release": "release",
-    "answer": "answer",
-    "show": "show",
+    "answer": "read",
+    "show": "read",
     "model": "model",
-    "synthesize": "synthesize",
-    "verify": "verify",
-    "explain": "explain",
-    "report": "report",
-    "keys": "keys",
-    "sign": "keys",
-    "recover": "recover",
-    "schema": "schema",
+    "synthesize": "model",
+    "verify": "read",
+    "explain": "read",
+    "report": "read",
+    "keys": "release",
+    "sign": "release",
+    "recover": "release",
+    "schema": "specification",
     "ledger": "ledger",
 }
 """The commands, in the order of the help, and the module of each."""
@@ -70,8 +221,6 @@ _MODULES = {
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from matrixdp.cli.version import versions
-
         typer.echo(versions())
         raise typer.Exit
 
@@ -131,3 +280,39 @@ def main() -> None:
         # not freed, and would complain
         if "duckdb" not in sys.modules:
             gc.freeze()
+
+
+# Which versions run: this program's, Python's, and those of the libraries that it uses.
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def versions() -> str:
+    """Return what a report of an error should begin with, a line each.
+
+    Examples
+    --------
+    >>> versions().splitlines()[0] == f"matrixdp {__version__}"
+    True
+    """
+    return "\n".join((f"matrixdp {__version__}", *_others()))
+
+
+def _others() -> Iterator[str]:
+    yield f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    try:
+        required = metadata.requires("matrixdp") or []
+    except metadata.PackageNotFoundError:
+        return  # run from its files, without being installed
+    needed = [text for text in required if "extra ==" not in text]
+    yield "needed: " + ", ".join(_found(needed))
+    yield "for extras: " + (", ".join(_found(text for text in required if "extra ==" in text)) or "none")
+
+
+def _found(required: Iterable[str]) -> Iterator[str]:
+    """Yield the names and versions of what is installed, each once."""
+    for name in sorted({found[0] for text in required if (found := _NAME.match(text))}):
+        try:
+            yield f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            continue

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.guard import as_written, guarded
-from matrixdp.cli.plain import PlainCommand, PlainGroup
+from matrixdp.cli.app import PlainCommand, PlainGroup, as_written, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from matrixdp.privacy import Budget
     from matrixdp.specification import Specification
     from matrixdp.strategy import Strategy
-
-__all__ = ["LedgerOption", "check_terms", "has_left", "ledger", "ledger_figures", "ledger_to_debit"]
 
 ledger = typer.Typer(
     name="ledger",
@@ -141,11 +138,10 @@ def show(
     from rich.table import Table
     from rich.text import Text
 
-    from matrixdp.cli.facts import print_facts
-    from matrixdp.cli.figures import unit_in_words
+    from matrixdp.cli.console import print_facts, unit_in_words
     from matrixdp.cli.tables import console
     from matrixdp.ledger import Ledger, in_words, report
-    from matrixdp.review.markdown import printable
+    from matrixdp.verification.explain import printable
 
     opened = Ledger.open(path)
     found = report(opened)
@@ -185,10 +181,10 @@ def recover(
     A measurement that was written whole becomes the release that it was for, at no further cost. What else
     was left is removed, and the debit is spent by crash: it counts. Releases that still run are left alone.
     """
-    from matrixdp.cli.progress import Reporter
+    from matrixdp.cli.console import Reporter
     from matrixdp.ledger import Ledger
     from matrixdp.release import recover_ledger
-    from matrixdp.review.markdown import printable
+    from matrixdp.verification.explain import printable
 
     with Reporter() as reporter:
         progress = reporter.counter("writing answers")
@@ -267,7 +263,7 @@ def ledger_to_debit(
     without a noise, that of a saved strategy, it does not say.
     """
     from matrixdp.ledger import Ledger
-    from matrixdp.strategy.noises import possible_noises
+    from matrixdp.strategy.custom import possible_noises
 
     path = written.ledger if given is None else given
     if path is not None and seed is not None:

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from matrixdp.domain import Domain
+from matrixdp.errors import SpecificationError, StorageError
+from matrixdp.privacy import Budget, delta_warnings
 from matrixdp.selection.mechanisms.table import MECHANISMS, OF_OTHERS
+from matrixdp.specification import DEFAULT_MAX_RECORDS, Specification, load_specification
 
-__all__ = [
-    "CertifyOption",
-    "Confidence",
-    "MechanismOption",
-    "NoiseOption",
-    "Objective",
-    "ObjectiveOption",
-    "OptionOption",
-    "ReleaseFolder",
-    "RestartsOption",
-    "SeedOption",
-    "Spec",
-    "SubSolverOption",
-    "mechanism_options",
-    "noise_name",
-]
-
+if TYPE_CHECKING:
+    from matrixdp.queries import Entry
+    from matrixdp.strategy import Strategy
 
 ReleaseFolder = Annotated[
     Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
@@ -38,7 +32,7 @@ ReleaseFolder = Annotated[
 def noise_name(words: tuple[str, ...], value: str) -> str:
     """Return the name of a noise that there is, or one of some words."""
     from matrixdp.errors import Problem
-    from matrixdp.forms.wording import nearest
+    from matrixdp.forms import nearest
     from matrixdp.noise import NOISES
 
     names = (*words, *NOISES)
@@ -195,3 +189,134 @@ def mechanism_options(
         flag = f"--{name.replace('_', '-')}" if own else f"--option {name}"
         raise SpecificationError(replace(error.problem, path=(flag,))) from None
     return given | {"certify": True} if certify else given
+
+
+# What commands are given, checked before anything is done.
+
+
+def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
+    """Return a specification and its budget."""
+    written = load_specification(path, require_privacy=True)
+    if written.budget is None:
+        raise SpecificationError.at(
+            ("privacy", "least"),
+            "no budget",
+            "a budget, at which errors are shown: {rho: 0.5}, {mu: 1.0} or {epsilon: 1.0, delta: 1.0e-6}",
+        )
+    return written, written.budget
+
+
+def reference_budget(written: Specification) -> Budget:
+    """Return the budget, or where targets decide it one of the same form: it decides the noise."""
+    if written.budget is not None:
+        return written.budget
+    if written.least is None:
+        raise SpecificationError.at(("privacy",), "nothing", "a budget")
+    return written.least.reference()
+
+
+def budget_spent(written: Specification, strategy: Strategy) -> Budget:
+    """Return what a release spends: the budget, or with targets the least that meets them."""
+    if written.least is None:
+        return reference_budget(written)
+    from matrixdp.strategy.strategy import meet_targets
+
+    return meet_targets(strategy, written.targets, written.least, written.workload)
+
+
+def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]:
+    """Return what is likely to be a mistake in the domain, or in the delta of the budget, in sentences."""
+    budget = written.budget
+    if budget is None and written.least is not None:
+        budget = written.least.reference()
+    declared = expect or (None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records)
+    delta = () if budget is None else delta_warnings(budget, declared)
+    return (*_domain_warnings(written.domain), *delta)
+
+
+def _domain_warnings(domain: Domain) -> Iterator[str]:
+    read = [attribute for attribute in domain.attributes if attribute.codebook.derivation is None]
+    for attribute in read:
+        if attribute.size - (attribute.null_code is not None) == 1:
+            only = f"{attribute.label(0)!r} is the only value"
+            yield f"domain.{attribute.name}: {only}; every record with another one is out of domain"
+    for column, times in Counter(attribute.column for attribute in read).items():
+        if times > 1:
+            names = ", ".join(attribute.name for attribute in read if attribute.column == column)
+            told = "which no rule relates: make a coarser one a level of the other"
+            yield f"domain: {names} read one column, {column!r}, {told}"
+
+
+def warn(written: Specification, expect: int | None = None) -> None:
+    """Print to standard error what is likely to be a mistake."""
+    for sentence in advice(written, expect):
+        typer.echo(f"Warning: {sentence}.", err=True)
+
+
+# Questions as the command ``answer`` is given them: entries as YAML, inline or in files.
+
+_EXPECTED = (
+    "a workload entry such as 'product: {age: {ranges: [[0, 17]]}}' or 'quantile: {age: 0.5}', or a file "
+    "with one or a list of them"
+)
+
+
+def read_questions(queries: Iterable[str]) -> list[tuple[tuple[str, ...], Entry]]:
+    """Return the entries that texts or files hold, each with what errors call it where there are several."""
+    from matrixdp.specification import entry_from_spec
+
+    written = [found for query in queries for found in entries_of(query)]
+    places = [f"query {place}" for place in range(1, len(written) + 1)] if len(written) > 1 else ["query"]
+    made = [entry_from_spec(*one, place) for one, place in zip(written, places, strict=True)]
+    return [((place,) if len(written) > 1 else (), entry) for place, entry in zip(places, made, strict=True)]
+
+
+def entries_of(query: str) -> list[tuple[Mapping[str, Any], Path]]:
+    """Return the entries that a text or a file holds, and what their paths are relative to."""
+    from matrixdp.errors import SpecificationError
+    from matrixdp.specification import parse_yaml
+
+    base = Path()
+    if os.path.isfile(query):  # noqa: PTH113 - no error where the path is none
+        base = Path(query).parent
+        try:
+            text = Path(query).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            raise SpecificationError.at(("query",), "a file that cannot be read as text", _EXPECTED) from None
+        value = parse_yaml(text).value
+    elif ":" not in query:
+        raise SpecificationError.at(("query",), f"{query!r}, which is no file and no entry", _EXPECTED)
+    else:
+        value = _inline(query)
+    listed = value if isinstance(value, list) else [value]
+    if not listed:
+        raise SpecificationError.at(("query",), "an empty list", _EXPECTED)
+    found: list[tuple[Mapping[str, Any], Path]] = []
+    for entry in listed:
+        if not isinstance(entry, Mapping):
+            raise SpecificationError.at(("query",), f"a {type(entry).__name__}", _EXPECTED)
+        found.append((entry, base))
+    return found
+
+
+def _inline(text: str) -> object:
+    """Return what a text says: YAML, or the inside of a mapping, as in ``cdf: age, by: [sex]``."""
+    from matrixdp.errors import SpecificationError
+    from matrixdp.specification import parse_yaml
+
+    try:
+        return parse_yaml(text).value
+    except SpecificationError:
+        with suppress(SpecificationError):
+            return parse_yaml(f"{{{text}}}").value
+        raise
+
+
+def check_picture(picture: Path) -> None:
+    """Refuse a file that no picture can be written to, before anything is computed."""
+    if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise SpecificationError.at(
+            ("--picture",), picture.suffix or "no ending", "a file .png, .svg or .pdf"
+        )
+    if not picture.absolute().parent.is_dir():
+        raise StorageError(f"{picture}: found no folder to save a file of that name in")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.guard import guarded
-from matrixdp.cli.keys import PassphraseFile, SignOption, signing_key
+from matrixdp.cli.app import guarded
 from matrixdp.cli.ledger import LedgerOption, ledger_to_debit
 from matrixdp.cli.options import (
     CertifyOption,
@@ -19,20 +18,123 @@ from matrixdp.cli.options import (
     Objective,
     ObjectiveOption,
     OptionOption,
+    ReleaseFolder,
     Spec,
     SubSolverOption,
     mechanism_options,
 )
 
 if TYPE_CHECKING:
-    from matrixdp.cli.progress import Reporter
+    from matrixdp.cli.console import Reporter
     from matrixdp.ledger import Ledger
     from matrixdp.privacy import Budget
-    from matrixdp.release import Release
+    from matrixdp.release import Release, SigningKey
     from matrixdp.specification import Specification
     from matrixdp.strategy import Strategy
 
-__all__ = ["UNEXPECTED", "release"]
+# The command ``recover``.
+
+_Folder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", show_default=False, help="Where the release was to be, or the folder it left."
+    ),
+]
+_Force = Annotated[bool, typer.Option("--force", help="Replace an earlier release in that folder.")]
+
+
+@guarded
+def recover(folder: _Folder, force: _Force = False) -> None:
+    """Make a release of what a stopped one had measured whole.
+
+    Nothing is spent for it and the table is not read again: that release had spent its budget. If no
+    measurement was whole, there is nothing to recover.
+    """
+    from matrixdp.cli.console import Reporter
+    from matrixdp.release import recover_release
+
+    with Reporter() as reporter:
+        place = recover_release(folder, force=force, progress=reporter.counter("writing answers"))
+    files = ", ".join(sorted(path.name for path in place.iterdir()))
+    typer.echo(f"{place}: the release is complete ({files}); nothing more was spent.")
+
+
+# The commands ``keys`` and ``sign``, and the options with which a release is signed.
+
+SignOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sign",
+        metavar="KEY",
+        show_default=False,
+        help="Sign the release with a private key that `matrixdp keys` made.",
+    ),
+]
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--passphrase-file",
+        metavar="FILE",
+        show_default=False,
+        help="A file whose first line is the passphrase of the private key.",
+    ),
+]
+_Path = Annotated[
+    Path,
+    typer.Argument(
+        metavar="KEY", show_default=False, help="Where the private key goes; the public one is KEY.pub."
+    ),
+]
+_Key = Annotated[
+    Path, typer.Option("--key", metavar="KEY", show_default=False, help="The private key, a PEM file.")
+]
+_ReplaceSignature = Annotated[bool, typer.Option("--force", help="Replace a signature that is there.")]
+
+
+def signing_key(path: Path | None, passphrase_file: Path | None) -> SigningKey | None:
+    """Return the key that a release is signed with; what is wrong with it is found here, first."""
+    from matrixdp.errors import SpecificationError
+    from matrixdp.release import SigningKey, read_passphrase
+
+    if path is not None:
+        return SigningKey.load(path, None if passphrase_file is None else read_passphrase(passphrase_file))
+    if passphrase_file is not None:
+        raise SpecificationError.at(("--passphrase-file",), "it without --sign", "a key that it belongs to")
+    return None
+
+
+@guarded
+def keys(path: _Path, passphrase_file: PassphraseFile = None) -> None:
+    """Make a pair of Ed25519 keys for signatures, in two PEM files.
+
+    The private key signs releases (`matrixdp release --sign`, `matrixdp sign`) and stays with you; with a
+    passphrase it is encrypted. The public key is for everybody who verifies them. Files that are there are
+    never replaced.
+    """
+    from matrixdp.release import PublicKey, make_keys, read_passphrase
+
+    passphrase = None if passphrase_file is None else read_passphrase(passphrase_file)
+    private, public = make_keys(path, passphrase)
+    typer.echo(f"private key: {private} (keep it secret)")
+    typer.echo(f"public key: {public} (publish it where releases are not)")
+    typer.echo(f"fingerprint: {PublicKey.load(public).fingerprint}")
+
+
+@guarded
+def sign(
+    folder: ReleaseFolder, key: _Key, passphrase_file: PassphraseFile = None, force: _ReplaceSignature = False
+) -> None:
+    """Sign a release that is there already, after checking it.
+
+    Writes signature.json, over release.json, which lists the digests of all other files.
+    """
+    from matrixdp.release import SigningKey, read_passphrase, sign_release
+
+    passphrase = None if passphrase_file is None else read_passphrase(passphrase_file)
+    signing = SigningKey.load(key, passphrase)
+    path = sign_release(folder, signing, force=force)
+    typer.echo(f"{path}: signed with the key {signing.public.fingerprint}")
+
 
 #: The exit status of a release whose total is not the number of records that was expected.
 UNEXPECTED = 3
@@ -63,7 +165,6 @@ _Csv = Annotated[bool, typer.Option("--csv", help="Write the answers as CSV too.
 _MaxAnswers = Annotated[
     int, typer.Option("--max-answers", min=0, help="Above so many queries write the measurement alone.")
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Replace an earlier release in that folder.")]
 _Seed = Annotated[
     int | None,
     typer.Option(
@@ -120,8 +221,8 @@ def release(
     anything is read, where less than its budget is left; what it spends is debited before any record is
     counted.
     """
-    from matrixdp.cli.inputs import budget_spent
-    from matrixdp.cli.progress import Reporter
+    from matrixdp.cli.console import Reporter
+    from matrixdp.cli.options import budget_spent
     from matrixdp.release import mark_released, staged_folder, write_release
     from matrixdp.specification import load_specification
 
@@ -192,7 +293,7 @@ def _table_of(written: Specification, data: str | None, table: str | None) -> tu
 
 def _check(written: Specification, path: str, table_name: str | None, out: Path, expect: int | None) -> None:
     """Check before selection that the table has the columns, and that nothing was spent for `out` before."""
-    from matrixdp.cli.inputs import warn
+    from matrixdp.cli.options import warn
     from matrixdp.release import refuse_to_spend_again
     from matrixdp.sources import open_source
 
@@ -239,7 +340,7 @@ def _strategy(
     options: dict[str, Any],
     reporter: Reporter,
 ) -> Strategy:
-    from matrixdp.cli.inputs import reference_budget
+    from matrixdp.cli.options import reference_budget
     from matrixdp.errors import StorageError
     from matrixdp.strategy import Strategy, select
 
@@ -280,8 +381,8 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
     import pyarrow as pa
     from rich.text import Text
 
-    from matrixdp.answers.columns import AnswerColumns
-    from matrixdp.cli.facts import print_facts
+    from matrixdp.answers.table import AnswerColumns
+    from matrixdp.cli.console import print_facts
     from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_statistic
 
     screen = console()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.guard import guarded
+from matrixdp.cli.app import guarded
 from matrixdp.cli.ledger import ledger_figures
 from matrixdp.cli.options import (
     CertifyOption,
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from matrixdp.privacy import Budget
     from matrixdp.queries import Workload
     from matrixdp.strategy import Strategy
-
-__all__ = ["select"]
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with every group.")]
 _Save = Annotated[
@@ -85,9 +83,8 @@ def select(
     targets the budget is the least at which they are met.
     """
     started = time.perf_counter()
-    from matrixdp.cli import inputs
-    from matrixdp.cli.figures import selection_figures
-    from matrixdp.cli.progress import Reporter
+    from matrixdp.cli import options as inputs
+    from matrixdp.cli.console import Reporter, selection_figures
     from matrixdp.specification import load_specification
     from matrixdp.strategy import select as select_strategy
 
@@ -150,7 +147,7 @@ def _evaluated(
 
 def _check_files(save: Path | None, picture: Path | None) -> None:
     """Refuse files that cannot be written, before anything is computed."""
-    from matrixdp.cli.pictures import check_picture
+    from matrixdp.cli.options import check_picture
     from matrixdp.errors import StorageError
 
     if save is not None and (save.is_dir() or not save.absolute().parent.is_dir()):
@@ -162,10 +159,9 @@ def _check_files(save: Path | None, picture: Path | None) -> None:
 def _show(
     strategy: Strategy, budget: Budget, figures: dict[str, object], every: bool, save: Path | None
 ) -> None:
-    from matrixdp.cli.facts import figure, print_facts
-    from matrixdp.cli.figures import by_entry, by_group, counts_records, unit_in_words
+    from matrixdp.cli.console import by_entry, by_group, counts_records, figure, print_facts, unit_in_words
     from matrixdp.cli.tables import console, print_errors
-    from matrixdp.measure import statement
+    from matrixdp.measure.statement import statement
 
     def number(key: str) -> str:
         value = figures[key]

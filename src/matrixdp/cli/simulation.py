@@ -8,17 +8,15 @@ from pathlib import Path
 
 import typer
 
-from matrixdp.cli.guard import guarded
-
-__all__ = ["simulation"]
+from matrixdp.cli.app import guarded
 
 
 @guarded
 def simulation(mechanism: str, spec: Path, public_table: Path, simulations: int) -> None:
     """Print the figures of a simulation as JSON; the arguments are those of ``compare``."""
     started = time.perf_counter()
-    from matrixdp.cli.figures import peak_memory_mb
-    from matrixdp.cli.inputs import specification_with_budget
+    from matrixdp.cli.console import peak_memory_mb
+    from matrixdp.cli.options import specification_with_budget
     from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
 
     written, budget = specification_with_budget(spec)

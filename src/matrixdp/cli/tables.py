@@ -9,22 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from matrixdp.answers.digits import decimals_of
-from matrixdp.cli.facts import figure
-from matrixdp.cli.figures import Row
+from matrixdp.answers.intervals import decimals_of
+from matrixdp.cli.console import Row, figure
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = [
-    "NOT_PRIVATE",
-    "console",
-    "print_answers",
-    "print_errors",
-    "print_result",
-    "print_statistic",
-    "print_table",
-]
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
 _LONGEST_KEY = 20
@@ -56,8 +45,8 @@ def print_errors(screen: Console, rows: Sequence[Row]) -> None:
 
 def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of a table of answers, and say how many there are."""
-    from matrixdp.answers import BOUND
-    from matrixdp.review.markdown import printable
+    from matrixdp.answers.table import BOUND
+    from matrixdp.verification.explain import printable
 
     shown: Any = answers.slice(0, limit)
     bounds = {field.name for field in answers.schema if BOUND in (field.metadata or {})}
@@ -78,10 +67,9 @@ def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: 
 
 def print_table(screen: Console, found: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of one clean table: estimates with half the length of their intervals."""
-    from matrixdp.answers import BOUND
-    from matrixdp.answers.digits import for_people, least_error, rounded_up
-    from matrixdp.answers.tables import FIGURE
-    from matrixdp.review.markdown import printable
+    from matrixdp.answers.intervals import for_people, least_error, rounded_up
+    from matrixdp.answers.table import BOUND, FIGURE
+    from matrixdp.verification.explain import printable
 
     decimals = decimals_of(least_error(found))
     exact = found.slice(0, limit)
@@ -112,8 +100,8 @@ def print_table(screen: Console, found: pa.Table, confidence: float, limit: int)
 
 def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of answers in the shape of a statement's result."""
-    from matrixdp.release.results import FIGURE
-    from matrixdp.review.markdown import printable
+    from matrixdp.release.release import FIGURE
+    from matrixdp.verification.explain import printable
 
     shown = answers.slice(0, limit)
     table = Table(header_style="bold")
@@ -151,7 +139,7 @@ def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit
     """Print the first rows of the table of a statistic, and what is to be known of it."""
     import pyarrow as pa
 
-    from matrixdp.review.markdown import printable
+    from matrixdp.verification.explain import printable
 
     shown = answers.slice(0, limit)
     rows = shown.to_pylist()

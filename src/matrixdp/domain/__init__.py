@@ -3,14 +3,12 @@
 Everything here is public and frozen: a domain is declared, never read off a table.
 """
 
-from matrixdp.domain.attributes import Attribute, Bins, Categorical, Coded, Dates, Integers
-from matrixdp.domain.canonical import canonical_text
-from matrixdp.domain.codebook import Codebook
-from matrixdp.domain.domain import Domain
+from matrixdp.domain.attribute import Attribute, Codebook, Level
+from matrixdp.domain.domain import Domain, OutOfDomain
 from matrixdp.domain.encoding import encode_value, parse_number, person_id
-from matrixdp.domain.levels import Level
-from matrixdp.domain.out_of_domain import OutOfDomain
+from matrixdp.domain.kinds import Bins, Categorical, Coded, Dates, Integers
 from matrixdp.domain.parsing import attribute_from_spec
+from matrixdp.domain.rules import canonical_text
 
 __all__ = [
     "Attribute",

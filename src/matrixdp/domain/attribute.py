@@ -1,19 +1,434 @@
 """What all kinds of attributes have in common."""
 
+from __future__ import annotations
+
+import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, final
 
-from matrixdp.domain.codebook import NO_CODEBOOK, Codebook
-from matrixdp.domain.ends import Ends
-from matrixdp.domain.levels import Level
-from matrixdp.domain.rules import Kind, Rule, canonical_value
-from matrixdp.errors import DomainError, TooLargeError, within
-from matrixdp.forms import describe_value, is_unicode, unknown_name
+import numpy as np
 
-__all__ = ["Attribute"]
+from matrixdp.domain.rules import Ends, Kind, Rule, canonical_text, canonical_value
+from matrixdp.errors import DomainError, TooLargeError, each, within
+from matrixdp.forms import Form, MappingOf, OrFile, Raw, Schema, describe_value, is_unicode, unknown_name
+
+# Levels of an attribute: coarser lists of values, such as the states that counties are in.
+
+_LISTED = "a list of values, or {range: [first, last]}"
+
+
+class Valued(Protocol):
+    """What an attribute is to those who name its values."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+
+    @property
+    def all_codes(self) -> range:
+        """The codes of all values."""
+
+    @property
+    def null_code(self) -> int | None:
+        """The code of missing values, if they are a value."""
+
+    def value(self, code: int) -> str | int | float:
+        """Return the public value of a code."""
+
+    def label(self, code: int) -> str:
+        """Return the text of a value."""
+
+    def code_of(self, value: object) -> int:
+        """Return the code of a public value."""
+
+    def code_range(self, low: object, high: object) -> tuple[int, int]:
+        """Return the codes of a range of public values."""
+
+    def to_spec(self) -> object:
+        """Return what a specification says of the attribute."""
+
+
+@final
+@dataclass(frozen=True)
+class Level:
+    """A coarser list of values of an attribute, each of whose own values is in exactly one of them.
+
+    Parameters
+    ----------
+    name : str
+        What the level is called.
+    groups : tuple of (str, tuple of int)
+        The values of the level in order, and the codes of the attribute that are in each.
+
+    Raises
+    ------
+    DomainError
+        If a name is no text or empty, or a value has no codes.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Categorical
+    >>> county = Categorical("county", ("Kings", "Queens", "Orange"))
+    >>> state = Level.of(county, "state", {"NY": ["Kings", "Queens"], "CA": ["Orange"]})
+    >>> state.groups
+    (('NY', (0, 1)), ('CA', (2,)))
+    """
+
+    name: str
+    groups: tuple[tuple[str, tuple[int, ...]], ...]
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        for value, codes in self.groups:
+            with within(self.name):
+                _check_name(value)
+                if not codes:
+                    raise DomainError.at((value,), "an empty list", "at least one value of the attribute")
+
+    @classmethod
+    def of(cls, attribute: Valued, name: str, groups: object) -> Self:
+        """Return the level of an attribute that lists its values under those of the level.
+
+        Parameters
+        ----------
+        attribute : Attribute
+            The attribute, whose values are listed.
+        name : str
+            What the level is called.
+        groups : mapping of str to list, or to ``{"range": [first, last]}``
+            The attribute's values under each value of the level.
+
+        Raises
+        ------
+        DomainError
+            If a value is none of the attribute's.
+        """
+        with within(name):
+            if not isinstance(groups, Mapping) or not groups:
+                expected = "a mapping from each value of the level to the values that are in it, or a file"
+                raise DomainError.at((), describe_value(groups), expected)
+            found = tuple(_group(attribute, value, listed) for value, listed in groups.items())
+        return cls(name, found)
+
+    def check(self, attribute: Valued) -> None:
+        """Check that every value of the attribute is in exactly one value of the level."""
+        seen: dict[int, str] = {}
+        for value, codes in self.groups:
+            for code in codes:
+                if code in seen:
+                    found = f"{attribute.label(code)!r} again, which is in {seen[code]!r}"
+                    raise DomainError.at((value,), found, "each value once")
+                seen[code] = value
+        missing = [code for code in attribute.all_codes if code not in seen]
+        if missing:
+            found = f"no value for {attribute.label(missing[0])!r}"
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise DomainError.at((), found + more, f"every value of {attribute.name!r} once")
+
+    def labels(self, attribute: Valued) -> tuple[str, ...]:
+        """Return what the level's values are called in answers.
+
+        One that is called like another value of the attribute has the level's name behind it: the state
+        ``New York`` is not its county.
+        """
+        own = {attribute.label(code): code for code in attribute.all_codes}
+        return tuple(
+            value
+            if own.get(value) in (None, *(codes if len(codes) == 1 else ()))
+            else f"{value} ({self.name})"
+            for value, codes in self.groups
+        )
+
+    def to_spec(self, attribute: Valued) -> dict[str, object]:
+        """Return what a specification says of the level: its values with those of the attribute."""
+        return {value: [attribute.value(code) for code in codes] for value, codes in self.groups}
+
+
+def _level_schema(definitions: Schema) -> Schema:  # noqa: ARG001
+    listed = {"type": "array", "minItems": 1}
+    ends = {"type": "array", "minItems": 2, "maxItems": 2}
+    spanned = {"type": "object", "properties": {"range": ends}, "required": ["range"]}
+    groups = {"type": "object", "minProperties": 1, "additionalProperties": {"anyOf": [listed, spanned]}}
+    return {"anyOf": [groups, {"type": "string", "minLength": 1}]}
+
+
+LEVELS: Form[Mapping[str, object]] = OrFile(
+    MappingOf(Raw(_level_schema), "a mapping from names to levels", named="the name of a level"),
+    "a mapping from names to levels",
+)
+"""The form of the levels of an attribute."""
+
+
+def _group(attribute: Valued, value: object, listed: object) -> tuple[str, tuple[int, ...]]:
+    _check_name(value)
+    with within(str(value)):
+        if isinstance(listed, Mapping):
+            ends = listed.get("range")
+            if set(listed) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
+                raise DomainError.at(
+                    (), describe_value(listed), "a list of values, or {range: [first, last]}"
+                )
+            with within("range"):
+                first, last = attribute.code_range(*ends)
+            return str(value), tuple(range(first, last + 1))
+        if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
+            raise DomainError.at((), describe_value(listed), _LISTED)
+        return str(value), tuple(each(attribute.code_of, listed))
+
+
+def _check_name(text: object) -> None:
+    if not isinstance(text, str) or not text.strip() or not is_unicode(text):
+        raise DomainError.at((), describe_value(text), "text that is not empty, a name")
+
+
+# Attributes that are derived from others: a public table from the codes of the others to their own.
+
+_MOST_COMBINATIONS = 1_000_000
+"""The most combinations of values of parents that a public table may have."""
+
+
+@final
+@dataclass(frozen=True)
+class Derivation:
+    """How the codes of an attribute follow from those of its parents: a table that is looked up.
+
+    Parameters
+    ----------
+    of : tuple of str
+        The parents that are attributes of the domain.
+    columns : tuple of Valued
+        The parents that are read from the table for this alone.
+    codes : tuple of int
+        The code for each combination of the parents' codes, row-major, those of `of` first.
+    sql : str, optional
+        The expression that the codes were computed by; a remark, which is not computed again.
+
+    Examples
+    --------
+    >>> Derivation(("age",), (), (0, 0, 1)).of
+    ('age',)
+    """
+
+    of: tuple[str, ...]
+    columns: tuple[Any, ...]
+    codes: tuple[int, ...]
+    sql: str | None = None
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the keys of a specification that say the same."""
+        spec: dict[str, object] = {}
+        if self.of:
+            spec["of"] = list(self.of)
+        if self.columns:
+            spec["columns"] = {parent.name: parent.to_spec() for parent in self.columns}
+        if self.sql is not None:
+            spec["sql"] = self.sql
+        return spec | {"codes": list(self.codes)}
+
+    def check(self, parents: Sequence[Valued], size: int) -> None:
+        """Check that there is a code of the attribute for every combination of the parents' values."""
+        combinations = check_combinations(parents)
+        if len(self.codes) != combinations:
+            expected = f"{combinations}, one for each combination of values of {_names(parents)}"
+            raise DomainError.at(("codes",), f"{len(self.codes)} codes", expected)
+        wrong = next((code for code in self.codes if not 0 <= code < size), None)
+        if wrong is not None:
+            raise DomainError.at(("codes",), str(wrong), f"codes from 0 to {size - 1}")
+
+
+def check_combinations(parents: Sequence[Valued]) -> int:
+    """Return the number of combinations of the parents' values, which is limited."""
+    if not parents:
+        expected = "at least one attribute under `of`, or one column under `columns`"
+        raise DomainError.at((), "no parents", expected)
+    combinations = math.prod(parent.size for parent in parents)
+    if combinations > _MOST_COMBINATIONS:
+        found = f"{combinations:,} combinations of values of {_names(parents)}"
+        raise DomainError.at((), found, f"at most {_MOST_COMBINATIONS:,}")
+    return combinations
+
+
+def by_map(parents: Sequence[Valued], written: Mapping[int, object], otherwise: object) -> list[object]:
+    """Return what a map says of each value of the only parent, by its code; ``otherwise`` of the rest.
+
+    Raises
+    ------
+    DomainError
+        If a value has nothing and `otherwise` is None.
+    """
+    [parent] = parents
+    return [_told(written.get(code, otherwise), parents, (code,)) for code in parent.all_codes]
+
+
+def by_cases(
+    parents: Sequence[Valued], cases: Sequence[tuple[Mapping[str, object], object]], otherwise: object
+) -> list[object]:
+    """Return what the first case that holds says of each combination of the parents' values.
+
+    Raises
+    ------
+    DomainError
+        If a condition is not about the parents, or no case holds and `otherwise` is None.
+    """
+    read = []
+    for place, (when, then) in enumerate(cases):
+        with within("cases", place, "when"):
+            read.append((_allowed(parents, when), then))
+    decided = np.full([parent.size for parent in parents], len(read))
+    for place in reversed(range(len(read))):  # the first case that holds is written last
+        allowed = read[place][0]
+        decided[np.ix_(*(allowed.get(i, range(parent.size)) for i, parent in enumerate(parents)))] = place
+    says = [*(then for _, then in read), otherwise]
+    if otherwise is None and (decided == len(read)).any():
+        _told(None, parents, np.argwhere(decided == len(read))[0].tolist())
+    return [says[place] for place in decided.ravel().tolist()]
+
+
+def described(parents: Sequence[Valued], codes: Sequence[int]) -> str:
+    """Return a combination of values of the parents in words."""
+    pairs = zip(parents, codes, strict=True)
+    return " and ".join(f"{parent.name} {parent.label(code)}" for parent, code in pairs)
+
+
+def _told(value: object, parents: Sequence[Valued], codes: Sequence[int]) -> object:
+    if value is None:
+        found = f"nothing for {described(parents, codes)}"
+        raise DomainError.at((), found, "a value for every combination, or `otherwise` for the rest")
+    return value
+
+
+def _allowed(parents: Sequence[Valued], when: Mapping[str, object]) -> dict[int, Sequence[int]]:
+    """Return for the places of parents which codes a condition allows."""
+    names = [parent.name for parent in parents]
+    found: dict[int, Sequence[int]] = {}
+    for name, condition in when.items():
+        with within(name):
+            if name not in names:
+                raise DomainError.at((), repr(name), f"one of the parents {_names(parents)}")
+            parent = parents[names.index(name)]
+            found[names.index(name)] = _codes(parent, condition)
+    return found
+
+
+def _codes(parent: Valued, condition: object) -> Sequence[int]:
+    """Return the codes of a value, of a list of values, or of a range."""
+    if isinstance(condition, Mapping):
+        ends = condition.get("range")
+        if set(condition) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
+            expected = "a value, a list of values, or {range: [first, last]}"
+            raise DomainError.at((), describe_value(condition), expected)
+        first, last = parent.code_range(*ends)
+        return range(first, last + 1)
+    listed = condition if isinstance(condition, list | tuple) else [condition]
+    return [parent.code_of(value) for value in listed]
+
+
+def _names(parents: Sequence[Valued]) -> str:
+    return ", ".join(parent.name for parent in parents)
+
+
+# What a code book says of an attribute besides its values, the same for every kind of attribute.
+
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+@final
+@dataclass(frozen=True)
+class Codebook:
+    """Where raw values stand, how they are cleaned, and what values are called.
+
+    Parameters
+    ----------
+    column : str, optional
+        The table's column, where it has another name than the attribute.
+    null : str, optional
+        What missing values are called. They are then one more value of the attribute, the last one; otherwise
+        they are out of domain.
+    labels : mapping of object to str, or pairs
+        What some values are called.
+    trim : bool
+        Whether white space around texts is left out.
+    levels : tuple of Level
+        Coarser lists of values.
+    sha256 : tuple of (str, str)
+        The digests of the files that values were read from, by what was read.
+    derivation : Derivation, optional
+        How the attribute follows from others; then it is read from no column of its own.
+
+    Raises
+    ------
+    DomainError
+        If a name is no text or empty, or something else is not what it should be.
+
+    Examples
+    --------
+    >>> Codebook(null="unknown", labels={0: "female"}).to_spec()
+    {'null': 'unknown', 'labels': {'0': 'female'}}
+    """
+
+    column: str | None = None
+    null: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    trim: bool = False
+    levels: tuple[Level, ...] = ()
+    sha256: tuple[tuple[str, str], ...] = ()
+    derivation: Derivation | None = None
+
+    def __post_init__(self) -> None:
+        for key, text in (("column", self.column), ("null", self.null)):
+            if text is not None:
+                _check_text(text, key)
+        if not isinstance(self.trim, bool):
+            raise DomainError.at(("trim",), describe_value(self.trim), "true or false")
+        for file, digest in self.sha256:
+            if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+                expected = "64 digits from 0 to 9 and a to f, the digest of a file"
+                raise DomainError.at(("sha256", file), describe_value(digest), expected)
+        object.__setattr__(self, "labels", tuple(_labels(self.labels)))
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the keys of a specification that say the same."""
+        spec: dict[str, object] = {}
+        if self.column is not None:
+            spec["column"] = self.column
+        if self.trim:
+            spec["trim"] = True
+        if self.null is not None:
+            spec["null"] = self.null
+        if self.labels:
+            spec["labels"] = dict(self.labels)
+        if self.sha256:
+            spec["sha256"] = dict(self.sha256)
+        return spec
+
+
+def _labels(given: object) -> Iterable[tuple[str, str]]:
+    if not isinstance(given, Mapping | tuple):
+        expected = "a mapping of values to what they are called"
+        raise DomainError.at(("labels",), describe_value(given), expected)
+    for value, label in given.items() if isinstance(given, Mapping) else given:
+        with within("labels"):
+            text = canonical_text(value)
+            _check_text(label, text)
+            yield text, label
+
+
+def _check_text(text: object, *path: str) -> None:
+    if not isinstance(text, str) or not text.strip() or not is_unicode(text):
+        raise DomainError.at(path, describe_value(text), "text that is not empty")
+
+
+NO_CODEBOOK = Codebook()
+"""The code book that says nothing."""
+
 
 #: Every value is listed, or written out, of attributes of at most so many.
 _MOST_LISTED = 20_000_000

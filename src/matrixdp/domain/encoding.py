@@ -1,5 +1,7 @@
 """The rules of `matrixdp.domain.rules` for one value, in plain Python."""
 
+from __future__ import annotations
+
 import math
 import numbers
 import re
@@ -10,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from matrixdp.domain.attributes import Attribute
+from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.rules import (
     AS_IT_STANDS,
     BOOLEANS,
@@ -26,8 +28,6 @@ from matrixdp.domain.rules import (
     Whole,
     canonical_value,
 )
-
-__all__ = ["encode_value", "parse_number", "person_id"]
 
 _MOMENT = re.compile(MOMENT)
 _NULLS = ("NAType", "NaTType")

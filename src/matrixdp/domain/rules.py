@@ -26,39 +26,24 @@ A declared type says by what categories are compared instead:
 A value that has no such value, or one that the attribute does not list, is out of domain.
 """
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date
-from enum import Enum
-from functools import cached_property
-from typing import final
+from __future__ import annotations
 
-__all__ = [
-    "AS_IT_STANDS",
-    "BOOLEANS",
-    "DAYS",
-    "MOMENT",
-    "MOMENTS",
-    "NUMBERS",
-    "NUMERAL",
-    "SPELLINGS",
-    "TYPES",
-    "WHITESPACE",
-    "Categories",
-    "Days",
-    "Kind",
-    "Listed",
-    "Moments",
-    "Numbers",
-    "Reading",
-    "Rule",
-    "Steps",
-    "Texts",
-    "Whole",
-    "canonical_value",
-    "never",
-]
+import math
+import numbers
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import Enum
+from functools import cache, cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import DomainError, Path
+from matrixdp.forms import describe_value, is_unicode
 
 WHITESPACE = " \t\n\r\x0b\x0c"
 """What may stand around a numeral."""
@@ -301,3 +286,194 @@ def never(rule: Rule, kind: Kind) -> bool:
     if isinstance(rule, Moments):
         return kind is Kind.NULL
     return kind is Kind.NULL or (isinstance(rule, Numbers) and kind is Kind.DATE)
+
+
+# The simple case folding of Unicode: letter by letter, and the same whatever the language.
+
+
+def fold(text: str) -> str:
+    """Return a text with every letter in the place of which simple case folding has another replaced.
+
+    Examples
+    --------
+    >>> fold("ÉCOLE Straße ẞ \u0130"), fold("\u017f\u212a")
+    ('école straße ß İ', 'sk')
+    """
+    return "".join(map(_letter, text))
+
+
+def foldings(texts: Iterable[str]) -> tuple[str, str]:
+    """Return the letters that fold to a letter of some folded texts, and what each of them folds to.
+
+    What engines replace: letters that are not among them can be in no text that is compared.
+
+    Examples
+    --------
+    >>> foldings(["ab"])
+    ('AB', 'ab')
+    """
+    pairs = sorted((other, letter) for letter in set("".join(texts)) for other in _others().get(letter, ""))
+    return "".join(other for other, _ in pairs), "".join(letter for _, letter in pairs)
+
+
+def _letter(letter: str) -> str:
+    return next((one for one in (letter.casefold(), letter.lower()) if len(one) == 1), letter)
+
+
+@cache
+def _others() -> Mapping[str, str]:
+    """Return for every letter the others that fold to it."""
+    others: dict[str, str] = {}
+    for start in range(0, sys.maxunicode + 1, 256):
+        block = "".join(map(chr, range(start, start + 256)))
+        if block.casefold() == block == block.lower():
+            continue  # no letter becomes shorter than one, so each has stayed as it was
+        for letter in block:
+            if (folded := _letter(letter)) != letter:
+                others[folded] = others.get(folded, "") + letter
+    return others
+
+
+# Canonical texts of values and numbers.
+
+INTEGER = "an integer between -(2^53 - 1) and 2^53 - 1"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+LARGEST_INTEGER = 2**53 - 1
+"""Integers up to here are told apart by floating point, so that every engine reads them alike."""
+
+
+def canonical_text(value: object) -> str:
+    """Return the text by which a category is compared with data.
+
+    Examples
+    --------
+    >>> [canonical_text(value) for value in ("a", True, 3, 3.0, 0.5)]
+    ['a', 'true', '3', '3', '0.5']
+    """
+    if isinstance(value, str) and is_unicode(value):
+        return str(value)
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        if math.isfinite(number):
+            return str(int(number)) if number == math.floor(number) else repr(number)
+    raise DomainError.at((), describe_value(value), "text, a finite number, true or false")
+
+
+def day_of(value: object) -> date | None:
+    """Return a public value that is a date, given as one or in ISO 8601, else None.
+
+    Examples
+    --------
+    >>> day_of("2020-01-31"), day_of("2020-02-30"), day_of("20200131")
+    (datetime.date(2020, 1, 31), None, None)
+    """
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if not isinstance(value, str) or not _DAY.fullmatch(value):
+        return None
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        return None
+
+
+def number_text(number: float) -> str:
+    """Return a number as a person would write it.
+
+    Examples
+    --------
+    >>> number_text(10000.0), number_text(0.5), number_text(-math.inf)
+    ('10000', '0.5', '-inf')
+    """
+    number = float(number)
+    if not math.isfinite(number):
+        return repr(number)
+    return str(int(number)) if number == math.floor(number) and abs(number) < 1e16 else repr(number)
+
+
+def integer_of(value: object) -> int | None:
+    """Return a public value that is an integer within +-(2^53 - 1), else None; booleans are no integers here.
+
+    Examples
+    --------
+    >>> integer_of(40.0), integer_of(0.5), integer_of(True)
+    (40, None, None)
+    """
+    whole: int | None = None
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_):
+        whole = int(value)
+    elif isinstance(value, float | np.floating) and float(value).is_integer():
+        whole = int(float(value))
+    return whole if whole is not None and abs(whole) <= LARGEST_INTEGER else None
+
+
+def number_of(value: object) -> float | None:
+    """Return a public value that is a finite number, else None; booleans are no numbers here.
+
+    Examples
+    --------
+    >>> number_of(3), number_of(math.inf), number_of("3")
+    (3.0, None, None)
+    """
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+        if math.isfinite(number):
+            return number + 0.0  # the negative zero becomes the positive one
+    return None
+
+
+def whole_number(value: object, path: Path) -> int:
+    """Return a public value as `integer_of` does, or raise the error of its place."""
+    number = integer_of(value)
+    if number is None:
+        raise DomainError.at(path, describe_value(value), INTEGER)
+    return number
+
+
+def finite_number(value: object, path: Path) -> float:
+    """Return a public value as `number_of` does, or raise the error of its place."""
+    number = number_of(value)
+    if number is None:
+        raise DomainError.at(path, describe_value(value), "a finite number")
+    return number
+
+
+# Where the values of an attribute begin and end, as numbers or days that can be compared.
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Where each value begins and ends, in the order of the codes; missing values have neither.
+
+    Attributes
+    ----------
+    low, high : ndarray of int64, float64 or datetime64[D]
+        The first and the last number or day of each value; of bins, their edges.
+    half_open : bool
+        Whether ``high`` is the first number that a value does not have, as in bins ``[a, b)``, but for a
+        last bin that is closed. Else it belongs to the value.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Bins
+    >>> ends = Bins("income", (0, 10, 25)).ends
+    >>> ends.low.tolist(), ends.high.tolist(), ends.half_open
+    ([0.0, 10.0], [10.0, 25.0], True)
+    """
+
+    low: NDArray[Any]
+    high: NDArray[Any]
+    half_open: bool = False
+
+    @classmethod
+    def of_integers(cls, values: NDArray[np.int64]) -> Ends:
+        """Return those of integers, which begin and end with themselves."""
+        return cls(values, values)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-__all__ = ["SETTINGS", "not_allowed"]
-
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
-__all__ = ["MOST_OVERLAPS", "CenteredMatrix", "IdentityMatrix", "MeasuredMatrix", "column_overlaps"]
+from matrixdp.errors import NumericalError
+from matrixdp.exact.resources import blas_threads
 
 Array = NDArray[np.float64]
 
@@ -171,10 +175,10 @@ class IdentityMatrix(_Square):
     def max_row_sum(self) -> int:
         return 1
 
-    def column_power_sum(self, power: int) -> int:  # noqa: ARG002
+    def column_power_sum(self, power: int) -> int:
         return 1
 
-    def _overlap(self, power: int) -> int:  # noqa: ARG002
+    def _overlap(self, power: int) -> int:
         return 0
 
     def multiply(self, array: Array) -> Array:
@@ -233,3 +237,303 @@ class CenteredMatrix(_Square):
 
     def digest(self) -> str:
         return f"centered {self.size}"
+
+
+# Explicit integer matrices that a strategy measures: of proved full column rank, or of lower rank.
+
+#: Singular values of a deficient matrix, relative to the largest: below the first they are rounding errors,
+#: between the two its rank is not clear and it is refused.
+_DROPPED, _KEPT = 1e-11, 1e-8
+#: Squared column norms and column sums of larger matrices would not be exact in 64 bits.
+_MOST_SQUARED = 2**62
+#: Sums of products up to this are exact in floating point.
+_MOST_EXACT = 2**53
+#: The squared norm of rows over the squared weight of the identity below them, up to which errors of what the
+#: rows say keep seven digits by Woodbury's identity.
+_STRONGEST = 1e9
+
+
+class ExplicitMatrix(MeasuredMatrix):
+    """What all matrices with explicit entries have in common."""
+
+    entries: NDArray[np.int64]
+
+    def _check_range(self) -> None:
+        """Refuse entries whose sensitivities 64 bits do not hold: they would wrap to small ones."""
+        if self.entries.dtype != np.int64:
+            raise NumericalError(f"a measured matrix holds {self.entries.dtype}; expected int64")
+        largest = max(int(self.entries.max()), -int(self.entries.min()))
+        if self.entries.shape[0] * largest * largest >= _MOST_SQUARED:
+            raise NumericalError(
+                f"a measured matrix of {self.entries.shape[0]} rows has an entry of {largest}, too large for "
+                "exact sensitivities"
+            )
+
+    @cached_property
+    def _float(self) -> Array:
+        return np.asarray(self.entries, dtype=np.float64)
+
+    @property
+    def columns(self) -> int:
+        return int(self.entries.shape[1])
+
+    @property
+    def rows(self) -> int:
+        return int(self.entries.shape[0])
+
+    @cached_property
+    def max_entry(self) -> int:
+        return int(np.abs(self.entries).max())
+
+    @cached_property
+    def max_row_sum(self) -> int:
+        return int(np.abs(self.entries).sum(axis=1).max())
+
+    @cached_property
+    def _column_power_sums(self) -> tuple[int, int]:
+        absolute = np.abs(self.entries)
+        return int(absolute.sum(axis=0).max()), int((absolute * absolute).sum(axis=0).max())
+
+    def column_power_sum(self, power: int) -> int:
+        return self._column_power_sums[power - 1]
+
+    def multiply(self, array: Array) -> Array:
+        return np.asarray(self._float @ array)
+
+    def written(self) -> Array:
+        return self.entries.astype(np.float64)
+
+    @cached_property
+    def inverse(self) -> Array:
+        """The pseudo-inverse, shape (n, m)."""
+        with blas_threads(self.columns):
+            return np.asarray(self.solve(np.eye(self.rows)))
+
+    @cached_property
+    def _covariance(self) -> Array:
+        with blas_threads(self.columns):
+            return np.asarray(self.inverse @ self.inverse.T)
+
+    def covariance(self) -> Array:
+        return self._covariance
+
+    def magnitudes(self) -> NDArray[np.int64]:
+        return np.abs(self.entries)
+
+    @cached_property
+    def _digest(self) -> str:
+        content = hashlib.sha256(np.ascontiguousarray(self.entries).tobytes()).hexdigest()
+        return f"{self.rows} x {self.columns} {content}"
+
+    def digest(self) -> str:
+        return self._digest
+
+
+def _measures_every_cell(entries: NDArray[np.int64]) -> bool:
+    """Return whether for every cell there is a row with an entry there alone: the columns are independent."""
+    alone = entries[np.count_nonzero(entries, axis=1) == 1]
+    return bool(alone.any(axis=0).all())
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerMatrix(ExplicitMatrix):
+    """An integer matrix of full column rank, with at least as many rows as columns.
+
+    Parameters
+    ----------
+    entries : ndarray of int64, shape (m, n), m >= n
+    outside : ndarray, shape (k, n), optional
+        Orthonormal rows spanning directions that are measured only so weakly (for the sake of an exact
+        row space) that queries with a part along them are refused.
+    near : ndarray, shape (n, m), optional
+        What may serve as an approximate left inverse; one is computed where it does not.
+
+    Raises
+    ------
+    NumericalError
+        If the rank cannot be *proved*: a row with one entry for every cell is the proof, or an approximate
+        left inverse C with a norm of I - C B below 1 (rounding errors included).
+
+    Examples
+    --------
+    >>> matrix = IntegerMatrix(np.array([[1, 1], [0, 1], [2, 0]]))
+    >>> matrix.squared_sensitivity, matrix.sensitivity
+    (5, 3)
+    """
+
+    entries: NDArray[np.int64]
+    outside: Array | None = None
+    near: InitVar[Array | None] = None
+
+    def __post_init__(self, near: Array | None) -> None:
+        if self.entries.ndim != 2 or self.entries.shape[0] < self.entries.shape[1]:
+            raise NumericalError(
+                f"a matrix of full column rank has no more columns than rows; found {self.entries.shape}"
+            )
+        self._check_range()
+        self.entries.setflags(write=False)
+        if _measures_every_cell(self.entries):
+            return
+        if not (near is not None and self._is_left_inverse(near)) and not self._is_left_inverse(self.inverse):
+            raise NumericalError("a measured matrix could not be proved nonsingular after rounding")
+
+    def _is_left_inverse(self, near: Array) -> bool:
+        """Return whether a matrix is so near to a left inverse that it proves that there is one."""
+        with blas_threads(self.columns):
+            residual = near @ self._float
+        residual[np.diag_indices(self.columns)] -= 1.0
+        # row sums in units of the rows of C: any units make a norm, and these one that is small
+        units = np.linalg.norm(near, axis=1)
+        units = np.maximum(units, 1e-9 * units.max())
+        # those of |C| |B|, which bound the rounding errors of the product, need no product of matrices
+        rounding = self.rows * np.finfo(float).eps * (np.abs(near) @ (np.abs(self._float) @ units))
+        sums = np.abs(residual, out=residual) @ units + 2 * rounding
+        return bool((sums < 0.5 * units).all())
+
+    @property
+    def unsupported(self) -> Array | None:
+        return self.outside
+
+    @cached_property
+    def _few(self) -> tuple[Array, float, Array] | None:
+        """L, w and Y = L^-1 R where the matrix is few rows R and below them w times the identity.
+
+        L L' = w^2 + R R'. By Woodbury's identity nothing larger is factored. None, too, where the rows say
+        so much more than the identity that the digits of their own errors would cancel.
+        """
+        above = self.rows - self.columns
+        if not 0 < above <= self.columns // 2:
+            return None
+        weight = int(self.entries[above, 0])
+        below = self.entries[above:]
+        if weight == 0 or np.count_nonzero(below) != self.columns or (np.diagonal(below) != weight).any():
+            return None
+        rows = self._float[:above]
+        inner = rows @ rows.T
+        if float(np.trace(inner)) > _STRONGEST * float(weight) ** 2:
+            return None
+        inner[np.diag_indices(above)] += float(weight) ** 2
+        lower = np.asarray(scipy.linalg.cholesky(inner, lower=True, check_finite=False))
+        turned = scipy.linalg.solve_triangular(lower, rows, lower=True, check_finite=False)
+        return lower, float(weight), np.asarray(turned)
+
+    @cached_property
+    def _covariance(self) -> Array:
+        if self._few is None:
+            return super()._covariance
+        _, weight, turned = self._few
+        with blas_threads(self.columns):
+            found = turned.T @ turned
+        found *= -1.0 / weight**2
+        found[np.diag_indices(self.columns)] += 1.0 / weight**2
+        return np.asarray(found)
+
+    @cached_property
+    def symmetric_covariance(self) -> tuple[float, float] | None:
+        """(a, b) where the covariance is a I + b 11', so that b is all that one value tells of another.
+
+        None for other matrices, and where sums are so much more precise that their digits would cancel.
+        """
+        if self.rows * self.max_entry**2 > _MOST_EXACT or self.columns < 2:
+            return None
+
+        def alike(products: Array, places: NDArray[np.bool_]) -> bool:
+            """Return whether products of columns are equal apart from those of columns with themselves."""
+            own = products[places]
+            return bool((own == own.flat[0]).all() and len(np.unique(products[~places])) == 1)
+
+        first = np.arange(self.columns) == 0
+        # most matrices are told by one column; the products are exact
+        if not alike(self._float[:, 0] @ self._float, first):
+            return None
+        gram = self._float.T @ self._float
+        if not alike(gram, np.eye(self.columns, dtype=bool)):
+            return None
+        shared = float(gram[0, 1])
+        own = float(gram[0, 0]) - shared
+        if self.columns * shared > _STRONGEST * own:
+            return None
+        return 1.0 / own, -shared / (own * (own + self.columns * shared))
+
+    @cached_property
+    def _triangular(self) -> tuple[Array, Array]:
+        q, r = scipy.linalg.qr(self._float, mode="economic", check_finite=False)
+        if not (np.diagonal(r) != 0).all():
+            raise NumericalError("a measured matrix is singular after rounding")
+        return np.asarray(q, dtype=np.float64), np.asarray(r, dtype=np.float64)
+
+    @cached_property
+    def _factored(self) -> tuple[Array, NDArray[np.int32]]:
+        # `lu_factor` would warn of a singular matrix, and warnings of all threads are silenced as one
+        lu, pivots, _ = scipy.linalg.lapack.dgetrf(self._float)
+        if not (np.diagonal(lu) != 0).all():
+            raise NumericalError("a measured matrix is singular after rounding")
+        return lu, pivots
+
+    def solve(self, answers: Array) -> Array:
+        if self.rows == self.columns:
+            return np.asarray(scipy.linalg.lu_solve(self._factored, answers, check_finite=False))
+        if self._few is not None:
+            lower, weight, turned = self._few
+            given, weak = answers[: len(lower)], answers[len(lower) :]
+            # what the rows above say, by their own factor: no digits cancel where they say most
+            strong = turned.T @ scipy.linalg.solve_triangular(lower, given, lower=True, check_finite=False)
+            return np.asarray(strong + (weak - turned.T @ (turned @ weak)) / weight)
+        q, r = self._triangular
+        return np.asarray(scipy.linalg.solve_triangular(r, q.T @ answers, check_finite=False))
+
+
+@dataclass(frozen=True, eq=False)
+class DeficientMatrix(ExplicitMatrix):
+    """An integer matrix whose columns are linearly dependent: it determines only queries in its row space.
+
+    Parameters
+    ----------
+    entries : ndarray of int64, shape (m, n)
+
+    Raises
+    ------
+    NumericalError
+        If it is zero, or its rank is not clear from its singular values.
+
+    Examples
+    --------
+    >>> total = DeficientMatrix(np.array([[1, 1, 1]]))
+    >>> total.solve(np.array([[6.0]])).ravel().round(9).tolist()
+    [2.0, 2.0, 2.0]
+    """
+
+    entries: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.entries.ndim != 2 or not self.entries.any():
+            raise NumericalError("a measured matrix must have an entry other than 0")
+        self._check_range()
+        self.entries.setflags(write=False)
+        values = self._decomposed[1]
+        if ((values > _DROPPED * values[0]) & (values <= _KEPT * values[0])).any():
+            raise NumericalError("the rank of a measured matrix is not clear from its singular values")
+
+    @cached_property
+    def _decomposed(self) -> tuple[Array, Array, Array]:
+        left, values, right = scipy.linalg.svd(self._float, full_matrices=False, check_finite=False)
+        return left, values, right
+
+    @cached_property
+    def rank(self) -> int:
+        """The number of linearly independent rows."""
+        values = self._decomposed[1]
+        return int((values > _KEPT * values[0]).sum())
+
+    @cached_property
+    def unsupported(self) -> Array | None:
+        if self.rank == self.columns:
+            return None
+        inside = self._decomposed[2][: self.rank]
+        full = scipy.linalg.qr(inside.T, check_finite=False)[0]
+        return np.ascontiguousarray(full[:, self.rank :].T)
+
+    def solve(self, answers: Array) -> Array:
+        left, values, right = self._decomposed
+        inside = (left.T[: self.rank] @ answers) / values[: self.rank, None]
+        return np.asarray(right[: self.rank].T @ inside)

@@ -3,28 +3,43 @@
 from matrixdp.errors import EntryError
 from matrixdp.language import ask
 from matrixdp.language.builders import cells, dense, disjunction, kway, marginals, pairwise, product
-from matrixdp.language.combinations import KwayEntry, MarginalsEntry
-from matrixdp.language.comparisons import (
-    CombinationEntry,
-    DifferenceEntry,
-    RatioEntry,
-    ShareEntry,
-    SimultaneousEntry,
-    in_words,
+from matrixdp.language.entries import (
+    ENTRY,
+    CellsEntry,
+    DenseEntry,
+    DisjunctionEntry,
+    Entry,
+    KwayEntry,
+    MarginalsEntry,
+    PairwiseEntry,
+    ProductEntry,
+    entry_form,
+    read_entry,
 )
-from matrixdp.language.distributions import CdfEntry, MeanEntry, QuantileEntry, SumEntry, TopEntry
-from matrixdp.language.entry import ENTRY, Entry, entry_form, read_entry
-from matrixdp.language.keyed import RangesForm, SetsForm
-from matrixdp.language.merged import CellsEntry, DisjunctionEntry
 from matrixdp.language.predicates import (
     NAMED_PREDICATES,
     PREDICATES,
     KeyedPredicates,
     PredicateForm,
+    RangesForm,
+    SetsForm,
     keyed_predicates,
 )
-from matrixdp.language.products import DenseEntry, PairwiseEntry, ProductEntry
-from matrixdp.language.statistic import StatisticEntry, Statistics
+from matrixdp.language.statistics import (
+    CdfEntry,
+    CombinationEntry,
+    DifferenceEntry,
+    MeanEntry,
+    QuantileEntry,
+    RatioEntry,
+    ShareEntry,
+    SimultaneousEntry,
+    StatisticEntry,
+    Statistics,
+    SumEntry,
+    TopEntry,
+    in_words,
+)
 
 __all__ = [
     "ENTRY",

@@ -10,27 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 from matrixdp.language.builders import Options
-from matrixdp.language.comparisons import (
+from matrixdp.language.statistics import (
+    QUARTILES,
+    CdfEntry,
     CombinationEntry,
     DifferenceEntry,
+    MeanEntry,
+    QuantileEntry,
     RatioEntry,
     ShareEntry,
     SimultaneousEntry,
+    SumEntry,
+    TopEntry,
 )
-from matrixdp.language.distributions import QUARTILES, CdfEntry, MeanEntry, QuantileEntry, SumEntry, TopEntry
-
-__all__ = [
-    "cdf",
-    "combination",
-    "difference",
-    "mean",
-    "quantile",
-    "ratio",
-    "share",
-    "simultaneous",
-    "sum",
-    "top",
-]
 
 Question = Any
 """What ``marginals``, ``product`` or another builder returns, or a mapping that says so."""

@@ -13,11 +13,15 @@ from typing import Literal, TypedDict, Unpack
 from numpy.typing import ArrayLike
 
 from matrixdp.errors import EntryError
-from matrixdp.language.combinations import KwayEntry, MarginalsEntry
-from matrixdp.language.merged import CellsEntry, DisjunctionEntry
-from matrixdp.language.products import DenseEntry, PairwiseEntry, ProductEntry
-
-__all__ = ["Options", "cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"]
+from matrixdp.language.entries import (
+    CellsEntry,
+    DenseEntry,
+    DisjunctionEntry,
+    KwayEntry,
+    MarginalsEntry,
+    PairwiseEntry,
+    ProductEntry,
+)
 
 Source = ArrayLike | str | os.PathLike[str]
 """An array, nested lists, or the path of a NumPy file."""

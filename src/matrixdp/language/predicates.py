@@ -2,47 +2,62 @@
 
 from __future__ import annotations
 
+import csv
+import math
+import os
+import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import ClassVar, TypeVar, final
 
+import numpy as np
+
 from matrixdp.domain import Attribute
-from matrixdp.errors import each
+from matrixdp.errors import DomainError, EntryError, MatrixDPError, TooLargeError, WorkloadError, each, within
 from matrixdp.forms import (
+    Either,
     Form,
     FormError,
     Given,
     Kept,
     ListOf,
+    MappingOf,
     Record,
     Schema,
     as_lists,
     describe_value,
+    is_unicode,
+    key,
     nearest,
+    record,
     register,
+    scalar,
+    text,
+    unknown_name,
+    whole,
 )
+from matrixdp.queries import predicates as arrays
 from matrixdp.queries.predicates import (
+    NOT_NUMPY,
     AllRanges,
+    Array,
     Circular,
     Identity,
+    Matrix,
     Predicates,
     Prefix,
+    Ranges,
+    Sets,
     Suffix,
     Total,
+    Width,
+    real_array,
 )
-from matrixdp.queries.stacked import Stacked
-
-__all__ = [
-    "KEYED_PREDICATES",
-    "NAMED_PREDICATES",
-    "PREDICATES",
-    "KeyedPredicates",
-    "NamedPredicates",
-    "PredicateForm",
-    "StackedPredicates",
-    "keyed_predicates",
-]
+from matrixdp.queries.structured import Labelled, Permuted, Stacked, seeded_order
 
 NAMED_PREDICATES: dict[str, Predicates] = {
     "identity": Identity(),
@@ -178,3 +193,383 @@ class _Predicates(Form[PredicateForm]):
 
 PREDICATES = _Predicates(stacked=True)
 """The form of predicate sets."""
+
+
+# Files that hold arrays: NumPy and SciPy files, told by how they begin, and CSV, by its ending.
+
+ARRAY_FILE = "a NumPy file (.npy), a SciPy sparse matrix (.npz) or numbers without a header (.csv)"
+"""What a file of an array may be, for messages."""
+
+_NUMPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
+_UNREADABLE = (*NOT_NUMPY, zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError)
+
+
+def read_array(file: Path) -> Array:
+    r"""Return the array that a file holds.
+
+    Pickled objects are refused, and sizes are checked before the numbers are read.
+
+    Raises
+    ------
+    WorkloadError
+        If there is no such file, or it holds anything but real numbers.
+    TooLargeError
+        If they are too many.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "halves.csv")
+    ...     _ = file.write_text("1, 1, 0, 0\n0, 0, 1, 1\n")
+    ...     read_array(file)
+    array([[1., 1., 0., 0.],
+           [0., 0., 1., 1.]])
+    """
+    if not os.path.isfile(file):  # noqa: PTH113 - no error where the path is none
+        raise WorkloadError.at((str(file),), "no such file", ARRAY_FILE)
+    if file.suffix.lower() == ".csv":
+        return real_array(_numbers(file), str(file))
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(6)
+        if start[:4] == _ZIP:
+            return _sparse(file)
+        if start != _NUMPY:
+            raise ValueError("not a NumPy file")
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+    except MatrixDPError:  # which may be a ValueError, or a MemoryError
+        raise
+    except _UNREADABLE:
+        found = "a file that cannot be read as NumPy"
+        raise WorkloadError.at((str(file),), found, f"an array of real numbers: {ARRAY_FILE}") from None
+    return real_array(array, str(file))
+
+
+def _sparse(file: Path) -> Array:
+    """Return the only array of a NumPy archive, or the sparse matrix that it is, written out."""
+    import scipy.sparse
+
+    with zipfile.ZipFile(file) as archive:
+        names = {info.filename.removesuffix(".npy") for info in archive.infolist()}
+        _check_entries(sum(info.file_size for info in archive.infolist()) // 8, file)
+    with np.load(file, allow_pickle=False) as held:
+        if len(names) == 1:
+            return real_array(held[names.pop()], str(file))
+        if "format" not in names:
+            found = f"a file of {len(names)} arrays"
+            raise WorkloadError.at((str(file),), found, "one array, or a sparse matrix")
+        _check_entries(math.prod(int(size) for size in held["shape"]), file)
+    return real_array(scipy.sparse.load_npz(file).toarray(), str(file))
+
+
+def _check_entries(entries: int, file: Path) -> None:
+    if not 0 <= entries <= arrays.MAX_EXPLICIT_ENTRIES:
+        raise TooLargeError(f"{file}: {entries} entries; the limit is {arrays.MAX_EXPLICIT_ENTRIES}")
+
+
+def _numbers(file: Path) -> list[list[float]]:
+    rows: list[list[float]] = []
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            for number, row in enumerate(csv.reader(stream, strict=True), 1):
+                if row:
+                    rows.append(_row(row, number, file))
+                    _check_entries(len(rows) * len(row), file)
+                    if len(row) != len(rows[0]):
+                        found = f"{len(row)} numbers in line {number}, and {len(rows[0])} before"
+                        raise WorkloadError.at((str(file),), found, "as many in every line")
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise WorkloadError.at((str(file),), "a file that cannot be read as CSV", ARRAY_FILE) from None
+    return rows
+
+
+def _row(row: list[str], number: int, file: Path) -> list[float]:
+    try:
+        return [float(cell) for cell in row]
+    except ValueError:
+        place = next(place for place, cell in enumerate(row, 1) if not _is_number(cell))
+        found = f"{row[place - 1][:40]!r} in line {number}, column {place}"
+        expected = "numbers alone, separated by commas, without a header"
+        raise WorkloadError.at((str(file),), found, expected) from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+# Arrays of numbers that a user gives: in memory, as lists, or as files.
+
+
+def load_array(path: str | os.PathLike[str]) -> Array:
+    """Return the array that a NumPy, SciPy or CSV file holds; see `array_files.read_array`."""
+    return read_array(Path(path))
+
+
+@final
+@dataclass(frozen=True)
+class ArrayForm(Form[Array]):
+    """An array, nested lists, or the path of a file; see `array_files.read_array`.
+
+    Parameters
+    ----------
+    expected : str
+    axes : int, optional
+        The number of axes; where it is left out, any number is flattened to one.
+    """
+
+    expected: str
+    axes: int | None = None
+
+    def read(self, written: object, given: Given) -> Array:
+        value = given(written)
+        array = self._numbers(value)
+        if array.ndim != (array.ndim if self.axes is None else self.axes) or 0 in array.shape:
+            raise FormError.at((), f"an array of shape {array.shape}", self.expected)
+        if not np.isfinite(array).all():
+            place = np.argwhere(~np.isfinite(array))[0] + 1
+            where = f"row {place[0]}, column {place[1]}" if len(place) == 2 else f"number {place[0]}"
+            found = f"an array with an entry that is NaN or infinite ({where})"
+            raise FormError.at((), found, self.expected)
+        return array.ravel() if self.axes is None else array
+
+    def write(self, value: Array, kept: Kept = as_lists) -> object:
+        return kept(value)
+
+    def schema(self, definitions: Schema) -> Schema:
+        definitions["Array"] = {
+            "description": f"{ARRAY_FILE}, or the numbers themselves",
+            "anyOf": [{"type": "string", "minLength": 1}, {"type": "array"}],
+        }
+        return {"$ref": "#/$defs/Array"}
+
+    def _numbers(self, value: object) -> Array:
+        if isinstance(value, str | os.PathLike):
+            try:
+                return load_array(value)
+            except WorkloadError as error:
+                found = f"{error.problem.found if error.problem else error} at {os.fspath(value)}"
+                raise FormError.at((), found, f"{ARRAY_FILE} with {self.expected}") from None
+        if not isinstance(value, np.ndarray | list | tuple):
+            expected = f"{ARRAY_FILE} or an array, {self.expected}"
+            raise FormError.at((), describe_value(value), expected)
+        try:
+            return real_array(value, "array")
+        except WorkloadError:
+            found = "entries that are not real numbers, or rows of unequal length"
+            raise FormError.at((), found, self.expected) from None
+
+
+# The predicate sets that are written as mappings.
+
+_MOST_PERMUTED = 1_000_000
+_VALUE = scalar("one value of the attribute")
+
+T = TypeVar("T")
+V = TypeVar("V")
+Listed = tuple[T, ...] | Mapping[str, T]
+"""Items of a list, or each under its name."""
+
+
+def _listed(item: Form[T], written: str) -> Form[Listed[T]]:
+    """Return the form of a list of at least one item, or of a mapping from names to such items."""
+    named = MappingOf(
+        item,
+        f"a mapping from names, each to {written}",
+        named="a name, which is text",
+        least=1,
+        count=f"at least one name with {written}",
+    )
+    listed = ListOf(item, f"a list of at least one {written}, or a mapping from names to them", least=1)
+    return Either(((lambda value: isinstance(value, Mapping), named),), listed)
+
+
+def _each(function: Callable[[T], V], items: Listed[T]) -> tuple[V, ...]:
+    """Return what a function makes of each item; its errors tell the position or the name of the item."""
+    if not isinstance(items, Mapping):
+        return tuple(each(function, items))
+    made = []
+    for name, item in items.items():
+        with within(name):
+            made.append(function(item))
+    return tuple(made)
+
+
+def _labelled(
+    predicates: Predicates, items: Listed[T], only: Iterable[int | None], attribute: Attribute
+) -> Predicates:
+    """Return a set with the names of its items, if they have some, which may not be those of other values.
+
+    ``only`` has for each item its code, where it has no more than one.
+    """
+    if not isinstance(items, Mapping):
+        return predicates
+    for name, code in zip(items, only, strict=True):
+        if not name.strip() or not is_unicode(name):
+            raise EntryError.at((), f"the name {describe_value(name)}", "text that is not empty")
+        if _called(attribute, name) not in (None, code):
+            expected = f"a name that is not that of another value of {attribute.name!r}"
+            raise EntryError.at((name,), repr(name), expected)
+    return Labelled(predicates, tuple(items))
+
+
+def _called(attribute: Attribute, name: str) -> int | None:
+    """Return the code of the value that is called so, without a step for every value; bins by their edge."""
+    for value in (name, name[1:].partition(",")[0]):
+        with suppress(DomainError):
+            code = attribute.find(value)
+            if attribute.label(code) == name:
+                return code
+    return None
+
+
+@final
+@keyed_predicates
+@record
+class WidthForm(KeyedPredicates):
+    """All ranges of so many values."""
+
+    sample = "{width: k}"
+    width: int = key(whole("an integer of at least 1, the number of values", least=1))
+
+    @property
+    def text(self) -> str:
+        return f"width {self.width}"
+
+    def on(self, attribute: Attribute) -> Predicates:
+        if self.width > attribute.size:
+            raise EntryError.at(
+                ("width",), str(self.width), f"at most {attribute.size}, the attribute's size"
+            )
+        return Width(self.width)
+
+
+@final
+@keyed_predicates
+@record
+class RangesForm(KeyedPredicates):
+    """Ranges, by their ends: listed, or each under its name."""
+
+    sample = "{ranges: [[first, last], ...]}"
+    ranges: Listed[tuple[object, object]] = key(
+        _listed(
+            ListOf(_VALUE, "a range [first, last]", 2, 2, "a range [first, last] of two values"),
+            "range [first, last]",
+        )
+    )
+
+    def on(self, attribute: Attribute) -> Predicates:
+        with within("ranges"):
+            ends = _each(lambda ends: attribute.code_range(*ends), self.ranges)
+            only = (first if first == last else None for first, last in ends)
+            return _labelled(Ranges(ends), self.ranges, only, attribute)
+
+
+@final
+@keyed_predicates
+@record
+class SetsForm(KeyedPredicates):
+    """Sets of values: listed, or each under its name."""
+
+    sample = "{sets: [[value, ...], ...]}"
+    sets: Listed[tuple[object, ...]] = key(_listed(ListOf(_VALUE, "a set [value, ...]"), "set [value, ...]"))
+
+    def on(self, attribute: Attribute) -> Predicates:
+        with within("sets"):
+            sets = _each(lambda values: _codes_of(values, attribute), self.sets)
+            only = (codes[0] if len(codes) == 1 else None for codes in sets)
+            return _labelled(Sets(sets), self.sets, only, attribute)
+
+
+@final
+@keyed_predicates
+@record
+class LevelForm(KeyedPredicates):
+    """The values of a level of the attribute, each the set of those that are in it."""
+
+    sample = "{level: name}"
+    level: str = key(text("the name of a level of the attribute"))
+
+    @property
+    def text(self) -> str:
+        return f"level {self.level}"
+
+    def on(self, attribute: Attribute) -> Predicates:
+        names = [level.name for level in attribute.codebook.levels]
+        if self.level not in names:
+            expected = f"a level of {attribute.name!r}"
+            raise EntryError(unknown_name(("level",), self.level, expected, names))
+        level = attribute.level(self.level)
+        return Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute))
+
+
+@final
+@keyed_predicates
+@record
+class MatrixForm(KeyedPredicates):
+    """The rows of a real matrix with a column for each value."""
+
+    sample = "{matrix: file.npy}"
+    matrix: Array = key(ArrayForm("a finite matrix with a row for each query", axes=2))
+
+    @cached_property
+    def _rows(self) -> Matrix:
+        return Matrix(self.matrix)
+
+    def on(self, attribute: Attribute) -> Predicates:
+        columns = self.matrix.shape[1]
+        if columns != attribute.size:
+            expected = f"{attribute.size}, one for each value of the attribute"
+            raise EntryError.at(("matrix",), f"a matrix of {columns} columns", expected)
+        return self._rows
+
+
+@final
+@keyed_predicates
+@record
+class PermutedForm(KeyedPredicates):
+    """A set over the values in another order: that of a seed, or one listed."""
+
+    sample = "{permuted: set, seed: 1}"
+    permuted: PredicateForm = key(PREDICATES)
+    seed: int | None = key(whole("an integer"), default=None)
+    order: tuple[object, ...] | None = key(ListOf(_VALUE, "a list of all values"), default=None)
+
+    @property
+    def text(self) -> str:
+        return f"permuted {self.permuted.text}"
+
+    def check(self) -> None:
+        if (self.seed is None) == (self.order is None):
+            found = "permuted with neither seed nor order" if self.seed is None else "both seed and order"
+            expected = "{permuted: set, seed: 1} or {permuted: set, order: [value, ...]}, each value once"
+            raise FormError.at((), found, expected)
+
+    def on(self, attribute: Attribute) -> Predicates:
+        with within("order"):
+            order = self._order(attribute)
+        with within("permuted"):
+            return Permuted(self.permuted.on(attribute), order)
+
+    def _order(self, attribute: Attribute) -> tuple[int, ...]:
+        if self.order is None:
+            if attribute.size > _MOST_PERMUTED:
+                found = f"an attribute of {attribute.size:,} values"
+                raise EntryError.at((), found, f"one of at most {_MOST_PERMUTED:,} to put in order")
+            return seeded_order(attribute.size, int(self.seed or 0))
+        codes = _codes_of(self.order, attribute)
+        if len(codes) != attribute.size:
+            raise EntryError.at((), f"{len(codes)} values", f"each of the {attribute.size} values once")
+        return codes
+
+
+def _codes_of(values: tuple[object, ...], attribute: Attribute) -> tuple[int, ...]:
+    codes = tuple(each(attribute.code_of, values))
+    if len(set(codes)) < len(codes):
+        place = next(i for i, code in enumerate(codes) if code in codes[:i])
+        raise EntryError.at((place,), f"{describe_value(values[place])} again", "each value once in a set")
+    return codes

@@ -1,10 +1,7 @@
 """The ledger: what was spent on one dataset, kept durably and added up exactly."""
 
-from matrixdp.ledger.accounting import Account, in_words
-from matrixdp.ledger.database import SQLITE, Connection, Driver
-from matrixdp.ledger.entries import STATES, Entry, LedgerEntry
-from matrixdp.ledger.ledger import Ledger, Reservation
-from matrixdp.ledger.report import parameters, report
+from matrixdp.ledger.database import SQLITE, Account, Connection, Driver, in_words
+from matrixdp.ledger.ledger import STATES, Entry, Ledger, LedgerEntry, Reservation, parameters, report
 
 __all__ = [
     "SQLITE",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,26 +19,403 @@ from numpy.typing import NDArray
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError, PrivacyError, SafeNote
 from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
-from matrixdp.ledger import Ledger, Reservation
-from matrixdp.measure.calibration import (
-    DEFAULT_MAX_RECORDS,
-    NoiseScale,
-    calibrate,
-    check_entries,
-    check_range,
-    left_for_counts,
-    plan_cost,
-)
-from matrixdp.measure.gate import Authorization, authorize, debit
-from matrixdp.measure.out_of_domain import OutOfDomainCounts, count_scale, counts_cost
+from matrixdp.ledger import Ledger, LedgerEntry, Reservation
 from matrixdp.measure.statement import PrivacyStatement, statement
-from matrixdp.noise import RandomSource, SeededSource, SystemSource
-from matrixdp.plan import Analysis, Estimates, Plan
+from matrixdp.noise import Cost, Noise, RandomSource, SeededSource, SystemSource, checked_cost
+from matrixdp.plan import Analysis, Estimates, Part, Plan
 from matrixdp.privacy import Budget
 from matrixdp.sources import Source
-from matrixdp.sources.source import OUT_OF_DOMAIN, Marginal
+from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
 
-__all__ = ["DEFAULT_MAX_RECORDS", "Measurement", "maximal_marginals", "measure", "noisy", "random_source"]
+# From a plan and a budget to exact noise scales, with the privacy cost recomputed exactly.
+#
+# Nothing here trusts the optimizer: the (squared) sensitivity of each part is an exact integer, its noise
+# scale an exact rational, and their ratios are summed exactly (each rounded up in the 160th bit).
+
+#: The lattice step is chosen such that the scale in steps lies in [2^12, 2^13): rounding to the lattice
+#: then adds less than 5e-9 of the variance.
+SCALE_BITS = 12
+#: Public bound on the number of records: it decides how wide exact integers are, never a result.
+DEFAULT_MAX_RECORDS = 2**33
+_FRACTION_BITS = 40
+_LARGEST_COST = 1 << 1000
+#: What an exact cost is a multiple of: 2 to the minus this.
+_COST_BITS = 160
+
+
+@dataclass(frozen=True)
+class NoiseScale:
+    """Noise on the lattice of multiples of 2^power.
+
+    Attributes
+    ----------
+    steps : Fraction
+        The scale of the continuous noise in lattice steps, exact: the standard deviation of Gaussian
+        noise, the parameter b of Laplace noise.
+    power : int
+        The lattice step is 2^power.
+    noise : Noise
+    """
+
+    steps: Fraction
+    power: int
+    noise: Noise
+
+    @classmethod
+    def at_least(cls, scale: Fraction, power: int, noise: Noise) -> NoiseScale:
+        """Return noise of a scale on a lattice, rounded up in the 40th bit of a step."""
+        steps = math.ceil(scale / Fraction(2) ** power * 2**_FRACTION_BITS)
+        return cls(Fraction(steps, 2**_FRACTION_BITS), power, noise)
+
+    @property
+    def exact(self) -> Fraction:
+        """The scale of the continuous noise in counts: what the privacy claim rests on."""
+        return self.steps * Fraction(2) ** self.power
+
+    @property
+    def variance(self) -> float:
+        """The variance of the released noise, rounding to the lattice included."""
+        continuous = Fraction(self.noise.variance_factor) * self.steps**2
+        return float(continuous + Fraction(1, 12)) * 4.0**self.power
+
+
+def _scale(part: Part, noise: Noise, cost: float, inflation: float) -> NoiseScale:
+    scale = noise.scale(part.variance, cost) * inflation
+    if not (math.isfinite(scale) and scale > 0):
+        raise PrivacyError(f"part {part.attributes}: noise scale {scale}; expected a finite number above 0")
+    return NoiseScale.at_least(Fraction(scale), math.frexp(scale)[1] - 1 - SCALE_BITS, noise)
+
+
+def plan_cost(
+    plan: Plan,
+    scales: tuple[NoiseScale, ...],
+    neighbours: str = "add_remove",
+    outside: Cost | None = None,
+) -> Cost:
+    """Return the privacy cost of measuring a plan with given noise, or a bound just above it.
+
+    It is that of one record added or removed; under ``replace`` that of each of the two records that are
+    exchanged, which together move the answers twice as far. ``outside`` is what a record out of domain costs
+    where these are counted.
+
+    Raises
+    ------
+    PrivacyError
+        If a part has no noise or no sensitivity, or noise of another kind than the plan's.
+    """
+    for scale in scales:
+        plan.noise.check_same(scale.noise)
+    noise, exact = plan.noise, [scale.exact for scale in scales]
+    cost = noise.exact_cost(zip(plan.parts, exact, strict=True))
+    alone = cost if outside is None or outside <= cost else outside
+    if neighbours == "add_remove":
+        return alone
+    # a record out of domain moves other rows than one in it, so that their costs add up
+    columns = _largest(plan.moves[0], scales) + (0 if outside is None else outside.value)
+    between = max(columns, _largest(plan.moves[1], scales))
+    return Cost(min(between / 2**noise.norm, alone.value), noise)
+
+
+def left_for_counts(plan: Plan, scales: tuple[NoiseScale, ...], cost: Cost, neighbours: str) -> Cost:
+    """Return what a record out of domain may cost where a plan with given noise costs so much.
+
+    Examples
+    --------
+    A replacement of 2 by a record out of domain costs what the first moves, 1, and what the second does.
+
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> workload = mdp.Workload(mdp.Domain({"a": 4}), mdp.marginals(1))
+    >>> plan = mdp.select(workload, neighbours="replace").selection.plan
+    >>> budget = mdp.Budget(mu=1, neighbours="replace")
+    >>> scales, cost = calibrate(plan, GAUSSIAN.cost(budget), 2**33, "replace")
+    >>> round(float(left_for_counts(plan, scales, cost, "replace").value), 6)
+    0.5
+    """
+    if neighbours == "add_remove":
+        return cost
+    return Cost(cost.value * 2**plan.noise.norm - _largest(plan.moves[0], scales), plan.noise)
+
+
+def _largest(table: NDArray[np.object_], scales: tuple[NoiseScale, ...]) -> Fraction:
+    """Return the largest cost of a row of integers, one for each part; every weight is rounded up."""
+    weights = [math.ceil(2**_COST_BITS / scale.exact**scale.noise.norm) for scale in scales]
+    return Fraction(max(table @ np.array(weights, dtype=object)), 2**_COST_BITS)
+
+
+def calibrate(
+    plan: Plan, allowed: Cost, max_records: int, neighbours: str = "add_remove", *, counted: bool = False
+) -> tuple[tuple[NoiseScale, ...], Cost]:
+    """Return the noise scales with which measuring a plan costs at most ``allowed``, and the exact cost.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its variances say how the noise is shared among the parts.
+    allowed : Cost
+        What the plan's noise may cost.
+    max_records : int
+        Public bound on the number of records, for the range of the lattice.
+    neighbours : {"add_remove", "replace"}
+    counted : bool
+        Whether records out of domain are counted, for which a quarter is left at least.
+
+    Raises
+    ------
+    PrivacyError
+        If ``allowed`` is so large that answers would leave 62-bit integers.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> plan = mdp.select(mdp.Workload(mdp.Domain({"a": 4}), mdp.marginals(1))).selection.plan
+    >>> allowed = GAUSSIAN.cost(mdp.Budget(mu=0.5))
+    >>> scales, cost = calibrate(plan, allowed, 2**33)
+    >>> cost <= allowed, float(cost.value) > 0.2499999
+    (True, True)
+    """
+    norm = plan.noise.norm
+    # what a plan costs 1 of: the removal of a record, or the replacement of one
+    between = allowed.value if neighbours == "add_remove" else allowed.value * 2**norm
+    target = float(between) if between < _LARGEST_COST else math.inf
+    if not 0 < target < math.inf:
+        raise PrivacyError(f"privacy cost allowed: {target} leaves floating-point range")
+    outside = Cost(between / 4, plan.noise) if counted and neighbours == "replace" else None
+    inflation = 1.0
+    for attempt in range(60):
+        scales = tuple(_scale(part, plan.noise, target, inflation) for part in plan.parts)
+        cost = plan_cost(plan, scales, neighbours, outside)
+        if cost <= allowed:
+            break
+        inflation *= float(cost.value / allowed.value) ** (1.0 / norm) * (1.0 + 2.0 ** (attempt - 50))
+    else:
+        raise PrivacyError("the plan's shares of the noise do not fit its sensitivities")
+    # a small bound on the records is no promise: tables up to the usual one are measured all the same
+    check_range(plan, scales, max(max_records, DEFAULT_MAX_RECORDS))
+    return scales, cost
+
+
+def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> None:
+    """Refuse noise so small that answers about so many records would leave 62-bit integers.
+
+    Raises
+    ------
+    PrivacyError
+        If it is.
+    """
+    for part, scale in zip(plan.parts, scales, strict=True):
+        check_entries(scale, part.max_entry, records)
+
+
+def check_entries(scale: NoiseScale, entry: int, records: int) -> None:
+    """Refuse noise so small that counts of so many records, times an entry, would leave 62-bit integers.
+
+    Raises
+    ------
+    PrivacyError
+        If it is.
+    """
+    if Fraction(entry * records) / Fraction(2) ** scale.power + 64 * scale.steps >= 2**61:
+        raise PrivacyError(
+            "budget: so large that answers in units of the noise exceed 62 bits; a mu or epsilon above "
+            "about 10,000 is no protection and is not supported"
+        )
+
+
+# The one gate before noise: no cost is spent that was not authorized here, and debited to the ledger.
+
+
+@dataclass(frozen=True)
+class Authorization:
+    """The record of a cost that the gate let through; it cannot be made for a cost above the budget.
+
+    Parameters
+    ----------
+    cost : Cost
+        The exact privacy cost of one record that moves, with the noise that it is the cost of.
+    budget : Budget
+        What may be spent.
+    time : str
+        When it was authorized: UTC, ISO 8601.
+    ledger : LedgerEntry, optional
+        The entry of the ledger that was debited; None if none was.
+
+    Raises
+    ------
+    PrivacyError
+        If the cost is not within the budget, or the entry of the ledger is not that of this cost.
+    """
+
+    cost: Cost
+    budget: Budget
+    time: str
+    ledger: LedgerEntry | None = None
+
+    def __post_init__(self) -> None:
+        checked_cost(self.cost, self.budget)
+        if self.ledger is not None:
+            self.ledger.check(self.cost, self.budget)
+
+    @property
+    def note(self) -> str:
+        """Whether a ledger was debited, in words."""
+        if self.ledger is None:
+            return "No ledger was used: earlier or later releases about the same people add to this cost."
+        return f"Debited to the ledger of {self.ledger.dataset} before any record was counted."
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the record as JSON has it; the exact cost is text, numerator/denominator."""
+        return {
+            "noise": self.cost.noise.name,
+            "cost": str(self.cost.value),
+            "budget": self.budget.as_dict(),
+            "time": self.time,
+            "ledger": None if self.ledger is None else self.ledger.as_dict(),
+            "note": self.note,
+        }
+
+
+def authorize(cost: Cost, budget: Budget, ledger: Ledger | None = None) -> Authorization:
+    """Authorize one measurement of an exact, recomputed cost, before any data are read.
+
+    With a ledger it must have so much left; `debit` writes to it.
+
+    Raises
+    ------
+    PrivacyError
+        If the cost exceeds the budget or what the ledger has left, or the budget is one that the noise cannot
+        honour.
+    StorageError
+        If the ledger cannot be read.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> authorize(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.5)).ledger is None
+    True
+    """
+    authorization = Authorization(cost, budget, datetime.now(UTC).isoformat(timespec="seconds"))
+    if ledger is not None:
+        if not isinstance(ledger, Ledger):
+            raise PrivacyError(
+                f"ledger: found a {type(ledger).__name__}; expected a Ledger: Ledger.open(path)"
+            )
+        ledger.check(cost, budget)
+    return authorization
+
+
+def debit(
+    authorization: Authorization, ledger: Ledger, release: Path | None
+) -> tuple[Authorization, Reservation]:
+    """Debit what was authorized to a ledger: durably, before anything is counted or noise is drawn.
+
+    Raises
+    ------
+    PrivacyError
+        If others have meanwhile spent what was left.
+    StorageError
+        If the ledger cannot be written.
+    """
+    reservation = ledger.reserve(authorization.cost, authorization.budget, release)
+    return replace(authorization, ledger=reservation.record), reservation
+
+
+# Counts of records out of domain, measured at no further cost.
+#
+# A record is either in the domain, and then in one cell of every marginal, or out of it, and then in these
+# counts alone. So one record moves the answers of the plan or these counts, and never both: adding or
+# removing it costs the larger of the two costs, replacing one by the other their sum. The noise of the
+# counts is chosen such that the plan and they cost no more than the plan does. docs/privacy.md has the
+# proof.
+
+_ONE = IdentityMatrix(1)
+#: Exact binary fractions of a scale, by which it is enlarged until the cost fits.
+_STEP = Fraction(1, 2**50)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OutOfDomainCounts:
+    """Noisy numbers of records out of domain.
+
+    Attributes
+    ----------
+    attributes : tuple of str or None
+        What each of them counts: the records whose value of that attribute is out of domain, or, for None,
+        all records that were dropped. As in `OutOfDomain.counts`.
+    scale : NoiseScale
+        The noise that was added to each, exact.
+    values : ndarray of float64, shape (len(attributes),)
+        Multiples of 2^power.
+    """
+
+    attributes: tuple[str | None, ...]
+    scale: NoiseScale
+    values: NDArray[np.float64]
+
+    @property
+    def cost(self) -> Cost:
+        """What they cost a record that is in all of them."""
+        return counts_cost(self.scale, len(self.attributes))
+
+
+def counts_cost(scale: NoiseScale, number: int) -> Cost:
+    """Return the exact cost of one record in so many counts with noise of a scale, or a bound just above it.
+
+    Examples
+    --------
+    >>> from matrixdp.noise import GAUSSIAN, LAPLACE
+    >>> float(counts_cost(NoiseScale(Fraction(2), 0, GAUSSIAN), 3).value)
+    0.75
+    >>> float(counts_cost(NoiseScale(Fraction(2), 0, LAPLACE), 3).value)
+    1.5
+    """
+    return scale.noise.exact_cost([(_ONE, scale.exact)] * number)
+
+
+def count_scale(number: int, allowed: Cost, max_records: int = DEFAULT_MAX_RECORDS) -> NoiseScale:
+    """Return the least noise, to about 2^-40, at which so many counts together cost at most what is allowed.
+
+    Raises
+    ------
+    PrivacyError
+        If there is none for which answers about so many records stay in range.
+
+    Examples
+    --------
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> scale = count_scale(2, Cost(Fraction(1, 2), GAUSSIAN))
+    >>> float(scale.exact), counts_cost(scale, 2) <= Cost(Fraction(1, 2), GAUSSIAN)
+    (2.0, True)
+    """
+    noise = allowed.noise
+    wanted = Fraction(float(number / allowed.value) ** (1.0 / noise.norm))
+    power = math.frexp(float(wanted))[1] - 1 - SCALE_BITS
+    for attempt in range(60):
+        scale = NoiseScale.at_least(wanted * (1 + (2**attempt - 1) * _STEP), power, noise)
+        if counts_cost(scale, number) <= allowed:
+            check_entries(scale, 1, max(max_records, DEFAULT_MAX_RECORDS))
+            return scale
+    raise PrivacyError("out_of_domain: no noise for its counts fits the cost of the plan")
+
+
+def measured_cost(
+    plan: Plan,
+    scales: tuple[NoiseScale, ...],
+    counts: OutOfDomainCounts | None,
+    neighbours: str = "add_remove",
+) -> Cost:
+    """Return the exact cost of a measurement, the plan and its counts together; see `plan_cost`.
+
+    Raises
+    ------
+    PrivacyError
+        If a part has no noise or no sensitivity, or noise of another kind than the plan's.
+    """
+    return plan_cost(plan, scales, neighbours, None if counts is None else counts.cost)
+
 
 #: Is told what follows from the plan and the budget alone, before any record is counted; nothing after.
 _LOG = logging.getLogger(__name__)

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import Cost, Guarantee, checked_cost
 from matrixdp.privacy import Budget, Clause, Unit
-from matrixdp.privacy.numbers import float_above
+from matrixdp.privacy.conversions import float_above
 
 if TYPE_CHECKING:
     from matrixdp.ledger import LedgerEntry
-
-__all__ = ["REFERENCE_DELTA", "PrivacyStatement", "statement"]
 
 REFERENCE_DELTA = Fraction(1, 10**6)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.measure import Measurement
+from matrixdp.measure.measurement import Measurement
 from matrixdp.plan import Part
 
 __all__ = ["MeasuredQuery", "ToMbi"]

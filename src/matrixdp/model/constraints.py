@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, within
 from matrixdp.forms import as_given
-from matrixdp.language.entry import find_attribute
-from matrixdp.language.merged import Condition, allowed_values
-from matrixdp.language.public import IMPOSSIBLE, PUBLISHED, Published
+from matrixdp.language.entries import Condition, allowed_values, find_attribute
+from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, Published
 from matrixdp.model.derived import cells_of, sources
 from matrixdp.selection.starting_points import Generator
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.columns import FIGURES, AnswerColumns
+from matrixdp.answers.table import FIGURES, AnswerColumns
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.model.mixture import MAX_CELLS

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.exact.threads import one_blas_thread
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.model.bundles import Bundle, bundles_of
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import Parts

@@ -14,15 +14,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from matrixdp.answers.columns import BATCH_ROWS
+from matrixdp.answers.table import BATCH_ROWS
 from matrixdp.errors import StorageError
-from matrixdp.exact.threads import one_blas_thread
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.model.archive import MODEL_FORMAT, MODEL_VERSION, read_tables, write_tables
 from matrixdp.model.words import BIASED, Progress, Written, promise
-from matrixdp.storage.archive import sync_folder, temporary_name
-from matrixdp.storage.documents import differences, read_strictly
-from matrixdp.storage.files import entry, plain_content, plain_entry
-from matrixdp.storage.saving import load_measurement, save_measurement
+from matrixdp.storage.archive import (
+    differences,
+    entry,
+    plain_content,
+    plain_entry,
+    read_strictly,
+    sync_folder,
+    temporary_name,
+)
+from matrixdp.storage.formats import load_measurement, save_measurement
 
 __all__ = [
     "ANSWERS",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
-from matrixdp.measure import Measurement
+from matrixdp.measure.measurement import Measurement
 from matrixdp.model.constraints import Constraints, PublishedRows
 from matrixdp.model.derived import cells_of, free_attributes, sources, sum_cells
 from matrixdp.model.linked import linked_tables

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError
 from matrixdp.forms import describe_value, unknown_name
-from matrixdp.measure import Measurement
+from matrixdp.measure.measurement import Measurement
 from matrixdp.model.archive import Tables
 from matrixdp.model.choice import FitTests, choose, judged
 from matrixdp.model.constraints import Constraints

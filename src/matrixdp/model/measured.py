@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
-from matrixdp.measure import Measurement
+from matrixdp.measure.measurement import Measurement
 from matrixdp.model.derived import cells_of
 from matrixdp.plan import Part
 from matrixdp.queries.groups import ProductGroup

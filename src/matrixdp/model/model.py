@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.columns import FIGURES, AnswerColumns
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.questions import Question, groups_of
-from matrixdp.answers.refusals import spread
+from matrixdp.answers.questions import Question, groups_of, spread
+from matrixdp.answers.table import FIGURES, AnswerColumns
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
-from matrixdp.exact.threads import one_blas_thread
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.locks import private_folder
-from matrixdp.measure import Measurement, PrivacyStatement
+from matrixdp.measure.measurement import Measurement
+from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.model.archive import Tables
 from matrixdp.model.counting import counted_table
 from matrixdp.model.folder import check_record, read_model, save_model
@@ -33,8 +33,8 @@ from matrixdp.model.words import BIASED, SYNTHETIC, Progress
 from matrixdp.model.writing import write_records
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
-from matrixdp.storage.files import entry
-from matrixdp.storage.saving import save_measurement
+from matrixdp.storage.archive import entry
+from matrixdp.storage.formats import save_measurement
 
 __all__ = ["MAX_TABLE_ROWS", "Model"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import MeasuredMatrix
-from matrixdp.exact.threads import one_blas_thread
-from matrixdp.measure import Measurement
+from matrixdp.exact.resources import one_blas_thread
+from matrixdp.measure.measurement import Measurement
 from matrixdp.model.archive import Tables
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.derived import cells_of, free_attributes

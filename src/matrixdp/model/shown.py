@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
-from matrixdp.measure import Measurement
+from matrixdp.measure.measurement import Measurement
 from matrixdp.queries import Workload
 
 __all__ = ["ShownModel"]

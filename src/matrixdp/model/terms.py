@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
-from matrixdp.exact.explicit import DeficientMatrix
-from matrixdp.exact.merged import MergedMatrix
+from matrixdp.exact.matrices import DeficientMatrix
+from matrixdp.exact.structured import MergedMatrix
 
 __all__ = ["Axis", "GramTerm", "RowTerm", "Term", "along", "gram_axis", "rank", "weakly_measured"]
 

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from matrixdp.measure import Measurement, PrivacyStatement
+from matrixdp.measure.measurement import Measurement
+from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.model.archive import Tables
 from matrixdp.queries import Group, Workload
 

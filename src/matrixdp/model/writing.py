@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from matrixdp.answers.columns import plain_schema
+from matrixdp.answers.table import plain_schema
 from matrixdp.errors import SpecificationError, StorageError
 from matrixdp.forms import describe_value
 from matrixdp.model.records import StratifiedRecords
 from matrixdp.model.values import RecordColumns
 from matrixdp.model.words import NOT_PRIVATE, SYNTHETIC, Progress, Written, promise
-from matrixdp.storage.archive import sync_folder, temporary_name
-from matrixdp.storage.files import entry
+from matrixdp.storage.archive import entry, sync_folder, temporary_name
 
 __all__ = ["beside", "write_records"]
 

@@ -1,10 +1,9 @@
 """Noise: its norm, costs and quantiles, its exactly rounded samples, and the one source of randomness."""
 
-from matrixdp.noise.allowance import checked_cost
 from matrixdp.noise.drawing import LARGEST_SCALE, SMALLEST_SCALE, Distribution
 from matrixdp.noise.gaussian import GAUSSIAN, Gaussian
 from matrixdp.noise.laplace import LAPLACE, Laplace, PureNoise
-from matrixdp.noise.names import NOISES, natural_noise, noise_named, register_noise
+from matrixdp.noise.names import NOISES, checked_cost, natural_noise, noise_named, register_noise
 from matrixdp.noise.noise import Cost, Guarantee, Measure, Measured, Noise
 from matrixdp.noise.source import RandomSource, SeededSource, SystemSource
 

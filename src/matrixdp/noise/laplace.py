@@ -2,18 +2,99 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import final
 
-from matrixdp.noise.combinations import Array, combination_quantiles, largest_quantile, largest_tail
-from matrixdp.noise.drawing import Distribution
-from matrixdp.noise.laplace_filter import EPSILON, approximate, upper_tail
+import numpy as np
+from flint import arb, ctx, fmpq
+from numpy.typing import NDArray
+
+from matrixdp.errors import NumericalError
+from matrixdp.noise.drawing import Array, Distribution, combination_quantiles, largest_quantile, largest_tail
 from matrixdp.noise.noise import Guarantee, Measure, Noise
 from matrixdp.privacy import Budget
-from matrixdp.privacy.conversions import epsilon_of_gdp, gdp_of_epsilon
-from matrixdp.privacy.numbers import root_below
+from matrixdp.privacy.conversions import epsilon_of_gdp, gdp_of_epsilon, root_below
 
-__all__ = ["LAPLACE", "Laplace", "PureNoise"]
+# The Laplace filter: |L| = -ln(2 V) from 63 bits of its tail probability V, within a proved error.
+#
+# The logarithm is taken by a table of certified values and a polynomial; docs/noise.md has the proof.
+
+#: Cells of the table: the leading 11 bits of the mantissa of a word.
+CELLS = 1 << 11
+#: Words below this are left to the exact path: the bits that were not drawn would matter.
+LEAST_WORD = np.uint64(1 << 42)
+EPSILON = Fraction(1, 2**40)
+
+
+@dataclass(frozen=True, slots=True)
+class LogarithmTable:
+    """Logarithms of the cells' centres c = 1/2 + (k + 1/2) / 4096; every array has shape (2048,).
+
+    ``centre`` is c, exact; ``inverse`` the double nearest to 1 / c; ``logarithm`` -ln c within an absolute
+    2**-53; ``unit`` the double nearest to ln 2.
+    """
+
+    centre: NDArray[np.float64]
+    inverse: NDArray[np.float64]
+    logarithm: NDArray[np.float64]
+    unit: float
+
+
+def _nearest(ball: arb) -> float:
+    if ball.rel_accuracy_bits() < 100:
+        raise NumericalError("the table of logarithms could not be certified")
+    return float(ball)
+
+
+@lru_cache(maxsize=1)
+def logarithm_table() -> LogarithmTable:
+    """Return the table, made by ball arithmetic at its first use; its arrays are read-only."""
+    centre = 0.5 + (np.arange(CELLS) + 0.5) / (2 * CELLS)
+    with ctx.workprec(160):
+        balls = [-arb(c).log() for c in centre.tolist()]
+        logarithm = np.array([_nearest(ball) for ball in balls])
+        unit = _nearest(arb(2).log())
+    inverse = 1.0 / centre
+    for array in (centre, inverse, logarithm):
+        array.setflags(write=False)
+    return LogarithmTable(centre, inverse, logarithm, unit)
+
+
+def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return approximations of |L| = -ln(2 V) for words B (V lies in [B, B + 1] * 2**-64), and where proved.
+
+    The error is at most `EPSILON` everywhere but below `LEAST_WORD`.
+
+    Examples
+    --------
+    >>> magnitude, proved = approximate(np.array([2**62, 0], dtype=np.uint64))
+    >>> round(float(magnitude[0]), 9), proved.tolist()
+    (0.693147181, [True, False])
+    """
+    cells = logarithm_table()
+    mantissa, exponent = np.frexp(lower.astype(np.float64))
+    place = ((mantissa - 0.5) * (2 * CELLS)).astype(np.intp)
+    np.clip(place, 0, CELLS - 1, out=place)
+    t = mantissa - cells.centre[place]
+    t *= cells.inverse[place]
+    # ln(1 + t) = t - t^2 / 2 + t^3 / 3 - t^4 / 4 + ...
+    series = t * -0.25
+    for coefficient in (1.0 / 3.0, -0.5, 1.0):
+        series += coefficient
+        series *= t
+    magnitude = (63 - exponent).astype(np.float64)
+    magnitude *= cells.unit
+    magnitude += cells.logarithm[place]
+    magnitude -= series
+    np.maximum(magnitude, 0.0, out=magnitude)
+    return magnitude, lower >= LEAST_WORD
+
+
+def upper_tail(point: Fraction) -> arb:
+    """Enclose P(L > point) = exp(-point) / 2 at the current precision, for a density of exp(-|x|) / 2."""
+    return (-arb(fmpq(point.numerator, point.denominator))).exp() / 2
 
 
 class PureNoise(Noise):
@@ -40,7 +121,7 @@ class PureNoise(Noise):
             return budget.epsilon
         return root_below(2 * budget.rho) if budget.rho is not None else epsilon_of_gdp(budget.mu)
 
-    def guarantee(self, between: Fraction, budget: Budget, delta: Fraction) -> Guarantee:  # noqa: ARG002
+    def guarantee(self, between: Fraction, budget: Budget, delta: Fraction) -> Guarantee:
         """Return what an epsilon promises; it needs no delta."""
         mu = gdp_of_epsilon(between)
         if budget.kind == "mu":  # the cost is within the budget, so its mu is one that is proved

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from matrixdp.errors import PrivacyError
-from matrixdp.forms.wording import nearest
+from matrixdp.forms import nearest
 from matrixdp.noise.gaussian import GAUSSIAN
 from matrixdp.noise.laplace import LAPLACE
-from matrixdp.noise.noise import Noise
+from matrixdp.noise.noise import Cost, Noise
 from matrixdp.privacy import Budget
-
-__all__ = ["NOISES", "natural_noise", "noise_named", "register_noise"]
+from matrixdp.privacy.conversions import float_above, float_below
 
 #: Every noise by its name; where several can honour a budget, the first of them is taken.
 NOISES: dict[str, Noise] = {noise.name: noise for noise in (GAUSSIAN, LAPLACE)}
@@ -65,3 +64,21 @@ def natural_noise(budget: Budget | None) -> Noise:
     (gaussian, laplace, gaussian)
     """
     return next(noise for noise in NOISES.values() if budget is None or noise.honours(budget))
+
+
+# The one comparison of a cost with the budget that allows it.
+
+
+def checked_cost(cost: Cost, budget: Budget) -> Cost:
+    """Return the cost if the budget allows its noise that much, compared exactly; refuse it otherwise."""
+    if not isinstance(budget, Budget):
+        raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget")
+    if not isinstance(cost, Cost):
+        raise PrivacyError(f"privacy cost: found a {type(cost).__name__}; expected a Cost")
+    allowed = cost.noise.cost(budget)
+    if not cost <= allowed:
+        raise PrivacyError(
+            f"privacy cost: found {float_above(cost.value):.17g}; expected at most "
+            f"{float_below(allowed.value):.17g}, which is what {budget!r} allows"
+        )
+    return cost

@@ -21,10 +21,33 @@ from numpy.typing import NDArray
 from matrixdp.errors import PrivacyError
 from matrixdp.noise.drawing import Distribution, draw
 from matrixdp.noise.source import RandomSource
-from matrixdp.noise.tails import tail_of
 from matrixdp.privacy import Budget
 
-__all__ = ["Cost", "Guarantee", "Measure", "Measured", "Noise"]
+# Tails of noise, from its quantiles.
+
+#: The logarithm of the least tail that is told from 0.
+_LEAST = -35.0
+
+
+def tail_of(quantile: Callable[[float], float], multiplier: float) -> float:
+    """Return one less the largest confidence whose quantile is at most the multiplier; 0 beyond 1e-15.
+
+    Examples
+    --------
+    >>> round(tail_of(lambda confidence: confidence, 0.95), 6)  # of a uniform variable
+    0.05
+    """
+    low, high = _LEAST, 0.0  # of the logarithm
+    if quantile(-math.expm1(low)) <= multiplier:
+        return 0.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2.0
+        if quantile(-math.expm1(middle)) <= multiplier:
+            high = middle
+        else:
+            low = middle
+    return math.exp(high)
+
 
 Array = NDArray[np.float64]
 Measure = Literal["rho", "squared_mu", "epsilon"]
@@ -153,7 +176,7 @@ class Noise(ABC):
         """
         return tail_of(self.largest_quantile, multiplier)
 
-    def combination_quantiles(self, shares: Array, confidence: float) -> Array | None:  # noqa: ARG002
+    def combination_quantiles(self, shares: Array, confidence: float) -> Array | None:
         """Return the quantile of |X| for each combination, or None where only the largest one is known.
 
         ``shares``, shape (m, k), are those of k independent terms in the variance: each row has sum 1.
@@ -165,7 +188,7 @@ class Noise(ABC):
         """Whether every combination has the noise's own distribution, and so its quantile."""
         return False
 
-    def honours(self, budget: Budget) -> bool:  # noqa: ARG002
+    def honours(self, budget: Budget) -> bool:
         """Return whether budgets of this kind can be honoured at all."""
         return True
 

@@ -5,6 +5,8 @@ in two ways: many 64-bit words at once, and, for the rare sample that 64 bits do
 one small request at a time. No bit is ever handed out twice.
 """
 
+from __future__ import annotations
+
 import os
 from typing import Protocol
 
@@ -12,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError
-
-__all__ = ["RandomSource", "SeededSource", "SystemSource"]
 
 
 class RandomSource(Protocol):

@@ -30,7 +30,7 @@ def every_predicate(attribute: str) -> ProductEntry:
 
     >>> import matrixdp as mdp
     >>> from matrixdp.noise import GAUSSIAN
-    >>> from matrixdp.selection import select
+    >>> from matrixdp.selection.auto import select
     >>> workload = mdp.Workload(mdp.Domain({"age": 500}), every_predicate("age"))
     >>> round(select(workload, mechanism="identity", noise=GAUSSIAN).weighted_squared_error, 6)
     250.0

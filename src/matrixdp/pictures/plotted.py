@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from matrixdp.answers.titles import find_group, title
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
-from matrixdp.pictures.answers import Answered, draw_answers
-from matrixdp.pictures.axes import axes_of
+from matrixdp.pictures.plots import Answered, draw_answers
+from matrixdp.pictures.style import axes_of
 from matrixdp.queries import Group, Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["MAX_DRAWN", "GroupFigures", "Plotted"]
 
 Array = NDArray[np.float64]
 

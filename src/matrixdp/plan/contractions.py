@@ -18,9 +18,9 @@ from matrixdp.plan.quadratic_forms import (
     structured_covariance,
     without_sums,
 )
-from matrixdp.queries.complements import Totals
 from matrixdp.queries.groups import ProductGroup
 from matrixdp.queries.predicates import Matrix, Predicates, Total
+from matrixdp.queries.structured import Totals
 
 __all__ = ["Contractions"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, IntegerMatrix, MeasuredMatrix
-from matrixdp.exact.grid_tree import GridCovariance
+from matrixdp.exact.structured import GridCovariance
 from matrixdp.queries.groups import DenseGroup, Group
 from matrixdp.queries.predicates import Predicates
 

@@ -1,17 +1,97 @@
 """The privacy budget: a promise in one of the field's definitions."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Self, final
 
 from matrixdp.errors import PrivacyError
-from matrixdp.forms import describe_value
-from matrixdp.privacy.conversions import largest_mu
-from matrixdp.privacy.numbers import Number, exact_positive, float_below, root_below
-from matrixdp.privacy.unit import Unit
+from matrixdp.forms import describe_value, is_unicode
+from matrixdp.privacy.conversions import Number, exact_positive, float_below, largest_mu, root_below
 
-__all__ = ["NEIGHBOURS", "Budget"]
+# The unit of privacy: what of a table is one person's.
+
+MOST_RECORDS = 2**53 - 1
+"""The most records that a unit may have."""
+
+_EXPECTED_UNIT = "Unit(records=k), Unit(records=k, id='column'), or a mapping with these keys"
+
+
+@dataclass(frozen=True, repr=False)
+class Unit:
+    """What is protected as one: a person, of whose records at most so many are counted.
+
+    Without `id` that is a fact about the table which the promise assumes. With it, it is made true: a column
+    names the person, and of the records of one person at most `records` are counted, chosen by a public rule
+    that looks at no value of an attribute (docs/privacy.md).
+
+    Parameters
+    ----------
+    records : int
+        The most records of one person, from 1 to 2^53 - 1.
+    id : str, optional
+        The column that names the person.
+
+    Raises
+    ------
+    PrivacyError
+        If the number is out of range, or the name is no text or empty.
+
+    References
+    ----------
+    C. Dwork and A. Roth, The algorithmic foundations of differential privacy, 2014, theorem 2.2 (groups).
+
+    Examples
+    --------
+    >>> Unit(records=3), Unit(records=3, id="person")
+    (Unit(records=3), Unit(records=3, id='person'))
+    >>> Unit.of({"id": "person", "records": 3}).as_dict()
+    {'id': 'person', 'records': 3}
+    >>> Unit(records=0)
+    Traceback (most recent call last):
+        ...
+    matrixdp.errors.PrivacyError: budget.unit.records: found 0; expected an integer from 1 to 2^53 - 1
+    """
+
+    records: int = 1
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        path = ("budget", "unit")
+        if type(self.records) is not int or not 1 <= self.records <= MOST_RECORDS:
+            found = describe_value(self.records)
+            raise PrivacyError.at((*path, "records"), found, "an integer from 1 to 2^53 - 1")
+        if self.id is not None and (type(self.id) is not str or not self.id or not is_unicode(self.id)):
+            raise PrivacyError.at((*path, "id"), describe_value(self.id), "the name of a column")
+
+    def __repr__(self) -> str:
+        named = "" if self.id is None else f", id={self.id!r}"
+        return f"Unit(records={self.records}{named})"
+
+    @classmethod
+    def of(cls, given: object) -> Unit:
+        """Return the unit that is given: itself, a mapping as `as_dict` makes it, or None for one record.
+
+        Raises
+        ------
+        PrivacyError
+            If it is none of these.
+        """
+        if given is None or isinstance(given, cls):
+            return given or cls()
+        if not isinstance(given, Mapping) or not {"records"} <= set(given) <= {"records", "id"}:
+            raise PrivacyError.at(("budget", "unit"), describe_value(given), _EXPECTED_UNIT)
+        return cls(**given)
+
+    def as_dict(self) -> dict[str, int | str]:
+        """Return the unit as JSON has it."""
+        return {"records": self.records} if self.id is None else {"id": self.id, "records": self.records}
+
 
 NEIGHBOURS = ("add_remove", "replace")
 
@@ -193,3 +273,283 @@ def _nearest(value: Fraction) -> float:
     except OverflowError:
         return below
     return nearest if exact_positive("budget", nearest, zero=True) <= value else below
+
+
+# Sentences of a privacy statement that machines tell apart by an identifier.
+
+#: Of a sentence that came without one: from a source of a table that is not ours.
+OTHER = "other"
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+@final
+class Clause(str):
+    """A sentence with an identifier that stays when its words change.
+
+    Parameters
+    ----------
+    id : str
+        Small letters, digits and hyphens.
+    text : str
+        The sentence.
+
+    Raises
+    ------
+    PrivacyError
+        If the identifier is of another form.
+
+    Examples
+    --------
+    >>> clause = Clause("randomness", "The operating system's random number generator is sound.")
+    >>> clause.id, clause[:20]
+    ('randomness', 'The operating system')
+    >>> Clause.of("Every record is one line.").id
+    'other'
+    """
+
+    __slots__ = ("id",)
+
+    id: str
+
+    def __new__(cls, id: str, text: str) -> Self:  # noqa: A002
+        """Make the sentence."""
+        if not isinstance(id, str) or _IDENTIFIER.fullmatch(id) is None:
+            expected = "small letters, digits and hyphens"
+            raise PrivacyError(f"the identifier of a sentence: found {id!r}; expected {expected}")
+        clause = super().__new__(cls, text)
+        clause.id = id
+        return clause
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return self.id, str(self)
+
+    @classmethod
+    def of(cls, sentence: str) -> Clause:
+        """Return a sentence as a clause; one that has no identifier gets `OTHER`."""
+        return sentence if isinstance(sentence, Clause) else cls(OTHER, sentence)
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the sentence as JSON has it."""
+        return {"id": self.id, "text": str(self)}
+
+
+# The least budget that buys a given accuracy.
+
+BUDGET_KINDS = ("rho", "mu", "epsilon")
+"""The parameter that is made least; epsilon with a delta, or alone."""
+
+#: A budget is rounded up to so many significant digits.
+_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
+_LARGEST = 2.0**100
+
+
+@dataclass(frozen=True)
+class LeastBudget:
+    """Which parameter of a budget is made least, so that targets are met.
+
+    Attributes
+    ----------
+    kind : {"rho", "mu", "epsilon"}
+    delta : number or None
+        For ``epsilon``; without it the budget is pure.
+    neighbours : {"add_remove", "replace"}
+    unit : Unit
+    limit : Budget or None
+        What it must not exceed, if anything.
+
+    Examples
+    --------
+    >>> LeastBudget.within(Budget(mu=1))
+    LeastBudget(kind='mu', delta=None, neighbours='add_remove', unit=Unit(records=1))
+    """
+
+    kind: str
+    delta: Number | None = None
+    neighbours: Literal["add_remove", "replace"] = "add_remove"
+    unit: Unit = field(default_factory=Unit)
+    limit: Budget | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in BUDGET_KINDS:
+            raise PrivacyError.at(("budget", "least"), repr(self.kind), " or ".join(BUDGET_KINDS))
+        if self.delta is not None and self.kind != "epsilon":
+            found = f"one with least {self.kind}"
+            raise PrivacyError.at(("budget", "delta"), found, "it with least epsilon alone")
+        self.reference()
+
+    @staticmethod
+    def within(limit: Budget) -> LeastBudget:
+        """Return the form of a budget that must not be exceeded."""
+        kind = limit.kind if limit.kind in ("rho", "mu") else "epsilon"
+        return LeastBudget(kind, limit.delta, limit.neighbours, limit.unit, limit)
+
+    def reference(self) -> Budget:
+        """Return a budget of this form, with its parameter 1: what it is promised in decides the noise."""
+        return self.budget(1)
+
+    def least(self, error_scale: Callable[[Budget], float], needed: float) -> Budget:
+        """Return the least budget of this form that divides variances at privacy cost 1 by enough.
+
+        ``error_scale``, such as that of a noise, says by what a budget divides them. The parameter has six
+        significant digits, rounded up; the limit is not looked at.
+
+        Examples
+        --------
+        >>> LeastBudget("rho").least(lambda budget: 2.0 * float(budget.rho), 0.25)
+        Budget(rho=0.125, neighbours='add_remove')
+        >>> LeastBudget("epsilon").least(lambda budget: float(budget.epsilon) ** 2, 0.5)
+        Budget(epsilon=0.707107, neighbours='add_remove')
+        """
+        if not (math.isfinite(needed) and needed > 0):
+            raise PrivacyError(f"error scale: found {needed!r}; expected a finite number above 0")
+
+        def enough(value: float | Decimal) -> bool:
+            return error_scale(self.budget(value)) >= needed
+
+        low, high = 0.0, 1.0
+        while not enough(high):
+            low, high = high, 2.0 * high
+            if high > _LARGEST:
+                raise PrivacyError(
+                    "targets: no budget below 2**100 meets them; expected larger standard errors"
+                )
+        while high - low > 1e-7 * high:
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        rounded = _DIGITS.create_decimal(Decimal(low or high))
+        while not enough(rounded):
+            rounded = _DIGITS.next_plus(rounded)
+        return self.budget(rounded)
+
+    def budget(self, value: Number) -> Budget:
+        """Return the budget of this form with a given parameter."""
+        given: dict[str, Number] = {self.kind: value}
+        if self.delta is not None:
+            given["delta"] = self.delta
+        return Budget(**given, neighbours=self.neighbours, unit=self.unit)
+
+
+# What is said of a budget that is allowed, and still likely to be a mistake.
+
+LARGE_DELTA = Fraction(1, 10**4)
+
+
+def delta_warnings(budget: Budget, records: int | None = None) -> tuple[str, ...]:
+    """Return what is wrong with the delta of a budget, in sentences.
+
+    Parameters
+    ----------
+    budget : Budget
+        What may be spent.
+    records : int, optional
+        How many records the table has, as declared without looking at it.
+
+    Examples
+    --------
+    >>> from matrixdp.privacy import Budget
+    >>> delta_warnings(Budget(epsilon=1, delta=1e-6), 50_000)
+    ()
+    >>> for sentence in delta_warnings(Budget(epsilon=1, delta=1e-4), 50_000):
+    ...     print(sentence[:57])
+    delta is 0.0001, above 1 / 50,000, one over the number of
+    """
+    delta = budget.delta
+    if delta is None:
+        return ()
+    bounds = (
+        []
+        if records is None
+        else [(Fraction(1, records), f"1 / {records:,}, one over the number of records")]
+    )
+    bounds.append((LARGE_DELTA, "0.0001"))
+    above = [words for bound, words in bounds if delta > bound]
+    if not above:
+        return ()
+    return (
+        f"delta is {float(delta):.3g}, above {' and above '.join(above)}: with about that probability the "
+        "promise may fail altogether, for each person; 1e-6 or less is usual",
+    )
+
+
+# Budgets as exact text: what is read back is the same budget to the last digit.
+
+_EXACT_DIGITS = 4000
+_LARGEST_PART = 10**_EXACT_DIGITS
+_NUMBER = re.compile(
+    rf"(0|[1-9][0-9]{{0,{_EXACT_DIGITS - 1}}})(?:/([1-9][0-9]{{0,{_EXACT_DIGITS - 1}}}))?", re.ASCII
+)
+
+
+def exact_number(text: object) -> Fraction:
+    """Return the number that a text holds: numerator, or numerator/denominator, in lowest terms.
+
+    Raises
+    ------
+    PrivacyError
+        If it is no such text, or has more than 4,000 digits.
+
+    Examples
+    --------
+    >>> exact_number("3/10")
+    Fraction(3, 10)
+    """
+    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    number = None if match is None else Fraction(int(match[1]), int(match[2] or 1))
+    if number is None or str(number) != text:
+        raise PrivacyError(
+            "exact number: found something else; expected numerator/denominator in lowest terms"
+        )
+    return number
+
+
+def number_text(value: Fraction) -> str:
+    """Return the text that `exact_number` reads.
+
+    Raises
+    ------
+    PrivacyError
+        If it would have more than 4,000 digits.
+    """
+    if max(abs(value.numerator), value.denominator) >= _LARGEST_PART:
+        raise PrivacyError("exact number: found more than 4,000 digits; expected a number with fewer")
+    return str(value)
+
+
+def exact_text(budget: Budget) -> dict[str, object]:
+    """Return a budget as JSON has it, each parameter as exact text.
+
+    Examples
+    --------
+    >>> exact_text(Budget(rho=0.1))
+    {'rho': '1/10', 'neighbours': 'add_remove', 'unit': {'records': 1}}
+    """
+    parameters = {
+        "rho": budget.rho,
+        "mu": budget.mu if budget.kind == "mu" else None,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+    }
+    exact: dict[str, object] = {
+        name: number_text(value) for name, value in parameters.items() if value is not None
+    }
+    return exact | {"neighbours": budget.neighbours, "unit": budget.unit.as_dict()}
+
+
+def exact_budget(written: Mapping[str, Any]) -> Budget:
+    """Return the budget that `exact_text` wrote.
+
+    Raises
+    ------
+    PrivacyError
+        If it is none.
+
+    Examples
+    --------
+    >>> exact_budget({"rho": "1/10", "neighbours": "add_remove", "unit": {"records": 1}})
+    Budget(rho=0.1, neighbours='add_remove')
+    """
+    names = set(written) - {"neighbours", "unit"}
+    if not names <= {"rho", "mu", "epsilon", "delta"}:
+        raise PrivacyError("budget: found other parameters than rho, mu, epsilon and delta")
+    parameters = {name: exact_number(written[name]) for name in sorted(names)}
+    return Budget(**parameters, neighbours=written["neighbours"], unit=written["unit"])

@@ -1,11 +1,11 @@
 """Workloads: what is asked of a table, as query groups over a public domain."""
 
-from matrixdp.queries.crossed import Crossed
-from matrixdp.queries.disjunctions import CellSets, Disjunctions
 from matrixdp.queries.groups import (
-    MAX_EXPLICIT_ENTRIES,
     AbsoluteDifferences,
+    CellSets,
+    Crossed,
     DenseGroup,
+    Disjunctions,
     Group,
     MatrixRows,
     ProductGroup,
@@ -13,10 +13,8 @@ from matrixdp.queries.groups import (
     Sums,
     check_weights,
 )
-from matrixdp.queries.labelled import Labelled
-from matrixdp.queries.permuted import Permuted
-from matrixdp.queries.predicate_set import Spans
 from matrixdp.queries.predicates import (
+    MAX_EXPLICIT_ENTRIES,
     AllRanges,
     Circular,
     Identity,
@@ -26,11 +24,12 @@ from matrixdp.queries.predicates import (
     Prefix,
     Ranges,
     Sets,
+    Spans,
     Suffix,
     Total,
     Width,
 )
-from matrixdp.queries.stacked import Stacked
+from matrixdp.queries.structured import Labelled, Permuted, Stacked
 from matrixdp.queries.workload import Entry, Workload
 
 __all__ = [

@@ -3,31 +3,200 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from typing import final
 
 import numpy as np
 
+from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError, within
 from matrixdp.forms import describe_value, number
-from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES, Array, real_array
-from matrixdp.queries.predicates import Predicates
-from matrixdp.queries.rows import AbsoluteDifferences, MatrixRows, Rows, Sums, WrittenRows
+from matrixdp.queries.predicates import (
+    MAX_EXPLICIT_ENTRIES,
+    Array,
+    Indicators,
+    Predicates,
+    Total,
+    content_key,
+    real_array,
+)
+from matrixdp.queries.structured import Complement, Totals
 
-__all__ = [
-    "MAX_EXPLICIT_ENTRIES",
-    "WEIGHT",
-    "AbsoluteDifferences",
-    "DenseGroup",
-    "Group",
-    "MatrixRows",
-    "ProductGroup",
-    "Rows",
-    "Sums",
-    "WrittenRows",
-    "check_weights",
-]
+# Explicit queries over the cells of a few attributes: what they are, written out or by their structure.
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Summands:
+    """Queries as a signed sum of products of predicate sets.
+
+    Attributes
+    ----------
+    order : tuple of int
+        The place of each attribute, in the order in which the queries run through their predicates.
+    terms : tuple of (float, tuple of Predicates)
+        For each product its sign and its sets, one for each attribute in their own order. On an attribute all
+        products have as many predicates.
+    """
+
+    order: tuple[int, ...]
+    terms: tuple[tuple[float, tuple[Predicates, ...]], ...]
+
+
+class Rows(ABC):
+    """Explicit queries over the cells of a few attributes."""
+
+    @abstractmethod
+    def matrix(self) -> Array:
+        """Return the queries, shape (count, cells), row-major cells."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """The number of queries."""
+
+    @abstractmethod
+    def key(self) -> Hashable:
+        """Return a value equal for equal content."""
+
+    @property
+    def summands(self) -> Summands | None:
+        """The queries as a sum of products, where they are known to be one of a few."""
+        return None
+
+    @property
+    def asks(self) -> bool:
+        """Whether some query is not zero."""
+        return bool(self.matrix().any())
+
+    @abstractmethod
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        """Return what each query asks, as text."""
+
+
+@dataclass(frozen=True)
+class Sums(Rows):
+    """The affine queries code(A) + code(B) <= c, for every c from 0 to n_A + n_B - 2.
+
+    Parameters
+    ----------
+    sizes : tuple of two int
+        The sizes of A and B.
+
+    Examples
+    --------
+    >>> Sums((2, 2)).matrix()
+    array([[1., 0., 0., 0.],
+           [1., 1., 1., 0.],
+           [1., 1., 1., 1.]])
+    """
+
+    sizes: tuple[int, int]
+
+    @property
+    def count(self) -> int:
+        return sum(self.sizes) - 1
+
+    def matrix(self) -> Array:
+        sums = np.add.outer(np.arange(self.sizes[0]), np.arange(self.sizes[1])).ravel()
+        return np.asarray(sums[None, :] <= np.arange(self.count)[:, None], dtype=float)
+
+    def key(self) -> Hashable:
+        return self
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        return [f"{attributes[0]} + {attributes[1]} <= {c}" for c in range(self.count)]
+
+
+@dataclass(frozen=True)
+class AbsoluteDifferences(Rows):
+    """The queries |code(A) - code(B)| <= c, for every c from 0 to max(n_A, n_B) - 1.
+
+    Parameters
+    ----------
+    sizes : tuple of two int
+        The sizes of A and B.
+
+    Examples
+    --------
+    >>> AbsoluteDifferences((2, 2)).matrix()
+    array([[1., 0., 0., 1.],
+           [1., 1., 1., 1.]])
+    """
+
+    sizes: tuple[int, int]
+
+    @property
+    def count(self) -> int:
+        return max(self.sizes)
+
+    def matrix(self) -> Array:
+        gaps = np.abs(np.subtract.outer(np.arange(self.sizes[0]), np.arange(self.sizes[1]))).ravel()
+        return np.asarray(gaps[None, :] <= np.arange(self.count)[:, None], dtype=float)
+
+    def key(self) -> Hashable:
+        return self
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        return [f"|{attributes[0]} - {attributes[1]}| <= {c}" for c in range(self.count)]
+
+
+class WrittenRows(Rows):
+    """Queries that are written out, in ``values``."""
+
+    values: Array
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def matrix(self) -> Array:
+        return self.values
+
+    @cached_property
+    def _key(self) -> str:
+        return content_key(self.values)
+
+    def key(self) -> Hashable:
+        return self._key
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixRows(WrittenRows):
+    """Queries given as a matrix.
+
+    Parameters
+    ----------
+    values : ndarray
+        Shape (count, cells), finite, row-major cells.
+
+    Raises
+    ------
+    WorkloadError
+        If it is not a finite real matrix with at least one row and one column.
+
+    Examples
+    --------
+    >>> MatrixRows(np.eye(4)).count
+    4
+    """
+
+    values: Array
+
+    def __post_init__(self) -> None:
+        values = real_array(self.values, "dense")
+        if values.ndim != 2 or 0 in values.shape or not np.isfinite(values).all():
+            raise WorkloadError(
+                f"dense: found an array of shape {values.shape}; expected a finite matrix, a row a query"
+            )
+        object.__setattr__(self, "values", values)
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        return [f"query {row}" for row in range(self.count)]
 
 
 WEIGHT = number("a finite number above 0", above=0)
@@ -297,3 +466,236 @@ class DenseGroup:
 
 
 Group = ProductGroup | DenseGroup
+
+
+# Explicit queries over merged attributes, each asked within every predicate of further attributes.
+
+
+@dataclass(frozen=True)
+class Crossed(Rows):
+    """The product of explicit queries over merged attributes and predicate sets on others.
+
+    The merged attributes behave like one attribute, whose predicates are the explicit queries.
+
+    Parameters
+    ----------
+    content : Rows
+        The queries over the merged attributes.
+    merged : tuple of int
+        The places of the merged attributes among all.
+    predicates : tuple of Predicates
+        The sets of the other attributes, in their order.
+    sizes : tuple of int
+        The sizes of all attributes.
+
+    Raises
+    ------
+    TooLargeError
+        If the queries over the cells are more than `MAX_EXPLICIT_ENTRIES` numbers, and are not sums of
+        products that need not be written out; or if there are more than so many queries.
+
+    References
+    ----------
+    McKenna et al., journal version, appendix A (predicates over merged attributes).
+
+    Examples
+    --------
+    >>> from matrixdp.queries import Identity, MatrixRows
+    >>> Crossed(MatrixRows(np.array([[1.0, 0.0]])), (1,), (Identity(),), (2, 2)).matrix()
+    array([[1., 0., 0., 0.],
+           [0., 0., 1., 0.]])
+    """
+
+    content: Rows
+    merged: tuple[int, ...]
+    predicates: tuple[Predicates, ...]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.content.summands is None:
+            self._check_entries()
+        if self.count > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"by: {self.count} queries; the limit is {MAX_EXPLICIT_ENTRIES}. "
+                "Use fewer predicates or attributes"
+            )
+
+    def _check_entries(self) -> None:
+        cells = math.prod(self.sizes)
+        if self.count * cells > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"by: {self.count} queries over {cells} cells; the limit is {MAX_EXPLICIT_ENTRIES} entries. "
+                "Use fewer predicates or attributes"
+            )
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The places of the attributes that are not merged."""
+        return tuple(place for place in range(len(self.sizes)) if place not in self.merged)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The number of explicit queries, then that of the predicates on each other attribute."""
+        sizes = (self.sizes[place] for place in self.others)
+        return (self.content.count, *(p.count(n) for p, n in zip(self.predicates, sizes, strict=True)))
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.counts)
+
+    @property
+    def summands(self) -> Summands | None:
+        own = self.content.summands
+        if own is None:
+            return None
+        terms = []
+        for sign, sets in own.terms:
+            given = dict(zip((*self.merged, *self.others), (*sets, *self.predicates), strict=True))
+            terms.append((sign, tuple(given[place] for place in range(len(self.sizes)))))
+        return Summands((*(self.merged[place] for place in own.order), *self.others), tuple(terms))
+
+    @property
+    def asks(self) -> bool:
+        sizes = (self.sizes[place] for place in self.others)
+        pairs = zip(self.predicates, sizes, strict=True)
+        return self.content.asks and all(bool(own.squares(size).any()) for own, size in pairs)
+
+    def matrix(self) -> Array:
+        self._check_entries()
+        places = (*self.merged, *self.others)
+        rows = self.content.matrix()
+        for predicates, place in zip(self.predicates, self.others, strict=True):
+            rows = np.asarray(np.kron(rows, predicates.rows(self.sizes[place])), dtype=np.float64)
+        tensor = rows.reshape(len(rows), *(self.sizes[place] for place in places))
+        axes = [0, *(1 + int(axis) for axis in np.argsort(places))]
+        return np.ascontiguousarray(tensor.transpose(axes)).reshape(len(rows), -1)
+
+    def key(self) -> Hashable:
+        sizes = (self.sizes[place] for place in self.others)
+        keys = (p.key(n) for p, n in zip(self.predicates, sizes, strict=True))
+        return ("by", self.content.key(), self.merged, *keys)
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        texts = [
+            f"({text})" if " or " in text else text
+            for text in self.content.describe(domain, tuple(attributes[place] for place in self.merged))
+        ]
+        others = []
+        for predicates, place in zip(self.predicates, self.others, strict=True):
+            name = attributes[place]
+            total = isinstance(predicates, Total)
+            others.append([""] if total else [f" and {name} {t}" for t in predicates.describe(domain[name])])
+        return ["".join(parts) for parts in product(texts, *others)]
+
+
+# Queries that are no conjunctions: disjunctions, and predicates over merged attributes.
+
+
+@dataclass(frozen=True)
+class Disjunctions(Rows):
+    """Every combination of one predicate of each set, joined by OR.
+
+    A record counts if at least one of the predicates holds: 1 - the product of the complements, so that the
+    matrix of the queries is the difference of two Kronecker products, and need not be written out.
+
+    Parameters
+    ----------
+    predicates : tuple of Predicates
+        One set for each attribute, of entries 0 and 1.
+    sizes : tuple of int
+        The attributes' sizes.
+
+    Raises
+    ------
+    WorkloadError
+        If a set has entries other than 0 and 1.
+    TooLargeError
+        If there are more than `MAX_EXPLICIT_ENTRIES` queries.
+
+    References
+    ----------
+    McKenna et al., journal version, appendix A (disjunctive queries).
+
+    Examples
+    --------
+    >>> from matrixdp.queries.predicates import Identity
+    >>> Disjunctions((Identity(), Identity()), (2, 2)).matrix()[0]
+    array([1., 1., 1., 0.])
+    """
+
+    predicates: tuple[Predicates, ...]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.count > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"any: {self.count} disjunctions; the limit is {MAX_EXPLICIT_ENTRIES}. "
+                "Use fewer predicates or attributes"
+            )
+        for predicates, size in zip(self.predicates, self.sizes, strict=True):
+            if isinstance(predicates, Indicators):
+                continue
+            rows = predicates.rows(size)
+            if not ((rows == 0) | (rows == 1)).all():
+                raise WorkloadError("any: found a predicate with entries other than 0 and 1")
+
+    @property
+    def count(self) -> int:
+        return math.prod(p.count(n) for p, n in zip(self.predicates, self.sizes, strict=True))
+
+    def matrix(self) -> Array:
+        cells = math.prod(self.sizes)
+        if self.count * cells > MAX_EXPLICIT_ENTRIES:
+            raise TooLargeError(
+                f"any: {self.count} disjunctions over {cells} cells would be written out; the limit is "
+                f"{MAX_EXPLICIT_ENTRIES} entries. Use fewer predicates or attributes"
+            )
+        outside: Array = np.ones((1, 1))
+        for predicates, size in zip(self.predicates, self.sizes, strict=True):
+            outside = np.asarray(np.kron(outside, 1.0 - predicates.rows(size)), dtype=np.float64)
+        return np.asarray(1.0 - outside)
+
+    @property
+    def summands(self) -> Summands:
+        every = tuple(Totals(p.count(n)) for p, n in zip(self.predicates, self.sizes, strict=True))
+        outside = tuple(Complement(predicates) for predicates in self.predicates)
+        return Summands(tuple(range(len(self.sizes))), ((1.0, every), (-1.0, outside)))
+
+    @property
+    def asks(self) -> bool:
+        pairs = zip(self.predicates, self.sizes, strict=True)
+        return any(bool(predicates.squares(size).any()) for predicates, size in pairs)
+
+    def key(self) -> Hashable:
+        return ("any", *(p.key(n) for p, n in zip(self.predicates, self.sizes, strict=True)))
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        texts = [
+            [f"{name} {text}" for text in predicates.describe(domain[name])]
+            for name, predicates in zip(attributes, self.predicates, strict=True)
+        ]
+        return [" or ".join(parts) for parts in product(*texts)]
+
+
+@dataclass(frozen=True, eq=False)
+class CellSets(WrittenRows):
+    """Predicates over merged attributes, each a set of cells.
+
+    Parameters
+    ----------
+    values : ndarray of 0 and 1
+        Shape (count, cells), row-major cells.
+    texts : tuple of str
+        What each query asks.
+
+    Examples
+    --------
+    >>> CellSets(np.array([[1.0, 0.0, 0.0, 1.0]]), ("equal",)).count
+    1
+    """
+
+    values: Array
+    texts: tuple[str, ...]
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        return list(self.texts)

@@ -4,36 +4,533 @@ Every set knows its Gram matrix, its product with a matrix and its quadratic for
 there is one, so that a set of a million ranges costs no more than the attribute's values squared.
 """
 
-# ruff: noqa: D102, ARG002 - the methods have the meaning and the signature that `Predicates` gives them
-
 from __future__ import annotations
 
-from collections.abc import Hashable
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from tokenize import TokenError
+from typing import Self, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute
-from matrixdp.errors import WorkloadError
-from matrixdp.queries.arrays import content_key, real_array
-from matrixdp.queries.intervals import AllRanges, Circular, Ranges, Width
-from matrixdp.queries.predicate_set import Array, Indicators, Predicates, Spans
+from matrixdp.errors import TooLargeError, WorkloadError
 
-__all__ = [
-    "AllRanges",
-    "Circular",
-    "Identity",
-    "Indicators",
-    "Matrix",
-    "Predicates",
-    "Prefix",
-    "Ranges",
-    "Sets",
-    "Suffix",
-    "Total",
-    "Width",
-]
+# Arrays of real numbers, checked and copied.
+
+Array = NDArray[np.float64]
+
+#: What NumPy raises where a file is none of its own: the header is parsed as Python, which has limits.
+NOT_NUMPY = (
+    ValueError, OSError, EOFError, SyntaxError, TypeError, OverflowError, MemoryError, RecursionError,
+    TokenError,
+)  # fmt: skip
+#: Explicit queries (dense groups, groups with a weight for each query) hold at most this many numbers.
+MAX_EXPLICIT_ENTRIES = 200_000_000
+
+
+def content_key(array: Array) -> str:
+    """Return a text that is equal for arrays of equal shape and content."""
+    return f"{array.shape}{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
+
+
+def real_array(values: object, what: str) -> Array:
+    """Return a copy of an array of real numbers, as floats that cannot be written to.
+
+    Examples
+    --------
+    >>> real_array([[1, 0], [1, 1]], "the matrix")
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
+        raise WorkloadError.at((what,), type(values).__name__, "an array of real numbers")
+    if array.size > MAX_EXPLICIT_ENTRIES:
+        raise TooLargeError(f"{what}: {array.size} entries; the limit is {MAX_EXPLICIT_ENTRIES}")
+    result = np.asarray(array, dtype=float) + 0.0
+    result.setflags(write=False)
+    return result
+
+
+# What all predicate sets on one attribute have in common.
+
+#: Entries of the columns that `Predicates.squares` forms at a time.
+_BLOCK = 1 << 22
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """The first and the last value that each query of a set asks about.
+
+    Attributes
+    ----------
+    first, last : ndarray of int, shape (count,)
+        Codes, both inclusive; -1 where the query asks about nothing, or it is not known.
+    whole : ndarray of bool, shape (count,)
+        Whether the query counts each value from the first to the last once, and no other.
+
+    Examples
+    --------
+    >>> spans = Spans.of_rows(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
+    >>> spans.first.tolist(), spans.last.tolist(), spans.whole.tolist()
+    ([1, 0, -1], [2, 2, -1], [True, False, False])
+    """
+
+    first: NDArray[np.intp]
+    last: NDArray[np.intp]
+    whole: NDArray[np.bool_]
+
+    @classmethod
+    def of_intervals(cls, first: NDArray[np.intp], last: NDArray[np.intp]) -> Self:
+        """Return the spans of intervals."""
+        return cls(first, last, np.ones(len(first), dtype=bool))
+
+    @classmethod
+    def of_rows(cls, rows: Array) -> Self:
+        """Return the spans of the rows of a matrix."""
+        asked = rows != 0
+        some = asked.any(axis=1)
+        first = np.where(some, asked.argmax(axis=1), -1)
+        last = np.where(some, rows.shape[1] - 1 - asked[:, ::-1].argmax(axis=1), -1)
+        once = ((rows == 1) == asked).all(axis=1)
+        return cls(first, last, some & once & (asked.sum(axis=1) == last - first + 1))
+
+    @classmethod
+    def unknown(cls, count: int) -> Self:
+        """Return those of queries of which no more is known."""
+        nowhere = np.full(count, -1, dtype=np.intp)
+        return cls(nowhere, nowhere, np.zeros(count, dtype=bool))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Spans]) -> Self:
+        """Return the spans of several sets, one after the other."""
+        first, last, whole = zip(*((part.first, part.last, part.whole) for part in parts), strict=True)
+        return cls(np.concatenate(first), np.concatenate(last), np.concatenate(whole))
+
+
+class Predicates(ABC):
+    """A set of queries on one attribute with ``size`` values.
+
+    The queries are the rows of a matrix with one column for each value. A set is public, frozen, and does not
+    know its attribute, so that attributes of one size share it.
+    """
+
+    @abstractmethod
+    def count(self, size: int) -> int:
+        """Return the number of queries.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute, at least 1.
+        """
+
+    @abstractmethod
+    def apply(self, matrix: Array) -> Array:
+        """Return the queries times a matrix.
+
+        Parameters
+        ----------
+        matrix : ndarray
+            Shape (size, k).
+
+        Returns
+        -------
+        ndarray
+            Shape (count, k); may be `matrix` itself.
+        """
+
+    @abstractmethod
+    def describe(self, attribute: Attribute) -> list[str]:
+        """Return what each query asks about, as text, in the order of the rows.
+
+        Parameters
+        ----------
+        attribute : Attribute
+            The attribute, which names the values.
+        """
+
+    def key(self, size: int) -> Hashable:
+        """Return a value that is equal for sets with equal content on ``size`` values.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+        """
+        return (self, size)
+
+    def text_key(self, size: int) -> Hashable:
+        """Return a value that is equal for sets that have equal content and describe it by equal texts.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+        """
+        return self.key(size)
+
+    def rows(self, size: int) -> Array:
+        """Return the queries as a dense matrix.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+
+        Returns
+        -------
+        ndarray
+            Shape (count, size).
+        """
+        return self.apply(np.eye(size))
+
+    def gram(self, size: int) -> Array:
+        """Return the Gram matrix W'W of the queries W.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+
+        Returns
+        -------
+        ndarray
+            Shape (size, size), symmetric.
+        """
+        rows = self.rows(size)
+        return np.asarray(rows.T @ rows)
+
+    def quadratic(self, form: Array) -> Array:
+        """Return q form q' for every query q.
+
+        Parameters
+        ----------
+        form : ndarray
+            Shape (size, size), for instance the covariance of the estimated counts.
+
+        Returns
+        -------
+        ndarray
+            Shape (count,).
+        """
+        half = self.apply(form)
+        return np.asarray(np.einsum("ij,ij->i", half, self.rows(len(form))))
+
+    def squares(self, size: int) -> Array:
+        """Return the sum of squared entries of each query.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+
+        Returns
+        -------
+        ndarray
+            Shape (count,).
+        """
+        count = self.count(size)
+        width = max(1, _BLOCK // max(count, size))
+        total = np.zeros(count)
+        for first in range(0, size, width):
+            columns = self.apply(np.eye(size, min(width, size - first), -first))
+            total += np.einsum("ij,ij->i", columns, columns)
+        return total
+
+    def column_sums(self, size: int, power: int) -> Array:
+        """Return for each value the sum of absolute entries of all queries, raised to a power.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+        power : int
+            At least 1.
+
+        Returns
+        -------
+        ndarray
+            Shape (size,).
+        """
+        width = max(1, _BLOCK // max(self.count(size), size))
+        blocks = [
+            (np.abs(self.apply(np.eye(size, min(width, size - first), -first))) ** power).sum(axis=0)
+            for first in range(0, size, width)
+        ]
+        return np.concatenate(blocks)
+
+    def symmetric(self, size: int) -> tuple[float, float] | None:
+        """Return (a, b) if the Gram matrix is known to be a I + b 11', else None.
+
+        Such an attribute needs no matrix of its size anywhere.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+        """
+        return (float(self.gram(1)[0, 0]), 0.0) if size == 1 else None
+
+    def spans(self, size: int) -> Spans:
+        """Return the first and the last value that each query asks about.
+
+        What a table of answers has beside the text of a query, and is ordered by. Sets that would be too
+        large as dense matrices say that they do not know, unless they have a form of their own.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+        """
+        count = self.count(size)
+        return Spans.of_rows(self.rows(size)) if count * size <= _BLOCK else Spans.unknown(count)
+
+    def check(self, size: int) -> None:  # noqa: B027 - most sets fit every size
+        """Check that the set fits an attribute.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+
+        Raises
+        ------
+        WorkloadError
+            If it does not fit.
+        """
+
+
+class Indicators(Predicates):
+    """Predicate sets whose every query is the count of a set of values: the entries are 0 and 1 alone."""
+
+    def squares(self, size: int) -> Array:
+        """Return the number of values of each query: the squares of 0 and 1 are 0 and 1."""
+        return np.asarray(self.apply(np.ones((size, 1)))[:, 0])
+
+    def column_sums(self, size: int, power: int) -> Array:
+        """Return the number of queries about each value: the diagonal of the Gram matrix."""
+        known = self.symmetric(size)
+        return np.full(size, sum(known)) if known is not None else np.diagonal(self.gram(size)).copy()
+
+
+# Predicate sets whose queries are intervals of values, on a line or on a circle.
+#
+# Sums over intervals are differences of cumulated sums, and their quadratic forms follow by inclusion and
+# exclusion, so that a query costs the same whatever its length.
+
+
+def _ranges_of(cumulated: Array, first: NDArray[np.intp], last: NDArray[np.intp]) -> Array:
+    """Return sums over rows first..last from cumulated sums with a leading row of zeros."""
+    return cumulated[last + 1] - cumulated[first]
+
+
+def _range_forms(form: Array, first: NDArray[np.intp], last: NDArray[np.intp]) -> Array:
+    """Return the quadratic forms of the ranges first..last, by inclusion and exclusion."""
+    padded = np.zeros((len(form) + 1, len(form) + 1))
+    padded[1:, 1:] = form.cumsum(axis=0).cumsum(axis=1)
+    diagonal = np.diagonal(padded)
+    low, high = first, last + 1
+    return diagonal[high] - padded[low, high] - padded[high, low] + diagonal[low]
+
+
+def _cumulated(matrix: Array) -> Array:
+    return np.vstack([np.zeros((1, matrix.shape[1])), np.cumsum(matrix, axis=0)])
+
+
+class _Intervals(Indicators):
+    """Sets whose queries are intervals of codes."""
+
+    @abstractmethod
+    def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the first and last code of each query."""
+
+    def count(self, size: int) -> int:
+        return len(self.bounds(size)[0])
+
+    def apply(self, matrix: Array) -> Array:
+        return _ranges_of(_cumulated(matrix), *self.bounds(len(matrix)))
+
+    def quadratic(self, form: Array) -> Array:
+        return _range_forms(form, *self.bounds(len(form)))
+
+    def spans(self, size: int) -> Spans:
+        return Spans.of_intervals(*self.bounds(size))
+
+    def describe(self, attribute: Attribute) -> list[str]:
+        first, last = self.bounds(attribute.size)
+        return [attribute.range_label(int(a), int(b)) for a, b in zip(first, last, strict=True)]
+
+
+@dataclass(frozen=True)
+class AllRanges(_Intervals):
+    """Every interval of values: n (n + 1) / 2 queries.
+
+    Examples
+    --------
+    >>> AllRanges().gram(3)
+    array([[3., 2., 1.],
+           [2., 4., 2.],
+           [1., 2., 3.]])
+    """
+
+    def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        first, last = np.triu_indices(size)
+        return first, last
+
+    def count(self, size: int) -> int:
+        return size * (size + 1) // 2
+
+    def gram(self, size: int) -> Array:
+        codes = np.arange(size)
+        low, high = np.minimum.outer(codes, codes), np.maximum.outer(codes, codes)
+        return np.asarray((low + 1) * (size - high), dtype=float)
+
+
+@dataclass(frozen=True)
+class Width(_Intervals):
+    """Every interval of exactly ``width`` values: n - width + 1 queries.
+
+    Parameters
+    ----------
+    width : int
+        The number of values, at least 1 and at most the attribute's size.
+
+    Raises
+    ------
+    WorkloadError
+        If the width is not an integer of at least 1.
+
+    Examples
+    --------
+    >>> Width(2).rows(3)
+    array([[1., 1., 0.],
+           [0., 1., 1.]])
+    """
+
+    width: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
+            raise WorkloadError(f"width: found {self.width!r}; expected an integer of at least 1")
+
+    def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        first = np.arange(self.count(size))
+        return first, first + self.width - 1
+
+    def count(self, size: int) -> int:
+        return size - self.width + 1
+
+    def check(self, size: int) -> None:
+        if self.width > size:
+            raise WorkloadError(f"width: found {self.width}; expected at most {size}, the attribute's size")
+
+
+@dataclass(frozen=True)
+class Ranges(_Intervals):
+    """Listed intervals.
+
+    Parameters
+    ----------
+    intervals : tuple of pairs of int
+        The first and the last code of each query, both inclusive.
+
+    Raises
+    ------
+    WorkloadError
+        If there are no intervals.
+
+    Examples
+    --------
+    >>> Ranges(((0, 1), (2, 2))).rows(3)
+    array([[1., 1., 0.],
+           [0., 0., 1.]])
+    """
+
+    intervals: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        if not self.intervals:
+            raise WorkloadError("ranges: found an empty list; expected at least one range")
+
+    def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        array = np.asarray(self.intervals, dtype=np.intp).reshape(-1, 2)
+        return array[:, 0], array[:, 1]
+
+    def check(self, size: int) -> None:
+        first, last = self.bounds(size)
+        wrong = np.flatnonzero((first < 0) | (first > last) | (last >= size))
+        if wrong.size:
+            raise WorkloadError(
+                f"ranges: found codes {first[wrong[0]]} to {last[wrong[0]]}; "
+                f"expected first <= last within 0 to {size - 1}"
+            )
+
+
+@dataclass(frozen=True)
+class Circular(Indicators):
+    """Every interval on a circle: every start with lengths 1 to n, so n * n queries.
+
+    The full circle is asked n times, once from every start, so that the Gram matrix is circulant.
+
+    References
+    ----------
+    QuerySmasher (2026), circular range workloads.
+
+    Examples
+    --------
+    >>> Circular().rows(2)
+    array([[1., 0.],
+           [1., 1.],
+           [0., 1.],
+           [1., 1.]])
+    """
+
+    def count(self, size: int) -> int:
+        return size * size
+
+    def _bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        first = np.repeat(np.arange(size), size)
+        return first, first + np.tile(np.arange(size), size)
+
+    def apply(self, matrix: Array) -> Array:
+        return _ranges_of(_cumulated(np.vstack([matrix, matrix])), *self._bounds(len(matrix)))
+
+    def quadratic(self, form: Array) -> Array:
+        return _range_forms(np.tile(form, (2, 2)), *self._bounds(len(form)))
+
+    def gram(self, size: int) -> Array:
+        lengths = np.arange(1, size + 1)[:, None]
+        gaps = np.arange(size)[None, :]
+        counts = np.maximum(lengths - gaps, 0) + np.where(gaps > 0, np.maximum(lengths - (size - gaps), 0), 0)
+        codes = np.arange(size)
+        return np.asarray(counts.sum(axis=0)[np.abs(np.subtract.outer(codes, codes))], dtype=float)
+
+    def spans(self, size: int) -> Spans:
+        first, last = self._bounds(size)
+        around = last >= size
+        full = last - first + 1 == size
+        return Spans(np.where(around, 0, first), np.where(around, size - 1, last), ~around | full)
+
+    def describe(self, attribute: Attribute) -> list[str]:
+        size = attribute.size
+        texts = []
+        for first, last in zip(*self._bounds(size), strict=True):
+            if last < size:
+                texts.append(attribute.range_label(int(first), int(last)))
+            else:
+                head = attribute.range_label(int(first), size - 1)
+                texts.append(f"{head} and {attribute.range_label(0, int(last) - size)}")
+        return texts
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,10 @@
 """Releases: answers with their standard errors, new queries, and the files that hold them."""
 
-from matrixdp.release.folders import load_release
-from matrixdp.release.keys import PublicKey, SigningKey, make_keys, read_passphrase
-from matrixdp.release.ledger_recovery import Recovered, recover_ledger
-from matrixdp.release.leftovers import mark_spent, refuse_to_spend_again
-from matrixdp.release.recovery import recover_release
-from matrixdp.release.release import Release
-from matrixdp.release.schema import release_schema
-from matrixdp.release.signatures import check_signature
-from matrixdp.release.signing import sign_release
-from matrixdp.release.size import SizeCheck, total_of
-from matrixdp.release.staging import staged_folder
-from matrixdp.release.writing import MAX_ANSWERS, mark_released, save_release, write_release
+from matrixdp.release.files import MAX_ANSWERS, mark_released, save_release, staged_folder, write_release
+from matrixdp.release.record import SizeCheck, mark_spent, refuse_to_spend_again, release_schema, total_of
+from matrixdp.release.recovery import Recovered, recover_ledger, recover_release, sign_release
+from matrixdp.release.release import Release, load_release
+from matrixdp.release.signatures import PublicKey, SigningKey, check_signature, make_keys, read_passphrase
 
 __all__ = [
     "MAX_ANSWERS",

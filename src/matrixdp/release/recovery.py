@@ -7,30 +7,36 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, final
 
-from matrixdp.errors import SpecificationError, StorageError
+from matrixdp.errors import MatrixDPError, SignatureError, SpecificationError, StorageError
+from matrixdp.ledger import Entry, Ledger
+from matrixdp.ledger.database import clear_ended, running_path
 from matrixdp.locks import Lock
-from matrixdp.measure import Measurement
-from matrixdp.release.leftovers import (
+from matrixdp.measure.measurement import Measurement
+from matrixdp.release.files import MAX_ANSWERS, Progress, complete_release, staged_folder
+from matrixdp.release.record import (
     MEASUREMENT,
+    RECORD,
     REQUEST,
     RUNNING,
+    SIGNATURE,
     SPENT,
+    checked_origin,
     is_release,
     remove_release,
+    settle,
+    spent_elsewhere,
     target_of,
     unfinished,
     unmark,
 )
-from matrixdp.release.origin import checked_origin
-from matrixdp.release.release import Release
-from matrixdp.release.staging import staged_folder
-from matrixdp.release.writing import MAX_ANSWERS, Progress, complete_release
-from matrixdp.storage.saving import load_measurement
-
-__all__ = ["adopt", "digest", "recover_release"]
+from matrixdp.release.release import Release, load_release
+from matrixdp.release.signatures import SigningKey, check_files, write_signature
+from matrixdp.storage.archive import plain_content
+from matrixdp.storage.formats import load_measurement
 
 
 def recover_release(
@@ -159,3 +165,238 @@ def _request(path: Path) -> _Request:
     expected = asked["expect"] is None or (type(asked["expect"]) is int and asked["expect"] >= 1)
     right = kinds == {"confidence": float, "csv": bool, "max_answers": int, "origin": dict}
     return asked if right and expected and 0 < asked["confidence"] < 1 else usual
+
+
+# What becomes of the entries of a ledger whose runs were stopped: adopted, or spent by crash.
+
+
+@final
+@dataclass(frozen=True)
+class Recovered:
+    """What was done about one entry of a ledger.
+
+    Attributes
+    ----------
+    entry : str
+        The name of the entry.
+    state : {"reserved", "measured", "released", "spent by crash"}
+        Its state now; its cost counts in every state.
+    settled : bool
+        Whether nothing more is to be done: it is released or spent by crash.
+    says : str
+        What was done, in words.
+    """
+
+    entry: str
+    state: str
+    settled: bool
+    says: str
+
+
+def recover_ledger(
+    ledger: Ledger | str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
+) -> tuple[Recovered, ...]:
+    """Settle every entry of a ledger whose run has ended without saying what became of it.
+
+    A measurement that such a run had written whole, and that is this entry's to the last digit, becomes the
+    release that it was for, at no further cost: the table is not read. What else the run left is removed,
+    and the entry is spent by crash. Runs that still go on are left alone. Whatever happens, no cost is taken
+    back. If this is stopped itself, it can be called again.
+
+    Parameters
+    ----------
+    ledger : Ledger or path
+        The ledger.
+    force : bool
+        Whether earlier releases that are where a release was to be may be replaced.
+    progress : callable, optional
+        Is called with the number of answers written and of all, for each release.
+
+    Returns
+    -------
+    tuple of Recovered
+        What was done about each entry that was reserved or measured, in their order.
+
+    Raises
+    ------
+    StorageError
+        If the ledger cannot be read or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = mdp.Ledger.create(f"{folder}/health.ledger", "health", mdp.Budget(rho=1))
+    ...     measured = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5), ledger=ledger)
+    ...     running = mdp.recover_ledger(ledger)
+    ...     del measured
+    ...     ended = mdp.recover_ledger(ledger)
+    >>> [one.state for one in running], [one.state for one in ended]
+    (['reserved'], ['spent by crash'])
+    """
+    ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    waiting = [entry for entry in ledger.entries if entry.state in ("reserved", "measured")]
+    done = tuple(_recover(ledger, entry, force, progress) for entry in waiting)
+    clear_ended(ledger.path, {one.entry for one in done if not one.settled})
+    return done
+
+
+def _recover(ledger: Ledger, entry: Entry, force: bool, progress: Progress | None) -> Recovered:
+    try:
+        lock = Lock(running_path(ledger.path, entry.id))
+    except StorageError:
+        return Recovered(entry.id, entry.state, False, "its run still goes on, and was left alone")
+    with lock:
+        # another recovery may have been faster
+        (entry,) = (one for one in ledger.entries if one.id == entry.id)
+        if entry.state not in ("reserved", "measured"):
+            done = Recovered(entry.id, entry.state, True, "was settled meanwhile")
+        else:
+            try:
+                done = _Recovery(ledger, entry, force, progress).settle(lock.read())
+            except OSError as error:  # what is in the way of one entry is in that of no other
+                says = f"what its run left cannot be settled: {error.filename}: {error.strerror}"
+                done = Recovered(entry.id, entry.state, False, says)
+        if done.settled:
+            lock.remove()
+    return done
+
+
+@final
+@dataclass(frozen=True)
+class _Recovery:
+    """The recovery of one entry, whose run has ended."""
+
+    ledger: Ledger
+    entry: Entry
+    force: bool
+    progress: Progress | None
+
+    def settle(self, noted: str) -> Recovered:
+        """Release what was measured, or throw away what was left; `noted` is where the run was writing."""
+        places = [] if self.entry.release is None else [Path(self.entry.release)]
+        folders = unfinished(places[0]) if places else []
+        target = target_of(Path(noted))
+        if target is not None:
+            places.append(target)
+            folders.append(Path(noted))
+        thrown = 0
+        for folder in dict.fromkeys(folders):
+            if not folder.is_dir() or folder.is_symlink() or Lock.is_held(folder / RUNNING):
+                continue
+            try:
+                measurement = load_measurement(folder / MEASUREMENT)[0]
+            except StorageError:
+                measurement = None
+            if not self._names(measurement) if measurement else spent_elsewhere(folder, self.ledger.path):
+                continue  # what is somebody else's stays
+            place = target_of(folder)
+            if measurement is None or place is None or not self._owns(folder / MEASUREMENT, measurement):
+                remove_release(folder)
+                thrown += 1
+                continue
+            return self._adopt(folder, place)
+        for place in dict.fromkeys(places):
+            if is_release(place) and self._in_place(place):
+                return self._done("released", f"its release was complete in {place}")
+        self.ledger.advance(self.entry.id, "spent by crash")
+        left = "what its run had left was removed" if thrown else "its run had left nothing"
+        return self._done("spent by crash", f"no measurement of it is whole; {left}; its cost counts")
+
+    def _done(self, state: str, says: str) -> Recovered:
+        return Recovered(self.entry.id, state, True, says)
+
+    def _adopt(self, folder: Path, place: Path) -> Recovered:
+        try:
+            with Lock(folder / RUNNING):
+                adopt(folder, place, check=self._claim, force=self.force, progress=self.progress)
+        except (MatrixDPError, OSError) as error:
+            (now,) = (one for one in self.ledger.entries if one.id == self.entry.id)
+            says = f"its measurement is whole in {folder}, and no release was made of it: {error}"
+            return Recovered(self.entry.id, now.state, False, says)
+        self._release(place)
+        return self._done("released", f"its measurement was whole: the release is now complete in {place}")
+
+    def _in_place(self, place: Path) -> bool:
+        """Return whether the release of this entry is in a place; then it says so in the ledger."""
+        try:
+            release = load_release(place)
+        except StorageError:
+            return False
+        if not self._names(release.measurement) or not self._owns(place / MEASUREMENT, release.measurement):
+            return False
+        self._claim(place / MEASUREMENT, release.measurement)
+        settle(place)  # what a recovery that was stopped had not removed yet
+        self._release(place)
+        return True
+
+    def _release(self, place: Path) -> None:
+        self.ledger.advance(self.entry.id, "released", digest(place / MEASUREMENT))
+
+    def _claim(self, path: Path, measurement: Measurement) -> None:
+        """Let the ledger say that a measurement is the one of this entry, before it is put in its place."""
+        if not self._names(measurement) or not self._owns(path, measurement):
+            raise StorageError(f"{path}: found another measurement than that of the entry {self.entry.id}")
+        self.ledger.advance(self.entry.id, "measured", digest(path))
+
+    def _names(self, measurement: Measurement) -> bool:
+        """Return whether a measurement says that it is of this entry."""
+        named = measurement.authorization.ledger
+        return named is not None and named.entry == self.entry.id
+
+    def _owns(self, path: Path, measurement: Measurement) -> bool:
+        """Return whether this is the measurement of the entry: what was debited, with its noise."""
+        record = measurement.authorization
+        return (
+            measurement.private
+            and record.ledger is not None
+            and record.ledger.digest == self.entry.digest
+            and (record.cost, record.budget) == (self.entry.cost, self.entry.budget)
+            and self.entry.measurement in (None, digest(path))
+        )
+
+
+# Signing a release that is there already.
+
+
+def sign_release(
+    folder: str | os.PathLike[str], key: SigningKey | str | os.PathLike[str], *, force: bool = False
+) -> Path:
+    """Sign a release that is there already, after checking that it is whole.
+
+    Its record must say what its measurement is, and every file must be the one that the record lists. What a
+    signer vouches for beyond that is the signer's own: see the page on privacy.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder of the release.
+    key : SigningKey or path
+        Signs it; a path is that of a private key without a passphrase.
+    force : bool
+        Whether a signature that is there may be replaced.
+
+    Returns
+    -------
+    Path
+        The file of the signature, ``signature.json`` in the folder.
+
+    Raises
+    ------
+    StorageError
+        If the folder does not hold a whole release.
+    SignatureError
+        If there is a signature already, or it cannot be written.
+    """
+    place = Path(folder)
+    key = key if isinstance(key, SigningKey) else SigningKey.load(key)
+    load_release(place)
+    check_files(place, plain_content(place / RECORD))
+    path = place / SIGNATURE
+    if os.path.lexists(path):
+        if not force:
+            raise SignatureError(f"{path}: is there already; replace it by force=True, or --force")
+        path.unlink()
+    return write_signature(place, key)

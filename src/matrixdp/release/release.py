@@ -4,46 +4,316 @@ from __future__ import annotations
 
 import math
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import final
+from pathlib import Path
+from typing import Self, final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.columns import AnswerColumns
-from matrixdp.answers.estimated import Estimated
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.questions import Question, covariance, question
-from matrixdp.answers.refusals import advised, spread
-from matrixdp.answers.tables import Tabulated
+from matrixdp.answers.questions import Question, advised, covariance, question, spread
+from matrixdp.answers.table import FIGURES, AnswerColumns, Estimated, Tabulated
+from matrixdp.answers.titles import title
+from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
-from matrixdp.errors import SpecificationError, TooLargeError, WorkloadError
-from matrixdp.exact.threads import one_blas_thread
+from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, WorkloadError
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language import StatisticEntry
-from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, PrivacyStatement
+from matrixdp.measure.measurement import DEFAULT_MAX_RECORDS, Measurement
+from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.model.bridge import ToMbi
 from matrixdp.model.making import Modelled
-from matrixdp.pictures import Plotted
+from matrixdp.pictures.plotted import Plotted
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
-from matrixdp.privacy.unit import MOST_RECORDS
+from matrixdp.privacy.budget import MOST_RECORDS
 from matrixdp.queries import Group, Workload
-from matrixdp.release.glance import Glance
-from matrixdp.release.kept import Kept
-from matrixdp.release.origin import checked_origin
-from matrixdp.release.results import Figures, result
-from matrixdp.release.size import SizeCheck, check_size
-from matrixdp.statements import read
+from matrixdp.release.files import MAX_ANSWERS, Progress, read_release, save_release, write_tables
+from matrixdp.release.record import SizeCheck, Written, check_size, checked_origin
+from matrixdp.release.signatures import SigningKey
+from matrixdp.statements import SqlQuery, read
+from matrixdp.statements.query import Places
 from matrixdp.statistics import AskedStatistics, Inference, check_confidence
 
-__all__ = ["MAX_TABLE_ROWS", "Release"]
+# A release at a glance: two lines, and a few of its answers.
+
+NOT_PRIVATE = "NOT PRIVATE: the noise was seeded"
+#: Answers to larger groups are not computed for a glance.
+_MOST_QUERIES = 100_000
+
+
+class Glance(Displayed):
+    """What a release shows of itself."""
+
+    measurement: Measurement
+    workload: Workload
+    confidence: float
+
+    @abstractmethod
+    def _table(self, groups: Sequence[Group]) -> pa.Table:
+        """Return the answers to some groups."""
+
+    def _lines(self) -> tuple[str, str]:
+        noise, workload = self.measurement.plan.noise, self.workload
+        answers, groups = counted(workload.queries, "answer"), counted(len(workload), "group")
+        budget = self.measurement.authorization.budget
+        second = f"within {budget!r}" if self.measurement.private else NOT_PRIVATE
+        return f"Release of {answers} in {groups}, {noise} noise", second
+
+    def _preview(self) -> Preview:
+        groups = self.workload.groups[:MAX_ROWS]
+        each = max(1, MAX_ROWS // len(groups))
+        rows = [row for group in groups for row in self._first(group, each)]
+        ends = f"{100 * self.confidence:g} % interval"
+        columns = ("group", "records with", "estimate", "stddev", ends)
+        return Preview(columns, rows, self.workload.queries, frozenset((2, 3, 4)))
+
+    def _first(self, group: Group, number: int) -> Iterator[tuple[str, ...]]:
+        """Yield the first answers to a group, or its name where they would take long or do not exist."""
+        name, table = title(group), None
+        if group.queries <= _MOST_QUERIES:
+            try:
+                table = self._table((group,)).slice(0, number)
+            except MatrixDPError:
+                table = None  # `answers` says why
+        if table is None:
+            yield name, counted(group.queries, "query", "queries"), "-", "-", "-"
+            return
+        columns = AnswerColumns(self.workload.domain, (group,), levels=True).columns
+        for row in table.to_pylist():
+            asked = [f"{a} {row[column]}" for a, column in columns.items() if row[column] is not None]
+            asked += [row["query"]] if row.get("query") else []
+            estimate, low, high = (f"{row[figure]:,.1f}" for figure in ("estimate", "lower", "upper"))
+            yield name, ", ".join(asked) or "(all)", estimate, f"{row['stddev']:,.4g}", f"{low} to {high}"
+
+
+# What a release does with folders, and with another workload.
+
+
+class Kept(Written):
+    """What a release does with folders, and with another workload."""
+
+    def save(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        csv: bool = False,
+        max_answers: int = MAX_ANSWERS,
+        force: bool = False,
+        key: SigningKey | None = None,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write the release as a folder that appears whole or not at all, and return it.
+
+        Parameters and errors are those of `matrixdp.save_release`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
+        >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     again = mdp.Release.load(release.save(f"{parent}/out"))
+        >>> again.answers.equals(release.answers)
+        True
+        """
+        return save_release(
+            self, out, csv=csv, max_answers=max_answers, force=force, key=key, progress=progress
+        )
+
+    def save_tables(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        format: str = "csv",  # noqa: A002
+        pivot: str | None = None,
+    ) -> Path:
+        """Write one clean table for each group, and descriptions of them for machines, into a new folder.
+
+        Figures in CSV have the digits that the least standard error of the table justifies; ends of intervals
+        are rounded outward. ``datapackage.json`` (Frictionless Data Package 2) and ``croissant.json``
+        (Croissant 1.0) list the tables with their columns and digests, and have the privacy statement.
+
+        Parameters
+        ----------
+        out : str or path
+            The folder; it must not be there, or be empty. It is no part of the folder of a release.
+        format : {'csv', 'parquet'}
+            Parquet has every digit, ordered categories, and descriptions in its metadata.
+        pivot : str, optional
+            An attribute whose values become columns, in the tables that ask about it beside others.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        StorageError
+            If `out` holds something, or cannot be written.
+        SpecificationError
+            If there is no such format, or no table that asks about the attribute beside others.
+        TooLargeError
+            If there are more than 10,000 groups, or too many columns.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
+        >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     sorted(path.name for path in release.save_tables(f"{parent}/tables").iterdir())
+        ['croissant.json', 'datapackage.json', 'sex.csv', 'total.csv']
+        """
+        return write_tables(self, out, format, pivot)
+
+    @classmethod
+    def load(cls, out: str | os.PathLike[str], *, confidence: float | None = None) -> Self:
+        """Return the release that a folder holds; see `matrixdp.load_release`."""
+        found = read_release(out, cls)
+        return found if confidence is None else found.reconstruct(confidence=confidence)
+
+    def reconstruct(
+        self,
+        workload: Workload | None = None,
+        confidence: float | None = None,
+        expect: int | None = None,
+    ) -> Self:
+        """Return the answers to another workload from the same measurement, free of further budget.
+
+        Parameters
+        ----------
+        workload : Workload, optional
+            What to answer; that of the release where it is left out.
+        confidence : float, optional
+            Of the intervals; that of the release where it is left out.
+        expect : int, optional
+            How many records should be in the domain, a public figure; that of the release where it is left
+            out.
+
+        Raises
+        ------
+        WorkloadError
+            If the workload is over another domain.
+        SpecificationError
+            If the confidence or what is expected is none.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"age": range(4)})
+        >>> release = mdp.select(mdp.Workload(domain, mdp.marginals(1))).measure(
+        ...     {"age": [0, 3]}, mdp.Budget(mu=1)
+        ... ).reconstruct()
+        >>> release.reconstruct(mdp.Workload(domain, mdp.product(age="prefix"))).answers.num_rows
+        4
+        """
+        make: Callable[..., Self] = type(self)
+        return make(
+            self.measurement,
+            self.workload if workload is None else workload,
+            self.confidence if confidence is None else confidence,
+            self.origin,
+            self.expect if expect is None else expect,
+        )
+
+
+# Answers in the shape of a statement's result: a row for each of its rows, its columns under their names.
 
 Array = NDArray[np.float64]
+
+FIGURE = b"figure"
+"""The key of a field's metadata that says which figure of a count its column holds."""
+
+
+@final
+@dataclass(frozen=True)
+class Figures:
+    """What is known of a group's queries: estimates, standard errors, and half the lengths of intervals."""
+
+    estimates: Array
+    deviations: Array
+    widths: Array
+
+
+def result(query: SqlQuery, figures_of: Callable[[Group], Figures]) -> pa.Table:
+    """Return the answers to a statement as its result would be.
+
+    Parameters
+    ----------
+    query : SqlQuery
+        What the statement asks.
+    figures_of : callable
+        Returns the figures of a query group.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns of SELECT in their order. Beside every count, under its name with an ending, its standard
+        error ``_stddev`` and the ends of its interval, ``_lower`` and ``_upper``. What is 0 whatever the
+        data has no error. Where a name stands twice, the later one gets a number.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Domain
+    >>> from matrixdp.statements import read
+    >>> domain = Domain({"sex": ["female", "male"]})
+    >>> query = read("SELECT sex AS s, COUNT(*) AS n FROM people GROUP BY sex").query(domain)
+    >>> known = Figures(np.array([4.0, 5.0]), np.array([1.0, 1.0]), np.array([2.0, 2.0]))
+    >>> result(query, lambda group: known).to_pylist()[1]
+    {'s': 'male', 'n': 5.0, 'n_stddev': 1.0, 'n_lower': 3.0, 'n_upper': 7.0}
+    """
+    found = [figures_of(group) for group in query.groups]
+    keys = iter(query.keys.columns)
+    names: list[str] = []
+    fields: list[pa.Field] = []
+    arrays: list[pa.Array | pa.ChunkedArray] = []
+    for column in query.columns:
+        if column.aggregate is None:
+            arrays.append(next(keys))
+            fields.append(pa.field(_new(column.name, names), arrays[-1].type))
+            continue
+        estimates, deviations, widths = _placed(query.places[column.aggregate], found)
+        values = (estimates, deviations, estimates - widths, estimates + widths)
+        for figure, own in zip(FIGURES, values, strict=True):
+            name = column.name if figure == FIGURES[0] else f"{column.name}_{figure}"
+            arrays.append(pa.array(own, pa.float64()))
+            fields.append(pa.field(_new(name, names), pa.float64(), metadata={FIGURE: figure.encode()}))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _placed(places: Places, found: list[Figures]) -> tuple[Array, Array, Array]:
+    """Return the figures of every row of one aggregate, 0 where no record can fit."""
+    filled = tuple(np.zeros(len(places.queries)) for _ in range(3))
+    for number, figures in enumerate(found):
+        own = (places.groups == number) & (places.queries >= 0)
+        at = places.queries[own]
+        for column, values in zip(
+            filled, (figures.estimates, figures.deviations, figures.widths), strict=True
+        ):
+            column[own] = values[at]
+    estimates, deviations, widths = filled
+    return estimates, deviations, widths
+
+
+def _new(name: str, names: list[str]) -> str:
+    """Return a name that is not among others, and add it to them."""
+    new, number = name, 1
+    while new in names:
+        new, number = f"{name}_{number}", number + 1
+    names.append(new)
+    return new
+
 
 #: A table in memory has at most this many rows.
 MAX_TABLE_ROWS = 50_000_000
@@ -332,3 +602,34 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
         # many small products: several threads would spend their time waiting for one another
         with one_blas_thread(), advised(self.analysis, self.workload, groups):
             yield
+
+
+# The folders of releases, as functions.
+
+
+def load_release(out: str | os.PathLike[str], *, confidence: float | None = None) -> Release:
+    """Return the release that a folder holds, ready for new queries; the data are not needed.
+
+    The measurement is read if its digest is the one that the record lists. Whatever of the record follows
+    from the measurement (the statement, the exact scales, the cost) must be what follows from it. The digests
+    of the answers are not checked, as they are not read; `check_signature` and ``matrixdp verify`` do.
+
+    Parameters
+    ----------
+    out : str or path
+        The folder.
+    confidence : float, optional
+        Of the intervals; what the release was written with where it is left out.
+
+    Returns
+    -------
+    Release
+        With the workload that it was made for.
+
+    Raises
+    ------
+    StorageError
+        If the folder does not hold a release, or one that never took its place, or its files were damaged
+        or altered, or its record is of another version.
+    """
+    return Release.load(out, confidence=confidence)

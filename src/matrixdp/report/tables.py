@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from matrixdp.answers.columns import FIGURES, AnswerColumns
+from matrixdp.answers.table import FIGURES, AnswerColumns
 from matrixdp.answers.titles import head
-from matrixdp.exact.threads import one_blas_thread
-from matrixdp.queries import DenseGroup, Group, ProductGroup
-from matrixdp.release.leftovers import ANSWERS
+from matrixdp.domain import Domain
+from matrixdp.exact.resources import one_blas_thread
+from matrixdp.noise import Noise
+from matrixdp.queries import (
+    DenseGroup,
+    Group,
+    Identity,
+    Indicators,
+    Predicates,
+    Prefix,
+    ProductGroup,
+    Workload,
+)
+from matrixdp.release.record import ANSWERS
 from matrixdp.release.release import Release
-from matrixdp.review.markdown import printable
+from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.verification.explain import printable
 
-__all__ = ["Answers", "GroupAnswers", "digits_of", "figure"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -150,3 +166,332 @@ def _asked(group: Group) -> tuple[str, ...]:
 
     pairs = zip(group.attributes, group.predicates, strict=True)
     return tuple(name for name, predicates in pairs if not isinstance(predicates, Total))
+
+
+# How accurate a release is: beside the least possible error, and beside noise added to every query.
+
+#: Values of an attribute whose predicates are summed, entries of rows, and cells of all that vary together.
+_VALUES, _ENTRIES, _CELLS = 4_096, 4_000_000, 2_000_000
+#: Values of one attribute, and cells of explicit queries, whose spectrum is computed.
+_SPECTRUM = 500
+
+
+@final
+@dataclass(frozen=True)
+class Accuracy:
+    """The errors of one group, in records.
+
+    Attributes
+    ----------
+    title : str
+        What the group is called.
+    queries : int
+    rmse, largest : float
+        The root mean square of its standard errors, and the largest.
+    least : float or None
+        No strategy has a smaller root mean square, even one that answers nothing but this group; None where
+        no bound is known.
+    """
+
+    title: str
+    queries: int
+    rmse: float
+    largest: float
+    least: float | None
+
+
+def least_squared_error(domain: Domain, group: Group, known: dict[Hashable, float | None]) -> float | None:
+    """Return a bound on the sum of the variances of a group under noise of variance 1 at privacy cost 1.
+
+    It is the SVD bound of the group alone, which is below what any strategy has for it at the same cost.
+    ``known`` keeps what was computed; None where it would take long.
+
+    Examples
+    --------
+    >>> from matrixdp.language import marginals
+    >>> domain = Domain({"code": 10})
+    >>> least_squared_error(domain, marginals(1).expand(domain)[0], {})
+    10.0
+    """
+    key = (group.attributes, group.sizes, group.key())
+    if key not in known:
+        plain = replace(group, weight=1.0, query_weights=None)
+        known[key] = svd_bound_workload(Workload(domain, _Only(plain))) if _small(group) else None
+    return known[key]
+
+
+@dataclass(frozen=True)
+class _Only:
+    """An entry that stands for one group."""
+
+    group: Group
+
+    def expand(self, domain: Domain) -> list[Group]:
+        return [self.group]
+
+    def to_spec(self) -> dict[str, object]:
+        return {}
+
+
+def _small(group: Group) -> bool:
+    if isinstance(group, DenseGroup):
+        return math.prod(group.sizes) <= _SPECTRUM
+    pairs = zip(group.predicates, group.sizes, strict=True)
+    return all(size <= _SPECTRUM or predicates.symmetric(size) is not None for predicates, size in pairs)
+
+
+def workload_sensitivity(workload: Workload, noise: Noise) -> tuple[float, bool] | None:
+    """Return the sensitivity of the workload itself, and whether it is exact or only at least that.
+
+    It is the largest norm of a column of the workload's matrix, to the power of the norm; None where it
+    would take long.
+
+    Examples
+    --------
+    >>> from matrixdp.language import marginals, product
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> workload = Workload(Domain({"sex": 2, "age": 100}), marginals([0, 1]), product(age="prefix"))
+    >>> workload_sensitivity(workload, GAUSSIAN)  # the total, two marginals, and 100 prefixes
+    (103.0, True)
+    """
+    terms: list[dict[str, Array]] = []
+    explicit: list[tuple[tuple[str, ...], Array]] = []
+    constant = 0.0
+    for group in workload:
+        if isinstance(group, DenseGroup):
+            sums = (np.abs(group.rows()) ** noise.norm).sum(axis=0).reshape(group.sizes)
+            explicit.append((group.attributes, sums))
+            continue
+        factor, varying = 1.0, {}
+        for name, predicates, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
+            column = _column_sums(predicates, size, noise.norm)
+            if column is None:
+                return None
+            if column.min() == column.max():
+                factor *= float(column[0])
+            else:
+                varying[name] = column
+        if varying:
+            first = next(iter(varying))
+            terms.append({**varying, first: factor * varying[first]})
+        else:
+            constant += factor
+    names = workload.domain.sort(
+        {name for term in terms for name in term} | {n for a, _ in explicit for n in a}
+    )
+    sizes = {name: workload.domain[name].size for name in names}
+    if math.prod(sizes.values()) <= _CELLS:
+        total = np.full(tuple(sizes.values()), constant)
+        for term in terms:
+            total += _spread_product(term, names)
+        for attributes, sums in explicit:
+            total += _spread(sums, attributes, names)
+        return float(total.max()), True
+    return constant + _ascended(terms, explicit, sizes), False
+
+
+def _column_sums(predicates: Predicates, size: int, norm: int) -> Array | None:
+    """Return the sum of |entry|^norm over every column of a predicate set; None where it would take long."""
+    known = isinstance(predicates, Indicators) or norm == 2
+    if known and (size <= _VALUES or predicates.symmetric(size) is not None):
+        return predicates.column_sums(size, norm)
+    return predicates.column_sums(size, norm) if predicates.count(size) * size <= _ENTRIES else None
+
+
+def _spread(sums: Array, attributes: Sequence[str], names: Sequence[str]) -> Array:
+    """Return an array over some attributes in a shape that broadcasts over all of them."""
+    sizes = dict(zip(attributes, sums.shape, strict=True))
+    return sums.reshape([sizes.get(name, 1) for name in names])
+
+
+def _spread_product(term: Mapping[str, Array], names: Sequence[str]) -> Array:
+    product: Array = np.ones((1,) * len(names))
+    for name, column in term.items():
+        product = product * _spread(column, [name], names)
+    return product
+
+
+def _ascended(
+    terms: Sequence[Mapping[str, Array]],
+    explicit: Sequence[tuple[tuple[str, ...], Array]],
+    sizes: Mapping[str, int],
+) -> float:
+    """Return the largest sum that is found by going uphill, one attribute at a time, from two cells."""
+    best = 0.0
+    for start in (0.0, 0.5):
+        cell = {name: int(start * (size - 1)) for name, size in sizes.items()}
+        for name in (*sizes, *sizes):
+            along = np.zeros(sizes[name])
+            for term in terms:
+                rest = math.prod(float(column[cell[n]]) for n, column in term.items() if n != name)
+                along += rest * term.get(name, 1.0)
+            for attributes, sums in explicit:
+                place: tuple[Any, ...] = tuple(slice(None) if n == name else cell[n] for n in attributes)
+                along += sums[place]
+            cell[name] = int(along.argmax())
+            best = max(best, float(along.max()))
+    return best
+
+
+# Quartiles of what a release has cumulative counts of.
+
+#: Values of an attribute, categories of another, and tables, at most.
+MAX_VALUES, MAX_STRATA, _MOST = 500, 12, 6
+
+
+def quartiles(release: Release) -> Iterator[tuple[str, pa.Table]]:
+    """Yield a title and the quartiles, for attributes with cumulative counts and one or no other attribute.
+
+    Each is what `Release.quantile` returns.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), mdp.product(age="prefix"))
+    >>> release = mdp.select(workload).measure({"age": [3] * 99}, mdp.Budget(rho=9)).reconstruct()
+    >>> [(title, table.column("estimate").to_pylist()) for title, table in quartiles(release)]
+    [('age', [3.0, 3.0, 3.0])]
+    """
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for group in release.workload:
+        asked = _quartile_attribute(group)
+        if asked is not None and asked not in found:
+            found.append(asked)
+    for name, others in found[:_MOST]:
+        title = f"{name} by {others[0]}" if others else name
+        yield title, release.quantile(name, by=others)
+
+
+def _quartile_attribute(group: Group) -> tuple[str, tuple[str, ...]] | None:
+    """Return the attribute that a group cumulates, and those by which it does; None where it does not."""
+    if not isinstance(group, ProductGroup) or not 1 <= len(group.attributes) <= 2:
+        return None
+    sets = list(zip(group.attributes, group.predicates, group.sizes, strict=True))
+    along = [name for name, own, size in sets if isinstance(own, Prefix) and size <= MAX_VALUES]
+    others = [name for name, own, size in sets if isinstance(own, Identity) and size <= MAX_STRATA]
+    if len(along) != 1 or len(along) + len(others) != len(sets):
+        return None
+    return along[0], tuple(others)
+
+
+# Pictures as SVG that stands within a page: no style attributes, no names that are taken, short numbers.
+
+_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+_DECIMALS = re.compile(r"-?\d+\.\d+")
+_NUMBERS = ("d", "x", "y", "width", "height", "transform", "points")
+#: What matplotlib says in styles and a page says for all of its pictures.
+_LEFT_OUT = (
+    "font-family",
+    "font-style",
+    "font-variant",
+    "font-weight",
+    "font-stretch",
+    "image-rendering",
+)
+
+
+def inline_svg(figure: Figure, name: str, words: str) -> str:
+    """Return a figure as an SVG element for a page.
+
+    Styles become presentation attributes, which a content security policy without inline styles allows, and
+    which the page's own style sheet overrides where it has other colours.
+
+    Parameters
+    ----------
+    figure : Figure
+        What is drawn.
+    name : str
+        A name that no other picture of the page has; what is referred to within the picture begins with it.
+    words : str
+        What a screen reader says in the place of the picture.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> text = inline_svg(Figure(figsize=(1, 1)), "p0", "nothing at all")
+    >>> text[:90]
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 72 72" role="img" aria-label="nothing'
+    >>> "style" in text
+    False
+    """
+    import matplotlib as mpl
+
+    stream = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matrixdp"}):
+        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+    # it was written by the line before, and by nobody else
+    root = ET.fromstring(stream.getvalue())  # noqa: S314
+    for own in (f"{_SVG}metadata", f"{_SVG}defs"):
+        for child in root.findall(own):
+            if child.find(f"{_SVG}clipPath") is None:
+                root.remove(child)
+    for element in root.iter():
+        _plain(element, name)
+    _without_unused(root)
+    _flatten(root)
+    root.attrib = {
+        "viewBox": root.attrib["viewBox"],
+        "role": "img",
+        "aria-label": words,
+    }
+    ET.register_namespace("", _SVG[1:-1])
+    return ET.tostring(root, encoding="unicode").replace("\n", " ")
+
+
+def _plain(element: ET.Element, name: str) -> None:
+    """Make the attributes of one element fit for a page."""
+    element.text = (element.text or "").strip() or None
+    element.tail = None
+    for key, value in _styles(element.attrib.pop("style", "")):
+        if key not in _LEFT_OUT:
+            element.set(key, value)
+    target = element.attrib.pop(_XLINK, None)
+    if target is not None:
+        inside = target.startswith("#")
+        element.set("href", f"#{name}-{target[1:]}" if inside else "".join(target.split()))
+    if "clip-path" in element.attrib:
+        element.set("clip-path", element.attrib["clip-path"].replace("url(#", f"url(#{name}-"))
+    if "id" in element.attrib:
+        element.set("id", f"{name}-{element.attrib['id']}")
+    if element.get("transform", "").startswith("rotate(-0 "):
+        del element.attrib["transform"]
+    for key in _NUMBERS:
+        if key in element.attrib:
+            element.set(key, " ".join(_DECIMALS.sub(_short, element.attrib[key]).split()))
+
+
+def _styles(text: str) -> Iterator[tuple[str, str]]:
+    for pair in text.split(";"):
+        key, colon, value = pair.partition(":")
+        if colon:
+            yield key.strip(), value.strip()
+
+
+def _short(match: re.Match[str]) -> str:
+    value = float(match[0])
+    return f"{value:.4g}" if abs(value) < 0.1 else f"{value:.1f}".removesuffix(".0")
+
+
+def _without_unused(root: ET.Element) -> None:
+    """Remove the names that nothing refers to."""
+    used = {element.get("href", "")[1:] for element in root.iter()}
+    used |= {element.get("clip-path", "")[5:-1] for element in root.iter()}
+    for element in root.iter():
+        if element.get("id") not in used:
+            element.attrib.pop("id", None)
+
+
+def _flatten(element: ET.Element) -> None:
+    """Take out groups that say nothing and shapes that nobody sees."""
+    kept: list[ET.Element] = []
+    for child in element:
+        _flatten(child)
+        if child.tag == f"{_SVG}g" and not child.attrib:
+            kept += list(child)
+        elif (
+            child.tag != f"{_SVG}path"
+            or child.attrib.keys() & {"id", "stroke"}
+            or child.get("fill") != "none"
+        ):
+            kept.append(child)
+    element[:] = kept

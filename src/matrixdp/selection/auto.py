@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from matrixdp.errors import PrivacyError, WorkloadError
-from matrixdp.exact.threads import one_blas_thread
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import NOISES, Noise
 from matrixdp.queries import Workload
 from matrixdp.selection.mechanisms.contest import CANDIDATES, hoped_for, least_error
@@ -94,7 +94,7 @@ def select(
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.noise import GAUSSIAN, LAPLACE
-    >>> from matrixdp.selection import select
+    >>> from matrixdp.selection.auto import select
     >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(20)})
     >>> selection = select(mdp.Workload(domain, mdp.marginals([1, 2])), noise=GAUSSIAN)
     >>> selection.certificate.gap < 1e-6

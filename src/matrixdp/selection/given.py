@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from matrixdp.errors import WorkloadError
-from matrixdp.exact.threads import one_blas_thread
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Workload
 from matrixdp.selection.compose.given_parts import given_part, given_plan

@@ -10,7 +10,7 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Analysis
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
-from matrixdp.queries.targets import group_targets
+from matrixdp.queries.workload import group_targets
 from matrixdp.selection.view.gathered import GivenGroups
 
 __all__ = ["OTHER_GROUPS", "TargetError", "check_targets", "largest_ratio", "least_budget", "targeted"]

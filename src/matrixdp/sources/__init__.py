@@ -5,8 +5,7 @@ their rows come, frames of Dask and Spark on every worker. PostgreSQL alone coun
 engines follow the rules of `matrixdp.domain.rules`; another one joins by `register_source`.
 """
 
+from matrixdp.sources.base import Marginal, Request, Source
 from matrixdp.sources.engines import engine_names, open_source, register_source
-from matrixdp.sources.requests import Request
-from matrixdp.sources.source import Marginal, Source
 
 __all__ = ["Marginal", "Request", "Source", "engine_names", "open_source", "register_source"]

@@ -1,5 +1,7 @@
 """Arrow columns, made such that DuckDB reads every one of their records."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
@@ -10,8 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from matrixdp.domain.rules import Kind
-
-__all__ = ["LISTED", "PLACE", "is_text", "listed", "numbered", "parquet_kinds", "plain", "read_parquet"]
 
 arrow: Any = pa
 parquet: Any = pq

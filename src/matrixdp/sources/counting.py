@@ -4,21 +4,33 @@ Where the marginals take too much memory together, the codes are kept in a table
 after the other.
 """
 
+from __future__ import annotations
+
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any, final
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.domain.rules import Kind, Rule
-from matrixdp.sources.database import connect, connect_to_kept
-from matrixdp.sources.guard import guarded
-from matrixdp.sources.lookups import attribute_codes
-from matrixdp.sources.persons import bounded, id_columns, id_expressions
-from matrixdp.sources.requests import OUT_OF_DOMAIN, Request, strides
-from matrixdp.sources.source import Marginal
+from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed, Rule
+from matrixdp.errors import SourceError
+from matrixdp.sources.base import (
+    FAILED,
+    OUT_OF_DOMAIN,
+    ComputedSource,
+    Marginal,
+    Request,
+    attribute_codes,
+    guarded,
+    strides,
+)
+from matrixdp.sources.columns import plain
+from matrixdp.sources.engines import connect, connect_to_kept
 from matrixdp.sources.sql import (
     code_expression,
     column_kind,
@@ -27,7 +39,64 @@ from matrixdp.sources.sql import (
     value_expression,
 )
 
-__all__ = ["Groups", "Read", "check", "count", "encode", "expressions", "groups"]
+# Bounding the records of one person in DuckDB: the first ones in the order of the table, and no others.
+#
+# Which records of a person are kept follows from their ids and their order alone, and no record of one
+# person has an influence on those of another; docs/privacy.md has the proof. Ids are compared by canonical
+# value, like categories (`matrixdp.domain.rules`), so that a storage type that was inferred from values
+# does not change who is one person.
+
+_IDS = (*NUMBERS, Kind.DATE)
+#: Canonical texts of categories as they are read where both numbers and booleans are listed.
+_CANONICAL = Listed((*BOOLEANS, "0"))
+
+
+def id_expressions(name: str, column: str, kind: Kind) -> list[str]:
+    """Return the expressions from a raw id, in a quoted column, to its canonical text and its number.
+
+    Raises
+    ------
+    SourceError
+        If ids cannot be read from such a column: names it.
+    """
+    if kind not in _IDS:
+        raise SourceError(
+            f"column {name!r} holds values of another kind; ids are texts, numbers, booleans or dates, so "
+            "convert it first"
+        )
+    value = value_expression(_CANONICAL, column, kind)
+    if kind in (Kind.INTEGER, Kind.FLOAT):
+        return ["CAST(NULL AS VARCHAR) AS id_text", f"{value} AS id_number"]
+    if kind is Kind.TEXT:
+        return [f"struct_extract({value}, 't') AS id_text", f"struct_extract({value}, 'n') AS id_number"]
+    return [f"CAST({value} AS VARCHAR) AS id_text", "CAST(NULL AS DOUBLE) AS id_number"]
+
+
+def id_columns() -> list[str]:
+    """Return the expressions from those of `id_expressions` to what tells persons apart.
+
+    A text that is empty, or holds U+FFFD in the place of what cannot be read, names nobody. The two zeros are
+    one number.
+    """
+    readable = "id_number IS NULL AND id_text <> '' AND NOT contains(id_text, chr(65533))"
+    return [f"CASE WHEN {readable} THEN id_text END AS id_text", "id_number + 0.0 AS id_number"]
+
+
+def bounded(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
+    """Return the first records of each person; all where no id is named.
+
+    The relation is what `matrixdp.sources.counting.encode` makes: codes, whether a record is `inside` the
+    domain, which counts of records out of domain it is in, the columns of `id_columns`, and the `place` of
+    each record.
+    """
+    unit = request.unit
+    if unit.id is None:
+        return relation
+    kept = ", ".join(relation.columns[: relation.columns.index("id_text")])
+    rank = "row_number() OVER (PARTITION BY id_text, id_number ORDER BY place) AS rank"
+    named = relation.filter("id_text IS NOT NULL OR id_number IS NOT NULL")
+    return named.project(f"{kept}, {rank}").filter(f"rank <= {unit.records}").project(kept)
+
 
 Read = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
 """Returns the codes of a table, as `encode` makes them, in a database that it is given."""
@@ -232,3 +301,86 @@ def _groups(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[NDArray[
 
 def _code_type(size: int) -> str:
     return next(name for bits, name in _CODE_TYPES if size <= 2**bits)
+
+
+# Lazy frames whose engine hands over rows in batches, Polars and Ibis; DuckDB counts them as they come.
+
+arrow: Any = pa
+"""PyArrow, whose own types are incomplete."""
+
+_READING = "read the table"
+_RELIABLE = (1, 44, 2)
+"""The oldest Polars that was seen to end a stream with the error that an engine failed with.
+
+1.34 to 1.36 swallow it, so that one record could cut the table short.
+"""
+
+
+@final
+class PolarsSource(ComputedSource):
+    """A lazy frame of Polars, run once by its streaming engine: only a few batches of it are in memory."""
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        import polars as pl
+
+        if tuple(map(int, re.findall(r"\d+", pl.__version__)[:3])) < _RELIABLE:
+            raise SourceError(
+                f"Polars {pl.__version__} does not reliably tell of a lazy frame that fails on a record; "
+                f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer"
+            )
+        schema = guarded(self._table.collect_schema, _READING)
+        request.check_columns(schema.names())
+        chosen = self._table.select(pl.selectors.by_name(*request.columns))
+        # Arrow has no such integers; numbers are compared as doubles all the same.
+        wide = [name for name in request.columns if str(schema[name]) in ("Int128", "UInt128")]
+        chosen = chosen.with_columns(pl.selectors.by_name(*wide).cast(pl.Float64))
+        held = guarded(lambda: pl.DataFrame(schema=chosen.collect_schema()).to_arrow().schema, _READING)
+
+        def batches() -> Iterator[Any]:
+            for frame in chosen.collect_batches(engine="streaming"):
+                yield from frame.to_arrow().to_batches()
+
+        return _count(request, held, batches)
+
+
+@final
+class IbisSource(ComputedSource):
+    """A table of Ibis: its engine hands over the columns that are asked for, in batches."""
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        request.check_columns(guarded(lambda: self._table.columns, _READING))
+        chosen = guarded(lambda: self._table.select(*request.columns), _READING)
+        held = guarded(lambda: chosen.schema().to_pyarrow(), _READING)
+        # An engine that does not go with this version of Ibis says so now, and nothing is spent.
+        guarded(lambda: list(chosen.limit(0).to_pyarrow_batches()), _READING)
+        return _count(request, held, chosen.to_pyarrow_batches)
+
+
+def read_batches(request: Request, schema: Any, batches: Iterator[Any]) -> Read:
+    """Return what reads batches with the columns of a request, in its order and of the types of a schema."""
+    # Positions instead of names: DuckDB does not tell upper from lower case.
+    fields = [(f"a{i}", plain(arrow.nulls(0, field.type)).type) for i, field in enumerate(schema)]
+    own = arrow.schema(fields)
+    plainly = (_batch(batch, own) for batch in batches)
+
+    def read(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        records = connection.from_arrow(arrow.RecordBatchReader.from_batches(own, plainly))
+        return encode(records, request, request.domain, request.columns)
+
+    return read
+
+
+def _batch(batch: Any, schema: Any) -> Any:
+    return arrow.record_batch([plain(column) for column in batch.columns], schema=schema)
+
+
+def _count(request: Request, schema: Any, batches: Callable[[], Iterator[Any]]) -> Iterator[Marginal]:
+    read = guarded(lambda: read_batches(request, schema, _started(batches)), _READING)
+    return count(request, read, hint=FAILED)
+
+
+def _started(batches: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Run the engine when its first batch is asked for, not before."""
+    yield from batches()

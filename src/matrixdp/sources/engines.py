@@ -1,20 +1,28 @@
 """The table of engines: which kinds of tables can be opened, and by which source."""
 
+from __future__ import annotations
+
+import os
+import re
+import weakref
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from os import PathLike
-from typing import Any, NoReturn, cast, final
+from typing import TYPE_CHECKING, Any, NoReturn, cast, final
 
 import numpy as np
 
 from matrixdp.errors import SourceError
+from matrixdp.exact.resources import granted_memory, processors
 from matrixdp.forms import has_scheme, shown
-from matrixdp.sources.guard import guarded
-from matrixdp.sources.source import Source, native
+from matrixdp.locks import private_folder
+from matrixdp.sources.base import Source, guarded, native
 
-__all__ = ["engine_names", "open_source", "register_source"]
+if TYPE_CHECKING:
+    import duckdb
 
 
 @final
@@ -158,8 +166,8 @@ def _is_lazy(package: str, name: str) -> Callable[[object], bool]:
 
 
 register_source("frame", _is_frame, "matrixdp.sources.memory:FrameSource")
-register_source("polars lazy", _is_lazy("polars", "LazyFrame"), "matrixdp.sources.streams:PolarsSource")
-register_source("ibis", _is_lazy("ibis", "Table"), "matrixdp.sources.streams:IbisSource")
+register_source("polars lazy", _is_lazy("polars", "LazyFrame"), "matrixdp.sources.counting:PolarsSource")
+register_source("ibis", _is_lazy("ibis", "Table"), "matrixdp.sources.counting:IbisSource")
 register_source("dask", _is_lazy("dask", "DataFrame"), "matrixdp.sources.clusters:DaskSource")
 register_source("modin", _is_lazy("modin", "DataFrame"), "matrixdp.sources.clusters:ModinSource")
 register_source("spark", _is_lazy("pyspark", "DataFrame"), "matrixdp.sources.clusters:SparkSource")
@@ -180,3 +188,101 @@ register_source(
 )
 register_source("sqlite", _is_address("sqlite"), "matrixdp.sources.sqlite:SQLiteSource", named=True)
 register_source("remote", _is_address("https", "http", "s3"), "matrixdp.sources.remote:RemoteSource")
+
+
+# DuckDB as this package runs it: in memory, with what the environment grants it.
+
+THREADS = "MATRIXDP_THREADS"
+"""The variable of the environment with the number of threads that DuckDB uses."""
+
+FEW = 2**16
+"""So many records one thread counts sooner than a database is made."""
+
+
+def connect(threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """Return a database in memory; it downloads nothing.
+
+    What it spills goes to a folder of its own that nobody else can open, and that goes with it. Where no
+    threads are given, they are those of the environment, else one for each processor. Arrow, which reads what
+    the database counts, gets no more than there are processors.
+
+    Raises
+    ------
+    SourceError
+        If the environment holds something else than a size or a number of threads.
+    StorageError
+        If the temporary folder cannot be written to.
+
+    Examples
+    --------
+    >>> with connect(threads=1) as connection:
+    ...     connection.sql("SELECT current_setting('threads')").fetchall()
+    [(1,)]
+    """
+    import duckdb
+    import pyarrow as pa
+
+    config = settings(threads)
+    if threads is None:
+        pa.set_cpu_count(min(pa.cpu_count(), processors()))
+        config.setdefault("threads", processors())
+    with ExitStack() as stack:
+        folder = stack.enter_context(private_folder())
+        connection = duckdb.connect(config=config | {"temp_directory": str(folder)})
+        weakref.finalize(connection, stack.pop_all().close)
+    return _without_progress(connection)
+
+
+def connect_to_kept() -> duckdb.DuckDBPyConnection:
+    """Return a connection to a database of one thread that this process keeps: nothing is written there.
+
+    Making a database takes longer than counting a few records, whose columns stay where they are.
+
+    Raises
+    ------
+    SourceError
+        As for `connect`.
+
+    Examples
+    --------
+    >>> with connect_to_kept() as connection:
+    ...     connection.sql("SELECT current_setting('threads')").fetchall()
+    [(1,)]
+    """
+    return _without_progress(_kept(*settings(threads=1).items()).cursor())
+
+
+@lru_cache(maxsize=1)
+def _kept(*config: tuple[str, Any]) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    return duckdb.connect(config=dict(config))
+
+
+if hasattr(os, "register_at_fork"):
+    # A copy of the process has none of the database's threads, and crashes when it ends and waits for them.
+    os.register_at_fork(before=_kept.cache_clear)
+
+
+def _without_progress(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    # How long it takes is a function of the table. In notebooks that cannot show a bar there is none, and
+    # DuckDB refuses to have the setting changed.
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def settings(threads: int | None = None) -> dict[str, str | bool | int | float | list[str]]:
+    """Return how DuckDB is set up, with what the environment grants; `SourceError` as for `connect`."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": "",
+        "autoinstall_known_extensions": False,
+    }
+    granted, number = granted_memory(), os.environ.get(THREADS, "")
+    if number and not re.fullmatch("[1-9][0-9]{0,3}", number):
+        raise SourceError.at((THREADS,), repr(number), "a number of threads, such as 4")
+    if granted is not None:
+        config["memory_limit"] = f"{granted:.0f}B"
+    if threads is not None or number:
+        config["threads"] = threads or int(number)
+    return config

@@ -1,5 +1,7 @@
 """The first lines of CSV files, and their lines in general: what is told of them without an engine."""
 
+from __future__ import annotations
+
 import gzip
 import re
 from collections import Counter
@@ -9,8 +11,6 @@ from pathlib import Path
 from typing import IO, cast
 
 from matrixdp.errors import SourceError
-
-__all__ = ["MARK", "column_names", "opened_text", "read_header", "read_rows"]
 
 _DELIMITERS = (",", ";", "\t", "|")
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")

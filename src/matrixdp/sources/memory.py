@@ -4,7 +4,10 @@ A table is handed to DuckDB as Arrow columns, without copies where the engine al
 relation are computed by its own connection.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any, final
 
@@ -12,17 +15,16 @@ import duckdb
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Coded, Domain, encode_value, person_id
+from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import SourceError
-from matrixdp.sources import database
-from matrixdp.sources.columns import PLACE, plain
-from matrixdp.sources.counting import Read, check, count, encode
-from matrixdp.sources.guard import guarded
-from matrixdp.sources.requests import Request
-from matrixdp.sources.source import FAILED, INFERRED, ComputedSource, Marginal, Source
-
-__all__ = ["ArraysSource", "FrameSource", "RelationSource", "read_frame"]
+from matrixdp.sources import engines as database
+from matrixdp.sources.base import FAILED, INFERRED, ComputedSource, Marginal, Request, Source, guarded
+from matrixdp.sources.columns import PLACE, is_text, listed, plain
+from matrixdp.sources.counting import Read, check, count, encode, expressions
+from matrixdp.sources.engines import connect_to_kept
 
 _READING = "read the table"
 _SHORTER = ("ns", "ps", "fs", "as")
@@ -43,7 +45,7 @@ class FrameSource(Source):
     def __init__(self, frame: Any) -> None:
         self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
 
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return what the promise assumes of the table."""
         return (INFERRED,)
 
@@ -70,7 +72,7 @@ class ArraysSource(Source):
             arrays = {name: arrays[name] for name in arrays.dtype.names or ()}
         self._arrays = arrays
 
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return what the promise assumes of the table."""
         return (INFERRED,)
 
@@ -197,3 +199,97 @@ def _codes(attribute: Attribute, values: Sequence[object]) -> Any:
             known[key] = _code(attribute, value)
         codes.append(known[key])
     return arrow.array(codes, type=arrow.int64())
+
+
+# Texts become codes by their dictionaries: what stands in many records is encoded once a batch.
+#
+# How a text becomes a code is the same expression that DuckDB evaluates for every other column.
+
+"""PyArrow, whose own types are incomplete."""
+
+#: The most texts of a batch that are looked up among those of earlier ones, rather than computed again.
+_FEW = 2**12
+#: The most texts of one column whose codes are remembered.
+_MOST_KNOWN = 2**16
+
+
+def encode_batches(
+    request: Request, schema: Any, batches: Iterable[Any], connection: duckdb.DuckDBPyConnection
+) -> duckdb.DuckDBPyRelation:
+    """Return the codes of record batches with the columns of a request, and the place of each if it is asked.
+
+    Texts may be dictionaries. Batches are read when the relation is counted, and once.
+    """
+    types = dict(zip(request.columns, schema.types, strict=False))
+    encoders: list[Attribute] = []
+    fields = []
+    coders: dict[str, Rule] = {}
+    for index, attribute in enumerate(request.domain.readings):
+        held = types[attribute.column]
+        rule = attribute.rule(Kind.TEXT) if is_text(held) else None
+        if rule is None:
+            encoders.append(attribute.read_from(None))
+            fields.append((f"a{index}", plain(arrow.nulls(0, held)).type))
+        else:
+            coders[attribute.name] = rule
+            encoders.append(Coded(attribute.name, attribute.size))
+            fields.append((f"a{index}", arrow.int64()))
+    names = list(request.domain.readings.names)
+    if request.unit.id is not None:
+        names.append(request.unit.id)
+        fields += [("id", plain(arrow.nulls(0, types[request.unit.id])).type), PLACE]
+    # Positions instead of names: DuckDB does not tell upper from lower case.
+    own = arrow.schema(fields)
+    coded = _coded(request, coders, batches, own)
+    records = connection.from_arrow(arrow.RecordBatchReader.from_batches(own, coded))
+    return encode(records, request, Domain(encoders), names)
+
+
+def _coded(request: Request, rules: dict[str, Rule], batches: Iterable[Any], schema: Any) -> Iterator[Any]:
+    place = {name: index for index, name in enumerate(request.columns)}
+    with closing(connect_to_kept()) as connection:
+        coders = {name: _Coder(rule, connection) for name, rule in rules.items()}
+        for batch in batches:
+            columns = []
+            for attribute in request.domain.readings:
+                column = batch.column(place[attribute.column])
+                coder = coders.get(attribute.name)
+                columns.append(plain(column) if coder is None else coder.codes(column))
+            if request.unit.id is not None:
+                columns += [plain(batch.column(place[request.unit.id])), batch.columns[-1]]
+            yield arrow.record_batch(columns, schema=schema)
+
+
+@final
+class _Coder:
+    """Texts to codes by one rule; -1 where they are out of domain."""
+
+    def __init__(self, rule: Rule, connection: duckdb.DuckDBPyConnection) -> None:
+        values, code = expressions(rule, '"text"', Kind.TEXT, 0)
+        self._values, self._code = ", ".join(values), f"coalesce(CAST({code} AS BIGINT), -1) AS code"
+        self._connection = connection
+        self._known: dict[str, int] = {}
+        self._missing = self._computed(arrow.nulls(1, arrow.large_string()))
+
+    def codes(self, column: Any) -> NDArray[np.int64]:
+        """Return the codes of a column of texts, which may be a dictionary."""
+        column = listed(column)
+        texts = column.dictionary
+        found = self._computed(texts) if len(texts) > _FEW else self._remembered(texts.to_pylist())
+        # What is missing stands behind all texts.
+        places: NDArray[np.int32] = column.indices.fill_null(len(texts)).to_numpy()
+        return np.append(found, self._missing)[places]
+
+    def _remembered(self, texts: list[str]) -> NDArray[np.int64]:
+        if len(self._known) > _MOST_KNOWN:
+            self._known = {}
+        new = [text for text in texts if text not in self._known]
+        if new:
+            codes = self._computed(arrow.array(new, arrow.large_string()))
+            self._known.update(zip(new, codes.tolist(), strict=True))
+        return np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))
+
+    def _computed(self, texts: Any) -> NDArray[np.int64]:
+        held = self._connection.from_arrow(arrow.table({"text": texts}))
+        codes: NDArray[np.int64] = held.project(self._values).project(self._code).fetchnumpy()["code"]
+        return codes

@@ -16,17 +16,23 @@ from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Unit
-from matrixdp.sources.database import connect, connect_to_kept, settings
-from matrixdp.sources.guard import guarded
+from matrixdp.sources.base import (
+    COMPUTED,
+    FAILED,
+    INFERRED,
+    QUOTES_CLOSED,
+    UNORDERED,
+    Marginal,
+    Request,
+    Source,
+    guarded,
+)
+from matrixdp.sources.engines import connect, connect_to_kept, settings
 from matrixdp.sources.headers import column_names, read_header
-from matrixdp.sources.requests import Request
-from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, QUOTES_CLOSED, UNORDERED, Marginal, Source
 from matrixdp.sources.sql import column_kind, identifier, literal
 
 if TYPE_CHECKING:
     import duckdb
-
-__all__ = ["PathSource"]
 
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
@@ -41,7 +47,7 @@ class PathSource(Source):
 
     The columns of CSV files are texts, and nothing about their form is guessed from their records: the first
     line names the columns and, by the names that the domain wants, tells the delimiter. See
-    `matrixdp.sources.text` for what makes a record.
+    `matrixdp.sources.csv` for what makes a record.
 
     Parameters
     ----------
@@ -121,7 +127,7 @@ class PathSource(Source):
             return self._stored(connection, Unit())
         if self._format == "parquet":
             return connection.read_parquet([glob.escape(file) for file in self._files], union_by_name=True)
-        from matrixdp.sources.text import read_texts
+        from matrixdp.sources.csv import read_texts
 
         names = list(dict.fromkeys(filter(None, column_names(self._files[0], self._quoted_newlines))))
         texts = connection.from_arrow(read_texts(self._files, names, self._quoted_newlines)[1])
@@ -165,7 +171,7 @@ class PathSource(Source):
         domain, placed = request.domain, request.unit.id is not None
         if self._format == "duckdb":
             return encode(self._stored(connection, request.unit), request, domain)
-        from matrixdp.sources.coding import encode_batches
+        from matrixdp.sources.memory import encode_batches
 
         if self._format == "parquet":
             from matrixdp.sources.columns import read_parquet
@@ -179,7 +185,7 @@ class PathSource(Source):
             files = [glob.escape(file) for file in self._files]
             stored = connection.read_parquet(files, union_by_name=True)
             return encode(stored, request, domain, stored.columns)
-        from matrixdp.sources.text import read_texts
+        from matrixdp.sources.csv import read_texts
 
         headers, records = read_texts(self._files, request.columns, self._quoted_newlines, placed)
         for header in headers:

@@ -4,6 +4,8 @@ They are fetched whole: DuckDB's own reader of remote Parquet files would fail o
 and so tell of it. The copies lie in a temporary folder that nobody else can open, and go when all is counted.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -15,15 +17,11 @@ from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
 from matrixdp.locks import private_folder
+from matrixdp.sources.base import INFERRED, QUOTES_CLOSED, Marginal, Request, Source, guarded
 from matrixdp.sources.counting import encode
-from matrixdp.sources.database import connect
-from matrixdp.sources.guard import guarded
+from matrixdp.sources.engines import connect
 from matrixdp.sources.paths import PathSource
-from matrixdp.sources.requests import Request
-from matrixdp.sources.source import INFERRED, QUOTES_CLOSED, Marginal, Source
 from matrixdp.sources.sql import literal
-
-__all__ = ["RemoteSource"]
 
 _ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _NEEDED = (
@@ -69,7 +67,7 @@ class RemoteSource(Source):
     def __repr__(self) -> str:
         return f"RemoteSource({shown(self._address)!r})"
 
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:  # noqa: ARG002
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return what the promise assumes of the table."""
         if self._is_parquet:
             return (INFERRED,)

@@ -5,11 +5,12 @@ text, a number or both, and from there to a code, NULL where the value is out of
 raise an error, whatever the value.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from datetime import date
 
-from matrixdp.domain.canonical import canonical_text
 from matrixdp.domain.rules import (
     BOOLEANS,
     DAYS,
@@ -26,17 +27,9 @@ from matrixdp.domain.rules import (
     Rule,
     Texts,
     Whole,
+    canonical_text,
     never,
 )
-
-__all__ = [
-    "code_expression",
-    "column_kind",
-    "identifier",
-    "literal",
-    "missing_expression",
-    "value_expression",
-]
 
 _SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _KINDS = {

@@ -4,6 +4,8 @@ A column of SQLite holds values of any type, each record its own. So values are 
 as objects are, and each that was met before is looked up.
 """
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -19,14 +21,10 @@ from matrixdp.domain import Coded, Domain, encode_value, person_id
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
+from matrixdp.sources.base import COMPUTED, FAILED, INFERRED, UNORDERED, Marginal, Request, Source, guarded
 from matrixdp.sources.columns import PLACE
 from matrixdp.sources.counting import count, encode
-from matrixdp.sources.guard import guarded
-from matrixdp.sources.requests import Request
-from matrixdp.sources.source import COMPUTED, FAILED, INFERRED, UNORDERED, Marginal, Source
 from matrixdp.sources.sql import identifier
-
-__all__ = ["SQLiteSource"]
 
 arrow: Any = pa
 """PyArrow, whose own types are incomplete."""

@@ -4,34 +4,239 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
-from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, format_place, within
-from matrixdp.errors import Path as Place
-from matrixdp.forms import Given, Record, has_scheme, names_secret, shown
-from matrixdp.language import read_entry
-from matrixdp.language.public import ImpossibleBox, Published, check_public
-from matrixdp.privacy import Budget, LeastBudget, Unit
-from matrixdp.queries.targets import group_targets
-from matrixdp.queries.workload import Entry, Workload
-from matrixdp.specification.written import WrittenSpecification
-from matrixdp.specification.yaml_text import UNFILLED, Document, parse_yaml
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-__all__ = [
-    "Specification",
-    "entry_from_spec",
-    "files_under",
-    "json_schema",
-    "load_specification",
-    "read_document",
-    "refused",
-    "schema_of",
-]
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import (
+    MatrixDPError,
+    Problem,
+    SpecificationError,
+    TooLargeError,
+    WorkloadError,
+    each,
+    format_place,
+    within,
+)
+from matrixdp.errors import Path as JsonPath
+from matrixdp.errors import Path as Place
+from matrixdp.forms import (
+    Form,
+    Given,
+    ListOf,
+    Record,
+    Schema,
+    as_given,
+    has_scheme,
+    key,
+    names_secret,
+    number,
+    record,
+    shown,
+)
+from matrixdp.language import dense, read_entry
+from matrixdp.language.entries import ENTRY, PREDICATES_BY_ATTRIBUTE, AttributeSets
+from matrixdp.language.entries import Entry as LanguageEntry
+from matrixdp.language.invariants import ImpossibleBox, Published, check_public
+from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, read_array
+from matrixdp.privacy import Budget, LeastBudget, Unit
+from matrixdp.queries.workload import Entry, Workload, group_targets
+from matrixdp.specification.keys import WrittenSpecification
+
+# YAML as specifications use it: the core schema of YAML 1.2, and each key once.
+#
+# ``yes``, ``no``, ``on`` and ``off`` are words, ``1e-6`` is a number, ``010`` is ten, and dates are text.
+# There are no merge keys and no tags beyond the core ones. Every value remembers its line.
+
+UNFILLED = "TODO"
+"""What stands, without quotes, where a value is still to be filled in."""
+
+MAX_NODES = 2_000_000
+"""A document may stand for at most this many values, counted after aliases are replaced."""
+
+_NULL = re.compile(r"~|null|Null|NULL|")
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+_TAG = "tag:yaml.org,2002:"
+
+
+@final
+@dataclass(frozen=True)
+class Document:
+    """A parsed YAML document.
+
+    Parameters
+    ----------
+    value : object
+        Dictionaries, lists, strings, integers, floats, booleans and None.
+    lines : mapping of path to int
+        The line, from 1, on which the value of each path starts.
+    unfilled : tuple of path
+        Where ``TODO`` stands without quotes.
+    """
+
+    value: object
+    lines: Mapping[JsonPath, int]
+    unfilled: tuple[JsonPath, ...] = ()
+
+
+class _Loader(yaml.SafeLoader):
+    """Resolves plain scalars by the core schema of YAML 1.2, section 10.3.2; `_Builder` makes the values."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - declared by the base class
+
+
+for _name, _pattern, _first in (
+    ("null", _NULL, ["~", "n", "N", ""]),
+    ("bool", _BOOL, list("tTfF")),
+    ("int", _INT, list("-+0123456789")),
+    ("float", _FLOAT, list("-+.0123456789")),
+):
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern.pattern})\Z"), _first)
+
+
+def parse_yaml(text: str) -> Document:
+    r"""Return what a YAML text says, by the core schema of YAML 1.2.
+
+    Parameters
+    ----------
+    text : str
+        One YAML document.
+
+    Returns
+    -------
+    Document
+        The value, and the lines on which its parts start.
+
+    Raises
+    ------
+    SpecificationError
+        If the text is not YAML, holds several documents, or a mapping has a key twice or a key that is not
+        a scalar; the place names line and column.
+
+    References
+    ----------
+    YAML 1.2.2, section 10.3: the core schema.
+
+    Examples
+    --------
+    >>> parse_yaml("smokes: [yes, no]\ndelta: 1e-6").value
+    {'smokes': ['yes', 'no'], 'delta': 1e-06}
+    """
+    try:
+        node = yaml.compose(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        raise SpecificationError.at(
+            (_at(mark),), f"text that is not YAML ({problem})", "one YAML document"
+        ) from None
+    except yaml.YAMLError as error:
+        found = f"text that is not YAML ({str(error).splitlines()[0]})"
+        raise SpecificationError.at(("the file",), found, "one YAML document") from None
+    except RecursionError:
+        raise SpecificationError.at(("the file",), "values nested too deeply", "a flatter document") from None
+    builder = _Builder()
+    if node is None:
+        return Document(None, {(): 1})
+    try:
+        return Document(builder.build(node, ()), builder.lines, tuple(builder.unfilled))
+    except RecursionError:
+        raise SpecificationError.at(("the file",), "values nested too deeply", "a flatter document") from None
+
+
+def _at(mark: yaml.Mark | None) -> str:
+    return "the file" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+
+
+class _Builder:
+    """Makes values of nodes."""
+
+    def __init__(self) -> None:
+        self.lines: dict[JsonPath, int] = {}
+        self.unfilled: list[JsonPath] = []
+        self._open: set[int] = set()
+
+    def build(self, node: Node, path: JsonPath) -> object:
+        self.lines[path] = node.start_mark.line + 1
+        if len(self.lines) > MAX_NODES:
+            raise SpecificationError.at(
+                ("the file",), f"more than {MAX_NODES} values", "fewer; large arrays go in .npy files"
+            )
+        if id(node) in self._open:
+            raise self._error(
+                node, path, "an alias of what it stands in", "a value that does not hold itself"
+            )
+        if isinstance(node, ScalarNode):
+            if node.value == UNFILLED and node.style is None:
+                self.unfilled.append(path)
+            return self._scalar(node, path)
+        self._open.add(id(node))
+        try:
+            if isinstance(node, SequenceNode):
+                self._check_tag(node, path, "seq")
+                return [self.build(item, (*path, position)) for position, item in enumerate(node.value)]
+            return self._mapping(node, path)
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: Node, path: JsonPath) -> dict[str, object]:
+        self._check_tag(node, path, "map")
+        result: dict[str, object] = {}
+        for key_node, value_node in node.value if isinstance(node, MappingNode) else ():
+            if not isinstance(key_node, ScalarNode):
+                raise self._error(key_node, path, "a key that is a list or a mapping", "a key that is text")
+            # A key is text; one that would be a number, a boolean or null elsewhere is so as it is written.
+            if not isinstance(self._scalar(key_node, path), str) and not key_node.value:
+                raise self._error(key_node, path, "a key that is empty", "text as a key")
+            key: str = key_node.value
+            if key in result:
+                raise self._error(key_node, (*path, key), f"the key {key!r} a second time", "each key once")
+            result[key] = self.build(value_node, (*path, key))
+        return result
+
+    def _scalar(self, node: ScalarNode, path: JsonPath) -> object:
+        text: str = node.value
+        tag = node.tag.removeprefix(_TAG)
+        if tag == "str":
+            return text
+        if tag == "null" and _NULL.fullmatch(text):
+            return None
+        if tag == "bool" and _BOOL.fullmatch(text):
+            return text.lower() == "true"
+        if tag == "int" and _INT.fullmatch(text):
+            return self._integer(node, path)
+        if tag == "float" and _FLOAT.fullmatch(text):
+            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        raise self._error(node, path, f"the tag {node.tag} on {text!r}", "a value without a tag")
+
+    def _integer(self, node: ScalarNode, path: JsonPath) -> int:
+        text: str = node.value
+        if len(text) > 400:
+            raise self._error(node, path, f"an integer of {len(text)} digits", "one of at most 400")
+        base = {"0x": 16, "0o": 8}.get(text[:2], 10)
+        return int(text[2:] if base != 10 else text, base)
+
+    def _check_tag(self, node: Node, path: JsonPath, name: str) -> None:
+        if node.tag not in (_TAG + name, "!"):
+            raise self._error(node, path, f"the tag {node.tag}", "a value without a tag")
+
+    @staticmethod
+    def _error(node: Node, path: JsonPath, found: str, expected: str) -> SpecificationError:
+        return SpecificationError(Problem(path, found, expected, position=_at(node.start_mark)))
+
 
 _BUDGETS = "a budget: {rho: 0.5}, {mu: 1.0}, {epsilon: 1.0, delta: 1.0e-6} or {epsilon: 1.0}"
 
@@ -361,3 +566,214 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     if specification.data is not None:
         specification.check_table(specification.data)
     return specification
+
+
+# Strategies that are given: what is measured, as entries of the query language with shares, or a matrix.
+
+_SHARE = number("a number above 0, relative to the shares of the other parts", above=0.0)
+_TEXTS = (".yaml", ".yml", ".json")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GivenEntry:
+    """A part of a strategy: the queries that are measured, and their share of the privacy cost.
+
+    Attributes
+    ----------
+    entry : LanguageEntry
+        An entry of the query language; its groups share its share evenly.
+    share : float
+        Relative to the other parts.
+    """
+
+    entry: LanguageEntry
+    share: float = 1.0
+
+
+@final
+class _GivenEntries(Form[GivenEntry]):
+    """An entry with the key ``share`` beside its own."""
+
+    def read(self, written: object, given: Given) -> GivenEntry:
+        if isinstance(written, GivenEntry):
+            return written
+        share = 1.0
+        if isinstance(written, Mapping) and "share" in written:
+            with within("share"):
+                share = _SHARE.read(written["share"], given)
+            written = {name: value for name, value in written.items() if name != "share"}
+        return GivenEntry(ENTRY.read(written, given), share)
+
+    def schema(self, definitions: Schema) -> Schema:
+        forms = []
+        for reference in ENTRY.schema(definitions)["anyOf"]:
+            name = str(reference["$ref"]).rpartition("/")[2]
+            own = definitions[name]
+            with_share = {**own["properties"], "share": _SHARE.schema(definitions)}
+            definitions[f"{name}Part"] = {**own, "properties": with_share}
+            forms.append({"$ref": f"#/$defs/{name}Part"})
+        return {"anyOf": forms}
+
+
+@final
+@record
+class WrittenStrategy(Record):
+    """The file of a strategy that is given."""
+
+    error = SpecificationError
+
+    strategy: tuple[GivenEntry, ...] = key(
+        ListOf(_GivenEntries(), "a list of entries, each with a share of the privacy cost", least=1),
+        missing="the list of what is measured, each with a share: [{product: {age: prefix}, share: 1}]",
+    )
+
+
+def strategy_schema() -> dict[str, Any]:
+    """Return the JSON Schema of files that give a strategy.
+
+    Examples
+    --------
+    >>> strategy_schema()["required"]
+    ['strategy']
+    """
+    return schema_of(WrittenStrategy)
+
+
+def given_entries(parts: Sequence[object], shares: Sequence[object] | None = None) -> tuple[GivenEntry, ...]:
+    """Return parts of a strategy as they are given in Python: entries or mappings, and their shares.
+
+    Raises
+    ------
+    MatrixDPError
+        If a part is no entry, or a share no number above 0.
+
+    Examples
+    --------
+    >>> from matrixdp.language import marginals
+    >>> [part.share for part in given_entries([marginals(1), {"product": {"age": "prefix"}, "share": 3}])]
+    [1.0, 3.0]
+    """
+    if not isinstance(parts, list | tuple) or not parts:
+        raise WorkloadError.at(("parts",), f"a {type(parts).__name__}", "a list of at least one entry")
+    with within("parts"):
+        found = ListOf(_GivenEntries(), "a list of entries").read(parts, as_given)
+    if shares is None:
+        return found
+    if len(shares) != len(found):
+        raise WorkloadError.at(("shares",), f"{len(shares)} shares", f"{len(found)}, one for each part")
+    with within("shares"):
+        own = ListOf(_SHARE, "a list of numbers").read(list(shares), as_given)
+    return tuple(GivenEntry(part.entry, share) for part, share in zip(found, own, strict=True))
+
+
+def load_given(path: str | os.PathLike[str], workload: Workload) -> tuple[GivenEntry, ...]:
+    """Return the parts of the strategy that a file gives.
+
+    Parameters
+    ----------
+    path : path
+        YAML or JSON with the key ``strategy``; or a matrix (NumPy, SciPy sparse or CSV) over the cells of all
+        attributes that the workload asks about, in domain order, row-major.
+    workload : Workload
+        What will be asked.
+
+    Raises
+    ------
+    MatrixDPError
+        If it cannot be read, or is wrong: one error that names the place, what was found and what would be
+        right.
+    """
+    file = Path(path)
+    if file.suffix.lower() in _TEXTS:
+        document: Document = read_document(file)
+        with refused(document.lines):
+            given = WrittenStrategy.read(document.value, files_under(file.resolve().parent)).strategy
+            with within("strategy"):
+                each(lambda part: part.entry.expand(workload.domain), given)
+            return given
+    matrix = read_array(file)
+    names = workload.domain.sort({name for group in workload for name in group.attributes})
+    cells = workload.domain.cells(names)
+    if matrix.ndim != 2 or matrix.shape[1] != cells:
+        found = f"an array of shape {matrix.shape}"
+        expected = (
+            f"a matrix of {cells} columns, one for each cell of {', '.join(names)}, which the workload asks "
+            "about; for other attributes write a YAML file: `strategy: [{dense: FILE, attributes: [...]}]`"
+        )
+        raise SpecificationError.at((str(file),), found, expected)
+    try:
+        return (GivenEntry(dense(matrix, list(names))),)
+    except MatrixDPError as error:
+        raise SpecificationError.at((str(file),), _found(error), f"real numbers; {ARRAY_FILE}") from None
+
+
+def _found(error: MatrixDPError) -> str:
+    return str(error) if error.problem is None else error.problem.found
+
+
+# Bases of ResidualPlanner+: for each attribute a predicate set, whose predicates are what is measured.
+
+
+@final
+@record
+class _WrittenBases(Record):
+    """The file of bases."""
+
+    error = WorkloadError
+
+    bases: Mapping[str, PredicateForm] = key(
+        PREDICATES_BY_ATTRIBUTE,
+        missing="a predicate set for each attribute: {bases: {age: prefix, sex: {matrix: sex.npy}}}",
+    )
+
+
+def read_bases(given: object) -> Mapping[str, PredicateForm]:
+    """Return the bases that a YAML or JSON file or a mapping gives.
+
+    Parameters
+    ----------
+    given : path, str or mapping
+        A file with the key ``bases``; or the mapping itself: predicate sets as in a product, or matrices, by
+        attribute.
+
+    Raises
+    ------
+    MatrixDPError
+        If it cannot be read, or is wrong.
+
+    Examples
+    --------
+    >>> {name: form.text for name, form in read_bases({"age": "prefix", "sex": np.eye(2)}).items()}
+    {'age': 'prefix', 'sex': 'matrix'}
+    """
+    if isinstance(given, str | os.PathLike):
+        file = Path(given)
+        document = read_document(file)
+        with refused(document.lines):
+            return _WrittenBases.read(document.value, files_under(file.resolve().parent)).bases
+    if isinstance(given, Mapping):
+        matrices: dict[Any, Any] = {
+            name: {"matrix": basis} if isinstance(basis, np.ndarray) else basis
+            for name, basis in given.items()
+        }
+        return _WrittenBases.read({"bases": matrices}).bases
+    found = f"a {type(given).__name__}"
+    raise WorkloadError.at(("bases",), found, "a file with the key bases, or a predicate set by attribute")
+
+
+def bases_on(domain: Domain, bases: Mapping[str, PredicateForm]) -> dict[str, NDArray[np.float64]]:
+    """Return the bases as matrices over the codes of their attributes.
+
+    Examples
+    --------
+    >>> bases_on(Domain({"age": 3}), read_bases({"age": "prefix"}))["age"]
+    array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 1., 1.]])
+    """
+    sets = AttributeSets.on(domain, bases, "bases")
+    return {
+        attribute.name: predicates.apply(np.eye(attribute.size))
+        for attribute, predicates in zip(sets.attributes, sets.predicates, strict=True)
+    }

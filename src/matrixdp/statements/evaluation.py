@@ -18,11 +18,8 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.domain.scalars import SETTINGS
 from matrixdp.errors import TooLargeError
-from matrixdp.statements.columns import column_values, key_values, labels, level_values
-from matrixdp.statements.scalars import Scalar
-from matrixdp.statements.written import Written
-
-__all__ = ["MOST_CELLS", "Evaluation", "Key", "evaluation"]
+from matrixdp.statements.parsing import Scalar, column_values, key_values, labels, level_values
+from matrixdp.statements.query import Written
 
 MOST_CELLS = 20_000_000
 """An expression of several attributes is evaluated at no more cells of theirs than this."""

@@ -2,19 +2,549 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from functools import lru_cache
 from itertools import groupby
+from typing import final
 
+import numpy as np
+import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported without a word
 
+from matrixdp.domain import Attribute, Bins, Categorical, Coded, Dates, Domain, Integers, Level, encode_value
+from matrixdp.domain.rules import BOOLEANS, canonical_text, canonical_value, number_text
+from matrixdp.domain.scalars import not_allowed
 from matrixdp.errors import EntryError
-from matrixdp.forms import describe_value
-from matrixdp.statements.written import error_at
+from matrixdp.forms import describe_value, nearest
+from matrixdp.statements.query import Written, error_at
 
-__all__ = ["DIALECT", "parsed"]
+# Small questions to the trees of expressions.
+
+
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """Return an expression without the parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def enclosing(node: exp.Expr) -> exp.Expr | None:
+    """Return what an expression stands in, parentheses aside; None for a whole one."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return parent
+
+
+def conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    """Return the conditions that must all hold for a condition to hold, in their order."""
+    found: list[exp.Expr] = []
+    rest = [node]
+    while rest:
+        part = unwrapped(rest.pop())
+        inner = unwrapped(part.this) if isinstance(part, exp.Not) else None
+        if isinstance(part, exp.And):
+            rest += [part.expression, part.this]
+        elif isinstance(inner, exp.Not):
+            rest.append(inner.this)
+        elif isinstance(inner, exp.Or):
+            rest += [exp.Not(this=exp.paren(side.copy())) for side in (inner.expression, inner.this)]
+        else:
+            found.append(part)
+    return found
+
+
+# What the names in a statement mean.
+
+
+@final
+@dataclass(frozen=True)
+class Scope:
+    """The columns that expressions may name: the attributes of a domain, under the name of one table.
+
+    Attributes
+    ----------
+    statement : Written
+    domain : Domain
+    tables : tuple of str
+        What the table may be called.
+    constant : callable
+        From an SQL expression without attributes, and a type of SQL, to its value of that type; None where it
+        has none.
+    """
+
+    statement: Written
+    domain: Domain
+    tables: tuple[str, ...]
+    constant: Callable[[str, str], object]
+
+    def named(self, column: exp.Expr) -> tuple[Attribute, Level | None]:
+        """Return the attribute that a column names, and which of its levels if it names one of them.
+
+        A name in another case of letters means what it can mean alone.
+
+        Raises
+        ------
+        EntryError
+            If there is none.
+        """
+        name = column.name
+        parts = [part.name for part in column.parts] if isinstance(column, exp.Column) else [name]
+        if len(parts) > 2 or (len(parts) == 2 and not _same(parts[0], self.tables)):
+            expected = f"a column of {self.tables[-1]!r}, the one table"
+            raise self.statement.error(column, repr(".".join(parts)), expected)
+        if name not in self.domain:
+            names = (*self.domain.names, *self.domain.levels)
+            alike = _same(name, names)
+            if len(alike) != 1 and name not in names:
+                expected = "an attribute of the domain"
+                raise self.statement.error(column, repr(name), expected, nearest(name, names))
+            name = name if name in names else alike[0]
+        level = None if name in self.domain else self.domain.levels[name]
+        attribute = self.domain[name] if level is None else level
+        return attribute, None if level is None else level.level(name)
+
+    def attribute(self, column: exp.Expr) -> Attribute:
+        """Return the attribute that a column names, or one of whose levels it names."""
+        return self.named(column)[0]
+
+
+def _same(name: str, names: tuple[str, ...]) -> list[str]:
+    return [other for other in names if other.lower() == name.lower()]
+
+
+# Weeks, months and quarters compared with one of them, or with a day.
+
+
+def is_spell(attribute: Attribute) -> bool:
+    """Return whether the values of an attribute are several days each, one after the other."""
+    return isinstance(attribute, Dates) and attribute.by in ("week", "month", "quarter")
+
+
+def place_of_day(
+    scope: Scope, attribute: Attribute, kind: type[exp.Expr], other: exp.Expr, within: exp.Expr
+) -> int:
+    """Return how many values are before a constant; for `<=` and `>` those up to it are among them.
+
+    Raises
+    ------
+    EntryError
+        If the constant is no value and no day, or a day on which no value begins.
+    """
+    inclusive = issubclass(kind, exp.LTE | exp.GT)
+    values = {attribute.label(code): code for code in attribute.all_codes if code != attribute.null_code}
+    plain = unwrapped(other)
+    if isinstance(plain, exp.Literal) and plain.is_string and plain.name in values:
+        return values[plain.name] + inclusive
+    moment = scope.constant(other.sql(dialect="duckdb", comments=False), "TIMESTAMP")
+    exact = isinstance(moment, datetime) and moment == datetime.combine(moment.date(), datetime.min.time())
+    if isinstance(attribute, Dates) and isinstance(moment, datetime) and exact:
+        day = moment.date()
+        if day < attribute.first or (day == attribute.first and not inclusive):
+            return 0
+        if day > attribute.last or (day == attribute.last and inclusive):
+            return len(values)
+        after = day + timedelta(days=1) if inclusive else day
+        code, before = encode_value(attribute, after), encode_value(attribute, after - timedelta(days=1))
+        if code is not None and code != before:
+            return code
+    name, shown = attribute.name, next(iter(values))
+    expected = (
+        f"{name!r} compared with one of its values, such as {shown!r}, or with the day on which one begins"
+    )
+    raise scope.statement.error(within, scope.statement.excerpt(within), expected)
+
+
+# The public values of an attribute as columns of SQL: what is evaluated in place of data.
+
+
+def column_values(attribute: Attribute) -> pa.Array:
+    """Return the column that stands for an attribute: its value at each code, null for missing values.
+
+    Categories are texts, or numbers, booleans or dates where all of them are, or their type says so. Bins
+    have no values of their own: nulls. Days are dates; weeks, months and quarters are texts.
+
+    Examples
+    --------
+    >>> column_values(Categorical("rooms", ("2", "3"))).to_pylist()
+    [2, 3]
+    >>> column_values(Categorical("smokes", ("yes", "no"))).to_pylist()
+    ['yes', 'no']
+    """
+    count = len(attribute.all_codes) - (attribute.null_code is not None)
+    if isinstance(attribute, Bins):
+        found = pa.nulls(count, pa.float64())
+    elif isinstance(attribute, Categorical):
+        found = _categories(attribute.type, [str(attribute.value(code)) for code in range(count)])
+    elif isinstance(attribute, Dates) and attribute.by == "day":
+        days = [date.fromisoformat(str(attribute.value(code))) for code in range(count)]
+        found = pa.array(days, pa.date32())
+    elif isinstance(attribute, Integers | Coded):
+        found = pa.array(np.arange(count) + int(attribute.value(0)))
+    else:
+        found = pa.array([attribute.value(code) for code in range(count)])
+    missing = attribute.size - count
+    return pa.concat_arrays([found, pa.nulls(missing, found.type)]) if missing else found
+
+
+def labels(attribute: Attribute) -> pa.Array:
+    """Return what the values are called."""
+    return pa.array([attribute.label(code) for code in attribute.all_codes], pa.utf8())
+
+
+def level_values(level: Level, size: int) -> pa.Array:
+    """Return the value of a level that each value of its attribute is in."""
+    names: list[str | None] = [None] * size
+    for value, codes in level.groups:
+        for code in codes:
+            names[code] = value
+    return pa.array(names, pa.utf8())
+
+
+def key_values(attribute: Attribute) -> pa.Array:
+    """Return what a result has in the column of an attribute that it is grouped by.
+
+    Its values; what they are called for bins, and where the domain has names for values or for missing ones.
+    """
+    return labels(attribute) if named(attribute) else column_values(attribute)
+
+
+def named(attribute: Attribute) -> bool:
+    """Return whether some values are called by names that they do not have in a table."""
+    book = attribute.codebook
+    return isinstance(attribute, Bins) or bool(book.labels) or book.null is not None
+
+
+def _categories(declared: str | None, texts: Sequence[str]) -> pa.Array:
+    if declared == "date":
+        return pa.array([date.fromisoformat(text) for text in texts], pa.date32())
+    values = [canonical_value(text) for text in texts]
+    if declared == "boolean" or (declared is None and texts and set(texts) <= BOOLEANS.keys()):
+        truths = [BOOLEANS[value] if isinstance(value, str) else value for value in values]
+        return pa.array([value == 1.0 for value in truths], pa.bool_())
+    numbers = [value for value in values if isinstance(value, float)]
+    if declared == "text" or not texts or len(numbers) < len(values):
+        return pa.array(texts, pa.utf8())
+    # as the reader of a file would type a column of these
+    exact = all(number == math.floor(number) and abs(number) < 2.0**53 for number in numbers)
+    whole = exact and all("." not in canonical_text(number) for number in numbers)
+    return pa.array([int(number) for number in numbers], pa.int64()) if whole else pa.array(numbers)
+
+
+# Conditions on values that stand for many, such as bins: they are put over codes.
+#
+# A bin has no value that SQL could compare. Where a comparison has the same answer for all values of a bin,
+# it is one of codes; where it has not, it is refused, with the edges that are near.
+
+_COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_ORDERED = (*_COMPARISONS, exp.Between)
+_MIRRORED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
+
+
+def over_columns(scope: Scope, node: exp.Expr) -> exp.Expr:
+    """Return an expression over the columns that stand for attributes.
+
+    That of place i in the domain has its values in the column ``ci``, its codes in ``ki`` and what they are
+    called in ``li``, and those of its level j in ``vi_j``.
+
+    Raises
+    ------
+    EntryError
+        If a comparison has not one answer for each value of its attribute.
+    """
+    made = node.copy()
+    stands: list[tuple[exp.Expr, exp.Expr]] = []  # put in at the end: errors quote what was written
+    for part in list(made.find_all(exp.Column)):
+        (attribute, level), within = scope.named(part), enclosing(part)
+        old: exp.Expr = part
+        new: exp.Expr = _column(scope, "c", attribute)
+        called = _called(scope, attribute, part, within) if named(attribute) and level is None else None
+        if level is not None:
+            new = exp.column(
+                f"v{scope.domain.index(attribute.name)}_{attribute.codebook.levels.index(level)}"
+            )
+        elif called is not None:
+            new = called
+        elif isinstance(attribute, Bins) and isinstance(within, exp.Is):
+            new = _column(scope, "k", attribute)
+        elif isinstance(attribute, Bins) or (is_spell(attribute) and isinstance(within, _ORDERED)):
+            old = part if within is None else within
+            new = _by_code(scope, attribute, part, within)
+        stands.append((old, new))
+    for old, new in stands:
+        if old is made:
+            return new
+        old.replace(new)
+    return made
+
+
+def _column(scope: Scope, kind: str, attribute: Attribute, more: str = "") -> exp.Column:
+    return exp.column(f"{kind}{scope.domain.index(attribute.name)}{more}")
+
+
+def _called(scope: Scope, attribute: Attribute, column: exp.Expr, within: exp.Expr | None) -> exp.Expr | None:
+    """Return what stands for an attribute that is asked for what its values are called, else None."""
+    if isinstance(within, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ):
+        sides = [within.this, within.expression]
+    elif isinstance(within, exp.In):
+        sides = [within.this, *within.expressions]
+    elif isinstance(within, exp.Case):
+        sides = [within.this, *(branch.this for branch in within.args["ifs"])]
+    else:
+        return None
+    plain = [unwrapped(side) for side in sides if side is not None]
+    others = [side for side in plain if side is not column]
+    texts = {side.name for side in others if isinstance(side, exp.Literal) and side.is_string}
+    if len(others) == len(plain) or len(texts) < len({side.sql() for side in others}):
+        return None
+    if texts <= set(column_values(attribute).to_pylist()) or not texts <= set(labels(attribute).to_pylist()):
+        return None
+    found, null = _column(scope, "l", attribute), attribute.codebook.null
+    if null is None or null in texts:
+        return found
+    return exp.Nullif(this=found, expression=exp.Literal.string(null))  # NULL is not another value
+
+
+def _by_code(scope: Scope, bins: Attribute, column: exp.Column, within: exp.Expr | None) -> exp.Expr:
+    """Return what a comparison of bins asks of their codes."""
+    name = bins.name
+    between = within if isinstance(within, exp.Between) and not within.args.get("symmetric") else None
+    if between is not None and unwrapped(between.this) is column:
+        low = _comparison(scope, bins, exp.GTE, between.args["low"], between)
+        high = _comparison(scope, bins, exp.LTE, between.args["high"], between)
+        return exp.paren(exp.and_(low, high))
+    if isinstance(within, _COMPARISONS):
+        left = unwrapped(within.this) is column
+        other = within.expression if left else within.this
+        if other.find(exp.Column) is None:
+            kind = type(within) if left else _MIRRORED[type(within)]
+            return exp.paren(_comparison(scope, bins, kind, other, within))
+    if isinstance(bins, Bins):
+        finite = [number_text(edge) for edge in bins.edges if abs(edge) != float("inf")]
+        shown = " AND ".join(f"{name} {sign} {edge}" for sign, edge in zip((">=", "<"), finite, strict=False))
+        expected = f"{name!r}, which has bins, compared with its edges, `{shown}`, or `GROUP BY {name}`"
+    else:
+        shown = bins.label(0)
+        expected = (
+            f"{name!r} compared with one of its values, such as {shown!r}, or with the first day of one"
+        )
+    raise scope.statement.error(column, scope.statement.excerpt(within or column), expected)
+
+
+def _comparison(
+    scope: Scope, attribute: Attribute, kind: type[exp.Expr], other: exp.Expr, within: exp.Expr
+) -> exp.Expr:
+    """Return the comparison of an attribute with a constant, by codes."""
+    if isinstance(attribute, Bins):
+        first = _place(scope, attribute, kind, other, within)
+    else:
+        first = place_of_day(scope, attribute, kind, other, within)
+    sign = exp.LT if issubclass(kind, exp.LT | exp.LTE) else exp.GTE
+    return sign(this=_column(scope, "k", attribute), expression=exp.Literal.number(first))
+
+
+def _place(scope: Scope, bins: Bins, kind: type[exp.Expr], other: exp.Expr, within: exp.Expr) -> int:
+    """Return how many bins are below a number; no bin may hold values of both answers."""
+    number = scope.constant(other.sql(dialect="duckdb", comments=False), "DOUBLE")
+    if not isinstance(number, float) or number != number:
+        raise scope.statement.error(other, scope.statement.excerpt(other), "a number")
+    edges, count = bins.edges, len(bins.edges) - 1
+    first = bisect_left(edges, number)  # bins of a lower code are below the number as a whole
+    closed_end = bins.closed and number == edges[-1]
+    exact = first > count or number < edges[0]
+    if issubclass(kind, exp.LT | exp.GTE):
+        exact = exact or (edges[min(first, count)] == number and not closed_end)
+    else:
+        exact = exact or number == edges[-1]
+    if not exact:
+        raise _between_edges(scope, bins, kind, number, within)
+    return min(first, count)
+
+
+def _between_edges(
+    scope: Scope, bins: Bins, kind: type[exp.Expr], number: float, within: exp.Expr
+) -> EntryError:
+    """Return the error of a number that cuts a bin."""
+    name, edges = bins.name, bins.edges
+    if bins.closed and number == edges[-1]:
+        shown = f"{name} {'<=' if issubclass(kind, exp.LT) else '>='} "
+        shown += number_text(edges[-1] if issubclass(kind, exp.LT) else edges[-2])
+        expected = f"`{shown}`: the last bin of {name!r} holds its upper edge, too"
+    elif number in edges:
+        sign = "<" if issubclass(kind, exp.LTE) else ">="
+        expected = f"`{name} {sign} {number_text(number)}`: the bins of {name!r} are [a, b)"
+    else:
+        place = min(max(bisect_left(edges, number), 1), len(edges) - 1)
+        near = " or ".join(number_text(edge) for edge in edges[place - 1 : place + 1])
+        expected = f"{name!r} compared with an edge of its bins; near it: {near}"
+    return scope.statement.error(within, scope.statement.excerpt(within), expected)
+
+
+# Which scalar expressions of a statement are let through, and what is told of the others.
+
+_NO_SUBQUERY = "a list of values; there are no subqueries: `state IN ('NY', 'NJ')`"
+_INSTEAD: tuple[tuple[type[exp.Expr], str], ...] = (
+    (exp.Exists, "a condition on the attributes of the record; there are no subqueries"),
+    (exp.Subquery, _NO_SUBQUERY),
+    (exp.Query, _NO_SUBQUERY),
+    (exp.Window, "no window; ask for the counts and compute from the answers"),
+    (exp.AggFunc, "a condition on the attributes of one record; counts stand in SELECT alone"),
+)
+
+
+def check(scope: Scope, part: exp.Expr) -> None:
+    """Check one node of an expression.
+
+    Raises
+    ------
+    EntryError
+        If it is not allowed, or asks for a value that its attribute does not have.
+    """
+    if isinstance(part, exp.Column):
+        scope.attribute(part)
+        return
+    told = None
+    if isinstance(part, exp.In) and (part.args.get("query") or not part.expressions):
+        told = _NO_SUBQUERY
+    elif isinstance(part, exp.Is):
+        _check_null(scope, part)
+    elif isinstance(part, exp.EQ | exp.NEQ | exp.In | exp.If):
+        _check_values(scope, part)
+    if told is None and (told := not_allowed(part)) is None:
+        return
+    told = next((text for kind, text in _INSTEAD if isinstance(part, kind)), told)
+    raise scope.statement.error(part, scope.statement.excerpt(part), told)
+
+
+def _check_null(scope: Scope, part: exp.Is) -> None:
+    """Check that what is asked to be NULL can be: records without a value are out of domain."""
+    column = unwrapped(part.this)
+    if not isinstance(part.expression, exp.Null) or not isinstance(column, exp.Column):
+        return
+    attribute, level = scope.named(column)
+    if isinstance(enclosing(part), exp.Not) or (attribute.null_code is not None and level is None):
+        return
+    name = attribute.name
+    expected = f"`null: unknown` for {name!r} in the domain; records without a value are out of domain"
+    raise scope.statement.error(part, scope.statement.excerpt(part), expected)
+
+
+def _check_values(scope: Scope, part: exp.Expr) -> None:
+    """Check that an attribute is asked to be what it can be: a slip of the pen is no count of 0."""
+    if isinstance(part, exp.EQ | exp.NEQ):
+        sides = (part.this, part.expression)
+    elif isinstance(part, exp.In):
+        sides = (part.this, *part.expressions)
+    elif isinstance(part.parent, exp.Case) and part.parent.this is not None:
+        sides = (part.parent.this, part.this)
+    else:
+        return
+    columns = [side for side in map(unwrapped, sides) if isinstance(side, exp.Column)]
+    if len(columns) != 1:
+        return
+    attribute, level = scope.named(columns[0])
+    if (isinstance(part, exp.NEQ) or isinstance(enclosing(part), exp.Not)) and not is_spell(attribute):
+        return  # of what it is not, there may be more; the first day of a month is a slip there too
+    kind, values, texts = _values(attribute)
+    if level is not None:
+        kind, texts = str, frozenset(dict(level.groups))
+    for side in map(unwrapped, sides):
+        if not isinstance(side, exp.Literal):
+            continue
+        text = side.is_string and (
+            kind is str or attribute.codebook.labels or attribute.null_code is not None
+        )
+        number = not side.is_string and kind in (int, float)
+        if (text and side.name not in texts) or (number and _number(side.name) not in values):
+            listed = isinstance(attribute, Categorical) or level is not None
+            close = nearest(side.name, texts) if listed else ()
+            name, all_values = attribute.name, attribute.range_label(0, attribute.size - 1)
+            if level is not None:
+                name, all_values = level.name, ", ".join(value for value, _ in level.groups)
+            expected = (
+                f"a value of {name!r}: {all_values if len(all_values) < 80 else all_values[:80] + '...'}"
+            )
+            raise scope.statement.error(side, side.sql(), expected, close)
+
+
+@lru_cache(maxsize=256)
+def _values(attribute: Attribute) -> tuple[type, frozenset[object], frozenset[str]]:
+    """Return the type of an attribute's values, the values, and the texts of them and their labels."""
+    values = [value for value in column_values(attribute).to_pylist() if value is not None]
+    called = labels(attribute).to_pylist() if named(attribute) else []
+    kind = type(values[0]) if values else str
+    return kind, frozenset(values), frozenset(map(str, [*values, *called]))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # what the parser takes for a number and nobody else does is no value
+        return math.nan
+
+
+# Scalar expressions of a statement, checked and put over columns that stand for attributes.
+
+
+@final
+@dataclass(frozen=True)
+class Scalar:
+    """An expression over the columns of the domain; see `over_columns`.
+
+    Attributes
+    ----------
+    node : expression
+        As written.
+    sql : str
+        What DuckDB evaluates.
+    names : tuple of str
+        The attributes in it, in domain order.
+    text : str
+        As written, for names.
+    column : str or None
+        The attribute that it is, where it is nothing else.
+    """
+
+    node: exp.Expr = field(compare=False)
+    sql: str
+    names: tuple[str, ...]
+    text: str = field(compare=False)
+    column: str | None
+
+
+def scalar(scope: Scope, node: exp.Expr, *, key: bool = False) -> Scalar:
+    """Return an expression, checked and put over the columns of the domain.
+
+    Parameters
+    ----------
+    scope : Scope
+    node : expression
+    key : bool
+        Whether it is grouped by; then an attribute alone stands for its values, whatever they are.
+
+    Raises
+    ------
+    EntryError
+        If it has a part that is not allowed; at that part.
+    """
+    for part in node.walk():
+        check(scope, part)
+    names = {scope.attribute(part).name for part in node.find_all(exp.Column)}
+    text = node.sql(dialect="duckdb", comments=False)
+    plain = unwrapped(node)
+    if key and isinstance(plain, exp.Column) and scope.named(plain)[1] is None:
+        column = scope.attribute(plain).name
+        return Scalar(node, f"c{scope.domain.index(column)}", (column,), text, column)
+    sql = over_columns(scope, node).sql(dialect="duckdb", comments=False)
+    return Scalar(node, sql, scope.domain.sort(names), text, None)
+
 
 DIALECT = "duckdb"
 _LONGEST = 5_000_000

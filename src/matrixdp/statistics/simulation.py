@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["largest_of_normals"]
-
 Array = NDArray[np.float64]
 
 _DRAWS, _BLOCK, _SEED = 20_000, 2_000, 20_260_101

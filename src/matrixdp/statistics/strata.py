@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
@@ -11,19 +13,188 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.columns import FIGURES, AnswerColumns
+from matrixdp.answers.intervals import Intervals
+from matrixdp.answers.questions import advised, spread
+from matrixdp.answers.table import FIGURES, AnswerColumns
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import DomainError, EntryError, MatrixDPError, TooLargeError, within
+from matrixdp.errors import DomainError, EntryError, MatrixDPError, SpecificationError, TooLargeError, within
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import Form, as_given, describe_value
-from matrixdp.language.distributions import MAX_VALUES
-from matrixdp.language.entry import NAMES, PREDICATES_BY_ATTRIBUTE, AttributeSets, find_attribute
-from matrixdp.language.merged import BOX, Condition, allowed_values
-from matrixdp.language.statistic import BY_AND_WHERE, IDENTITY
-from matrixdp.queries import Matrix, Predicates, ProductGroup, Sets, Total
-from matrixdp.queries.arrays import Array
-from matrixdp.statistics.inference import Inference
+from matrixdp.language.entries import (
+    BOX,
+    NAMES,
+    PREDICATES_BY_ATTRIBUTE,
+    AttributeSets,
+    Condition,
+    allowed_values,
+    find_attribute,
+)
+from matrixdp.language.statistics import BY_AND_WHERE, IDENTITY, MAX_VALUES
+from matrixdp.measure.measurement import Measurement
+from matrixdp.noise import Noise
+from matrixdp.plan import Analysis
+from matrixdp.queries import Group, Matrix, Predicates, ProductGroup, Sets, Total, Workload
+from matrixdp.statistics.simulation import largest_of_normals
 
-__all__ = ["By", "Strata", "Where", "label_columns", "read_argument"]
+# Tables of statistics: strata, what it is, figures, and in the schema how they were made.
+
+METADATA = b"matrixdp"
+"""The key of the schema's metadata: a JSON object that says how the figures were made."""
+
+
+def statistic_table(
+    labels: Mapping[str, pa.ChunkedArray], figures: Mapping[str, pa.Array], said: Mapping[str, object]
+) -> pa.Table:
+    """Return a table of a statistic.
+
+    Parameters
+    ----------
+    labels : mapping of str to ChunkedArray
+        The columns of what is asked about; where one has the name of a figure it gets the ending
+        ``_attribute``.
+    figures : mapping of str to Array
+        The columns of the statistic.
+    said : mapping
+        What goes into the metadata, under the key `METADATA`.
+    """
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {}
+    for name, column in labels.items():
+        own = name
+        while own in figures or (own != name and own in labels):
+            own += "_attribute"
+        columns[own] = column
+    made = pa.table({**columns, **figures})
+    return made.replace_schema_metadata({METADATA: json.dumps(dict(said)).encode()})
+
+
+def said_of(table: pa.Table) -> dict[str, Any]:
+    """Return what the metadata of the table of a statistic says."""
+    said: dict[str, Any] = json.loads((table.schema.metadata or {}).get(METADATA, b"{}"))
+    return said
+
+
+# What statistics are derived from: estimates, their exact covariances, and how far noise goes.
+
+Array = NDArray[np.float64]
+
+
+def check_confidence(given: object) -> float:
+    """Return a confidence, a number above 0 and below 1.
+
+    Examples
+    --------
+    >>> check_confidence(0.9)
+    0.9
+    """
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
+        raise SpecificationError.at(("confidence",), describe_value(given), "a number above 0 and below 1")
+    return float(given)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """Estimates of queries from one measurement, their covariances, and multiples of standard errors.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        What was measured.
+    workload : Workload
+        What it was measured for.
+    confidence : float
+        Of intervals, above 0 and below 1.
+    """
+
+    measurement: Measurement
+    workload: Workload
+    confidence: float
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+        return self.workload.domain
+
+    @property
+    def analysis(self) -> Analysis:
+        """Variances and covariances at the noise that was added."""
+        return self.measurement.analysis
+
+    @property
+    def noise(self) -> Noise:
+        """The noise that was added."""
+        return self.measurement.plan.noise
+
+    @property
+    def multiplier(self) -> float:
+        """Standard errors from an estimate to the ends of its interval, enough for every combination."""
+        return self.noise.largest_quantile(self.confidence)
+
+    def joint_multiplier(self, count: int) -> float:
+        """Return the same for so many intervals that hold together, whatever their covariances.
+
+        By the inequality of Sidak where all combinations are normal, else by that of Bonferroni.
+        """
+        if self.noise.stable:
+            return self.noise.largest_quantile(self.confidence ** (1.0 / count))
+        return self.noise.largest_quantile(1.0 - (1.0 - self.confidence) / count)
+
+    def multipliers(self, group: Group) -> float | Array:
+        """Return standard errors to the ends of pointwise intervals: exact where that is known."""
+        return Intervals(self.analysis, self.noise, self.confidence).multipliers(group)
+
+    def spread(self, group: Group) -> Group:
+        """Return the group as the measurement determines it."""
+        return spread(self.analysis, self.workload, group)
+
+    def estimates(self, group: Group) -> Array:
+        """Return the estimates of a group's queries."""
+        return self.measurement.estimates.answers(group)
+
+    def variances(self, group: Group) -> Array:
+        """Return their variances."""
+        return np.maximum(self.analysis.variances(group), 0.0)
+
+    @contextmanager
+    def computing(self, groups: Sequence[Group]) -> Iterator[None]:
+        """Compute what is asked of groups; a refusal says what works instead."""
+        # many small products: several threads would spend their time waiting for one another
+        with one_blas_thread(), advised(self.analysis, self.workload, groups):
+            yield
+
+    def correlated_multiplier(self, covariance: Array, known: dict[bytes, float]) -> float:
+        """Return standard errors from estimates to the ends of intervals that hold together.
+
+        Parameters
+        ----------
+        covariance : ndarray, shape (queries, queries)
+            Of the estimates.
+        known : dict
+            Of multipliers that were found, by correlations.
+
+        Notes
+        -----
+        For normal noise the quantile of the largest standardized error, by 20,000 draws of a fixed public
+        seed from the known covariance: the order statistic that is not below the quantile with a probability
+        of 0.999 over the seed. Never above the bound that holds for every covariance.
+        """
+        bound = self.joint_multiplier(len(covariance))
+        if not self.noise.stable:
+            return bound
+        correlation = _correlation(covariance)
+        key = np.round(correlation, 9).tobytes()
+        if key not in known:
+            known[key] = largest_of_normals(correlation, self.confidence)
+        return min(bound, known[key])
+
+
+def _correlation(covariance: Array) -> Array:
+    """Return the correlations of those that vary."""
+    deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    kept = deviations > deviations.max(initial=0.0) * 1e-12
+    found = covariance[np.ix_(kept, kept)] / np.outer(deviations[kept], deviations[kept])
+    return np.asarray((found + found.T) / 2.0)
+
 
 By = str | Iterable[str] | Mapping[str, Any]
 """Attributes whose values are the strata, or a mapping of attributes to predicate sets."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
+import stat
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -21,10 +23,9 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import MatrixDPError, StorageError
-from matrixdp.queries.arrays import NOT_NUMPY
-
-__all__ = ["ArchiveReader", "ArchiveWriter", "sync_folder", "temporary_name"]
+from matrixdp.errors import MatrixDPError, StorageError, format_place
+from matrixdp.errors import Path as JsonPath
+from matrixdp.queries.predicates import NOT_NUMPY
 
 _HEADER = "header.json"
 _DIGEST = "header.sha256"
@@ -248,3 +249,146 @@ class ArchiveReader:
 
     def __exit__(self, *_: object) -> None:
         self._zip.close()
+
+
+# JSON as it stands in a file, and where two documents differ.
+
+#: How far a figure that floating-point arithmetic computed again may lie from what is written, relative.
+TOLERANCE = 1e-9
+_SHOWN = 60
+
+
+def read_strictly(text: bytes, name: str) -> dict[str, Any]:
+    """Return a JSON object that every reader reads alike: no key given twice, no NaN, UTF-8.
+
+    Raises
+    ------
+    StorageError
+        If it is none.
+
+    Examples
+    --------
+    >>> read_strictly(b'{"a": 1}', "release.json")
+    {'a': 1}
+    """
+    try:
+        found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"{name}: not JSON that all read alike ({_brief(error)})") from None
+    if not isinstance(found, dict):
+        raise StorageError(f"{name}: found a {type(found).__name__}; expected an object")
+    return found
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+def differences(
+    written: Any, follows: Any, path: JsonPath = (), exact: bool = False, leave: Collection[JsonPath] = ()
+) -> Iterator[str]:
+    """Yield in words where a document differs from what follows; figures may differ by `TOLERANCE`.
+
+    With `exact` they may not; what stands under the places in `leave` is not compared.
+
+    Examples
+    --------
+    >>> list(differences({"a": [1, 2.0], "b": 3}, {"a": [1, 2.5]}))
+    ['a[1] says 2.0; 2.5 follows', 'b is no part of it']
+    """
+    if path in leave:
+        return
+    place = format_place(path)
+    if isinstance(written, dict) and isinstance(follows, dict):
+        for key in dict.fromkeys((*written, *follows)):
+            own = (*path, key)
+            if key not in follows and own not in leave:
+                yield f"{format_place(own)} is no part of it"
+            elif key not in written and own not in leave:
+                yield f"{format_place(own)} is missing"
+            elif own not in leave:
+                yield from differences(written[key], follows[key], own, exact, leave)
+    elif isinstance(written, list) and isinstance(follows, list):
+        if len(written) != len(follows):
+            yield f"{place} has {len(written)} items; {len(follows)} follow"
+            return
+        for position, (one, other) in enumerate(zip(written, follows, strict=True)):
+            yield from differences(one, other, (*path, position), exact, leave)
+    elif not _same(written, follows, exact):
+        yield f"{place} says {_brief(written)}; {_brief(follows)} follows"
+
+
+def _same(written: object, follows: object, exact: bool) -> bool:
+    if isinstance(written, float) and isinstance(follows, float) and not exact:
+        return math.isclose(written, follows, rel_tol=TOLERANCE, abs_tol=0.0)
+    return type(written) is type(follows) and written == follows
+
+
+def _brief(value: object) -> str:
+    text = value if isinstance(value, Exception) else json.dumps(value, ensure_ascii=False)
+    return str(text) if len(str(text)) <= _SHOWN else f"{str(text)[:_SHOWN]}..."
+
+
+# Files of a folder as they stand on disk: their digests, and what they hold, if they are plain files.
+
+_LARGEST_RECORD = 1 << 30
+_PLAIN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def entry(path: Path) -> dict[str, object]:
+    """Return what a record says of a file: its size and its SHA-256."""
+    with path.open("rb") as stream:
+        return _entry(stream)
+
+
+def plain_entry(path: Path) -> dict[str, object]:
+    """Return the same of a file of a folder that somebody else may have written.
+
+    Raises
+    ------
+    StorageError
+        If it is not there, or is a link or no file.
+    """
+    with _plain(path) as stream:
+        return _entry(stream)
+
+
+def _entry(stream: io.BufferedReader) -> dict[str, object]:
+    digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": digest}
+
+
+def _plain(path: Path) -> io.BufferedReader:
+    """Open a file of a folder, if it is one: no link that leads out of it, no pipe."""
+    try:
+        descriptor = os.open(path, _PLAIN)
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file") from None
+    except (OSError, ValueError):
+        raise StorageError(f"{path}: cannot be read, or is a link; expected a file") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StorageError(f"{path}: found something else than a file")
+    return os.fdopen(descriptor, "rb")
+
+
+def plain_content(path: Path, limit: int = _LARGEST_RECORD) -> bytes:
+    """Return what a file of a release holds.
+
+    Raises
+    ------
+    StorageError
+        If it is not there, is a link or no file, or has more bytes than the limit.
+    """
+    with _plain(path) as stream:
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise StorageError(f"{path}: found more than {limit} bytes")
+    return content

@@ -9,29 +9,78 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from matrixdp.answers.questions import Question, covariance
-from matrixdp.answers.refusals import advised
-from matrixdp.display import Displayed, Preview
+from matrixdp.answers.questions import Question, advised, covariance
+from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, WorkloadError, within
-from matrixdp.exact.threads import one_blas_thread
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.ledger import Ledger
-from matrixdp.measure import DEFAULT_MAX_RECORDS, Measurement, authorize, measure
-from matrixdp.pictures.strategies import PlottedStrategy
+from matrixdp.measure.measurement import DEFAULT_MAX_RECORDS, Measurement, authorize, measure
+from matrixdp.noise import Noise
+from matrixdp.pictures.plots import PlottedStrategy
 from matrixdp.privacy import Budget, LeastBudget, Unit
-from matrixdp.privacy.numbers import Number
+from matrixdp.privacy.conversions import Number
 from matrixdp.queries import Workload
-from matrixdp.selection import Certificate, Selection
-from matrixdp.selection.targets import TargetError, check_targets, least_budget
+from matrixdp.selection.auto import check_mechanism, hope_of
+from matrixdp.selection.auto import select as select_strategy
+from matrixdp.selection.noise_choice import interval
+from matrixdp.selection.selection import Certificate, Selection
+from matrixdp.selection.targets import TargetError, check_targets, largest_ratio, least_budget
 from matrixdp.sources import open_source
-from matrixdp.storage.saving import load_strategy, save_strategy
-from matrixdp.strategy.chosen import Chosen
-from matrixdp.strategy.given import OfOnesOwn
+from matrixdp.storage.formats import load_strategy, save_strategy
+from matrixdp.strategy.custom import OfOnesOwn, possible_noises, preferred
 
 if TYPE_CHECKING:
     from matrixdp.release import Release
 
-__all__ = ["MeasuredStrategy", "Strategy"]
+# How a strategy was chosen, as plain values and as it shows itself.
+
+_FIGURES = {
+    "sum": "weighted total squared error at privacy cost 1, before rounding to integers",
+    "max": "largest weighted variance at privacy cost 1",
+}
+
+
+class Chosen(Displayed):
+    """What a strategy says of its selection."""
+
+    selection: Selection
+
+    @property
+    def origin(self) -> dict[str, object]:
+        """How it was chosen, as plain values: mechanism, reason, certificate."""
+        certificate = self.selection.certificate
+        return {
+            "mechanism": self.selection.mechanism,
+            "reason": self.selection.reason,
+            "objective": self.selection.objective,
+            "certificate": {
+                "loss": certificate.loss,
+                "lower_bound": certificate.lower_bound,
+                "gap": certificate.gap,
+                "scope": certificate.scope,
+                "figures": _FIGURES[self.selection.objective],
+            },
+        }
+
+    def _lines(self) -> tuple[str, str]:
+        selection, workload = self.selection, self.selection.workload
+        asked = counted(workload.queries, "query", "queries")
+        first = f"Strategy for {asked} in {counted(len(workload), 'group')}: {selection.mechanism}"
+        gap = selection.certificate.gap
+        proved = "no lower bound" if gap is None else f"at most {gap:.1e} above the lower bound"
+        parts = counted(len(selection.plan.parts), "part")
+        return first, f"{parts} with {selection.noise} noise for {selection.neighbours} neighbours; {proved}"
+
+    def _preview(self) -> Preview:
+        groups = self.selection.workload.groups
+        rows = []
+        for group in groups[:MAX_ROWS]:
+            error = self.selection.analysis.group(group)
+            figures = math.sqrt(error.total / group.queries), math.sqrt(error.largest)
+            rows.append((group.name, f"{group.queries:,}", *(f"{figure:.4g}" for figure in figures)))
+        columns = ("group", "queries", "RMSE at privacy cost 1", "largest stddev at privacy cost 1")
+        return Preview(columns, rows, len(groups), frozenset((1, 2, 3)))
 
 
 @final
@@ -384,7 +433,7 @@ class MeasuredStrategy(Displayed):
         return Release(self.measurement, asked, confidence, self.strategy.origin, expect)
 
     def _lines(self) -> tuple[str, str]:
-        from matrixdp.release.glance import NOT_PRIVATE
+        from matrixdp.release.release import NOT_PRIVATE
 
         budget = self.measurement.authorization.budget
         spent = f"within {budget!r}" if self.measurement.private else NOT_PRIVATE
@@ -392,3 +441,146 @@ class MeasuredStrategy(Displayed):
 
     def _preview(self) -> Preview:
         return self.strategy._preview()
+
+
+# Selection for a budget: which noise, and the strategy.
+
+
+def select(
+    workload: Workload,
+    noise: str = "auto",
+    neighbours: str | None = None,
+    mechanism: str = "auto",
+    budget: Budget | None = None,
+    objective: str = "sum",
+    targets: Mapping[str, float] | None = None,
+    progress: Callable[[str, float | None], None] | None = None,
+    certify: bool = False,
+    **options: object,
+) -> Strategy:
+    """Choose a strategy for a workload, without the data.
+
+    Parameters
+    ----------
+    workload : Workload
+        What will be asked.
+    noise : {"auto", "gaussian", "laplace"}
+        The noise that will be added. ``auto``: Gaussian, unless the budget says more: Laplace for pure
+        differential privacy (epsilon alone), and for epsilon with delta whichever gives narrower intervals
+        (95 %, in the weighted objective; with targets whichever needs less epsilon).
+    neighbours : {"add_remove", "replace"}, optional
+        Between which tables the promise will hold; the budget's where it is left out, else ``add_remove``.
+        Selection optimizes ``add_remove``; for ``replace`` the same strategy costs more, exactly as much as
+        the two records that are farthest apart in it.
+    mechanism : str
+        ``auto``, or one of those that ``matrixdp select --help`` lists.
+    budget : Budget, optional
+        What will be spent. Strategies do not depend on it, except by the choice of the noise.
+    objective : {"sum", "max"}
+        The sum of (weighted) variances, or the largest one.
+    targets : mapping of str to float, optional
+        The largest standard error that every query of a group may have, in records, by the name of the group
+        or of its entry; ``all`` stands for every other group. What is made least is the budget that meets
+        them, see `Strategy.least_budget`; groups without a target count as if theirs were ten times the
+        largest. Weights and the objective have no influence then.
+    progress : callable, optional
+        Is called with what is being done and, where it is known, the share that is done.
+    certify : bool
+        Take longer for a higher lower bound in the certificate.
+    **options : object
+        Of the mechanism: ``seed=1`` for searches, ``gap``, ``sub_solver`` ("auto", "optimum", "product",
+        "fourier", "fixed" or "fast") for the decomposition, and others. ``auto`` takes those of the
+        mechanisms that it tries.
+
+    Returns
+    -------
+    Strategy
+        Reusable, with its certificate.
+
+    Raises
+    ------
+    WorkloadError
+        If the mechanism is unknown, does not have an option, or cannot serve the workload.
+    TooLargeError
+        If it would need more cells than it can hold.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(20)})
+    >>> strategy = mdp.select(mdp.Workload(domain, mdp.marginals(2)))
+    >>> round(strategy.rmse(mdp.Budget(mu=1)), 3)
+    1.0
+    """
+    if not isinstance(workload, Workload):
+        raise WorkloadError(f"workload: found a {type(workload).__name__}; expected a Workload")
+    if budget is not None and not isinstance(budget, Budget):
+        raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget")
+    check_mechanism(mechanism, options)
+    noises, reason = possible_noises(noise, budget, mechanism)
+    neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
+    selections: list[Selection] = []
+    for kind in noises:
+        tried = mechanism == "auto" and objective == "sum" and targets is None
+        if selections and tried and _hopeless(kind, selections[0], budget):
+            reason = f"narrower intervals than a fast trial with {kind.title} noise leaves hope for"
+            continue
+        selections.append(
+            select_strategy(
+                workload,
+                noise=kind,
+                neighbours=neighbours,
+                mechanism=mechanism,
+                objective=objective,
+                targets=targets,
+                progress=progress,
+                certify=certify,
+                **options,
+            )
+        )
+    if len(selections) == 1:
+        return Strategy(selections[0], reason)
+    assert budget is not None
+    best, reason = preferred(selections, budget, targets)
+    return Strategy(selections[best], reason)
+
+
+def _hopeless(noise: Noise, other: Selection, budget: Budget | None) -> bool:
+    """Return whether no strategy with a noise can be expected to have narrower intervals than another's."""
+    if budget is None:
+        return False
+    reached = interval(other.certificate.loss, other.noise, budget)
+    return interval(hope_of(other.workload, noise), noise, budget) >= reached
+
+
+def meet_targets(
+    strategy: Strategy, targets: Mapping[str, float], least: LeastBudget, workload: Workload | None = None
+) -> Budget:
+    """Return the least budget of a form at which a strategy meets targets, if it is within the limit.
+
+    The targets name groups of the workload, or of the strategy's own.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"age": range(20)}), mdp.marginals(1))
+    >>> strategy = mdp.select(workload, targets={"age": 2.0})
+    >>> meet_targets(strategy, {"age": 2.0}, LeastBudget("mu"))
+    Budget(mu=0.5, neighbours='add_remove')
+    """
+    errors = check_targets(workload or strategy.workload, targets, strategy.selection.analysis)
+    noise, limit = strategy.selection.noise, least.limit
+    budget = least_budget(errors, noise, least)
+    if limit is None or noise.cost(budget) <= noise.cost(limit):
+        return budget
+    if noise.error_scale(limit) >= largest_ratio(errors) ** 2:
+        return limit  # rounding up alone has taken the least budget past it
+    tightest = max(
+        (error for error in errors if error.target is not None),
+        key=lambda error: error.stddev / (error.target or 1.0),
+    )
+    factor = largest_ratio(errors) / math.sqrt(noise.error_scale(limit))
+    raise PrivacyError(
+        f"targets: meeting them takes {budget!r}, more than privacy allows: {limit!r}. The tightest is "
+        f"{tightest.group!r}; expected a larger budget, or targets {factor:.4g} times as large"
+    )

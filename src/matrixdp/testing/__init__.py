@@ -14,14 +14,26 @@ The figures they compare with are made by dense matrices, in the plainest way th
 all that is needed.
 """
 
-from matrixdp.testing.dense import dense_error, dense_gram, dense_measurement, dense_queries
-from matrixdp.testing.hostile import HOSTILE_OBJECTS, HOSTILE_TEXTS
-from matrixdp.testing.mechanisms import check_mechanism, small_workloads
-from matrixdp.testing.neighbours import check_neighbours
-from matrixdp.testing.noise import RecordedSource, check_noise
-from matrixdp.testing.plans import check_plan
-from matrixdp.testing.predicates import check_predicates
-from matrixdp.testing.sources import HOSTILE_DOMAIN, HOSTILE_VALUES, check_source
+from matrixdp.testing.plugins import (
+    RecordedSource,
+    check_mechanism,
+    check_noise,
+    check_plan,
+    check_predicates,
+    dense_error,
+    dense_gram,
+    dense_measurement,
+    dense_queries,
+    small_workloads,
+)
+from matrixdp.testing.tables import (
+    HOSTILE_DOMAIN,
+    HOSTILE_OBJECTS,
+    HOSTILE_TEXTS,
+    HOSTILE_VALUES,
+    check_neighbours,
+    check_source,
+)
 
 __all__ = [
     "HOSTILE_DOMAIN",

@@ -7,8 +7,8 @@ from zlib import crc32
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import MatrixDPError
 from matrixdp.sources import open_source
-from matrixdp.sources.guard import guarded
-from matrixdp.sources.text import read_texts
+from matrixdp.sources.base import guarded
+from matrixdp.sources.csv import read_texts
 from matrixdp.specification import load_specification
 from tests.fuzz.documents import RELEASED
 from tests.fuzz.oracle import Case, Finding

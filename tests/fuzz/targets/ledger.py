@@ -13,7 +13,7 @@ from zlib import crc32
 from matrixdp.ledger import Account, Ledger
 from matrixdp.ledger import ledger as module
 from matrixdp.ledger.database import TABLES
-from matrixdp.ledger.entries import chained
+from matrixdp.ledger.ledger import chained
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import Budget
 from tests.fuzz.oracle import Case, Finding

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from matrixdp.measure import Measurement
+from matrixdp.measure.measurement import Measurement
 from matrixdp.release import Release
-from matrixdp.storage.saving import load_measurement
+from matrixdp.storage.formats import load_measurement
 from tests.fuzz.archives import altered, members_of
 from tests.fuzz.documents import releases
 from tests.fuzz.oracle import Case, Finding

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import MatrixDPError
 from matrixdp.sources import open_source
+from matrixdp.sources.base import guarded
 from matrixdp.sources.columns import read_parquet
-from matrixdp.sources.guard import guarded
 from matrixdp.specification import load_specification
 from tests.fuzz.oracle import Case, Finding
 from tests.fuzz.recipe import Recipe

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from matrixdp.cli.questions import entries_of
-from matrixdp.language.statistic import statistic_keys
+from matrixdp.cli.options import entries_of
+from matrixdp.language.statistics import statistic_keys
 from matrixdp.release import load_release
 from tests.fuzz.documents import ENTRIES, keys, released, write_arrays
 from tests.fuzz.oracle import Case, Finding

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from matrixdp.release import SigningKey, make_keys, sign_release
-from matrixdp.review import verify_release
+from matrixdp.verification import verify_release
 from tests.fuzz.archives import KEYS, altered, members_of
 from tests.fuzz.documents import released
 from tests.fuzz.oracle import Case, Finding

@@ -16,7 +16,7 @@ from matrixdp.papers.dawa import dawa, simulate
 from matrixdp.papers.dawa.dawa import cost_change, prepared
 from matrixdp.papers.dawa.door import MOST_RECORDS, lattice_scale, noisy_quotients, read_counts
 from matrixdp.papers.dawa.partition import COST_SENSITIVITY, Partition
-from matrixdp.sources.source import INFERRED
+from matrixdp.sources.base import INFERRED
 
 ONE = mdp.Budget(epsilon=1)
 

@@ -10,7 +10,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError, PrivacyError
-from matrixdp.measure import NoiseScale
+from matrixdp.measure.measurement import NoiseScale
 from matrixdp.noise import LAPLACE, SeededSource
 from matrixdp.papers.dawa import door
 from matrixdp.papers.dawa.partition import Partition

@@ -48,7 +48,8 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError
-from matrixdp.measure import Authorization, PrivacyStatement, authorize, random_source, statement
+from matrixdp.measure.measurement import Authorization, authorize, random_source
+from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import LAPLACE, Cost, RandomSource
 from matrixdp.papers.dawa.door import lattice_scale, noisy_quotients, read_counts, table_assumptions
 from matrixdp.papers.dawa.partition import (
@@ -61,7 +62,7 @@ from matrixdp.papers.dawa.partition import (
 from matrixdp.papers.dawa.questions import Questions, questions_of
 from matrixdp.papers.dawa.tree import greedy_tree
 from matrixdp.privacy import Budget, Clause
-from matrixdp.privacy.numbers import Number, exact_positive
+from matrixdp.privacy.conversions import Number, exact_positive
 from matrixdp.queries import Workload
 
 __all__ = ["DEFAULT_SHARE", "Dawa", "DawaRelease", "dawa", "prepared"]

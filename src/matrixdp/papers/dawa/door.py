@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import IntegerTensor
-from matrixdp.measure import SCALE_BITS, NoiseScale, noisy
+from matrixdp.measure.measurement import SCALE_BITS, NoiseScale, noisy
 from matrixdp.noise import LAPLACE, RandomSource
 from matrixdp.privacy import Unit
 from matrixdp.queries import Workload

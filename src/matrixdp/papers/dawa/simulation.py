@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import WorkloadError
-from matrixdp.measure import random_source
+from matrixdp.measure.measurement import random_source
 from matrixdp.mechanisms import DataDependent, Simulation, register
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.dawa.dawa import prepared

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix, MergedMatrix
-from matrixdp.exact.threads import THREADED_CELLS
+from matrixdp.exact.resources import THREADED_CELLS
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan
 from matrixdp.plan import Split as SplitPlan

@@ -26,9 +26,8 @@ from matrixdp.exact import (
     MeasuredMatrix,
     MergedMatrix,
 )
-from matrixdp.exact.memory import check_matrices
-from matrixdp.exact.merged import merged_cells
-from matrixdp.exact.threads import THREADED_CELLS, blas_threads
+from matrixdp.exact.resources import THREADED_CELLS, blas_threads, check_matrices
+from matrixdp.exact.structured import merged_cells
 from matrixdp.noise import Noise
 from matrixdp.plan import Block
 from matrixdp.selection.gram.factor import Factor

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.memory import most_cells
-from matrixdp.exact.merged import merged_cells
+from matrixdp.exact.resources import most_cells
+from matrixdp.exact.structured import merged_cells
 from matrixdp.noise import Noise
 from matrixdp.selection.compose.free_bases import free_bases
 from matrixdp.selection.compose.given_bases import fixed_factor, fixed_product, residual_basis

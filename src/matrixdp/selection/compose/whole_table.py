@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.memory import check_matrices
+from matrixdp.exact.resources import check_matrices
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Plan
 from matrixdp.queries import Workload

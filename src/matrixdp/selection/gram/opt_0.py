@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.threads import one_blas_thread
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
 from matrixdp.selection.gram.adapted_starts import (

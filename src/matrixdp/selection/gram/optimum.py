@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact import CenteredMatrix
-from matrixdp.exact.threads import blas_threads
+from matrixdp.exact.resources import blas_threads
 from matrixdp.selection.gram.chains import chain_of, chain_order
 from matrixdp.selection.gram.dual import DEFAULT_GAP, solve_dual
 from matrixdp.selection.gram.factor import Factor

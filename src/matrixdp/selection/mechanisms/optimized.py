@@ -79,7 +79,7 @@ class United(Restarted):
 
 
 def _read_bases(given: object) -> Mapping[str, PredicateForm]:
-    from matrixdp.specification.bases import read_bases  # reads YAML, which other mechanisms do without
+    from matrixdp.specification.load import read_bases  # reads YAML, which other mechanisms do without
 
     return read_bases(given)
 
@@ -135,7 +135,7 @@ def _fourier(task: Task[Certified]) -> tuple[Plan, Certificate]:
 
 
 def _residual_planner_plus(task: Task[Based]) -> tuple[Plan, Certificate]:
-    from matrixdp.specification.bases import bases_on
+    from matrixdp.specification.load import bases_on
 
     bases = bases_on(task.workload.domain, task.options.bases or {})
     return select_residual_planner_plus(task.workload, task.noise, bases, gap=task.options.gap)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import GridTree, IdentityMatrix, MeasuredMatrix
-from matrixdp.exact.grid_tree import GridCovariance
+from matrixdp.exact.structured import GridCovariance
 from matrixdp.plan import Direct
 from matrixdp.selection.compose.rounding import product_blocks
 from matrixdp.selection.mechanisms.options import Options, option

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, ProductGroup, Total
-from matrixdp.queries.arrays import MAX_EXPLICIT_ENTRIES
-from matrixdp.queries.complements import Totals
+from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES
+from matrixdp.queries.structured import Totals
 
 __all__ = ["CrossGram", "GramTerm", "Question", "gram_terms", "is_flat", "weight_products"]
 

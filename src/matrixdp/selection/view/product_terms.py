@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact.memory import check_matrices
+from matrixdp.exact.resources import check_matrices
 from matrixdp.plan.quadratic_forms import along
 from matrixdp.queries import Group, Total
 from matrixdp.selection.view.gram_terms import Question, gram_terms

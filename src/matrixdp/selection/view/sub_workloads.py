@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.exact.memory import check_matrices
+from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, Workload
 from matrixdp.selection.limits import MAX_MEASURED_CELLS
 from matrixdp.selection.view.gram_terms import CrossGram, GramTerm, Question, gram_terms, is_flat

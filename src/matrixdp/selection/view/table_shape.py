@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.memory import check_matrices
+from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Total, Workload
 from matrixdp.selection.view.gram_terms import Question, gram_terms
 from matrixdp.selection.view.product_sums import sum_of_products

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.memory import check_matrices
+from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, Total, Workload
 from matrixdp.selection.gram.opt_0 import distinct_cells
 from matrixdp.selection.view.gram_terms import GramTerm, Question, gram_terms, is_flat

@@ -1,0 +1,511 @@
+"""The columns of a table of answers, built from codes: text is made for distinct values alone.
+
+A row is a query: its group, one column for each attribute that the table asks about (null where the query
+does not ask about it, which is a total), for attributes of numbers or days two more with where the values
+begin and end, the text of explicit queries, the estimate, its standard deviation and the ends of its
+interval. Values are categories in the order of the domain.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Self, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matrixdp.answers.titles import find_group, head, title
+from matrixdp.domain import Attribute, Domain
+from matrixdp.domain.rules import Ends
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.forms import describe_value, unknown_name
+from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total, Workload
+
+Array = NDArray[np.float64]
+
+#: Rows of a batch, and of a row group of a file.
+BATCH_ROWS = 1 << 20
+#: The columns of numbers, in order.
+FIGURES = ("estimate", "stddev", "lower", "upper")
+
+BOUND = b"bound"
+"""The key of a field's metadata that tells the columns of where values begin, ``from``, and end, ``to``."""
+
+_NAME = pa.dictionary(pa.int32(), pa.utf8())
+_VALUE = pa.dictionary(pa.int32(), pa.utf8(), ordered=True)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema whose texts are plain ones.
+
+    Examples
+    --------
+    >>> plain_schema(pa.schema([("group", pa.dictionary(pa.int32(), pa.utf8()))])).field("group").type
+    DataType(string)
+    """
+    return pa.schema([(f.name, pa.utf8() if pa.types.is_dictionary(f.type) else f.type) for f in schema])
+
+
+@final
+@dataclass(eq=False)
+class _Bound:
+    """Where the ranges of a set begin, or end; ``missing`` where they do not, None if all do."""
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_] | None
+
+
+@final
+@dataclass(eq=False)
+class _Asked:
+    """What is asked of an attribute: the texts in the order of the domain, and what each set has of them."""
+
+    texts: pa.Array
+    codes: dict[Hashable, NDArray[np.int32]]
+    bounds: dict[Hashable, tuple[_Bound, _Bound]]
+
+    @cached_property
+    def types(self) -> list[pa.DataType]:
+        """The types of the two columns of bounds, if there are any."""
+        return [pa.array(bound.values[:0]).type for bound in next(iter(self.bounds.values()), ())]
+
+    def nothing(self, rows: int, nulls: dict[pa.DataType, pa.Array]) -> list[pa.Array]:
+        """Return the columns of rows that do not ask about it, from what attributes share."""
+        codes, *bounds = (nulls[kind].slice(0, rows) for kind in (pa.int32(), *self.types))
+        return [_coded(codes, self.texts, ordered=True), *bounds]
+
+
+@final
+class AnswerColumns:
+    """The columns of the answers to some query groups.
+
+    ``schema`` has them, ``columns`` those of the attributes that are asked about, and ``bounds`` the two of
+    each attribute of numbers or days that say where values begin and end: where another column has the name
+    of an attribute, its own gets the ending ``_attribute``. With ``levels`` the column of an attribute that
+    is asked about at one of its levels alone has the name of the level. Bounds are null for totals and for
+    what is no range; the end belongs to the range but where the domain has half-open bins ``[a, b)``.
+
+    Examples
+    --------
+    >>> from matrixdp.language import marginals
+    >>> from matrixdp.queries import Workload
+    >>> workload = Workload(Domain({"sex": ["female", "male"], "code": 3}), marginals([0, 1]))
+    >>> columns = AnswerColumns(workload.domain, workload.groups)
+    >>> columns.schema.names
+    ['group', 'sex', 'code', 'code_from', 'code_to', 'estimate', 'stddev', 'lower', 'upper']
+    >>> batch = next(columns.batches(2, np.array([5.0, 7.0, 8.0]), np.ones(3), 2.0))
+    >>> batch.drop_columns(["stddev", "lower", "upper"]).to_pylist()[1]
+    {'group': 'code', 'sex': None, 'code': '1', 'code_from': 1, 'code_to': 1, 'estimate': 7.0}
+    """
+
+    def __init__(self, domain: Domain, groups: Sequence[Group], *, levels: bool = False) -> None:
+        self._domain = domain
+        self._groups = tuple(groups)
+        sets: dict[str, dict[Hashable, Predicates]] = {}
+        for group in self._groups:
+            for name, predicates in _asked(group):
+                sets.setdefault(name, {}).setdefault(predicates.text_key(domain[name].size), predicates)
+        self._asked = {name: _read(domain[name], sets[name]) for name in domain.names if name in sets}
+        places: dict[str, int] = {}
+        self._places = [places.setdefault(group.name, len(places)) for group in self._groups]
+        self._names = pa.array(list(places), pa.utf8())
+        self._explicit = any(isinstance(group, DenseGroup) for group in self._groups)
+        heads = {name: head(domain[name], sets[name].values()) if levels else name for name in self._asked}
+        self.columns, self.bounds = _column_names(
+            {name: bool(asked.bounds) for name, asked in self._asked.items()}, heads
+        )
+        self.schema = pa.schema(
+            [
+                pa.field("group", _NAME, nullable=False),
+                *(field for name in self._asked for field in self._fields(name)),
+                *([("query", pa.utf8())] if self._explicit else []),
+                *(pa.field(name, pa.float64(), nullable=False) for name in FIGURES),
+            ]
+        )
+
+    @cached_property
+    def _nulls(self) -> dict[pa.DataType, pa.Array]:
+        """As many nulls of each type as a batch can have: one array of them for all attributes."""
+        rows = min(BATCH_ROWS, max((group.queries for group in self._groups), default=0))
+        kinds = {pa.int32(), *(kind for asked in self._asked.values() for kind in asked.types)}
+        return {kind: pa.nulls(rows, kind) for kind in kinds}
+
+    def texts(self, name: str) -> list[str]:
+        """Return the texts of an attribute's column, in order."""
+        texts: list[str] = self._asked[name].texts.to_pylist()
+        return texts
+
+    def _fields(self, name: str) -> Iterator[pa.Field]:
+        """Yield the columns of an attribute."""
+        yield pa.field(self.columns[name], _VALUE)
+        if name in self.bounds:
+            own = zip(self.bounds[name], self._asked[name].types, (b"from", b"to"), strict=True)
+            for column, kind, bound in own:
+                yield pa.field(column, kind, metadata={BOUND: bound})
+
+    def batches(
+        self, position: int, estimates: Array, variances: Array, quantile: float | Array
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the group at a place, in order, with the ends of intervals ``quantile`` apart."""
+        group = self._groups[position]
+        texts = None
+        if isinstance(group, DenseGroup):
+            texts = group.content.describe(self._domain, group.attributes)
+        for start in range(0, group.queries, BATCH_ROWS):
+            stop = min(start + BATCH_ROWS, group.queries)
+            estimate = estimates[start:stop]
+            deviation = np.sqrt(variances[start:stop])
+            width = (quantile if isinstance(quantile, float) else quantile[start:stop]) * deviation
+            count = stop - start
+            repeats = _repeats(group)
+            arrays = [_coded(np.full(count, self._places[position], dtype=np.int32), self._names)]
+            for name in self._asked:
+                arrays += self._values(name, repeats.get(name), start, stop)
+            if self._explicit:
+                arrays.append(pa.nulls(count, pa.utf8()) if texts is None else pa.array(texts[start:stop]))
+            figures = (estimate, deviation, estimate - width, estimate + width)
+            arrays.extend(pa.array(figure, pa.float64()) for figure in figures)
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _values(
+        self, name: str, repeats: tuple[Hashable, int] | None, start: int, stop: int
+    ) -> list[pa.Array]:
+        """Return the columns of an attribute in some rows, given the set and how often each of it repeats."""
+        asked = self._asked[name]
+        if repeats is None:
+            return asked.nothing(stop - start, self._nulls)
+        key, stride = repeats
+        found = [_coded(_repeated(asked.codes[key], stride, start, stop), asked.texts, ordered=True)]
+        for bound in asked.bounds.get(key, ()):
+            own = _repeated(bound.values, stride, start, stop)
+            missing = None if bound.missing is None else _repeated(bound.missing, stride, start, stop)
+            found.append(pa.array(own, mask=missing))
+        return found
+
+
+def _repeats(group: Group) -> dict[str, tuple[Hashable, int]]:
+    """Return for each attribute that is asked about the set, and how many rows each query repeats."""
+    if isinstance(group, DenseGroup):
+        return {}
+    return {
+        name: (predicates.text_key(size), math.prod(group.counts[axis + 1 :]))
+        for axis, (name, predicates, size) in enumerate(
+            zip(group.attributes, group.predicates, group.sizes, strict=True)
+        )
+        if not isinstance(predicates, Total)
+    }
+
+
+def _repeated(values: NDArray[Any], stride: int, start: int, stop: int) -> NDArray[Any]:
+    """Return rows from start to stop of a column that repeats each value ``stride`` times, over and over."""
+    block = len(values) * stride
+    if stop - start > block:
+        times = -(-stop // block) - start // block
+        offset = start // block * block
+        return np.tile(np.repeat(values, stride), times)[start - offset : stop - offset]
+    first, last = start // stride, -(-stop // stride)
+    own = np.take(values, np.arange(first, last), mode="wrap")
+    return np.repeat(own, stride)[start - first * stride : stop - first * stride]
+
+
+def _read(attribute: Attribute, sets: dict[Hashable, Predicates]) -> _Asked:
+    """Return the texts of predicate sets in the order of the attribute's values, and their bounds."""
+    places: dict[str, int] = {}
+    orders: list[tuple[int, int]] = []
+    codes: dict[Hashable, NDArray[np.int32]] = {}
+    bounds: dict[Hashable, tuple[_Bound, _Bound]] = {}
+    ends = attribute.ends
+    for key, predicates in sets.items():
+        texts, spans = predicates.describe(attribute), predicates.spans(attribute.size)
+        found = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int32)
+        new = np.flatnonzero(found >= len(orders))
+        # what is not known, and a total beside values, comes last
+        total = (spans.first == 0) & (spans.last == attribute.size - 1) & [text == "all" for text in texts]
+        last = (spans.first < 0) | total
+        first = np.where(last, attribute.size, spans.first)
+        _, once = np.unique(found[new], return_index=True)
+        orders += zip(first[new][once].tolist(), spans.last[new][once].tolist(), strict=True)
+        codes[key] = found
+        if ends is not None:
+            bounds[key] = _bounds(ends, spans)
+    order = np.lexsort(np.array(orders).T[::-1])
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    texts = pa.array(list(places), pa.utf8()).take(pa.array(order))
+    return _Asked(texts, {key: rank[own] for key, own in codes.items()}, bounds)
+
+
+def _bounds(ends: Ends, spans: Spans) -> tuple[_Bound, _Bound]:
+    """Return where the ranges of a set begin and end, null for what is no range of numbers or days."""
+    known = spans.whole & (spans.last < len(ends.low))
+    found = []
+    for values, codes in ((ends.low, spans.first), (ends.high, spans.last)):
+        small = values.dtype.kind == "i" and max(abs(int(values[0])), abs(int(values[-1]))) < 2**31
+        own = values[np.where(known, codes, 0)].astype(np.int32 if small else values.dtype)
+        found.append(_Bound(own, None if known.all() else ~known))
+    return found[0], found[1]
+
+
+def _asked(group: Group) -> Iterator[tuple[str, Predicates]]:
+    if isinstance(group, ProductGroup):
+        for name, predicates in zip(group.attributes, group.predicates, strict=True):
+            if not isinstance(predicates, Total):
+                yield name, predicates
+
+
+def _column_names(
+    asked: dict[str, bool], heads: dict[str, str]
+) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+    """Return the column of each attribute, and the two of the bounds of those that have some."""
+    taken = {"group", "query", *FIGURES}
+    columns: dict[str, str] = {}
+    for name in asked:
+        column = heads[name]
+        while column in taken or (column != heads[name] and column in heads.values()):
+            column += "_attribute"
+        taken.add(column)
+        columns[name] = column
+    bounds: dict[str, tuple[str, str]] = {}
+    for name in (name for name, bounded in asked.items() if bounded):
+        pair = (f"{name}_from", f"{name}_to")
+        while not taken.isdisjoint(pair):
+            pair = (f"{pair[0]}_value", f"{pair[1]}_value")
+        taken.update(pair)
+        bounds[name] = pair
+    return columns, bounds
+
+
+def _coded(
+    codes: NDArray[np.int32] | pa.Array, labels: pa.Array, *, ordered: bool = False
+) -> pa.DictionaryArray:
+    # The codes are made above, so their range is not checked again.
+    indices = codes if isinstance(codes, pa.Array) else pa.array(codes, pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, labels, ordered=ordered, safe=False)
+
+
+# One clean table of a group of answers: as it stands, or wide.
+
+FIGURE = b"figure"
+"""The key of a field's metadata that says which figure of an answer its column holds."""
+#: A table gets at most so many columns for the values of an attribute.
+_MOST_PIVOTED = 1_000
+
+
+class Tabulated:
+    """The tables of a release, one for each group."""
+
+    workload: Workload
+
+    @abstractmethod
+    def _table(self, groups: Sequence[Group]) -> pa.Table:
+        """Return the answers to some groups."""
+
+    def table(self, text: str, *, pivot: str | None = None) -> pa.Table:
+        """Return the answers of one group as a clean table.
+
+        Parameters
+        ----------
+        text : str
+            What the table is called: its title (`matrixdp.answers.title`), the name of the group, or its
+            attributes, in any order and case.
+        pivot : str, optional
+            An attribute whose values become columns: the estimate under the text of the value, and beside it
+            its standard error and the ends of its interval, ``male_stddev``, ``male_lower``, ``male_upper``.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of `Release.answers` that the group has, without ``group``; an attribute that is asked
+            about at a level has the name of the level.
+
+        Raises
+        ------
+        WorkloadError
+            If no table or several are called so, or the group does not ask about the attribute to pivot.
+        TooLargeError
+            If there are too many rows, or columns.
+        UnsupportedQueryError
+            If the measurement does not determine a query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(4)})
+        >>> workload = mdp.Workload(domain, mdp.product(sex="identity", age="prefix"))
+        >>> table = {"sex": ["female", "male"], "age": [0, 3]}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
+        >>> release.table("age CDF by sex").column_names[:4]
+        ['sex', 'age', 'age_from', 'age_to']
+        >>> wide = release.table("age CDF by sex", pivot="sex")
+        >>> wide.column_names[:5], wide.num_rows
+        (['age', 'age_from', 'age_to', 'female', 'female_stddev'], 4)
+        """
+        group = self.workload.groups[find_group(self.workload.groups, text)]
+        return own_table(self._table((group,)), group, self.workload.domain, pivot)
+
+
+def own_table(answers: pa.Table, group: Group, domain: Domain, pivot: str | None = None) -> pa.Table:
+    """Return the table of a group from the answers to it alone."""
+    table = answers.drop_columns(["group"])
+    return table if pivot is None else pivoted(table, group, domain, pivot)
+
+
+def pivoted(table: pa.Table, group: Group, domain: Domain, pivot: str) -> pa.Table:
+    """Return a group's table with a column for each value of an attribute; see `Tabulated.table`."""
+    product, axis = _axis(group, domain, pivot)
+    counts = product.counts
+    if counts[axis] > _MOST_PIVOTED:
+        found = f"{pivot!r} with {counts[axis]:,} values in {title(group)!r}"
+        raise TooLargeError.at(("pivot",), found, f"at most {_MOST_PIVOTED:,}, each of which is a column")
+    places = np.moveaxis(np.arange(product.queries).reshape(counts), axis, 0).reshape(counts[axis], -1)
+    figures = {name: table.column(name) for name in FIGURES}
+    columns = AnswerColumns(domain, (group,), levels=True)
+    pivot = product.attributes[axis]
+    own = {*FIGURES, columns.columns[pivot], *columns.bounds.get(pivot, ())}
+    taken = table.take(pa.array(places[0])).drop_columns(sorted(own))
+    fields, arrays = list(taken.schema), list(taken.columns)
+    names = {field.name for field in fields}
+    for label, rows in zip(product.predicates[axis].describe(domain[pivot]), places, strict=True):
+        called, number = label, 1
+        while not names.isdisjoint(_named(called)):
+            number += 1
+            called = f"{label} ({number})"
+        names.update(_named(called))
+        for figure, name in zip(FIGURES, _named(called), strict=True):
+            fields.append(pa.field(name, pa.float64(), metadata={FIGURE: figure.encode()}))
+            arrays.append(figures[figure].take(pa.array(rows)))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _named(label: str) -> list[str]:
+    return [label if figure == FIGURES[0] else f"{label}_{figure}" for figure in FIGURES]
+
+
+def _axis(group: Group, domain: Domain, pivot: object) -> tuple[ProductGroup, int]:
+    """Return the group, which is a product, and the place in it of the attribute to pivot."""
+    if not isinstance(pivot, str):
+        raise WorkloadError.at(("pivot",), describe_value(pivot), "the name of an attribute")
+    if not isinstance(group, ProductGroup):
+        found = f"{pivot!r} for {title(group)!r}, whose queries are written out"
+        raise WorkloadError.at(("pivot",), found, "a table with a column for each attribute")
+    sets = {
+        name: place for place, name in enumerate(group.attributes) if not isinstance(group.sets[name], Total)
+    }
+    heads = {head(domain[name], (group.sets[name],)): place for name, place in sets.items()}
+    if pivot in heads:
+        return group, heads[pivot]
+    if pivot not in sets:
+        expected = f"an attribute of the table {title(group)!r}"
+        raise WorkloadError(unknown_name(("pivot",), pivot, expected, heads))
+    return group, sets[pivot]
+
+
+# Several tables of answers as one: their rows below one another, under all of their columns.
+
+
+def joined(tables: Sequence[tuple[str, pa.Table]], column: str) -> pa.Table:
+    """Return tables below one another, each with its name in a first column.
+
+    What is asked stands before the figures; a column that a table does not have is null in its rows. Where a
+    column is of several types it becomes text, numbers aside.
+
+    Parameters
+    ----------
+    tables : sequence of (str, pyarrow.Table)
+        Names and tables.
+    column : str
+        What the column of the names is called.
+
+    Examples
+    --------
+    >>> ages = pa.table({"sex": ["female"], "estimate": [41.5]})
+    >>> both = joined([("mean age", ages), ("people", pa.table({"estimate": [7]}))], "statistic")
+    >>> both.column_names, both["sex"].to_pylist(), both["estimate"].to_pylist()
+    (['statistic', 'sex', 'estimate'], ['female', None], [41.5, 7.0])
+    """
+    types: dict[str, pa.DataType] = {}
+    for _, table in tables:
+        for field in table.schema:
+            types[field.name] = _common(types.get(field.name), field.type)
+    behind = (*FIGURES, "warning")
+    names = [name for name in types if name not in behind] + [name for name in behind if name in types]
+    first = column
+    while first in types:
+        first += "_name"
+    schema = pa.schema([(first, pa.utf8()), *((name, types[name]) for name in names)])
+    if not tables:
+        return schema.empty_table()
+    parts = []
+    for name_of, table in tables:
+        rows = table.num_rows
+        columns = [pa.array([name_of] * rows, pa.utf8())]
+        for name in names:
+            if name in table.schema.names:
+                columns.append(_cast(table.column(name), types[name]))
+            else:
+                columns.append(pa.nulls(rows, types[name]))
+        parts.append(pa.Table.from_arrays(columns, schema=schema))
+    return pa.concat_tables(parts)
+
+
+def _common(known: pa.DataType | None, other: pa.DataType) -> pa.DataType:
+    own = pa.utf8() if pa.types.is_dictionary(other) or pa.types.is_null(other) else other
+    if known is None or known == own:
+        return own
+    numbers = all(pa.types.is_integer(one) or pa.types.is_floating(one) for one in (known, own))
+    return pa.float64() if numbers else pa.utf8()
+
+
+def _cast(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    return column if column.type == to else column.cast(to)
+
+
+# One estimate with its standard error and its interval.
+
+
+@final
+@dataclass(frozen=True)
+class Estimated:
+    """An estimate of a number of records.
+
+    Attributes
+    ----------
+    estimate, stddev : float
+        With its standard error, in records.
+    lower, upper : float
+        The ends of its interval, of the confidence of the release.
+
+    Examples
+    --------
+    >>> print(Estimated.within(17.2, 46.8, 1.96))
+    17 +- 92
+    >>> print(Estimated.within(3.0, 1.0, 0.0))
+    3 +- 0
+    >>> print(Estimated.within(1461.02, 0.25, 1.96))
+    1,461.0 +- 0.5
+    """
+
+    estimate: float
+    stddev: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def within(cls, estimate: float, stddev: float, multiplier: float) -> Self:
+        """Return an estimate with an interval of so many standard errors to either side."""
+        half = multiplier * stddev
+        return cls(estimate, stddev, estimate - half, estimate + half)
+
+    def as_dict(self) -> dict[str, float]:
+        """Return it as JSON has it."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        half = (self.upper - self.lower) / 2
+        digits = max(0, -math.floor(math.log10(half))) if 0 < half < 10 else 0
+        return f"{self.estimate:,.{digits}f} +- {half:,.{digits}f}"

@@ -1,0 +1,743 @@
+"""Attributes whose values are listed categories."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from matrixdp.domain.attribute import NO_CODEBOOK, Attribute, Codebook
+from matrixdp.domain.rules import (
+    BOOLEANS,
+    DAYS,
+    MOMENTS,
+    NUMBERS,
+    TYPES,
+    WHITESPACE,
+    Categories,
+    Days,
+    Ends,
+    Kind,
+    Listed,
+    Moments,
+    Numbers,
+    Steps,
+    Texts,
+    Whole,
+    canonical_text,
+    canonical_value,
+    day_of,
+    finite_number,
+    fold,
+    foldings,
+    integer_of,
+    number_of,
+    number_text,
+    whole_number,
+)
+from matrixdp.errors import DomainError, Path, within
+from matrixdp.forms import describe_value, unknown_name
+
+_UNREADABLE = re.compile(
+    r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
+)
+"""What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
+_NUMBER = "a number of at most 40 digits on either side of the point and an exponent within +-199"
+
+
+def is_unreadable(text: str, value: str | float) -> bool:
+    """Return whether a text is a number to some readers of tables, but not the value that it stands for here.
+
+    Examples
+    --------
+    >>> is_unreadable("INF", canonical_value("INF")), is_unreadable("12", canonical_value("12"))
+    (True, False)
+    """
+    return isinstance(value, str) and _UNREADABLE.fullmatch(text) is not None
+
+
+@final
+@dataclass(frozen=True)
+class Categorical(Attribute):
+    """Listed categories, compared with data by canonical value: 3, "3" and "3.0" are one category.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    categories : tuple of str
+        The categories in order; other values are replaced by their canonical text.
+    type : {'text', 'integer', 'number', 'boolean', 'date'}, optional
+        How categories and data are compared instead: as they are written, as numbers, as booleans (1 and 0
+        are two), or as dates.
+    case : {'match', 'ignore'}
+        Whether texts that differ in the case of letters alone are one category: by the simple case folding of
+        Unicode, letter by letter. Only without a type, or with type text.
+
+    Raises
+    ------
+    DomainError
+        If there are no categories, one occurs twice in any spelling, or is none of its type; without a type,
+        if one is a number that is not finite or out of the range of numerals.
+
+    Examples
+    --------
+    >>> sex = Categorical("sex", ("female", "male"))
+    >>> sex.size, sex.code_of("male"), sex.range_label(0, 1)
+    (2, 1, 'female..male')
+    >>> Categorical("code", ("1", "01"), type="text").code_of("01")
+    1
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    type: str | None = None
+    case: str = field(default="match", kw_only=True)
+    _categories: Categories = field(init=False, repr=False, compare=False)
+    numeric: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        place: tuple[str, ...] = (self.name,)
+        as_text = self.type in (None, "text")
+        if self.case != "match" and not (self.case == "ignore" and as_text):
+            expected = "match or ignore" if as_text else "no `case`: its type has none"
+            raise DomainError.at((self.name, "case"), describe_value(self.case), expected)
+        if self.type is not None and self.type not in TYPES:
+            expected = f"{', '.join(TYPES[:-1])} or {TYPES[-1]}"
+            raise DomainError.at((self.name, "type"), describe_value(self.type), expected)
+        if self.type is not None or self.codebook != NO_CODEBOOK or self.case == "ignore":
+            place = (self.name, "categories")
+        if isinstance(self.categories, str):
+            raise DomainError.at(place, describe_value(self.categories), "a list of categories")
+        seen: dict[str | float, str] = {}
+        for position, category in enumerate(self.categories):
+            with within(*place, position):
+                text, value = self._compared(category)
+                if value in seen:
+                    same = seen[value]
+                    found = f"{text!r} a second time" if same == text else f"{text!r}, the same as {same!r}"
+                    raise DomainError.at((), found, "each category once, in one spelling")
+                if "\x00" in text:
+                    raise DomainError.at((), "a null character", "text without one")
+            seen[value] = text
+        if not seen:
+            raise DomainError.at(place, "an empty list", "at least 1 category")
+        self._set(categories=tuple(seen.values()), _categories=self._rule_of(seen))
+        self._check_labels()
+
+    def _compared(self, category: object) -> tuple[str, str | float]:
+        """Return the text of a category, and the value by which its type compares it."""
+        if self.codebook.trim and isinstance(category, str):
+            category = category.strip(WHITESPACE)
+        if category == "" and self.codebook.null is not None:
+            found = "a category without a text, which `null` counts as missing"
+            raise DomainError.at((), found, "another category, or no `null`")
+        if self.type == "text":
+            if not isinstance(category, str):
+                raise DomainError.at((), describe_value(category), "text, in quotes, as its type is text")
+            return str(category), self._folded(str(category))
+        if self.type == "date":
+            day = day_of(category)
+            if day is None:
+                raise DomainError.at((), describe_value(category), "a date, such as 2020-01-31")
+            return day.isoformat(), day.isoformat()
+        text = canonical_text(category)
+        value = canonical_value(self._folded(text))
+        if self.type == "boolean":
+            number = BOOLEANS.get(value) if isinstance(value, str) else value
+            if number not in (0.0, 1.0):
+                raise DomainError.at((), describe_value(category), "true or false")
+            return text, number
+        if self.type is not None and not isinstance(value, float):
+            raise DomainError.at((), describe_value(category), _NUMBER)
+        if self.type == "integer" and not float(value).is_integer():
+            raise DomainError.at((), describe_value(category), "an integer")
+        if is_unreadable(text, value):
+            raise DomainError.at((), describe_value(text), f"text, or {_NUMBER}")
+        return text, value
+
+    def _folded(self, text: str) -> str:
+        return fold(text) if self.case == "ignore" else text
+
+    def _rule_of(self, seen: dict[str | float, str]) -> Categories:
+        common = self._common(len(seen))
+        texts = tuple(self._folded(text) for text in seen.values())
+        if self.case == "ignore":
+            common["folded"] = foldings(texts)
+        if self.type is None:
+            return Listed(texts, **common)
+        if self.type in ("text", "date"):
+            return (Texts if self.type == "text" else Days)(texts, **common)
+        return Numbers(tuple(float(value) for value in seen), **common)
+
+    def _rule(self, kind: Kind) -> Categories | None:
+        """Return the categories, and how they are compared."""
+        readable = kind in ((Kind.TEXT, Kind.NULL) if self.type == "text" else (*NUMBERS, Kind.DATE))
+        return self._categories if readable else None
+
+    def _value(self, code: int) -> str:
+        """Return the text of a category."""
+        return self.categories[code]
+
+    def _code_of(self, value: object) -> int:
+        """Return the code of a category, given in any spelling that its type takes for the same."""
+        text, compared = self._compared(value)
+        code = self._categories.codes.get(compared)
+        if code is None:
+            expected = f"a category of {self.name!r}"
+            raise DomainError(unknown_name((), text, expected, self.categories, describe_value(value)))
+        return code
+
+    def _code_range(self, low: object, high: object) -> tuple[int, int]:
+        """Return the codes of two categories, which must be in the listed order."""
+        with within(0):
+            first = self.code_of(low)
+        with within(1):
+            last = self.code_of(high)
+        if first > last:
+            expected = f"two categories of {self.name!r}, in the listed order"
+            raise DomainError.at((), describe_value([low, high]), expected)
+        return first, last
+
+    def _spec(self) -> list[str] | dict[str, object]:
+        """Return the list of categories, in a mapping where they have a type."""
+        return list(self.categories) if self.type is None and self.case == "match" else self._mapping()
+
+    def _mapping(self) -> dict[str, object]:
+        listed = list(self.categories)
+        spec: dict[str, object] = {"categories": listed}
+        if self.type is not None:
+            spec["type"] = self.type
+        return spec if self.case == "match" else spec | {"case": self.case}
+
+
+# Attributes whose values are bins of numbers.
+
+_MOST_BINS = 1_000_000
+_INFINITE = {"-inf": -math.inf, "-.inf": -math.inf, "inf": math.inf, ".inf": math.inf}
+
+EDGE = "a finite number, or -inf as the first edge or inf as the last one"
+
+
+def edge_of(value: object) -> float | None:
+    """Return a public value that is a number, finite or not, else None.
+
+    Examples
+    --------
+    >>> edge_of(3), edge_of("-inf"), edge_of(float("nan")), edge_of("3")
+    (3.0, -inf, None, None)
+    """
+    if isinstance(value, str):
+        return _INFINITE.get(value)
+    number = number_of(value)
+    return float(value) if number is None and value in (math.inf, -math.inf) else number
+
+
+@final
+@dataclass(frozen=True)
+class Bins(Attribute):
+    """Half-open bins ``[a, b)`` between increasing edges; the last one may be closed.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    edges : tuple of float
+        The edges, at least two and strictly increasing. The first may be -inf and the last inf; the numbers
+        of a table are finite all the same.
+    closed : bool
+        Whether the last edge belongs to the last bin.
+
+    Raises
+    ------
+    DomainError
+        If there are fewer than two edges, or one is not finite or not above the one before.
+
+    Examples
+    --------
+    >>> income = Bins("income", (0, 10000, 25000))
+    >>> income.label(0), income.range_label(0, 1), income.code_range(10000, 25000)
+    ('[0, 10000)', '[0, 25000)', (1, 1))
+    >>> Bins.equal("hours", 0, 100, 20).label(19)
+    '[95, 100]'
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    closed: bool = False
+    _steps: Steps = field(init=False, repr=False, compare=False)
+    numeric: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        name = self.name
+        edges = tuple(_edge(edge, (name, "edges", place)) for place, edge in enumerate(self.edges))
+        if len(edges) < 2:
+            raise DomainError.at((name, "edges"), describe_value(list(edges)), "at least 2 edges")
+        for place, (before, after) in enumerate(pairwise(edges)):
+            if not before < after:
+                expected = f"a number above {number_text(before)}, the edge before it; bins must not overlap"
+                raise DomainError.at((name, "edges", place + 1), number_text(after), expected)
+        if not isinstance(self.closed, bool):
+            raise DomainError.at((name, "closed"), describe_value(self.closed), "true or false")
+        self._set(edges=edges, _steps=Steps(edges, self.closed, **self._common(len(edges) - 1)))
+        self._check_labels()
+
+    @cached_property
+    def ends(self) -> Ends:
+        """The edges of each bin, of which the upper one does not belong to it."""
+        edges = np.array(self.edges, dtype=np.float64)
+        return Ends(edges[:-1], edges[1:], half_open=True)
+
+    def _rule(self, kind: Kind) -> Steps | None:
+        """Return the edges."""
+        return self._steps if kind in NUMBERS else None
+
+    @classmethod
+    def equal(
+        cls, name: str, minimum: object, maximum: object, bins: object, codebook: Codebook = NO_CODEBOOK
+    ) -> Self:
+        """Return equal bins from `minimum` to `maximum`, the last one closed.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+        minimum, maximum : float
+            The first and the last edge.
+        bins : int
+            The number of bins.
+        codebook : Codebook
+            What is said besides.
+
+        Raises
+        ------
+        DomainError
+            If the maximum is not above the minimum, or there is no bin, or more than 1,000,000, or the bins
+            are too narrow to tell their edges apart.
+        """
+        low, high = finite_number(minimum, (name, "min")), finite_number(maximum, (name, "max"))
+        count = whole_number(bins, (name, "bins"))
+        if count < 1:
+            raise DomainError.at((name, "bins"), str(count), "an integer of at least 1")
+        if count > _MOST_BINS:
+            raise DomainError.at((name, "bins"), str(count), f"at most {_MOST_BINS:,} bins")
+        if not low < high:
+            expected = f"a number above {number_text(low)}, the min"
+            raise DomainError.at((name, "max"), number_text(high), expected)
+        # Exact steps: an edge that is an integer comes out as that integer. The decimal text of an
+        # end is what was meant, so that steps of 0.1 from 0 land on 0.3 and not beside it.
+        start, stop = Fraction(repr(low)), Fraction(repr(high))
+        edges = tuple(float(start + (stop - start) * step / count) for step in range(count + 1))
+        return cls(name, edges, closed=True, codebook=codebook)
+
+    def _value(self, code: int) -> str | float:
+        """Return the start of a bin."""
+        edge = self.edges[code]
+        return edge if math.isfinite(edge) else number_text(edge)
+
+    def _label(self, code: int) -> str:
+        """Return a bin as ``[a, b)``, or ``[a, b]`` for a last one that is closed."""
+        return self._range_label(code, code)
+
+    def _range_label(self, first: int, last: int) -> str:
+        """Return the union of neighbouring bins as ``[a, b)`` or ``[a, b]``; infinite ends are open."""
+        low, high = self.edges[first], self.edges[last + 1]
+        start = "[" if math.isfinite(low) else "("
+        end = "]" if self.closed and last == self._last and math.isfinite(high) else ")"
+        return f"{start}{number_text(low)}, {number_text(high)}{end}"
+
+    def _code_of(self, value: object) -> int:
+        """Return the code of the bin that starts at an edge."""
+        position = self._edge(value)
+        if position is None or position > self._last:
+            expected = f"the lower edge of a bin of {self.name!r}{self._near(value)}"
+            raise DomainError.at((), describe_value(value), expected)
+        return position
+
+    def _code_range(self, low: object, high: object) -> tuple[int, int]:
+        """Return the codes of the bins that make up ``[low, high)``; both must be edges."""
+        first, end = self._edge(low), self._edge(high)
+        if first is None or end is None or first >= end:
+            near = self._near(low if first is None else high)
+            expected = f"two edges a < b of the bins of {self.name!r}, for the range [a, b){near}"
+            raise DomainError.at((), describe_value([low, high]), expected)
+        return first, end - 1
+
+    def _spec(self) -> dict[str, object]:
+        """Return the edges, or the ends and the number of equal bins."""
+        edges = [_plain(edge) for edge in self.edges]
+        if not self.closed:
+            return {"edges": edges}
+        ends, bins = (self.edges[0], self.edges[-1]), self._last + 1
+        if all(map(math.isfinite, ends)) and Bins.equal(self.name, *ends, bins).edges == self.edges:
+            return {"min": edges[0], "max": edges[-1], "bins": bins}
+        return {"edges": edges, "closed": True}
+
+    @property
+    def _last(self) -> int:
+        """The code of the last bin."""
+        return len(self.edges) - 2
+
+    def _edge(self, value: object) -> int | None:
+        """Return the place of an edge, None for what is none."""
+        number = edge_of(value)
+        position = 0 if number is None else bisect_left(self.edges, number)
+        return position if position <= self._last + 1 and self.edges[position] == number else None
+
+    def _near(self, value: object) -> str:
+        """Return which edges are near a number that is none."""
+        number = number_of(value)
+        if number is None or number in self.edges:
+            return ""
+        position = bisect_left(self.edges, number)
+        near = [number_text(edge) for edge in self.edges[max(position - 1, 0) : position + 1]]
+        return f"; near it: {' and '.join(near)}"
+
+
+def _edge(value: object, path: Path) -> float:
+    edge = edge_of(value)
+    if edge is None:
+        raise DomainError.at(path, describe_value(value), EDGE)
+    return edge
+
+
+def _plain(number: float) -> int | float | str:
+    if not math.isfinite(number):
+        return number_text(number)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+# Attributes whose values are days, weeks, months, quarters, years, days of the week or hours of the day.
+
+UNITS = ("day", "week", "month", "quarter", "year", "weekday", "hour")
+"""What one value can be."""
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_FOREVER = ("weekday", "hour")
+"""The units whose values come again, so that they need no first and last day."""
+
+
+@final
+@dataclass(frozen=True)
+class Dates(Attribute):
+    """The days from a first to a last one, both included, or what they are parts of.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    first, last : date or str, optional
+        The first and the last day, such as 2013-01-01. Only days of the week and hours of the day can do
+        without.
+    by : {'day', 'week', 'month', 'quarter', 'year', 'weekday', 'hour'}
+        What one value is. Weeks are those of ISO 8601 and begin on Mondays; days of the week are seven, hours
+        of the day 24. A first or last week, month, quarter or year may be cut by the first and the last day.
+
+    Raises
+    ------
+    DomainError
+        If an end is missing or no date, the last one is before the first, or the unit is none.
+
+    Examples
+    --------
+    >>> month = Dates("month", "2013-01-01", "2013-12-31", by="month")
+    >>> month.size, month.label(0), month.code_range("2013-04", "2013-06")
+    (12, '2013-01', (3, 5))
+    """
+
+    name: str
+    first: Any = None
+    last: Any = None
+    by: str = "day"
+    _moments: Moments = field(init=False, repr=False, compare=False)
+    numeric: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        if self.by not in UNITS:
+            expected = f"{', '.join(UNITS[:-1])} or {UNITS[-1]}"
+            raise DomainError.at((self.name, "by"), describe_value(self.by), expected)
+        first = self._end("from", self.first, DAYS[0])
+        last = self._end("to", self.last, DAYS[1])
+        if last < first:
+            expected = f"{first.isoformat()}, the first day, or a later one"
+            raise DomainError.at((self.name, "to"), last.isoformat(), expected)
+        self._set(first=first, last=last)
+        hours: dict[str, Any] = {"first": first.toordinal() * 24, "last": last.toordinal() * 24 + 23}
+        self._set(_moments=Moments(**hours, **self._divided(), **self._common(self._count())))
+        self._check_labels()
+
+    @cached_property
+    def ends(self) -> Ends:
+        """The first and the last day of each value; Mondays are 1, hours as they are."""
+        count = self._count()
+        if self.by in _FOREVER:
+            return Ends.of_integers(np.arange(count, dtype=np.int64) + (self.by == "weekday"))
+        first, last = np.datetime64(self.first, "D"), np.datetime64(self.last, "D")
+        if self.by in _MONTHS:
+            starts = np.array([self._start(code) for code in range(count)], dtype="datetime64[D]")
+        else:
+            steps = np.arange(count) * (7 if self.by == "week" else 1)
+            starts = np.datetime64(self._start(0), "D") + steps.astype("timedelta64[D]")
+        stops = np.append(starts[1:] - np.timedelta64(1, "D"), last)
+        return Ends(np.maximum(starts, first), stops)
+
+    def _end(self, key: str, written: object, forever: date) -> date:
+        if written is None and self.by in _FOREVER:
+            return forever
+        day = day_of(written)
+        if day is None:
+            raise DomainError.at((self.name, key), describe_value(written), "a date, such as 2013-01-31")
+        return day
+
+    def _count(self) -> int:
+        if self.by in _FOREVER:
+            return 7 if self.by == "weekday" else 24
+        if self.by in _MONTHS:
+            return self._month(self.last) - self._month(self.first) + 1
+        days: int = (self.last - self._start(0)).days
+        return days // (7 if self.by == "week" else 1) + 1
+
+    def _divided(self) -> dict[str, Any]:
+        """Return how hours become codes."""
+        if self.by == "hour":
+            return {"start": 0, "width": 1, "cycle": 24}
+        if self.by == "weekday":
+            # The day 1, 0001-01-01, is a Monday.
+            return {"start": 24, "width": 24, "cycle": 7}
+        if self.by in _MONTHS:
+            inner = (self._start(code).toordinal() * 24 for code in range(1, self._count()))
+            return {"edges": tuple(inner)}
+        return {"start": self._start(0).toordinal() * 24, "width": 24 * (7 if self.by == "week" else 1)}
+
+    def _month(self, day: date) -> int:
+        """Return the number of the month, quarter or year that a day is in."""
+        return (day.year * 12 + day.month - 1) // _MONTHS[self.by]
+
+    def _start(self, code: int) -> date:
+        """Return the day that a value starts on, be it before the first one."""
+        if self.by in _MONTHS:
+            months = (self._month(self.first) + code) * _MONTHS[self.by]
+            return date(months // 12, months % 12 + 1, 1)
+        monday = timedelta(days=self.first.weekday() if self.by == "week" else 0)
+        return date.fromordinal((self.first - monday).toordinal() + code * (7 if self.by == "week" else 1))
+
+    def _rule(self, kind: Kind) -> Moments | None:
+        """Return how moments become codes; a date has no hour."""
+        readable = kind in MOMENTS and not (self.by == "hour" and kind is Kind.DATE)
+        return self._moments if readable else None
+
+    def _value(self, code: int) -> str | int:
+        """Return the text of a value in the way of ISO 8601, or the number of a year or an hour."""
+        if self.by == "hour":
+            return code
+        if self.by == "weekday":
+            return WEEKDAYS[code]
+        start = self._start(code)
+        if self.by == "year":
+            return start.year
+        if self.by == "day":
+            return start.isoformat()
+        if self.by == "week":
+            year, week, _ = start.isocalendar()
+            return f"{year:04}-W{week:02}"
+        parts = f"{start.month:02}" if self.by == "month" else f"Q{(start.month + 2) // 3}"
+        return f"{start.year:04}-{parts}"
+
+    def _code_of(self, value: object) -> int:
+        """Return the code of a value, given as `value` gives it; days are given as dates too."""
+        text = value
+        if isinstance(value, date) and not isinstance(value, datetime):
+            text = value.isoformat()
+        code = self._places.get(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
+        if code is None:
+            expected = f"a {self.by} of {self.name!r}, such as {self._label(0)}"
+            if not isinstance(text, str):
+                raise DomainError.at((), describe_value(value), expected)
+            texts = [key for key in self._places if isinstance(key, str)]
+            raise DomainError(unknown_name((), text, expected, texts, describe_value(value)))
+        return code
+
+    def _code_range(self, low: object, high: object) -> tuple[int, int]:
+        """Return the codes of two values, which must be in their order."""
+        first, last = self.code_of(low), self.code_of(high)
+        if first > last:
+            expected = f"two values of {self.name!r}, the first of them not after the second"
+            raise DomainError.at((), describe_value([low, high]), expected)
+        return first, last
+
+    def _range_label(self, first: int, last: int) -> str:
+        if self.by in ("year", "hour"):
+            return super()._range_label(first, last)
+        return f"{self.label(first)}..{self.label(last)}"
+
+    def _spec(self) -> dict[str, object]:
+        """Return the ends, where they are not those of all days, and the unit."""
+        spec: dict[str, object] = {}
+        if self.by not in _FOREVER or (self.first, self.last) != DAYS:
+            spec = {"from": self.first.isoformat(), "to": self.last.isoformat()}
+        return spec | {"by": self.by}
+
+    @cached_property
+    def _places(self) -> Mapping[str | int, int]:
+        """The codes of the values, numbers by their texts too."""
+        places: dict[str | int, int] = {}
+        for code in range(self._count()):
+            value = self._value(code)
+            places[value] = places[str(value)] = code
+        return places
+
+
+# Attributes: a name and a finite, public, ordered list of values.
+#
+# Five kinds, all frozen and valid from construction: `Categorical`, `Integers`, `Bins`, `Coded` and `Dates`.
+# Values are addressed by *codes*, 0 to ``size - 1``, in the listed order.
+
+
+@dataclass(frozen=True)
+class _Whole(Attribute):
+    """Attributes whose values are consecutive integers."""
+
+    numeric: ClassVar[bool] = True
+
+    _whole: Whole = field(init=False, repr=False, compare=False)
+
+    @cached_property
+    def ends(self) -> Ends:
+        """The integers themselves."""
+        return Ends.of_integers(np.arange(self._whole.first, self._whole.last + 1, dtype=np.int64))
+
+    def _rule(self, kind: Kind) -> Whole | None:
+        """Return the first and the last integer."""
+        return self._whole if kind in NUMBERS else None
+
+    def _value(self, code: int) -> int:
+        """Return the integer of a code."""
+        return self._whole.first + code
+
+    def _code_of(self, value: object) -> int:
+        """Return the code of an integer."""
+        code = self._code(value)
+        if code is None:
+            expected = f"a value of {self.name!r}, an integer from {self._whole.first} to {self._whole.last}"
+            raise DomainError.at((), describe_value(value), expected)
+        return code
+
+    def _code_range(self, low: object, high: object) -> tuple[int, int]:
+        """Return the codes of two integers; both belong to the range."""
+        first, last = self._code(low), self._code(high)
+        if first is None or last is None or first > last:
+            ends = f"from {self._whole.first} to {self._whole.last}, the values of {self.name!r}"
+            raise DomainError.at((), describe_value([low, high]), f"two integers first <= last {ends}")
+        return first, last
+
+    def _code(self, value: object) -> int | None:
+        code = None if (number := integer_of(value)) is None else number - self._whole.first
+        return code if code is not None and 0 <= code <= self._whole.last - self._whole.first else None
+
+
+@final
+@dataclass(frozen=True)
+class Integers(_Whole):
+    """Consecutive integers, both ends included.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    minimum, maximum : int
+        The first and the last integer.
+    round : {'floor', 'nearest'}, optional
+        What makes other numbers integers: the next one below, or the nearest one, where x.5 goes up. Without
+        it they are out of domain.
+
+    Raises
+    ------
+    DomainError
+        If an end is not an integer within +-(2^53 - 1), or the maximum is below the minimum.
+
+    Examples
+    --------
+    >>> age = Integers("age", 18, 90)
+    >>> age.size, age.code_range(18, 64), age.range_label(0, 46)
+    (73, (0, 46), '18-64')
+    """
+
+    name: str
+    minimum: int
+    maximum: int
+    round: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        minimum = whole_number(self.minimum, (self.name, "min"))
+        maximum = whole_number(self.maximum, (self.name, "max"))
+        if maximum < minimum:
+            expected = f"a number of at least {minimum}, the min"
+            raise DomainError.at((self.name, "max"), str(maximum), expected)
+        if self.round not in (None, "floor", "nearest"):
+            raise DomainError.at((self.name, "round"), describe_value(self.round), "floor or nearest")
+        common = self._common(maximum - minimum + 1)
+        whole = Whole(minimum, maximum, self.round, **common)
+        self._set(minimum=minimum, maximum=maximum, _whole=whole)
+        self._check_labels()
+
+    def _spec(self) -> dict[str, object]:
+        """Return the two ends, and how numbers are rounded."""
+        rounded = {} if self.round is None else {"round": self.round}
+        return {"min": self.minimum, "max": self.maximum, **rounded}
+
+
+@final
+@dataclass(frozen=True)
+class Coded(_Whole):
+    """Values that are already coded 0 to ``size - 1``.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    codes : int
+        The number of codes, at least 1.
+
+    Raises
+    ------
+    DomainError
+        If the size is not a positive integer.
+
+    Examples
+    --------
+    >>> Coded("code", 40).code_of(39)
+    39
+    """
+
+    name: str
+    codes: int
+
+    def __post_init__(self) -> None:
+        self._check_name()
+        codes = whole_number(self.codes, (self.name,))
+        if codes < 1:
+            raise DomainError.at((self.name,), str(codes), "an integer of at least 1")
+        self._set(codes=codes, _whole=Whole(0, codes - 1, **self._common(codes)))
+        self._check_labels()
+
+    def _spec(self) -> int:
+        """Return the number of codes."""
+        return self.codes
+
+    def _mapping(self) -> dict[str, object]:
+        return {"size": self.codes}

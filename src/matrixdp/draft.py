@@ -1,0 +1,732 @@
+"""A first specification for a table: from its header and storage types, and from a table that is public."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import product
+from pathlib import Path
+from typing import Any, cast, final
+
+import duckdb
+
+from matrixdp.domain import Domain
+from matrixdp.domain.kinds import is_unreadable
+from matrixdp.domain.rules import MOMENTS, NUMERAL, WHITESPACE, Kind, canonical_value, number_text
+from matrixdp.errors import MatrixDPError, SourceError
+from matrixdp.forms import names_secret, shown
+from matrixdp.sources import open_source
+from matrixdp.sources.base import guarded
+from matrixdp.sources.engines import connect
+from matrixdp.sources.paths import PathSource
+from matrixdp.sources.sql import column_kind, identifier, literal
+from matrixdp.specification.load import UNFILLED, parse_yaml
+
+# What a public table or code book says of each column.
+
+DATED = tuple(kind for kind in MOMENTS if kind not in (Kind.TEXT, Kind.NULL))
+"""The kinds that dates are read from, texts aside."""
+
+MOST_LISTED = 1_000
+"""Distinct values are listed up to this many."""
+
+_ATTRIBUTES = ("variable", "attribute", "column", "field", "name")
+_VALUES = ("value", "code", "category")
+_LABELS = ("label", "labels", "meaning", "description", "text")
+_ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)?"
+
+_MONTH = (
+    r"(?i:jan(uary?)?|feb(ruary?)?|mar(ch)?|m[aä]rz?|apr(il)?|ma[iy]|jun[ei]?|jul[iy]?|aug(ust)?"
+    r"|sept?(ember)?|o[ck]t(ober)?|nov(ember)?|de[cz](ember)?)\.?"
+)
+_FOREIGN_DATE = "|".join(
+    (
+        r"([0-9]{1,2}[./-][0-9]{1,2}[./-]([0-9]{2}|[0-9]{4})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})([ T].*)?",
+        r"[12][0-9]{3}[-/](0[1-9]|1[0-2])|(0?[1-9]|1[0-2])[-/][12][0-9]{3}",
+        rf"([0-9]{{1,2}}[. -]+)?{_MONTH}([ -][0-9]{{1,2}})?[ ,'/-]*([0-9]{{2}}|[0-9]{{4}})",
+        rf"[12][0-9]{{3}}[ /-]{_MONTH}([ -][0-9]{{1,2}})?",
+        r"[12][0-9]{3}[ -]?(Q[1-4]|W[0-5][0-9])|Q[1-4][ /-]?[12][0-9]{3}",
+    )
+)
+_SIGN = "([\u20ac$\u00a3%]|EUR|USD|GBP|CHF)?"
+_FOREIGN_NUMBER = (
+    f"{_SIGN} ?[-+]?([1-9][0-9]{{0,2}}([., '\u2019\u00a0\u202f][0-9]{{3}})+|[0-9]+)([.,][0-9]+)? ?{_SIGN}"
+)
+_MOST_NEGATIVES = 5
+_REPLACED = "\ufffd"
+#: What is asked of a column: text as it stands (r) and without spaces (t), as a number (n) and a moment (m).
+_TOLD = {
+    "records": "count(*)",
+    "present": "count(t)",
+    "distinct": "count(DISTINCT t)",
+    "numbers": "count(n)",
+    "whole": "count(n) FILTER (n = floor(n))",
+    "low": "min(n)",
+    "high": "max(n)",
+    "below": "quantile_disc(n, 0.01)",
+    "above": "quantile_disc(n, 0.99)",
+    "moments": "count(m)",
+    "first": "min(m)",
+    "last": "max(m)",
+    "timed": "coalesce(bool_or(m <> date_trunc('day', m)), false)",
+    "longest": "coalesce(max(length(t)), 0)",
+    "spaced": "coalesce(bool_or(r <> t), false)",
+    "foreign_dates": f"count(*) FILTER (regexp_full_match(t, {literal(_FOREIGN_DATE)}))",
+    "foreign_numbers": f"count(*) FILTER (n IS NOT NULL OR regexp_full_match(t, {literal(_FOREIGN_NUMBER)}))",
+    "replaced": f"count(*) FILTER (contains(r, {literal(_REPLACED)}))",
+    "least_other": "min(n) FILTER (n >= 0)",
+}
+
+
+@final
+@dataclass(frozen=True)
+class Profile:
+    """What the records of a public table say of one column.
+
+    Attributes
+    ----------
+    records, missing, distinct : int
+        How many records there are, how many have no value, and how many different values there are.
+    values : tuple of str
+        The different values, the most frequent first; empty where there are more than `MOST_LISTED`.
+    numbers, whole : bool
+        Whether every value is a number, and whether every one is an integer.
+    low, high, central : float and pair of float
+        The least and the largest number, and those that 1 % and 99 % of the values lie below.
+    first, last : datetime or None
+        The first and the last moment, where every value is a date.
+    timed : bool
+        Whether one of these has a time of day.
+    longest : int
+        The length of the longest text.
+    spaced : bool
+        Whether white space stands around a value.
+    foreign : {"", "dates", "numbers"}
+        What every value is in a form that is not read as such: ``31.01.2024``, or ``1,476.62``.
+    negatives : tuple of float
+        The different numbers below 0, where there are a few at most.
+    least_other : float
+        The least of the other numbers.
+    """
+
+    records: int
+    missing: int
+    distinct: int
+    values: tuple[str, ...]
+    numbers: bool
+    whole: bool
+    low: float
+    high: float
+    central: tuple[float, float]
+    first: datetime | None
+    last: datetime | None
+    timed: bool
+    longest: int
+    spaced: bool
+    foreign: str
+    negatives: tuple[float, ...]
+    least_other: float
+
+
+def profiles(source: PathSource, names: Sequence[str]) -> dict[str, Profile]:
+    """Return the profiles of those of some columns that a public table has.
+
+    Parameters
+    ----------
+    source : PathSource
+        The public table.
+    names : sequence of str
+        The columns.
+
+    Raises
+    ------
+    SourceError
+        If the table cannot be read.
+    """
+
+    def read() -> dict[str, Profile]:
+        with connect() as connection:
+            # A file of texts is read once.
+            source.records(connection).create("public")
+            held = connection.table("public")
+            stored = dict(zip(held.columns, map(str, held.types), strict=True))
+            wanted = [name for name in names if name in stored]
+            return {name: _profile(held, name, stored[name]) for name in wanted}
+
+    return guarded(read, "read the public table")
+
+
+def code_book(source: PathSource, names: Sequence[str]) -> dict[str, dict[str, str]] | None:
+    """Return the values of each attribute and their labels, where the public table is a code book.
+
+    That is a table with none of the columns, but with one that names them (`variable`, `attribute`,
+    `column`, `field` or `name`), one of values (`value`, `code` or `category`) and perhaps one of labels
+    (`label`, `meaning`, `description` or `text`). None for other tables.
+    """
+    columns = {name.lower(): name for name in source.columns()}
+    if any(name in columns.values() for name in names):
+        return None
+    found = [
+        next((columns[n] for n in kind if n in columns), None) for kind in (_ATTRIBUTES, _VALUES, _LABELS)
+    ]
+    attribute, value, label = found
+    if attribute is None or value is None:
+        return None
+    asked = [attribute, value, *([label] if label else [])]
+
+    def read() -> list[tuple[Any, ...]]:
+        with connect() as connection:
+            texts = (f"CAST({identifier(name)} AS VARCHAR)" for name in asked)
+            return source.records(connection).project(", ".join(texts)).fetchall()
+
+    book: dict[str, dict[str, str]] = {name: {} for name in names}
+    for row in guarded(read, "read the public table"):
+        for title, text in zip(asked, row, strict=True):
+            _check_text(title, text or "")
+        if row[0] in book and row[1] not in (None, ""):
+            book[row[0]].setdefault(row[1], (row[2] if label else None) or "")
+    return {name: values for name, values in book.items() if values}
+
+
+def _check_text(name: str, text: str) -> None:
+    """Refuse a text of the public table that was not UTF-8."""
+    if _REPLACED in text:
+        expected = "save it as CSV UTF-8, or convert it: `iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW`"
+        raise SourceError(f"the public table has texts that are not UTF-8 in its column {name!r}; {expected}")
+
+
+def _read(table: duckdb.DuckDBPyRelation, name: str, kind: Kind) -> duckdb.DuckDBPyRelation:
+    """Return a column as it stands, without spaces, as a number and as a moment, where it is one."""
+    column = identifier(name)
+    text = f"trim(CAST({column} AS VARCHAR), {literal(WHITESPACE)})"
+    number = moment = "NULL"
+    if kind is Kind.TEXT:
+        number = f"CASE WHEN regexp_matches({text}, {literal(NUMERAL)}) THEN TRY_CAST({text} AS DOUBLE) END"
+        moment = (
+            f"CASE WHEN regexp_full_match({text}, {literal(_ISO)}) THEN TRY_CAST({text} AS TIMESTAMP) END"
+        )
+    elif kind in (Kind.INTEGER, Kind.FLOAT):
+        number = f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
+    elif kind in DATED:
+        moment = f"CAST({column} AS TIMESTAMP)"
+    columns = {"r": f"CAST({column} AS VARCHAR)", "t": f"nullif({text}, '')"}
+    columns |= {"n": f"CAST({number} AS DOUBLE)", "m": f"CAST({moment} AS TIMESTAMP)"}
+    return table.project(", ".join(f"{made} AS {short}" for short, made in columns.items()))
+
+
+def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
+    kind = column_kind(stored)
+    held = _read(table, name, kind)
+    told = dict(zip(_TOLD, held.aggregate(", ".join(_TOLD.values())).fetchall()[0], strict=True))
+    present, distinct = told["present"], told["distinct"]
+    _check_text(name, _REPLACED if told["replaced"] else "")
+    listed: list[tuple[Any, ...]] = []
+    if distinct <= MOST_LISTED:
+        groups = held.filter("t IS NOT NULL").aggregate("t, count(*) AS c", "t")
+        listed = groups.order("c DESC, t").project("t").fetchall()
+    below_zero = held.filter("n < 0").aggregate("n", "n").order("n").limit(_MOST_NEGATIVES + 1).fetchall()
+    dated = told["moments"] == present > 0
+    return Profile(
+        records=told["records"],
+        missing=told["records"] - present,
+        distinct=distinct,
+        values=tuple(value for (value,) in listed),
+        numbers=told["numbers"] == present > 0,
+        whole=told["whole"] == present > 0,
+        low=told["low"] or 0.0,
+        high=told["high"] or 0.0,
+        central=(told["below"] or 0.0, told["above"] or 0.0),
+        first=told["first"] if dated else None,
+        last=told["last"] if dated else None,
+        timed=told["timed"],
+        longest=told["longest"],
+        spaced=told["spaced"],
+        foreign="" if kind is not Kind.TEXT or dated else _foreign(told),
+        negatives=tuple(n for (n,) in below_zero) if len(below_zero) <= _MOST_NEGATIVES else (),
+        least_other=told["least_other"] or 0.0,
+    )
+
+
+def _foreign(told: Mapping[str, int]) -> str:
+    """Return what all texts of a column are in a form that is not read, if they are."""
+    present = told["present"]
+    if told["numbers"] == present:
+        return ""
+    forms = {"dates": told["foreign_dates"], "numbers": told["foreign_numbers"]}
+    return next((form for form, times in forms.items() if times == present), "")
+
+
+# What a column is proposed to be, by its name, its storage type, and what is public of it.
+
+
+@final
+@dataclass(frozen=True)
+class Unfilled:
+    """What is still to be filled in."""
+
+
+UNFILLED_VALUE = Unfilled()
+_IDENTIFIERS = frozenset(
+    {
+        *("id", "uuid", "guid", "ssn", "nin", "key", "iban", "passport", "username", "login", "ip", "url"),
+        *("email", "mail", "phone", "telephone", "mobile", "fax", "address", "street"),
+        *("surname", "firstname", "lastname", "fullname"),
+    }
+)
+_TEXTS = frozenset({"comment", "comments", "note", "notes", "remark", "remarks", "message", "messages"})
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_ZERO = re.compile(r"0[0-9]+$")
+_FOREIGN = {
+    "dates": "dates that are not ISO 8601 (YYYY-MM-DD): convert the column",
+    "numbers": "numbers with thousands separators, decimal commas or units: convert the column",
+}
+_ALONE = "add the others that the table may hold: this is the only value"
+_MOST_CATEGORIES = 500
+_MOST_INTEGERS, _FEW_INTEGERS = 120, 12
+_LONGEST_CATEGORY = 60
+_BINS = 40
+#: Of so many records, a column with so large a share of different values names them.
+_NAMED_RECORDS, _NAMED_SHARE = 20, 0.9
+_WIDTHS = sorted(unit * 10.0**power for power, unit in product(range(-9, 16), (1, 2, 5)))
+
+
+@final
+@dataclass(frozen=True)
+class Proposal:
+    """What a column is proposed to be.
+
+    Attributes
+    ----------
+    spec : object
+        What the specification says of the attribute, with `Unfilled` for what is to be filled in; None for a
+        column that is skipped.
+    note : str
+        Why it is skipped, or what the reader is told.
+    identifies : bool
+        Whether it is skipped as it names persons or records.
+    """
+
+    spec: object
+    note: str = ""
+    identifies: bool = False
+
+
+def propose(name: str, kind: Kind, profile: Profile | None = None) -> Proposal:
+    """Return what a column is proposed to be.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    kind : Kind
+        What it holds, by its storage type.
+    profile : Profile, optional
+        What a public table says of it.
+
+    Examples
+    --------
+    >>> propose("person_id", Kind.INTEGER)
+    Proposal(spec=None, note='an identifier, by its name', identifies=True)
+    >>> propose("married", Kind.BOOLEAN).spec
+    [False, True]
+    """
+    words = {word.lower() for word in _WORD.findall(name)}
+    few = profile is not None and 0 < profile.distinct <= _MOST_CATEGORIES
+    if (words & _IDENTIFIERS or words == {"name"}) and not (few and not _names_records(profile)):
+        return Proposal(None, "an identifier, by its name", identifies=True)
+    if words & _TEXTS and not few:
+        return Proposal(None, "free text, by its name")
+    if kind is Kind.BOOLEAN:
+        return Proposal([False, True])
+    if profile is None or profile.records == profile.missing:
+        return _unfilled(kind)
+    proposal = _of_profile(kind, profile)
+    if profile.distinct == 1 and proposal.spec is not None:
+        note = "; ".join(filter(None, (proposal.note, f"{_ALONE} of the public records")))
+        proposal = Proposal(_widened(proposal.spec), note)
+    if isinstance(proposal.spec, list | dict) and profile.missing:
+        spec = proposal.spec if isinstance(proposal.spec, dict) else {"categories": proposal.spec}
+        return Proposal({**spec, "null": "missing"}, proposal.note)
+    return proposal
+
+
+def propose_listed(values: Mapping[str, str]) -> Proposal:
+    """Return what an attribute is proposed to be whose values and labels a code book lists.
+
+    Examples
+    --------
+    >>> propose_listed({"0": "female", "1": "male"}).spec
+    {'labels': {'0': 'female', '1': 'male'}}
+    """
+    labels = {value: label.strip() for value, label in values.items() if label.strip()}
+    labelled = len(labels) == len(values) == len(set(labels.values()))
+    spec: object = {"labels": labels} if labelled else [_plain_value(value) for value in values]
+    return Proposal(spec) if len(values) > 1 else Proposal(_widened(spec), f"{_ALONE} listed")
+
+
+def _widened(spec: object) -> object:
+    """Return a description with something left to fill in where further values go."""
+    if isinstance(spec, list):
+        return [*spec, UNFILLED_VALUE]
+    known = dict(spec) if isinstance(spec, Mapping) else {}
+    key = next(key for key in ("categories", "labels", "max", "to") if key in known)
+    if key == "labels":
+        return {**known, key: {**known[key], "TODO": UNFILLED_VALUE}}
+    return {**known, key: _widened(known[key]) if key == "categories" else UNFILLED_VALUE}
+
+
+def _plain_value(value: str) -> str | int | float:
+    """Return a value as a number where it is written as one."""
+    number = canonical_value(value)
+    return plain(number) if isinstance(number, float) and number_text(number) == value else value
+
+
+def _unfilled(kind: Kind) -> Proposal:
+    ends = {"min": UNFILLED_VALUE, "max": UNFILLED_VALUE}
+    if kind is Kind.INTEGER:
+        return Proposal(ends)
+    if kind is Kind.FLOAT:
+        return Proposal({**ends, "bins": UNFILLED_VALUE})
+    if kind in DATED:
+        return Proposal({"from": UNFILLED_VALUE, "to": UNFILLED_VALUE, "by": "month"})
+    if kind is Kind.OTHER:
+        return Proposal(None, "a type that no attribute is read from; convert it first, or leave it out")
+    return Proposal(UNFILLED_VALUE, "[category, ...], {min, max}, {min, max, bins} or {from, to, by}")
+
+
+def _of_profile(kind: Kind, profile: Profile) -> Proposal:
+    if profile.first is not None and profile.last is not None:
+        return _dates(profile.first, profile.last)
+    if profile.foreign and profile.distinct > _FEW_INTEGERS:
+        return Proposal(None, _FOREIGN[profile.foreign])
+    if _names_records(profile) and (not profile.numbers or _run(kind, profile)):
+        return Proposal(None, "an identifier or free text: nearly every public record has its own value")
+    coded = _is_coded(kind, profile)
+    if profile.numbers and not coded:
+        proposal, codes = _numbers(profile), _missing_codes(profile)
+        if not codes or not isinstance(proposal.spec, dict):
+            return proposal
+        note = f"{codes} may stand for missing values: if so begin at {number_text(profile.least_other)}"
+        return Proposal(proposal.spec, "; ".join(filter(None, (proposal.note, note))))
+    if kind is Kind.OTHER:
+        return _unfilled(kind)
+    values = profile.values
+    if profile.distinct > _MOST_CATEGORIES or not values or profile.longest > _LONGEST_CATEGORY:
+        return Proposal(None, f"free text: {profile.distinct:,} different public values")
+    # The most frequent spelling is kept of each value.
+    read = {value if coded else canonical_value(value): value for value in reversed(values)}
+    spelled = {value.casefold(): value for value in reversed(values) if value in read.values()}
+    cleaned: dict[str, object] = {"type": "text"} if coded else {}
+    cleaned |= {"trim": True} if profile.spaced else {}
+    if len(spelled) < len(read):
+        cleaned["case"] = "ignore"
+    listed = [value if coded else _plain_value(value) for value in _sorted(spelled.values())]
+    spec = {"categories": listed, **cleaned} if cleaned else listed
+    if not profile.foreign:
+        return Proposal(spec)
+    note = f"texts of {_FOREIGN[profile.foreign]}"
+    if profile.foreign == "numbers" or profile.distinct == 1:
+        return Proposal(spec, note)
+    return Proposal(_widened(spec), f"{note}, or add all of the table's period")
+
+
+def _missing_codes(profile: Profile) -> str:
+    """Return the numbers below 0 where they are few and stand apart from all others; else nothing."""
+    codes, first = profile.negatives, profile.least_other
+    if not codes or profile.high < 0 or any(code != math.floor(code) for code in codes):
+        return ""
+    # a range that goes on below 0 has no holes there
+    held = profile.distinct > 2 * len(codes) and first - codes[0] > len(codes)
+    return " and ".join(map(number_text, codes)) if held else ""
+
+
+def _names_records(profile: Profile | None) -> bool:
+    if profile is None or profile.first is not None:
+        return False
+    present = profile.records - profile.missing
+    return present >= _NAMED_RECORDS and profile.distinct >= _NAMED_SHARE * present and not profile.timed
+
+
+def _is_coded(kind: Kind, profile: Profile) -> bool:
+    """Return whether the values are codes such as 01234, which are not the numbers that they look like."""
+    values = profile.values
+    if kind is not Kind.TEXT or profile.distinct > _MOST_CATEGORIES:
+        return False
+    if any(is_unreadable(value, canonical_value(value)) for value in values):
+        return True  # a domain refuses them, unless texts are compared as they are
+    if not any(map(_ZERO.match, values)):
+        return False
+    far = not profile.numbers or profile.high - profile.low >= _MOST_INTEGERS
+    return far or len({canonical_value(value) for value in values}) < len(values)
+
+
+def _run(kind: Kind, profile: Profile) -> bool:
+    """Return whether the values are running numbers, or nearly so."""
+    return kind is not Kind.FLOAT and profile.whole and profile.high - profile.low < 1.2 * profile.records
+
+
+def _numbers(profile: Profile) -> Proposal:
+    low, high = profile.low, profile.high
+    if profile.whole and abs(low) < 2**53 and abs(high) < 2**53:
+        size = int(high) - int(low) + 1
+        if profile.distinct <= _FEW_INTEGERS and size > 2 * profile.distinct:
+            return Proposal(sorted({int(float(value)) for value in profile.values}))
+        if size <= _MOST_INTEGERS:
+            return Proposal({"min": int(low), "max": int(high)})
+    below, above = profile.central
+    if high - low > 5 * (above - below) > 0:
+        width = _width((above - below) / (_BINS / 2))
+        start, end = math.floor(below / width), math.ceil(above / width)
+        edges = [plain(round(step * width, 9)) for step in range(start, end + 1)]
+        return Proposal(
+            {"edges": [-math.inf, *edges, math.inf]}, "far values are in the open bins at the ends"
+        )
+    width = _width(max(high - low, 1e-6 * max(1.0, abs(low), abs(high))) / _BINS)
+    start, end = math.floor(low / width), math.ceil(high / width)
+    ends = {"min": plain(round(start * width, 9)), "max": plain(round(max(end, start + 1) * width, 9))}
+    return Proposal({**ends, "bins": max(end - start, 1)})
+
+
+def _dates(first: datetime, last: datetime) -> Proposal:
+    days = (last - first).days
+    unit = "day" if days <= 92 else "month" if days <= 3_660 else "year"
+    start, end = first.date(), last.date()
+    if unit != "day":
+        start, end = date(start.year, 1, 1), date(end.year, 12, 31)
+    spec = {"from": start.isoformat(), "to": end.isoformat(), "by": unit}
+    return Proposal(spec, "the period of the public records: make it that of the table")
+
+
+def _width(least: float) -> float:
+    return next((width for width in _WIDTHS if width >= least), _WIDTHS[-1])
+
+
+def _sorted(values: Iterable[str]) -> list[str]:
+    return sorted(values, key=lambda value: (value.casefold(), value))
+
+
+def plain(number: float) -> int | float:
+    """Return a number as an integer where it is one.
+
+    Examples
+    --------
+    >>> plain(10.0), plain(0.5)
+    (10, 0.5)
+    """
+    return int(number) if number == math.floor(number) else number
+
+
+_LARGEST_PAIR = 10_000
+_MOST_PAIR_CELLS = 200_000
+_MOST_PREFIXES = 415
+"""Attributes with more values would take minutes to select for."""
+
+_PLAIN = re.compile(r"[A-Za-z_/][\w ./-]*[\w.]|[A-Za-z_]", re.ASCII)
+_MODELINE = "# yaml-language-server: $schema=matrixdp.schema.json"
+"""What editors find the schema by."""
+
+
+def draft_specification(
+    data: str | os.PathLike[str],
+    *,
+    table: str | None = None,
+    public_table: str | os.PathLike[str] | None = None,
+    quoted_newlines: bool = False,
+) -> str:
+    """Return the text of a first specification for a table.
+
+    No record of the table is read: what the text says of it follows from the names of its columns and their
+    storage types. Values are left as ``TODO``, or taken from a public table.
+
+    Parameters
+    ----------
+    data : path or str
+        The table.
+    table : str, optional
+        Its name in a database.
+    public_table : path, optional
+        A table whose records are public, with some of the same columns: last year's, a sample that was
+        published; or a code book, with a column that names attributes (`variable`), one of values (`value`)
+        and perhaps one of labels (`label`). What it says of values is public in the text.
+    quoted_newlines : bool
+        Whether quotes in CSV files may hold line ends.
+
+    Returns
+    -------
+    str
+        YAML with comments. What a public table cannot tell is left as ``TODO``: columns that it lacks, and
+        columns with one value, and those of few dates as texts that are not ISO 8601: others have others.
+
+    Raises
+    ------
+    SourceError
+        If a table cannot be read, or no attribute can be made of its columns.
+
+    Examples
+    --------
+    >>> print(draft_specification("examples/randhie.parquet").split("domain:")[1].splitlines()[1])
+      visits: {min: TODO, max: TODO}
+    """
+    source = open_source(data, table_name=table, quoted_newlines=quoted_newlines)
+    kinds = source.columns()
+    known: dict[str, Proposal] = {}
+    if public_table is not None:
+        public = PathSource(public_table)
+        book = code_book(public, list(kinds))
+        if book is not None:
+            known = {name: propose_listed(values) for name, values in book.items()}
+        else:
+            known = {
+                name: propose(name, kinds[name], of) for name, of in profiles(public, list(kinds)).items()
+            }
+    proposals = {name: known.get(name) or propose(name, kind) for name, kind in kinds.items()}
+    named = os.fspath(data)
+    # others read specifications, which are refused where they hold a password
+    named = shown(named) if names_secret(named) else named
+    unfilled = any(UNFILLED in _flow(proposal.spec) for proposal in proposals.values())
+    lines = [*_heading(named, public_table, unfilled), "", f"data: {_scalar(named)}"]
+    lines += [f"table: {_scalar(table)}"] if table is not None else []
+    lines += ["quoted_newlines: true"] if quoted_newlines else []
+    lines += ["", "domain:", *_domain(proposals, known, public_table), ""]
+    lines += _ending(proposals)
+    return "\n".join(lines) + "\n"
+
+
+def _heading(data: str, public_table: str | os.PathLike[str] | None, unfilled: bool) -> list[str]:
+    lines = [
+        _MODELINE,
+        "# (Editors check by that file once you make it here: matrixdp schema > matrixdp.schema.json)",
+        f"# Drafted from the names and the storage types of the columns of {Path(data).name};",
+        "# no record of it was read. Check that they are names, and not a first record: all can read them.",
+    ]
+    if public_table is not None:
+        lines += [
+            f"# Values are those of {Path(public_table).name}, which is taken to be public; here they are.",
+            "# Records of the table with other values are out of domain: widen what may have changed.",
+        ]
+    if not unfilled:
+        return lines
+    return [
+        *lines,
+        f"# {UNFILLED}: fill in from public knowledge, never by a look at the table; `matrixdp validate`",
+        "# names each that is left.",
+    ]
+
+
+def _domain(
+    proposals: Mapping[str, Proposal],
+    known: Mapping[str, Proposal],
+    public_table: str | os.PathLike[str] | None,
+) -> list[str]:
+    lines = []
+    for name, proposal in proposals.items():
+        if proposal.spec is None:
+            lines.append(f"  # {_scalar(name)} is left out: {proposal.note}")
+            continue
+        marked = [proposal.note] if proposal.note else []
+        if name in known:
+            marked.insert(0, f"public, from {Path(str(public_table)).name}")
+        comment = f"   # {'; '.join(marked)}" if marked else ""
+        lines.append(f"  {_scalar(name)}: {_flow(proposal.spec)}{comment}")
+    if all(proposal.spec is None for proposal in proposals.values()):
+        lines.append(f"  {UNFILLED}: {UNFILLED}   # no column could be made an attribute")
+    return lines
+
+
+def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
+    sizes = {name: size for name, p in proposals.items() if (size := _size(name, p.spec)) is not None}
+    complete = len(sizes) == sum(proposal.spec is not None for proposal in proposals.values())
+    lines = ["workload:", "  - marginals: [0, 1]   # the total, and every attribute on its own"]
+    paired = _paired(sizes) if complete else []
+    if len(paired) > 1:
+        lines += ["  - marginals: 2   # every pair of these"]
+        lines += [] if len(paired) == len(sizes) else [f"    attributes: {_flow(paired)}"]
+    for name, size in sizes.items():
+        if (
+            isinstance(proposals[name].spec, dict)
+            and 2 < size <= _MOST_PREFIXES
+            and _ordered(name, proposals)
+        ):
+            lines += [f"  - product: {{{_scalar(name)}: prefix}}", f"    name: {_scalar(f'{name} CDF')}"]
+    numbers = [name for name in sizes if isinstance(proposals[name].spec, dict) and _ordered(name, proposals)]
+    if numbers:
+        lines += [
+            "  # Statistics are entries, too; their errors are made least:",
+            f"  # - quantile: {{{_scalar(numbers[0])}: [0.25, 0.5, 0.75]}}   # cdf, mean, share, ...",
+        ]
+    lines += [
+        "",
+        "# A common choice; decide with whoever answers for the data. {rho: 0.5} is another definition.",
+    ]
+    lines += ["privacy: {epsilon: 1.0, delta: 1.0e-6}"]
+    persons = [name for name, proposal in proposals.items() if proposal.identifies]
+    if persons:
+        lines += [
+            "# If a person may have several records: the column of the person, and how many count at most.",
+            f"# unit: {{id: {_scalar(persons[0])}, max_records: 3}}",
+        ]
+    return [*lines, "out_of_domain: drop"]
+
+
+def _paired(sizes: Mapping[str, int]) -> list[str]:
+    """Return the attributes of which every pair is asked: as many as stay small, in their order."""
+    chosen: list[str] = []
+    cells = 0
+    for name in sorted(sizes, key=lambda name: sizes[name]):
+        more = [sizes[name] * sizes[other] for other in chosen]
+        if max(more, default=0) > _LARGEST_PAIR or cells + sum(more) > _MOST_PAIR_CELLS:
+            break
+        chosen, cells = [*chosen, name], cells + sum(more)
+    return [name for name in sizes if name in chosen]
+
+
+def _size(name: str, spec: object) -> int | None:
+    """Return the number of values of a proposed attribute; None where it is not all there."""
+    if spec is None or UNFILLED in _flow(spec):
+        return None
+    try:
+        return Domain({name: parse_yaml(_flow(spec)).value}).cells()
+    except MatrixDPError:
+        return None
+
+
+def _ordered(name: str, proposals: Mapping[str, Proposal]) -> bool:
+    return not {"categories", "labels"} & set(cast("dict[str, object]", proposals[name].spec))
+
+
+def _flow(value: object) -> str:
+    """Return a value as YAML on one line."""
+    if isinstance(value, Unfilled):
+        return UNFILLED
+    if isinstance(value, Mapping):
+        # Keys are text however they are written.
+        keys = (key if key == "null" else _scalar(key) for key in value)
+        pairs = zip(keys, value.values(), strict=True)
+        return "{" + ", ".join(f"{key}: {_flow(held)}" for key, held in pairs) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _scalar(value)
+
+
+def _scalar(value: object) -> str:
+    """Return one value as YAML: a text in quotes where it could be read as something else.
+
+    Examples
+    --------
+    >>> print(_scalar("New York"), _scalar("no"), _scalar("TODO"), _scalar("007"), _scalar(7), _scalar(True))
+    New York no "TODO" "007" 7 true
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    if isinstance(value, int | float):
+        return str(value)
+    text = str(value)
+    read_back = _PLAIN.fullmatch(text) and parse_yaml(text).value == text and text != UNFILLED
+    return text if read_back else json.dumps(text, ensure_ascii=False)

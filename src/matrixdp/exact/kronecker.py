@@ -1,0 +1,200 @@
+"""Exact integer Kronecker products by floating-point matrix products.
+
+An integer tensor of any width is held in limbs: float64 arrays of integers, value = sum of limb_k 2^(k L).
+A product with an integer matrix whose row sums of absolute values are at most 2^(52 - L) is exact in
+float64, limb by limb, in whatever order the products are summed, since every partial sum is an integer
+below 2^53. Carries are then moved up by exact divisions by powers of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import TooLargeError
+
+Array = NDArray[np.float64]
+
+_MANTISSA = 53
+_MAX_LIMB = 40
+
+
+class ExactMatrix(Protocol):
+    """An integer matrix that multiplies integer arrays in float64."""
+
+    @property
+    def max_entry(self) -> int:
+        """The largest absolute entry."""
+        ...
+
+    @property
+    def max_row_sum(self) -> int:
+        """The largest sum of absolute entries over a row."""
+        ...
+
+    def multiply(self, array: Array) -> Array:
+        """Return the matrix times ``array``, shape (columns, k) in, (rows, k) out.
+
+        Every product and partial sum must be exact while ``max_row_sum * max|array| < 2^53``.
+        """
+        ...
+
+
+def _carry(pieces: list[Array], bits: int) -> list[Array]:
+    """Bring all limbs but the last into [0, 2^bits); append one where the last is too large."""
+    base = float(2**bits)
+    limbs = []
+    carry: Array | None = None
+    for piece in pieces:
+        total = piece if carry is None else np.add(piece, carry, out=carry)
+        carry = np.asarray(total * (1.0 / base))  # exact, as divisions by powers of two are
+        np.floor(carry, out=carry)
+        own = np.asarray(carry * base)
+        limbs.append(np.asarray(np.subtract(total, own, out=own)))
+    limbs.append(np.asarray(carry))
+    return limbs
+
+
+@dataclass(frozen=True)
+class IntegerTensor:
+    """Exact integers: ``sum(limbs[k] * 2**(k * bits))``, all limbs but the last in [0, 2^bits).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> IntegerTensor([np.array([7.0, -3.0])], 40).values()
+    [7, -3]
+    """
+
+    limbs: list[Array]
+    bits: int
+
+    def values(self) -> list[int]:
+        """Return the entries as Python integers, row-major."""
+        flat = [limb.ravel() for limb in self.limbs]
+        return [
+            sum(int(limb[i]) << (k * self.bits) for k, limb in enumerate(flat)) for i in range(flat[0].size)
+        ]
+
+    def split(self, power: int) -> tuple[NDArray[np.int64], Array, Callable[[int], Fraction]]:
+        """Return floor(value / 2^power), the remaining fraction within 2^-53 in [0, 1], and that of entry i.
+
+        All are flat. A negative power only shifts. Quotients must fit 62 bits; the measurement checks that
+        beforehand, from public bounds.
+        """
+        limbs = [limb.ravel() for limb in self.limbs]
+        if power < 0:
+            # the caller's static bound keeps value * 2^-power below 2^62
+            quotient = np.zeros(limbs[0].size, dtype=np.int64)
+            for k, limb in enumerate(limbs):
+                quotient += limb.astype(np.int64) << (k * self.bits - power)
+            return quotient, np.zeros(limbs[0].size), lambda _: Fraction(0)
+        whole, rest = divmod(power, self.bits)
+        while len(limbs) < whole + 1:
+            top = limbs.pop()
+            carry = np.floor(top / 2.0**self.bits)
+            limbs += [top - carry * 2.0**self.bits, carry]
+        step = float(2**rest)
+        high = np.floor(limbs[whole] / step)
+        fraction = (limbs[whole] - high * step) / step
+        quotient = high.astype(np.int64)
+        for k in range(whole + 1, len(limbs)):
+            quotient += limbs[k].astype(np.int64) << ((k - whole) * self.bits - rest)
+        for k in range(whole - 1, -1, -1):
+            fraction = fraction + limbs[k] * 2.0 ** (k * self.bits - power)
+
+        def exact(i: int) -> Fraction:
+            value = sum(int(limb[i]) << (k * self.bits) for k, limb in enumerate(limbs))
+            return Fraction(value % (1 << power), 1 << power)
+
+        return quotient, fraction, exact
+
+
+def apply_kronecker(
+    matrices: Sequence[ExactMatrix],
+    counts: NDArray[np.int64],
+    max_records: int,
+    multipliers: NDArray[np.int64] | None = None,
+) -> IntegerTensor:
+    """Return (M_1 x ... x M_k) times a tensor of counts, exactly, in the shape of the rows.
+
+    The counts are nonnegative with a sum of at most ``max_records``: that public bound alone decides how many
+    limbs are used, so that the work does not depend on the data. The multipliers are nonnegative factors of
+    the rows of the product. TooLargeError says that a row is too large for exact float64 products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matrixdp.exact import IntegerMatrix
+    >>> m = IntegerMatrix(np.array([[1, 1], [0, 1]]))
+    >>> apply_kronecker([m, m], np.array([[1, 2], [3, 4]]), 2**33).values()
+    [10, 6, 7, 4]
+    """
+    largest_row = max((m.max_row_sum for m in matrices), default=1)
+    if multipliers is not None:
+        largest_row = max(largest_row, int(multipliers.max()))
+    bits = min(_MAX_LIMB, _MANTISSA - 1 - largest_row.bit_length())
+    if bits < 4:
+        raise TooLargeError(f"exact products: a row sums to {largest_row}; at most 2^48 can be multiplied")
+    bound = max_records
+    limbs = [np.asarray(counts, dtype=np.float64)]
+    if bound >= 2**_MANTISSA:
+        base = 2**bits
+        whole = np.asarray(counts, dtype=np.int64)
+        limbs = [np.asarray(whole % base, dtype=np.float64)]
+        rest = whole // base
+        for _ in range((bound.bit_length() - 1) // bits):
+            limbs.append(np.asarray(rest % base, dtype=np.float64))
+            rest = rest // base
+    single = bound < 2**_MANTISSA
+    for axis, matrix in enumerate(matrices):
+        before, bound = bound, bound * matrix.max_entry
+        limbs, single = _step(limbs, single, before, bound, bits, _along(matrix, axis))
+    if multipliers is not None:
+        before, bound = bound, bound * int(multipliers.max())
+        factor = np.asarray(multipliers, dtype=np.float64)
+        limbs, single = _step(limbs, single, before, bound, bits, lambda limb: limb * factor)
+    return IntegerTensor(limbs, bits)
+
+
+def _along(matrix: ExactMatrix, axis: int) -> Callable[[Array], Array]:
+    def multiply(limb: Array) -> Array:
+        moved = np.moveaxis(limb, axis, 0)
+        out = matrix.multiply(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
+        return np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
+
+    return multiply
+
+
+def _step(
+    limbs: list[Array],
+    single: bool,
+    before: int,
+    bound: int,
+    bits: int,
+    multiply: Callable[[Array], Array],
+) -> tuple[list[Array], bool]:
+    """Apply one exact linear map; values are at most ``before`` before it and ``bound`` after it."""
+    if single and bound < 2**_MANTISSA:
+        return [multiply(limbs[0])], True
+    if single:
+        limbs = _spread(limbs, before, bits)
+    return _spread([multiply(limb) for limb in limbs], bound, bits), False
+
+
+def _spread(pieces: list[Array], bound: int, bits: int) -> list[Array]:
+    """Return as many limbs as the bound needs, so that none is above 2^bits: the next map is exact too."""
+    needed = bound.bit_length() // bits + 1
+    limbs = _carry(pieces, bits)
+    while len(limbs) < needed:
+        limbs = _carry(limbs, bits)
+    # limbs above the bound hold only the sign: fold them into the last one that is needed
+    while len(limbs) > needed:
+        top = limbs.pop()
+        limbs[-1] = limbs[-1] + top * float(2**bits)
+    return limbs

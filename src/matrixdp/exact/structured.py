@@ -1,0 +1,411 @@
+"""Matrices over groups of values: cells that no query tells apart share a column."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.exact.matrices import IntegerMatrix, MeasuredMatrix
+
+Array = NDArray[np.float64]
+
+
+def merged_cells(groups: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the number of the product of groups that each cell of some attributes is in, row-major.
+
+    Examples
+    --------
+    >>> merged_cells([np.array([0, 0, 1]), np.array([0, 1])]).tolist()
+    [0, 1, 0, 1, 2, 3]
+    """
+    cells = np.zeros(1, dtype=np.int64)
+    for group in groups:
+        cells = np.add.outer(cells * (int(group.max()) + 1), group).ravel()
+    return cells
+
+
+@dataclass(frozen=True, eq=False)
+class MergedMatrix(MeasuredMatrix):
+    """An integer matrix of full column rank over the products of groups of values of some attributes.
+
+    It measures sums over the cells of such products, and determines no query that tells those cells apart:
+    ``unsupported`` has as many rows as there are such directions; `apart` finds the same without them.
+
+    Parameters
+    ----------
+    matrix : IntegerMatrix
+        Over the products of groups, row-major.
+    groups : tuple of ndarray of int64, one of shape (n,) for each attribute
+        The number of the group of each value, from 0; no group is empty.
+
+    Raises
+    ------
+    NumericalError
+        If the groups are not those of the matrix.
+
+    Examples
+    --------
+    >>> merged = MergedMatrix(IntegerMatrix(np.array([[1, 1], [0, 2]])), (np.array([0, 1, 1]),))
+    >>> merged.multiply(np.array([[5.0], [1.0], [2.0]])).ravel().tolist()
+    [8.0, 6.0]
+    >>> merged.squared_sensitivity, merged.max_row_sum
+    (5, 4)
+    """
+
+    matrix: IntegerMatrix
+    groups: tuple[NDArray[np.int64], ...]
+
+    def __post_init__(self) -> None:
+        for group in self.groups:
+            if group.ndim != 1 or group.dtype != np.int64 or not len(group) or group.min() < 0:
+                raise NumericalError("groups of values: expected the number of the group of each value")
+            if group.max() >= len(group) or not np.bincount(group).all():
+                raise NumericalError("groups of values: one of them is empty")
+        if math.prod(self.merged_sizes) != self.matrix.columns:
+            raise NumericalError(
+                f"a matrix over {self.matrix.columns} groups of cells; its groups of values make "
+                f"{math.prod(self.merged_sizes)}"
+            )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of values of each attribute."""
+        return tuple(len(group) for group in self.groups)
+
+    @cached_property
+    def merged_sizes(self) -> tuple[int, ...]:
+        """The number of groups of values of each attribute."""
+        return tuple(int(group.max()) + 1 for group in self.groups)
+
+    @cached_property
+    def indicators(self) -> tuple[Array, ...]:
+        """Which values are in which group, shape (groups, values) for each attribute."""
+        return tuple(
+            (group == np.arange(count)[:, None]).astype(np.float64)
+            for group, count in zip(self.groups, self.merged_sizes, strict=True)
+        )
+
+    @cached_property
+    def spreads(self) -> tuple[Array, ...]:
+        """What spreads a sum evenly over its group, shape (values, groups) for each attribute."""
+        return tuple(one.T / one.sum(axis=1) for one in self.indicators)
+
+    def _along(self, matrices: tuple[Array, ...], array: Array) -> Array:
+        """Return the Kronecker product of matrices times an array of shape (cells, k)."""
+        tensor = array.reshape(*(one.shape[1] for one in matrices), -1)
+        for axis, one in enumerate(matrices):
+            tensor = np.moveaxis(np.tensordot(one, tensor, axes=(1, axis)), 0, axis)
+        return np.ascontiguousarray(tensor).reshape(-1, array.shape[1])
+
+    def means(self, array: Array) -> Array:
+        """Return the mean over the cells of each product of groups: shape (columns, k) to (groups, k)."""
+        return self._along(tuple(one.T for one in self.spreads), array)
+
+    @property
+    def columns(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def rows(self) -> int:
+        return self.matrix.rows
+
+    @property
+    def rank(self) -> int:
+        """The number of linearly independent columns."""
+        return self.matrix.columns
+
+    @cached_property
+    def unsupported(self) -> Array | None:
+        outside = self.matrix.unsupported
+        inside = np.eye(self.rank) if outside is None else scipy.linalg.null_space(outside)
+        lifted = self._along(tuple(one.T for one in self.indicators), inside)
+        if lifted.shape[0] == lifted.shape[1]:
+            return None
+        full = scipy.linalg.qr(lifted, check_finite=False)[0]
+        return np.ascontiguousarray(full[:, lifted.shape[1] :].T)
+
+    @property
+    def max_entry(self) -> int:
+        return self.matrix.max_entry
+
+    @cached_property
+    def max_row_sum(self) -> int:
+        # no row sum of the matrix is less than the size of a group: every group is measured
+        counts = np.ones(1, dtype=np.int64)
+        for group in self.groups:
+            counts = np.multiply.outer(counts, np.bincount(group)).ravel()
+        return max(int((np.abs(self.matrix.entries) @ counts).max()), int(counts.max()))
+
+    def column_power_sum(self, power: int) -> int:
+        return self.matrix.column_power_sum(power)
+
+    def multiply(self, array: Array) -> Array:
+        return self.matrix.multiply(self._along(self.indicators, array))
+
+    def solve(self, answers: Array) -> Array:
+        return self._along(self.spreads, self.matrix.solve(answers))
+
+    def covariance_times(self, array: Array) -> Array:
+        return self._along(self.spreads, self.matrix.covariance_times(self.means(array)))
+
+    def covariance(self) -> Array:
+        return self.covariance_times(np.eye(self.columns))
+
+    def coefficients(self, queries: Array) -> Array:
+        return self.matrix.coefficients(self.means(queries))
+
+    def magnitudes(self) -> NDArray[np.int64]:
+        return self.matrix.magnitudes()
+
+    def apart(self, queries: Array) -> Array:
+        """Return what queries tell apart within groups, shape (columns, k) in and out: none is measured."""
+        return np.asarray(queries - self._along(tuple(one.T for one in self.indicators), self.means(queries)))
+
+    def digest(self) -> str:
+        groups = hashlib.sha256(b"".join(group.tobytes() for group in self.groups)).hexdigest()
+        return f"merged {self.sizes} {groups} {self.matrix.digest()}"
+
+
+# Trees of rectangles over a grid of two attributes, without their entries: millions of cells.
+
+#: A covariance or magnitudes of more cells are not written out; a covariance has matrices of each side.
+MAX_WRITTEN_CELLS = 9_000
+_MOST_LEVELS = 60
+#: Widths of rectangles stay within 64 bits.
+_WIDEST = 2**62
+
+
+@dataclass(frozen=True)
+class GridCovariance:
+    """A covariance over the cells of a grid: sum_k c_k (A_k x B_k) - sum_j g_j vec(H_j) vec(H_j)'.
+
+    Attributes
+    ----------
+    terms : tuple of (float, ndarray, ndarray)
+        c_k, A_k of shape (n_1, n_1) and B_k of shape (n_2, n_2).
+    corners : tuple of (float, ndarray)
+        g_j and H_j, shape (n_1, n_2): nodes that the ends of both attributes cut.
+    """
+
+    terms: tuple[tuple[float, Array, Array], ...]
+    corners: tuple[tuple[float, Array], ...]
+
+    def times(self, array: Array) -> Array:
+        """Return the covariance times an array of shape (n_1 n_2, k)."""
+        rows, columns = self.terms[0][1].shape[0], self.terms[0][2].shape[0]
+        tensor = array.reshape(rows, columns, -1)
+        total = np.zeros(tensor.shape)
+        for factor, first, second in self.terms:
+            half = np.tensordot(first, tensor, axes=(1, 0))
+            total += factor * np.moveaxis(np.tensordot(second, half, axes=(1, 1)), 0, 1)
+        for factor, field in self.corners:
+            inner = np.tensordot(field, tensor, axes=([0, 1], [0, 1]))
+            total -= factor * field[:, :, None] * inner
+        return total.reshape(array.shape)
+
+    def trace(self, first: Array, second: Array) -> float:
+        """Return the trace of the covariance times V_1 x V_2: the error of a product workload."""
+        total = math.fsum(f * float(np.vdot(a, first)) * float(np.vdot(b, second)) for f, a, b in self.terms)
+        return total - math.fsum(f * float(np.vdot(h, first @ h @ second)) for f, h in self.corners)
+
+
+@dataclass(frozen=True)
+class GridTree(MeasuredMatrix):
+    """Every level of a tree over a grid, the rectangles of a level with one integer weight.
+
+    Both sides are padded to the same power of the branching, and every level divides every side of every
+    rectangle into as many equal intervals. Cells beyond the ends, which hold nothing, are left out.
+
+    Parameters
+    ----------
+    sizes : tuple of (int, int)
+        Cells along the two attributes.
+    branching : int
+        Intervals that a side is divided into, at least 2.
+    weights : tuple of int
+        From the whole grid to its cells; 0 for a level that is not measured, at least 1 for the cells.
+
+    Raises
+    ------
+    NumericalError
+        If the levels do not reach from the whole grid to the cells, or a weight is none.
+    TooLargeError
+        If a side has more than 9,000 cells.
+
+    Examples
+    --------
+    >>> tree = GridTree((2, 3), 2, (1, 1, 2))
+    >>> tree.rows, tree.sensitivity, tree.squared_sensitivity
+    (9, 4, 6)
+    >>> tree.multiply(np.arange(6.0)[:, None]).ravel().tolist()
+    [15.0, 8.0, 7.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    """
+
+    sizes: tuple[int, int]
+    branching: int
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        height = len(self.weights) - 1
+        if min(self.sizes) < 1 or self.branching < 2 or not 0 <= height <= _MOST_LEVELS:
+            raise NumericalError(
+                f"a tree over {self.sizes} of branching {self.branching} and {height} levels"
+            )
+        if max(self.sizes) > MAX_WRITTEN_CELLS:
+            raise TooLargeError(
+                f"a tree over {self.sizes[0]} x {self.sizes[1]} cells; the limit is {MAX_WRITTEN_CELLS:,} "
+                "along each side"
+            )
+        if not max(self.sizes) <= self.branching**height < _WIDEST:
+            raise NumericalError(f"{height} levels of branching {self.branching} do not fit {self.sizes}")
+        if min(self.weights) < 0 or self.weights[-1] < 1 or sum(self.weights) >= 2**30:
+            raise NumericalError(f"weights of levels: found {self.weights}; expected integers, cells above 0")
+
+    def _width(self, level: int) -> int:
+        return int(self.branching ** (len(self.weights) - 1 - level))
+
+    def _counts(self, level: int) -> tuple[int, int]:
+        """Return how many intervals each side has on a level."""
+        width = self._width(level)
+        return -(-self.sizes[0] // width), -(-self.sizes[1] // width)
+
+    def _spread(self, level: int, values: Array) -> Array:
+        """Return what every rectangle of a level has for each of its cells."""
+        first, second = (np.arange(size) // self._width(level) for size in self.sizes)
+        return np.asarray(values[first][:, second])
+
+    @property
+    def columns(self) -> int:
+        return self.sizes[0] * self.sizes[1]
+
+    @property
+    def rows(self) -> int:
+        return sum(math.prod(self._counts(level)) for level, weight in enumerate(self.weights) if weight)
+
+    @property
+    def max_entry(self) -> int:
+        return max(self.weights)
+
+    @property
+    def max_row_sum(self) -> int:
+        return max(
+            weight * math.prod(min(self._width(level), size) for size in self.sizes)
+            for level, weight in enumerate(self.weights)
+        )
+
+    def column_power_sum(self, power: int) -> int:
+        return int(sum(weight**power for weight in self.weights))
+
+    def _levels(self, tensor: Array) -> Iterator[tuple[int, Array]]:
+        """Yield the levels and the sums over their rectangles, from the cells to the whole grid."""
+        for level in range(len(self.weights) - 1, -1, -1):
+            if level < len(self.weights) - 1:
+                for axis in (0, 1):
+                    tensor = np.add.reduceat(
+                        tensor, np.arange(0, tensor.shape[axis], self.branching), axis=axis
+                    )
+            yield level, tensor
+
+    def multiply(self, array: Array) -> Array:
+        sums = [
+            self.weights[level] * sums.reshape(-1, array.shape[1])
+            for level, sums in self._levels(array.reshape(*self.sizes, -1))
+            if self.weights[level]
+        ]
+        return np.concatenate(sums[::-1])
+
+    def _transposed(self, array: Array) -> Array:
+        total = np.zeros((*self.sizes, array.shape[1]))
+        first = 0
+        for level, weight in enumerate(self.weights):
+            if weight:
+                counts = self._counts(level)
+                own = array[first : first + math.prod(counts)].reshape(*counts, -1)
+                first += math.prod(counts)
+                total += weight * self._spread(level, own)
+        return total.reshape(self.columns, -1)
+
+    @cached_property
+    def structure(self) -> GridCovariance:
+        """The covariance of the least squares at unit noise.
+
+        From the cells up, a node v with noise variance t and the estimate of its sum from below of variance s
+        takes h h' / (t + s) off the covariance, h the covariances of its cells with their sum. Cells of
+        nodes that no end cuts are alike, so that all of those of a level are one product.
+        """
+        field = np.full(self.sizes, 1.0 / self.weights[-1] ** 2)
+        terms = [(float(field[0, 0]), np.eye(self.sizes[0]), np.eye(self.sizes[1]))]
+        corners: list[tuple[float, Array]] = []
+        for level in range(len(self.weights) - 2, -1, -1):
+            if not self.weights[level]:
+                continue
+            width = self._width(level)
+            starts = [np.arange(0, size, width) for size in self.sizes]
+            sums = np.add.reduceat(np.add.reduceat(field, starts[0], axis=0), starts[1], axis=1)
+            share = 1.0 / (1.0 / self.weights[level] ** 2 + sums)
+            whole = [size // width * width for size in self.sizes]
+            blocks = [_blocks(size, width) for size in self.sizes]
+            if whole[0] and whole[1]:
+                terms.append((-float(share[0, 0] * field[0, 0] ** 2), blocks[0], blocks[1]))
+            if whole[0] and whole[1] < self.sizes[1]:
+                end = _square(field[0], whole[1])
+                terms.append((-float(share[0, -1]), blocks[0], end))
+            if whole[1] and whole[0] < self.sizes[0]:
+                end = _square(field[:, 0], whole[0])
+                terms.append((-float(share[-1, 0]), end, blocks[1]))
+            if whole[0] < self.sizes[0] and whole[1] < self.sizes[1]:
+                corner = field.copy()
+                corner[: whole[0]] = 0.0
+                corner[:, : whole[1]] = 0.0
+                corners.append((float(share[-1, -1]), corner))
+            field = field * self._spread(level, 1.0 - sums * share)
+        return GridCovariance(tuple(terms), tuple(corners))
+
+    def covariance_times(self, array: Array) -> Array:
+        return self.structure.times(array)
+
+    def solve(self, answers: Array) -> Array:
+        return self.structure.times(self._transposed(answers))
+
+    def coefficients(self, queries: Array) -> Array:
+        return self.multiply(self.structure.times(queries))
+
+    def covariance(self) -> Array:
+        return self.structure.times(self._cells("its covariance"))
+
+    def written(self) -> Array:
+        return self.multiply(self._cells("its entries"))
+
+    def magnitudes(self) -> NDArray[np.int64]:
+        return self.written().astype(np.int64)
+
+    def _cells(self, what: str) -> Array:
+        if self.columns > MAX_WRITTEN_CELLS:
+            raise TooLargeError(
+                f"a tree over a grid of {self.columns:,} cells: {what} are not written out past "
+                f"{MAX_WRITTEN_CELLS:,}"
+            )
+        return np.eye(self.columns)
+
+    def digest(self) -> str:
+        return f"grid tree {self.sizes} {self.branching} {self.weights}"
+
+
+def _blocks(size: int, width: int) -> Array:
+    """Return ones within every whole interval of a side."""
+    place = np.arange(size) // width
+    whole = place < size // width
+    return np.asarray((place[:, None] == place) & whole[:, None] & whole, dtype=np.float64)
+
+
+def _square(field: Array, first: int) -> Array:
+    end = np.where(np.arange(len(field)) < first, 0.0, field)
+    return np.outer(end, end)

@@ -1,0 +1,151 @@
+"""What is publicly known of a table beside its domain: published counts, and combinations that cannot be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from matrixdp.domain import Domain
+from matrixdp.errors import EntryError, within
+from matrixdp.forms import Form, FormError, Given, Kept, ListOf, Schema, as_lists, describe_value
+from matrixdp.language.builders import marginals
+from matrixdp.language.entries import BOX, ENTRY, Condition, Entry, allowed_values, find_attribute
+from matrixdp.queries.groups import Group
+
+ImpossibleBox = Mapping[str, Condition]
+"""A combination of values that no record has."""
+
+_COUNTS = "a count, or a list of counts, one for each query: finite numbers from 0 on"
+_LISTED = "a number of records, or a list of entries with their `counts`"
+
+
+@final
+@dataclass(frozen=True)
+class Published:
+    """A published table: an entry of one query group, and its counts.
+
+    Parameters
+    ----------
+    entry : Entry
+    counts : tuple of float
+        One for each query, row-major.
+    """
+
+    entry: Entry
+    counts: tuple[float, ...]
+
+    def group(self, domain: Domain) -> Group:
+        """Return the queries of the table.
+
+        Raises
+        ------
+        EntryError
+            If the entry does not fit the domain, is of several groups, or has another number of queries.
+        """
+        groups = self.entry.expand(domain)
+        if len(groups) != 1:
+            expected = "an entry of one; give each table an entry of its own"
+            raise EntryError.at((), f"an entry of {len(groups)} query groups", expected)
+        [group] = groups
+        if group.queries != len(self.counts):
+            expected = f"{group.queries}, one for each query of {group.name}"
+            raise EntryError.at(("counts",), f"{len(self.counts)} counts", expected)
+        return group
+
+
+@final
+class _PublishedForm(Form[Published]):
+    """An entry with the key ``counts``, or a number of records alone."""
+
+    def read(self, written: object, given: Given) -> Published:
+        if isinstance(written, Published):
+            return written
+        if isinstance(written, tuple) and len(written) == 2 and isinstance(written[0], Entry):
+            return Published(written[0], _counts(written[1]))
+        if not isinstance(written, Mapping):
+            return Published(marginals(0), _counts(written, single=True))
+        if "counts" not in written:
+            raise FormError.at(("counts",), "nothing", _COUNTS)
+        with within("counts"):
+            counts = _counts(written["counts"])
+        return Published(
+            ENTRY.read({name: own for name, own in written.items() if name != "counts"}, given), counts
+        )
+
+    def write(self, value: Published, kept: Kept = as_lists) -> object:
+        written = ENTRY.write(value.entry, kept)
+        assert isinstance(written, dict)
+        counts = list(value.counts)
+        return written | {"counts": counts[0] if len(counts) == 1 else counts}
+
+    def schema(self, definitions: Schema) -> Schema:
+        ENTRY.schema(definitions)
+        count = {"type": "number", "minimum": 0}
+        nested: dict[str, Any] = {"type": "array", "minItems": 1}
+        table = {
+            "type": "object",
+            "properties": {"counts": {"anyOf": [count, nested]}},
+            "required": ["counts"],
+            "minProperties": 2,
+        }
+        return {"anyOf": [count, table]}
+
+
+@final
+class _PublishedTables(Form[tuple[Published, ...]]):
+    """A number of records, or a list of published tables."""
+
+    _listed = ListOf(_PublishedForm(), _LISTED, least=1)
+
+    def read(self, written: object, given: Given) -> tuple[Published, ...]:
+        alone = isinstance(written, int | float | Mapping | Published)
+        return self._listed.read([written] if alone else written, given)
+
+    def write(self, value: tuple[Published, ...], kept: Kept = as_lists) -> object:
+        return self._listed.write(value, kept)
+
+    def schema(self, definitions: Schema) -> Schema:
+        listed = self._listed.schema(definitions)
+        return {"anyOf": [{"type": "number", "minimum": 0}, listed]}
+
+
+def _counts(written: object, *, single: bool = False) -> tuple[float, ...]:
+    try:
+        counts = np.asarray(written, dtype=np.float64).ravel()
+    except (TypeError, ValueError, OverflowError):
+        counts = np.array([math.nan])
+    strange = isinstance(written, bool | str) or not counts.size or (single and np.ndim(written) > 0)  # type: ignore[arg-type]
+    if strange or not (np.isfinite(counts) & (counts >= 0)).all():
+        raise FormError.at((), describe_value(written), _LISTED if single else _COUNTS)
+    return tuple(counts.tolist())
+
+
+PUBLISHED: Form[tuple[Published, ...]] = _PublishedTables()
+"""Published tables: a number of records, or a list of entries with their ``counts``."""
+IMPOSSIBLE = ListOf(
+    BOX, "a list of combinations that cannot be: [{age: {range: [0, 14]}, married: yes}]", least=1
+)
+"""Combinations of values that no record has, each a box as ``cells`` has them."""
+
+
+def check_public(
+    domain: Domain, totals: Sequence[Published] = (), impossible: Sequence[ImpossibleBox] = ()
+) -> None:
+    """Check that published tables and impossible combinations fit a domain.
+
+    Raises
+    ------
+    EntryError, DomainError
+        If they do not; at ``totals`` or ``impossible``.
+    """
+    for place, one in enumerate(totals):
+        with within("totals", place):
+            one.group(domain)
+    for place, box in enumerate(impossible):
+        for name, condition in box.items():
+            with within("impossible", place, name):
+                allowed_values(find_attribute(domain, name), condition)

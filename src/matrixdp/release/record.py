@@ -1,0 +1,963 @@
+"""What a release is to those who write it down and read it back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import platform
+import re
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matrixdp.answers.intervals import Intervals
+from matrixdp.answers.table import BOUND, FIGURE, FIGURES, AnswerColumns, Estimated
+from matrixdp.domain import Domain
+from matrixdp.errors import SpecificationError, StorageError, UnsupportedQueryError
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.forms import is_unicode
+from matrixdp.language import marginals
+from matrixdp.locks import Lock
+from matrixdp.measure.measurement import Measurement, NoiseScale
+from matrixdp.measure.statement import PrivacyStatement
+from matrixdp.plan import Analysis, Part
+from matrixdp.privacy import Budget
+from matrixdp.queries import Group, Workload
+from matrixdp.statistics import AskedStatistic
+from matrixdp.storage.archive import sync_folder
+
+# What ``release.json`` says of the parts that were measured, each with its exact noise.
+
+#: What the exact sensitivity is called that costs are computed from, by the norm of the noise.
+_SENSITIVITY = {1: "sensitivity", 2: "squared_sensitivity"}
+
+
+def exact_scale(scale: Fraction) -> dict[str, Any]:
+    """Return an exact scale of noise as JSON has it: numerator / 2^exponent, and as text.
+
+    Examples
+    --------
+    >>> exact_scale(Fraction(3, 4)), exact_scale(Fraction(6))
+    ({'numerator': 3, 'exponent': 2, 'text': '3/4'}, {'numerator': 3, 'exponent': -1, 'text': '6'})
+    """
+    zeros = (scale.numerator & -scale.numerator).bit_length() - 1
+    exponent = scale.denominator.bit_length() - 1 - zeros
+    return {"numerator": scale.numerator >> zeros, "exponent": exponent, "text": str(scale)}
+
+
+def measured(measurement: Measurement) -> dict[str, Any]:
+    """Return the matrices and the parts; parts that differ in their attributes alone are one row.
+
+    A plan can have ten thousand parts that share three matrices and a few scales.
+    """
+    plan = measurement.plan
+    norm = plan.noise.norm
+    matrices: dict[object, int] = {}
+    listed: list[dict[str, object]] = []
+    rows: dict[object, dict[str, object]] = {}
+    attributes: dict[object, list[list[list[str]]]] = {}
+    for part, scale in zip(plan.parts, measurement.scales, strict=True):
+        places = []
+        for block in part.blocks:
+            matrix = block.matrix
+            key = (_kind(matrix), matrix.digest())
+            if key not in matrices:
+                matrices[key] = len(listed)
+                power_sum = str(matrix.column_power_sum(norm))
+                shape = [matrix.rows, matrix.columns]
+                listed.append({"kind": _kind(matrix), "shape": shape, _SENSITIVITY[norm]: power_sum})
+            places.append(matrices[key])
+        row = _row(part, scale, places, norm)
+        own = (*places, "|", row["row_multipliers"], row[_SENSITIVITY[norm]], scale.exact, scale.power)
+        rows.setdefault(own, row)
+        attributes.setdefault(own, []).append([list(block.attributes) for block in part.blocks])
+    return {
+        "split": plan.words,
+        "noise": plan.noise.name,
+        "matrices": listed,
+        "parts": [{**row, "attributes": attributes[own]} for own, row in rows.items()],
+        "measured_rows": sum(part.rows for part in plan.parts),
+    }
+
+
+def _row(part: Part, scale: NoiseScale, places: list[int], norm: int) -> dict[str, object]:
+    return {
+        "matrices": places,
+        "row_multipliers": part.multipliers is not None,
+        "rows": part.rows,
+        _SENSITIVITY[norm]: str(part.column_power_sum(norm)),
+        "scale": exact_scale(scale.exact),
+        "lattice_exponent": -scale.power,
+        "noise_stddev": math.sqrt(scale.variance),
+    }
+
+
+def _kind(matrix: MeasuredMatrix) -> str:
+    if isinstance(matrix, IdentityMatrix):
+        return "identity"
+    return "centered identity" if isinstance(matrix, CenteredMatrix) else "integer"
+
+
+# What a release says of the table as a whole: whether it looks as if the domain did not fit.
+#
+# All of it is computed from the noisy measurement and public figures, so it costs nothing and tells nothing
+# more than the answers do.
+
+#: What noise alone exceeds with this probability at most is taken for more than noise.
+_CHANCE = 1e-4
+#: Groups of more queries are not looked at, nor any after so many queries of all groups.
+_QUERIES, _QUERIES_OF_ALL = 10_000, 200_000
+_NAMED = 3
+_ADVICE = "check the domain against the values and the spelling in the table"
+_TO_COUNT = "; `out_of_domain: {count: true}` measures how many records are dropped, at no further cost"
+
+
+@final
+@dataclass(frozen=True)
+class SizeCheck:
+    """The number of records in the domain, as released, beside what was expected.
+
+    Attributes
+    ----------
+    total : Estimated or None
+        The estimate of the number of records; None where the measurement does not determine it.
+    expect : int or None
+        The number that was expected: a public figure.
+    far : float
+        How many standard errors noise alone exceeds with a probability of at most 1 in 10,000.
+    groups_within_noise : tuple of str
+        Groups of which no answer can be told from noise, among those that were looked at: of at most 10,000
+        queries, and 200,000 in all.
+    counted : bool
+        Whether records out of domain were counted.
+
+    Examples
+    --------
+    >>> check = SizeCheck(Estimated.within(175, 10, 1.96), 1461, 4.0, ())
+    >>> check.agrees, check.warnings[0][:77]
+    (False, 'the whole table is estimated at 175 +- 20 records, and 1,461 were expected: a')
+    """
+
+    total: Estimated | None
+    expect: int | None
+    far: float
+    groups_within_noise: tuple[str, ...]
+    counted: bool = False
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the total is as expected, up to its noise; None where there is nothing to compare."""
+        if self.total is None or self.expect is None:
+            return None
+        return abs(self.total.estimate - self.expect) <= self.far * self.total.stddev
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What looks wrong, in sentences."""
+        return tuple(self._warnings())
+
+    @property
+    def _advice(self) -> str:
+        return _ADVICE if self.counted else _ADVICE + _TO_COUNT
+
+    def _warnings(self) -> Iterator[str]:
+        total, expect = self.total, self.expect
+        if total is not None and expect is not None and not self.agrees:
+            off = Estimated(abs(total.estimate - expect), total.stddev, 0.0, total.upper - total.lower)
+            which = "too few" if total.estimate < expect else "too many"
+            yield (
+                f"the whole table is estimated at {total} records, and {expect:,} were expected: about "
+                f"{str(off).split(' ')[0]} {which}; {self._advice}"
+            )
+        elif total is not None and total.estimate < self.far * total.stddev:
+            yield (
+                f"the whole table is estimated at {total} records, which cannot be told from none: "
+                f"{self._advice}, and a larger budget or fewer queries make the noise smaller"
+            )
+        elif total is None and expect is not None:
+            yield f"{expect:,} records were expected, and how many there are does not follow from the release"
+        quiet = self.groups_within_noise
+        if quiet:
+            more = "" if len(quiet) <= _NAMED else f" and {len(quiet) - _NAMED:,} more"
+            yield (
+                f"no answer can be told from noise in {len(quiet):,} of the groups: "
+                f"{'; '.join(quiet[:_NAMED])}{more}"
+            )
+
+    def as_dict(self) -> dict[str, object]:
+        """Return it as JSON has it."""
+        return {
+            "total": None if self.total is None else self.total.as_dict(),
+            "expect": self.expect,
+            "agrees": self.agrees,
+            "groups_within_noise": list(self.groups_within_noise),
+        }
+
+
+def total_of(analysis: Analysis, domain: Domain) -> Group | None:
+    """Return the query for the number of records; None where what is measured does not determine it."""
+    (group,) = marginals(0).expand(domain)
+    try:
+        analysis.check_support(group)
+    except UnsupportedQueryError:
+        return None
+    return group
+
+
+def groups_within_noise(measurement: Measurement, groups: Sequence[Group]) -> Iterator[str]:
+    """Yield the names of the groups of which no answer can be told from noise."""
+    left = _QUERIES_OF_ALL
+    for group in groups:
+        if group.queries > _QUERIES or group.queries > left:
+            continue
+        left -= group.queries
+        variances = measurement.analysis.variances(group)
+        estimates = np.abs(measurement.estimates.answers(group))
+        far = measurement.plan.noise.largest_quantile(1 - _CHANCE / group.queries)
+        if (estimates < far * np.sqrt(variances)).all():
+            yield group.name
+
+
+def check_size(
+    measurement: Measurement, groups: Sequence[Group], confidence: float, expect: int | None
+) -> SizeCheck:
+    """Compare what was released with what was expected; the interval of the total has a confidence."""
+    total: Estimated | None = None
+    query = total_of(measurement.analysis, measurement.plan.domain)
+    if query is not None:
+        deviation = float(np.sqrt(measurement.analysis.variances(query))[0])
+        value = float(measurement.estimates.answers(query)[0])
+        # of its own: those of the answers depend on which were asked for before
+        intervals = Intervals(measurement.analysis, measurement.plan.noise, confidence)
+        multiplier = float(np.ravel(intervals.multipliers(query))[0])
+        total = Estimated.within(value, deviation, multiplier)
+    far = measurement.plan.noise.largest_quantile(1 - _CHANCE)
+    quiet = tuple(groups_within_noise(measurement, groups))
+    return SizeCheck(total, expect, far, quiet, measurement.out_of_domain_counts is not None)
+
+
+Array = NDArray[np.float64]
+
+
+class Written(ABC):
+    """What files of a release are made from; `Release` is the only one."""
+
+    measurement: Measurement
+    workload: Workload
+    confidence: float
+    origin: Mapping[str, object]
+    expect: int | None
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """The attributes."""
+
+    @property
+    @abstractmethod
+    def private(self) -> bool:
+        """False if the noise was seeded."""
+
+    @property
+    @abstractmethod
+    def statement(self) -> PrivacyStatement:
+        """What the release promises."""
+
+    @property
+    @abstractmethod
+    def out_of_domain_counts(self) -> Mapping[str | None, Estimated]:
+        """How many records were out of domain, where they were counted."""
+
+    @property
+    @abstractmethod
+    def size(self) -> SizeCheck:
+        """The number of records, as released."""
+
+    @property
+    @abstractmethod
+    def warnings(self) -> tuple[str, ...]:
+        """What looks like a mistake."""
+
+    @property
+    @abstractmethod
+    def analysis(self) -> Analysis:
+        """Variances and covariances."""
+
+    @property
+    @abstractmethod
+    def intervals(self) -> Intervals:
+        """How long intervals are."""
+
+    @property
+    @abstractmethod
+    def asked(self) -> tuple[AskedStatistic, ...]:
+        """The statistics that the workload asks for."""
+
+    @abstractmethod
+    def batches(
+        self,
+        groups: Sequence[Group],
+        columns: AnswerColumns,
+        seen: Callable[[Array], None] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the answers to query groups."""
+
+
+# How a strategy was chosen, as a release tells it: words and figures that nothing is computed from.
+
+
+def _text(value: object) -> bool:
+    # what has no form in UTF-8 could not be written
+    return isinstance(value, str) and is_unicode(value)
+
+
+def _number(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and abs(value) <= sys.float_info.max
+
+
+def _number_or_none(value: object) -> bool:
+    return value is None or _number(value)
+
+
+def _objective(value: object) -> bool:
+    return value in ("sum", "max")
+
+
+_Check = tuple[Callable[[object], bool], str]
+_FIELDS: dict[str, _Check] = {
+    "mechanism": (_text, "text"),
+    "reason": (_text, "text"),
+    "objective": (_objective, "sum or max"),
+}
+_CERTIFICATE: dict[str, _Check] = {
+    "loss": (_number, "a finite number"),
+    "lower_bound": (_number_or_none, "a finite number or null"),
+    "gap": (_number_or_none, "a finite number or null"),
+    "scope": (_text, "text"),
+    "figures": (_text, "text"),
+}
+
+
+def checked_origin(origin: object) -> dict[str, Any]:
+    """Return what is known of an origin, each field of its type; other fields are left out.
+
+    Raises
+    ------
+    SpecificationError
+        If it is no mapping, or a field is of another type.
+
+    Examples
+    --------
+    >>> checked_origin({"mechanism": "residual", "reason": "asked for", "seconds": 3})
+    {'mechanism': 'residual', 'reason': 'asked for'}
+    """
+    if not isinstance(origin, Mapping):
+        raise SpecificationError.at(("origin",), f"a {type(origin).__name__}", "a mapping")
+    kept = _kept(origin, _FIELDS, ("origin",))
+    certificate = origin.get("certificate")
+    if isinstance(certificate, Mapping):
+        kept["certificate"] = _kept(certificate, _CERTIFICATE, ("origin", "certificate"))
+    elif certificate is not None:
+        found = f"a {type(certificate).__name__}"
+        raise SpecificationError.at(("origin", "certificate"), found, "a mapping")
+    return kept
+
+
+def _kept(given: Mapping[str, object], fields: Mapping[str, _Check], path: tuple[str, ...]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name, (holds, expected) in fields.items():
+        if name not in given:
+            continue
+        if not holds(given[name]):
+            raise SpecificationError.at((*path, name), f"a {type(given[name]).__name__}", expected)
+        kept[name] = given[name]
+    return kept
+
+
+# What a release that was stopped leaves behind: hidden folders that are told apart, and never served.
+
+RELEASE_FORMAT = "matrixdp release"
+RECORD = "release.json"
+MEASUREMENT = "measurement.mdp"
+ANSWERS, ANSWERS_CSV = "answers.parquet", "answers.csv"
+#: What follows for the statistics that the workload asks for, where it does.
+STATISTICS = "statistics.parquet"
+#: Over the record; the last file to be written.
+SIGNATURE = "signature.json"
+#: The files whose digests the record lists, as far as they are there.
+LISTED = (ANSWERS_CSV, ANSWERS, MEASUREMENT, STATISTICS)
+#: Says in a folder that is not in its place yet which budget was spent for it.
+SPENT = "spent.txt"
+#: Says in such a folder what was asked for besides the measurement.
+REQUEST = "request.json"
+#: Is locked in such a folder by the process that fills it.
+RUNNING = "running"
+#: What a release has only as long as it is not in its place.
+MARKS = (SPENT, REQUEST, RUNNING)
+#: The files that a release consists of, the record first; nothing else is ever replaced.
+RELEASE_FILES = (RECORD, *LISTED, SIGNATURE, *MARKS)
+
+UNFINISHED, REPLACED = "unfinished", "replaced"
+_NAME = re.compile(rf"\.(.+)\.([0-9a-f]+)-[0-9a-f]+\.({UNFINISHED}|{REPLACED})", re.DOTALL)
+
+
+def mark_spent(folder: Path, budget: Budget, ledger: Path | None = None) -> None:
+    """Write down, durably, that a budget is spent for what comes into a staged folder, and debited where."""
+    path = folder / SPENT
+    if path.exists():
+        return
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(f"{budget!r}\n" + ("" if ledger is None else f"{json.dumps(str(ledger))}\n"))
+            stream.flush()
+            os.fsync(stream.fileno())
+        sync_folder(folder)
+        sync_folder(folder.parent)
+    except BaseException:
+        path.unlink(missing_ok=True)  # no noise was drawn yet
+        raise
+
+
+def target_of(folder: Path) -> Path | None:
+    """Return where an unfinished folder was to take its place; None for any other."""
+    match = _NAME.fullmatch(folder.name)
+    return folder.with_name(match[1]) if match is not None and match[3] == UNFINISHED else None
+
+
+def unfinished(target: Path) -> list[Path]:
+    """Return the folders beside a target for which a budget was spent."""
+    return [folder for folder in _beside(target, UNFINISHED) if (folder / SPENT).exists()]
+
+
+def refuse_leftover(folder: Path) -> None:
+    """Refuse the folder of a release that was not put in its place, and say what happened."""
+    try:
+        place = Path(os.path.realpath(folder))
+    except ValueError:
+        return  # no path: not found by whoever reads it
+    match = _NAME.fullmatch(place.name)
+    if match is None:
+        return
+    target = place.with_name(match[1])
+    if match[3] == REPLACED:
+        raise StorageError(
+            f"{folder}: found an earlier release, put aside while another took its place in {target}; the "
+            f"next `matrixdp release --out {target}` puts it back where nothing is there, or else removes it"
+        )
+    raise StorageError(
+        f"{folder}: found what is left of a release that was stopped before its folder took its place in "
+        f"{target}; it is not served. {_told(place)}"
+    )
+
+
+def refuse_to_spend_again(out: str | os.PathLike[str]) -> None:
+    """Refuse to spend a budget where an earlier run was stopped after it had spent one.
+
+    Raises
+    ------
+    StorageError
+        If such a run left something beside `out`.
+    """
+    for folder in unfinished(Path(os.path.abspath(out))):  # noqa: PTH100 - keeps symbolic links
+        raise StorageError(
+            f"{out}: found {folder}, of a release that was stopped or still runs. {_told(folder)} "
+            "To spend a budget once more, remove that folder"
+        )
+
+
+def settle(target: Path) -> None:
+    """Put back, or remove, what runs that were killed left of releases that they were replacing.
+
+    What a budget was spent for stays.
+    """
+    for old in _beside(target, REPLACED):
+        if target.exists() or target.is_symlink() or not is_release(old):
+            remove_release(old)
+        else:
+            old.replace(target)
+            sync_folder(target.parent)
+    for folder in _beside(target, UNFINISHED):
+        if not (folder / SPENT).exists():
+            remove_release(folder)
+    if is_release(target):
+        unmark(target)
+
+
+def unmark(folder: Path) -> None:
+    """Remove from a folder in its place what says that it was not."""
+    for name in MARKS:
+        (folder / name).unlink(missing_ok=True)
+
+
+def remove_release(folder: Path) -> None:
+    """Remove the files of a release, and its folder if nothing else is in it."""
+    for partial in folder.glob(f".{MEASUREMENT}.*.partial"):
+        partial.unlink(missing_ok=True)
+    for name in RELEASE_FILES:
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def is_release(folder: Path) -> bool:
+    """Return whether a folder holds the record of a release."""
+    try:
+        written = json.loads(_held(folder / RECORD))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(written, dict) and written.get("format") == RELEASE_FORMAT
+
+
+def _beside(target: Path, kind: str) -> Iterator[Path]:
+    """Yield the folders of a kind beside a target whose process has ended, or that had spent a budget."""
+    if not target.parent.is_dir():
+        return
+    for path in sorted(target.parent.iterdir()):
+        match = _NAME.fullmatch(path.name)
+        if match is None or match[1] != target.name or match[3] != kind or not _is_folder(path):
+            continue
+        if (path / SPENT).exists() or not _runs(path, int(match[2], 16)):
+            yield path
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether a path is a folder, and no link to one: what a link leads to is nobody's leftover."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def _runs(folder: Path, process: int) -> bool:
+    """Return whether the process that fills a folder runs; its number is asked for where it has no lock."""
+    if (folder / RUNNING).exists():
+        return Lock.is_held(folder / RUNNING)
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def spent_for(folder: Path) -> tuple[str, str]:
+    """Return what was spent for what is in an unfinished folder, and the command that recovers it."""
+    with contextlib.suppress(OSError, ValueError):
+        budget, *debited = _held(folder / SPENT).decode("utf-8").splitlines()
+        if debited:
+            return budget, f"ledger recover {json.loads(debited[0])}"
+        return budget, f"recover {target_of(folder)}"
+    return "A budget", f"recover {target_of(folder)}"
+
+
+def spent_elsewhere(folder: Path, ledger: Path) -> bool:
+    """Return whether what was spent for what is in an unfinished folder was not debited to a ledger."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        _, *debited = _held(folder / SPENT).decode("utf-8").splitlines()
+        return not debited or os.path.realpath(json.loads(debited[0])) != os.path.realpath(ledger)
+    return False
+
+
+def _held(path: Path) -> bytes:
+    """Return what a file holds; what is no file, a pipe say, is not waited for."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.read_bytes()
+
+
+def _told(folder: Path) -> str:
+    """Say what was spent for what is in an unfinished folder."""
+    if not (folder / SPENT).exists():
+        return "No budget was spent for it."
+    budget, command = spent_for(folder)
+    spent = f"{budget} was spent for it, and counts"
+    if (folder / MEASUREMENT).exists():
+        whole = f"{spent}; the measurement is whole: {folder / MEASUREMENT}"
+        return f"{whole}. `matrixdp {command}` makes a release of it, at no further cost."
+    return f"{spent}; no measurement was kept."
+
+
+# What ``release.json`` says: what was measured, the promise, and how to check the files.
+
+GroupErrors = Sequence[tuple[float, float]]
+"""For each group the sum of its queries' variances and the largest of them."""
+
+_PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "narwhals", "python-flint")
+#: Of ``release.json``.
+RELEASE_VERSION = 3
+_ARRAYS = ("dense", "matrix", "weights")
+_WIDTH = 120
+_ROUNDING = (
+    "every row has exactly the distribution of its true answer plus continuous noise of the stated scale, "
+    "rounded to the nearest multiple of a power of two"
+)
+
+
+def document(
+    release: Written,
+    errors: GroupErrors,
+    files: Mapping[str, Mapping[str, object]],
+    columns: AnswerColumns | None,
+    note: str | None,
+) -> dict[str, object]:
+    """Return the record of a release as plain values for JSON.
+
+    ``files`` says the size and checksum of each; ``columns`` is None where only the measurement is on disk,
+    and ``note`` says why.
+    """
+    measurement, workload = release.measurement, release.workload
+    written: dict[str, object] = {"format": RELEASE_FORMAT, "format_version": RELEASE_VERSION}
+    if not release.private:
+        written["warning"] = (
+            "NOT PRIVATE: the noise was seeded, so whoever knows the seed can remove it; no ledger was "
+            "debited"
+        )
+    written |= {
+        "private": release.private,
+        "privacy": {
+            **promise(release),
+            "measurement": {"file": MEASUREMENT, "sha256": files[MEASUREMENT]["sha256"]},
+            "versions": _versions(),
+        },
+        "authorization": measurement.authorization.as_dict(),
+        "domain": workload.domain.to_spec(),
+        "workload": [brief(entry.to_spec()) for entry in workload.entries],
+        "queries": workload.queries,
+        "rmse": math.sqrt(math.fsum(total for total, _ in errors) / workload.queries),
+        "max_stddev": math.sqrt(max(largest for _, largest in errors)),
+        "confidence": release.confidence,
+        "intervals": release.intervals.description,
+        "answers": _answers(release, columns, note),
+        "groups": _groups(release, errors),
+        "strategy": {**release.origin, **measured(measurement)},
+        "size": release.size.as_dict() | {"warnings": list(release.warnings)},
+        "files": dict(files),
+    }
+    if release.asked:
+        written["statistics"] = _statistics(release)
+    counts = measurement.out_of_domain_counts
+    if counts is not None:
+        written["out_of_domain_counts"] = {
+            "scale": exact_scale(counts.scale.exact),
+            "cost": str(counts.cost.value),
+            "counts": [
+                {"attribute": name, **estimated.as_dict()}
+                for name, estimated in release.out_of_domain_counts.items()
+            ],
+        }
+    return written
+
+
+def promise(release: Written) -> dict[str, object]:
+    """Return the privacy statement with the mechanism that it is about: what follows from the measurement."""
+    measurement = release.measurement
+    return {
+        **release.statement.as_dict(),
+        "mechanism": {
+            "name": "matrix mechanism",
+            "sensitivity_norm": measurement.plan.noise.norm,
+            "parts": len(measurement.plan.parts),
+            "rounding": _ROUNDING,
+        },
+        "out_of_domain": measurement.out_of_domain.to_spec(release.domain),
+        "max_records": measurement.max_records,
+        "time": measurement.authorization.time,
+    }
+
+
+def as_text(value: object, indent: str = "") -> str:
+    """Return plain values as JSON for people: what fits stands on one line.
+
+    Examples
+    --------
+    >>> print(as_text({"parts": [{"rows": 1}, {"rows": 2}]}))
+    {"parts": [{"rows": 1}, {"rows": 2}]}
+    """
+    brief = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if len(brief) + len(indent) <= _WIDTH or not isinstance(value, dict | list | tuple):
+        return brief
+    inner = f"{indent}  "
+    if isinstance(value, dict):
+        lines = [
+            f"{inner}{json.dumps(key, ensure_ascii=False)}: {as_text(v, inner)}" for key, v in value.items()
+        ]
+    else:
+        lines = [f"{inner}{as_text(v, inner)}" for v in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return "\n".join([opening, ",\n".join(lines), f"{indent}{closing}"])
+
+
+def _answers(release: Written, columns: AnswerColumns | None, note: str | None) -> dict[str, object]:
+    if columns is None:
+        return {"rows": 0, "note": note}
+    return {
+        "rows": release.workload.queries,
+        "columns": columns.schema.names,
+        "attributes": columns.columns,
+        "bounds": {
+            name: {"from": low, "to": high, "half_open": _half_open(release, name)}
+            for name, (low, high) in columns.bounds.items()
+        },
+        "totals": "an attribute's column is null where the query counts every value of the attribute",
+    }
+
+
+def _half_open(release: Written, name: str) -> bool:
+    """Return whether the upper bounds of an attribute do not belong to its values."""
+    ends = release.domain[name].ends
+    return ends is not None and ends.half_open
+
+
+def _groups(release: Written, errors: GroupErrors) -> list[dict[str, object]]:
+    rows = []
+    first = 0
+    for group, (total, largest) in zip(release.workload, errors, strict=True):
+        rows.append(
+            {
+                "name": group.name,
+                "attributes": list(group.attributes),
+                "queries": group.queries,
+                "first_row": first,
+                "rmse": math.sqrt(total / group.queries),
+                "max_stddev": math.sqrt(largest),
+            }
+        )
+        first += group.queries
+    return rows
+
+
+def _statistics(release: Written) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    first = 0
+    for asked in release.asked:
+        rows.append(asked.as_dict(first))
+        first += rows[-1]["rows"]
+    return rows
+
+
+def brief(value: Any) -> Any:
+    """Return an entry with arrays replaced by their shapes; the measurement's file holds them whole."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: {"shape": list(np.shape(item))} if key in _ARRAYS and isinstance(item, list) else brief(item)
+        for key, item in value.items()
+    }
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = _version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "unknown"
+    return versions
+
+
+@cache
+def _version(package: str) -> str:
+    return metadata.version(package)
+
+
+# Tables of answers described for machines: a Data Package and Croissant, with the privacy statement.
+
+CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
+_PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
+#: Longer lists of categories are left out.
+_MOST_CATEGORIES = 1_000
+_FIGURES = {
+    "estimate": "Estimated number of records, unbiased; it may be negative",
+    "stddev": "Standard error of the estimate, from the noise alone",
+    "lower": "Lower end of the interval",
+    "upper": "Upper end of the interval",
+}
+
+
+@final
+@dataclass(frozen=True)
+class TableFile:
+    """A file with the table of one group."""
+
+    path: str
+    name: str
+    title: str
+    rows: int
+    schema: pa.Schema
+    categories: Mapping[str, Sequence[str]]
+    size: int
+    sha256: str
+    media_type: str
+
+
+def field_description(field: pa.Field) -> str:
+    """Return what a column of a table holds, in words.
+
+    Examples
+    --------
+    >>> field_description(pa.field("stddev", pa.float64()))
+    'Standard error of the estimate, from the noise alone'
+    """
+    metadata = field.metadata or {}
+    figure = metadata.get(FIGURE, b"").decode()
+    if figure or field.name in FIGURES:
+        own = figure or field.name
+        return _FIGURES[own] + (f", for {field.name.removesuffix(f'_{own}')}" if figure else "")
+    if BOUND in metadata:
+        end = "begin" if metadata[BOUND] == b"from" else "end"
+        return f"Where the values that the row counts {end}"
+    return "The values that the row counts" if field.name != "query" else "What the row counts"
+
+
+def data_package(release: Written, files: Sequence[TableFile]) -> dict[str, Any]:
+    """Return the description as a Data Package, version 2 of the Frictionless standard."""
+    resources = [
+        {
+            "name": file.name,
+            "type": "table",
+            "path": file.path,
+            "title": file.title,
+            "format": file.path.rpartition(".")[2],
+            "mediatype": file.media_type,
+            "encoding": "utf-8",
+            # readers of Parquet do not count bytes, and call it a fault that they did not
+            **({"bytes": file.size} if file.media_type == CSV else {}),
+            "hash": f"sha256:{file.sha256}",
+            "schema": {"fields": [_field(file, field) for field in file.schema], "missingValues": [""]},
+        }
+        for file in files
+    ]
+    return {
+        "$schema": _PROFILE,
+        "name": "matrixdp-tables",
+        "title": _title(release),
+        "description": _description(release),
+        **({} if (time := release.measurement.authorization.time) is None else {"created": time}),
+        "confidence": release.confidence,
+        "intervals": release.intervals.description,
+        "private": release.private,
+        "privacy": release.statement.as_dict(),
+        "resources": resources,
+    }
+
+
+def _field(file: TableFile, field: pa.Field) -> dict[str, Any]:
+    kind = _column_kind(field.type, "integer", "number", "date", "string")
+    found: dict[str, Any] = {"name": field.name, "type": kind, "description": field_description(field)}
+    listed = file.categories.get(field.name, ())
+    if 0 < len(listed) <= _MOST_CATEGORIES:
+        found |= {"categories": list(listed), "categoriesOrdered": True}
+    return found
+
+
+def croissant(release: Written, files: Sequence[TableFile]) -> dict[str, Any]:
+    """Return the description as Croissant 1.0, JSON-LD."""
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "name": "matrixdp tables",
+        "alternateName": _title(release),
+        "description": _description(release),
+        "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
+        **({} if (time := release.measurement.authorization.time) is None else {"dateCreated": time}),
+        "rai:personalSensitiveInformation": release.statement.text,
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": file.path,
+                "name": file.path,
+                "description": file.title,
+                "contentUrl": file.path,
+                "contentSize": f"{file.size} B",
+                "encodingFormat": "application/x-parquet" if file.media_type == PARQUET else file.media_type,
+                "sha256": file.sha256,
+            }
+            for file in files
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": file.name,
+                "name": file.name,
+                "description": file.title,
+                "field": [
+                    {
+                        "@type": "cr:Field",
+                        "@id": f"{file.name}/{field.name}",
+                        "name": field.name,
+                        "description": field_description(field),
+                        "dataType": f"sc:{_column_kind(field.type, 'Integer', 'Float', 'Date', 'Text')}",
+                        "source": {"fileObject": {"@id": file.path}, "extract": {"column": field.name}},
+                    }
+                    for field in file.schema
+                ],
+            }
+            for file in files
+        ],
+    }
+
+
+def _column_kind(type_: pa.DataType, integer: str, number: str, day: str, text: str) -> str:
+    if pa.types.is_integer(type_):
+        return integer
+    if pa.types.is_floating(type_):
+        return number
+    return day if pa.types.is_date(type_) else text
+
+
+def _title(release: Written) -> str:
+    mark = "" if release.private else "NOT PRIVATE: "
+    return f"{mark}{release.workload.queries:,} counts with differential privacy"
+
+
+def _description(release: Written) -> str:
+    ends = f"Intervals are of {100 * release.confidence:g} % confidence, {release.intervals.description}."
+    return f"{release.statement.text} {ends}"
+
+
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    **{
+        name: f"cr:{name}"
+        for name in (
+            "citeAs", "column", "extract", "field", "fileProperty", "fileObject", "fileSet", "format",
+            "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet",
+            "references", "regex", "repeated", "replace", "separator", "source", "subField", "transform",
+        )
+    },
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "sc": "https://schema.org/",
+}  # fmt: skip
+
+
+# The published JSON Schema of ``release.json``.
+
+
+def release_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of ``release.json``, to which every release validates.
+
+    Examples
+    --------
+    >>> release_schema()["properties"]["format"]
+    {'const': 'matrixdp release'}
+    """
+    text = resources.files("matrixdp.release").joinpath("release.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema

@@ -1,0 +1,502 @@
+"""What a source is: a table that can be counted, and nothing else."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Attribute, Dates, Domain, OutOfDomain
+from matrixdp.domain.rules import Kind, Rule
+from matrixdp.errors import DEBUG, DomainError, MatrixDPError, SourceError, TooLargeError
+from matrixdp.privacy import Clause, Unit
+
+# What all sources do alike: checks before counting, columns to read, and arrays from grouped counts.
+
+OUT_OF_DOMAIN: tuple[str, ...] = ("",)
+"""In the place of the attributes of a marginal, none of which is so called: the counts out of domain."""
+
+_FROM_CATEGORIES = "categories are compared with texts, numbers, booleans or dates"
+_FROM_TEXTS = "categories of type text are compared with texts as they stand"
+_FROM_MOMENTS = "it is read from dates, timestamps, or texts such as 2020-01-31 or 2020-01-31T17:30"
+_FROM_HOURS = "hours are read from timestamps, or texts such as 2020-01-31T17:30"
+_FROM_NUMBERS = "a numeric attribute is read from numbers, booleans or texts of numbers"
+
+_HOLDS = {
+    Kind.DATE: "dates",
+    Kind.BOOLEAN: "booleans",
+    Kind.INTEGER: "integers",
+    Kind.FLOAT: "numbers",
+    Kind.TIMESTAMP: "timestamps",
+    Kind.NANOSECONDS: "timestamps",
+    Kind.INSTANT: "timestamps",
+}
+
+MOST_CELLS = 2**31
+"""The most cells of one marginal (16 GiB of counts)."""
+
+
+def strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return how far one step along each axis goes in a row-major array.
+
+    Examples
+    --------
+    >>> strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+@final
+@dataclass(frozen=True)
+class Request:
+    """Marginals asked of a table, checked against the domain.
+
+    Parameters
+    ----------
+    domain : Domain
+        The declared domain.
+    subsets : tuple of tuple of str
+        The attributes of each marginal.
+    out_of_domain : OutOfDomain
+        What happens to values that are out of domain.
+    unit : Unit
+        If it names a column for persons, of each person the first `records` records in the order of the table
+        are counted, those out of domain among them, and records without an id are not.
+
+    Raises
+    ------
+    DomainError
+        If a subset names an unknown attribute or one twice, the rule does not fit the domain, or the id is an
+        attribute.
+    TooLargeError
+        If a marginal has more than `MOST_CELLS` cells.
+
+    Examples
+    --------
+    >>> request = Request(Domain({"sex": ["f", "m"], "age": 9}), (("age", "sex"),), OutOfDomain())
+    >>> request.shape(("age", "sex")), request.used
+    ((9, 2), ('sex', 'age'))
+    """
+
+    domain: Domain
+    subsets: tuple[tuple[str, ...], ...]
+    out_of_domain: OutOfDomain
+    unit: Unit = field(default_factory=Unit)
+
+    def __post_init__(self) -> None:
+        self.out_of_domain.check(self.domain)
+        if self.unit.id in (*self.domain.names, *self.domain.columns):
+            found = f"the attribute {self.unit.id!r}"
+            raise DomainError.at(("unit", "id"), found, "a column that is no attribute of the domain")
+        for subset in self.subsets:
+            cells = self.domain.cells(subset)
+            if cells > MOST_CELLS:
+                raise TooLargeError(
+                    f"the marginal on {', '.join(subset)} has {cells} cells; "
+                    f"at most {MOST_CELLS} can be counted"
+                )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read, each once: those of the attributes, then that of the id, if any."""
+        return self.domain.columns if self.unit.id is None else (*self.domain.columns, self.unit.id)
+
+    @property
+    def counted(self) -> tuple[tuple[str, ...], ...]:
+        """What is counted: the subsets, and after them the counts out of domain, if they are asked for."""
+        return (*self.subsets, OUT_OF_DOMAIN) if self.out_of_domain.counts else self.subsets
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The attributes that are in some subset, in the order of the domain."""
+        return self.domain.sort({name for subset in self.subsets for name in subset})
+
+    def shape(self, subset: Sequence[str]) -> tuple[int, ...]:
+        """Return the sizes of some attributes, in the order given."""
+        return tuple(self.domain[name].size for name in subset)
+
+    def array(
+        self, subset: Sequence[str], keys: NDArray[np.integer], counts: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """Return the marginal from the row-major positions of its cells and their counts."""
+        outside = subset == OUT_OF_DOMAIN
+        shape = (len(self.out_of_domain.counts),) if outside else self.shape(subset)
+        result = np.zeros(math.prod(shape), dtype=np.int64)
+        np.add.at(result, np.asarray(keys, dtype=np.int64), np.asarray(counts, dtype=np.int64))
+        return result.reshape(shape)
+
+    def check_columns(self, columns: Iterable[str]) -> None:
+        """Check that the table has a column for every attribute, and for the id.
+
+        Raises
+        ------
+        SourceError
+            Names those that are missing, or there twice, and nothing of the table: what stands where names of
+            columns should may be a record.
+        """
+        listed = [str(column) for column in columns]
+        missing = [name for name in self.columns if name not in listed]
+        if missing:
+            word = "column" if len(missing) == 1 else "columns"
+            raise SourceError(f"the table has no {word} {', '.join(map(repr, missing))}; {_NAMED}")
+        for name in self.columns:
+            if listed.count(name) > 1:
+                raise SourceError(f"the table has several columns named {name!r}")
+
+    def rules(self, kinds: Mapping[str, Kind], encoders: Domain | None = None) -> dict[str, Rule]:
+        """Return how the column of each of the domain's readings becomes codes.
+
+        Parameters
+        ----------
+        kinds : mapping of str to Kind
+            What each column holds.
+        encoders : Domain, optional
+            The attributes that say how the columns are read, where they are not the domain's readings.
+
+        Raises
+        ------
+        SourceError
+            If a column cannot be read: names it, what it holds, and what would be right. An engine's own
+            name of a type is not told, as it may list values.
+        """
+        rules: dict[str, Rule] = {}
+        for attribute in encoders or self.domain.readings:
+            kind = kinds[attribute.column]
+            rule = attribute.rule(kind)
+            if rule is None:
+                expected = _expected(attribute)
+                holds = _HOLDS.get(kind, "values of another kind")
+                column = self.domain.readings[attribute.name].column
+                raise SourceError(f"column {column!r} holds {holds}; {expected}, so convert it first")
+            rules[attribute.name] = rule
+        return rules
+
+
+_NAMED = "names are compared letter by letter, and `column: name` is for attributes that are called otherwise"
+
+
+def _expected(attribute: Attribute) -> str:
+    """Return what an attribute is read from."""
+    if isinstance(attribute, Dates):
+        return _FROM_HOURS if attribute.by == "hour" else _FROM_MOMENTS
+    if attribute.numeric:
+        return _FROM_NUMBERS
+    return _FROM_TEXTS if getattr(attribute, "type", None) == "text" else _FROM_CATEGORIES
+
+
+COMPUTED = Clause(
+    "computed-rows",
+    "The table is a view, a relation or a lazy frame, and its records are the rows that its engine computes: "
+    "it is assumed that a row more or less changes no other row, and that the engine fails on none.",
+)
+"""What is assumed of every table that is computed from others."""
+
+FAILED = "its engine failed on a record; let it read what may not parse as text"
+"""What is told where the engine of such a table fails."""
+
+INFERRED = (
+    "The columns of the table have types that whoever made it chose: it is assumed that these, and what was "
+    "read into them, do not depend on any one record, as they may where a program inferred types from values."
+)
+"""What is assumed of every table whose columns are not texts by its format."""
+
+QUOTES_CLOSED = Clause(
+    "quotes-closed",
+    "It is assumed that every record of the CSV files closes the quotes that it opens, as quotes may hold "
+    "line ends there: one that does not takes the records after it into itself, and no promise covers that.",
+)
+"""What is assumed of CSV files where quotes may hold line ends."""
+
+UNORDERED = (
+    "CSV or Parquet files, a table of a DuckDB or SQLite database, a data frame in memory or arrays: the "
+    "order decides which records of a person are counted"
+)
+"""What is expected in the place of a table whose records have no order, where an id is named."""
+
+Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
+"""The attributes of a marginal, and its counts: one axis an attribute, in that order."""
+
+
+class Source(ABC):
+    """A table that can be counted. An engine's own source says how, in `count`.
+
+    Attributes
+    ----------
+    bounds_contributions : bool
+        Whether `count` keeps to a `Unit` with an id. It must not say so unless the records have an order that
+        no record changes for others.
+    counts_out_of_domain : bool
+        Whether `count` yields, where `OutOfDomain.counts` asks for it, how many records are out of domain: of
+        those that are counted at all, every one either in its cell of each marginal, or in these numbers.
+    derives_attributes : bool
+        Whether `count` has counts of attributes that are derived from others: it reads `Domain.readings`, and
+        looks the codes of the others up by theirs (`matrixdp.sources.base`).
+    """
+
+    bounds_contributions: ClassVar[bool] = False
+    counts_out_of_domain: ClassVar[bool] = False
+    derives_attributes: ClassVar[bool] = False
+
+    @final
+    def marginals(
+        self,
+        domain: Domain,
+        subsets: Sequence[Sequence[str]],
+        out_of_domain: OutOfDomain,
+        unit: Unit | None = None,
+    ) -> Iterator[Marginal]:
+        """Count the records in every cell of some marginals.
+
+        What the table and the subsets make impossible is raised by the call itself, before anything is
+        counted.
+
+        Parameters
+        ----------
+        domain : Domain
+            The declared domain. A record is out of domain if any of its attributes is, whether it is in a
+            subset or not.
+        subsets : sequence of sequence of str
+            The attributes of each marginal. The empty subset asks for the number of records.
+        out_of_domain : OutOfDomain
+            What happens to values that are out of domain.
+        unit : Unit, optional
+            If it names a column for persons, only the first records of each person are counted.
+
+        Yields
+        ------
+        tuple of (tuple of str, numpy.ndarray)
+            Each subset with its counts as an int64 array, one axis an attribute in the order of the subset,
+            one entry a cell of the declared domain whether the table holds such records or not. The subsets
+            come in any order. Where `out_of_domain` asks for counts, they come once as `OUT_OF_DOMAIN` with
+            one entry for each of `OutOfDomain.counts`.
+
+        Raises
+        ------
+        SourceError
+            If a column is missing, has a type that cannot be read, the table cannot be read, or the records
+            of a person cannot be bounded, as it has no determined order.
+        DomainError
+            If a subset names an unknown attribute, or one twice.
+        TooLargeError
+            If a marginal has too many cells to be held in memory.
+        """
+        return self.count(
+            self._request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, unit)
+        )
+
+    @final
+    def check(
+        self, domain: Domain, out_of_domain: OutOfDomain | None = None, unit: Unit | None = None
+    ) -> None:
+        """Check that the table can be counted, by the names and the types of its columns; no record is read.
+
+        Parameters
+        ----------
+        domain : Domain
+            The declared domain.
+        out_of_domain : OutOfDomain, optional
+            What happens to values that are out of domain.
+        unit : Unit, optional
+            If it names a column for persons, the table must have it, and an order.
+
+        Raises
+        ------
+        SourceError, DomainError
+            As `marginals` does.
+
+        Examples
+        --------
+        >>> from matrixdp.sources import open_source
+        >>> open_source({"sex": ["male"]}).check(Domain({"Sex": ["female", "male"]}))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        matrixdp.errors.SourceError: the table has no column 'Sex'; names are compared letter by ...
+        """
+        self.check_columns(self._request(domain, (), out_of_domain or OutOfDomain(), unit))
+
+    def _request(
+        self,
+        domain: Domain,
+        subsets: Sequence[Sequence[str]],
+        out_of_domain: OutOfDomain,
+        unit: Unit | None,
+    ) -> Request:
+        counted = unit or Unit()
+        if counted.id is not None and not self.bounds_contributions:
+            raise SourceError.at(("unit", "id"), "a table whose records have no determined order", UNORDERED)
+        if out_of_domain.counts and not self.counts_out_of_domain:
+            raise SourceError.at(
+                ("out_of_domain", "count"),
+                "a table whose engine does not count what is out of domain",
+                "files, a DuckDB database or relation, a data frame, or arrays",
+            )
+        derived = next(iter(domain.parents), None)
+        if derived is not None and not self.derives_attributes:
+            expected = "attributes that the table has, in this engine; convert the table, or name its file"
+            raise SourceError.at(("domain", derived), "an attribute that is derived from others", expected)
+        return Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted)
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
+        """Return what the promise assumes of the table, in sentences that quote nothing of it.
+
+        A `matrixdp.privacy.Clause` is a sentence with an identifier for machines.
+        A source whose records are counted one by one, each without regard to the others, assumes nothing.
+        """
+        return ()
+
+    def columns(self) -> Mapping[str, Kind]:
+        """Return the names of the table's columns and what they hold, by its storage types.
+
+        No record is read. `draft` needs it; an engine need not have it.
+
+        Raises
+        ------
+        SourceError
+            If the table cannot be read, or is of a kind that does not tell.
+        """
+        raise SourceError(f"{self!r} does not tell its columns; give the path of a table")
+
+    def check_columns(self, request: Request) -> None:
+        """Refuse what `count` refuses before its iterator is returned, without reading a record.
+
+        An engine that reads records before it returns the iterator has one of its own.
+
+        Parameters
+        ----------
+        request : Request
+            What would be asked: no marginals, of the columns of a domain.
+        """
+        self.count(request)
+
+    @abstractmethod
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts; see `marginals`.
+
+        Parameters
+        ----------
+        request : Request
+            What is asked, checked against the domain. `Request.check_columns` and `Request.rules` say
+            whether the table can answer it, and are to be called before the iterator is returned;
+            `Request.array` makes the counts of the groups that the table holds.
+        """
+
+
+class ComputedSource(Source):
+    """A table that is computed from others, by the engine that it belongs to.
+
+    Parameters
+    ----------
+    table : object
+        The engine's own table, or what narwhals wraps it in.
+    """
+
+    counts_out_of_domain = True
+    derives_attributes = True
+
+    def __init__(self, table: Any) -> None:
+        self._table: Any = native(table)
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
+        """Return what the promise assumes of the table."""
+        return (COMPUTED, INFERRED)
+
+
+def native(table: Any) -> Any:
+    """Return what narwhals wraps; anything else as it is, without asking narwhals."""
+    if type(table).__module__.partition(".")[0] != "narwhals":
+        return table
+    import narwhals as nw
+
+    return nw.to_native(table, pass_through=True)
+
+
+# The codes of derived attributes, looked up by those of what they are derived from, in SQL of any server.
+
+
+def attribute_codes(domain: Domain, out_of_domain: OutOfDomain, read: Mapping[str, str]) -> dict[str, str]:
+    """Return the expression for the code of each attribute of a domain, NULL where it is out of domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    out_of_domain : OutOfDomain
+        Has been carried out on what was read; it is here on what is derived from this.
+    read : mapping of str to str
+        The columns of codes, NULL where a value is out of domain, by the names of `Domain.readings`.
+
+    Examples
+    --------
+    >>> domain = Domain({"age": 3, "minor": {"of": ["age"], "map": {0: "yes"}, "otherwise": "no"}})
+    >>> print(attribute_codes(domain, OutOfDomain(), {"age": "c0"})["minor"])
+    CAST(substr('011', CAST(1 + 1 * (CAST(c0 AS BIGINT) * 1) AS INTEGER), 1) AS INTEGER)
+    """
+    found = {}
+    for attribute in domain:
+        derivation = attribute.codebook.derivation
+        if derivation is None:
+            found[attribute.name] = read[attribute.name]
+            continue
+        names, step = domain.parents[attribute.name], 1
+        terms = []
+        for name in reversed(names):
+            terms.append(f"CAST({read[name]} AS BIGINT) * {step}")
+            step *= domain.readings[name].size
+        # Every code as a text of one width, which every server finds by its place without looking at others.
+        width = len(str(attribute.size - 1))
+        table = "".join(f"{code:0{width}d}" for code in derivation.codes)
+        place = f"CAST(1 + {width} * ({' + '.join(reversed(terms))}) AS INTEGER)"
+        code = f"CAST(substr('{table}', {place}, {width}) AS INTEGER)"
+        other = out_of_domain.code(attribute.name)
+        found[attribute.name] = code if other is None else f"coalesce({code}, {other})"
+    return found
+
+
+# Errors of engines, without what they say.
+#
+# An engine's message may quote the table. So the engine's error is dropped altogether, with its message, its
+# cause and its context; only the name of its type is kept. Whoever asks for it in the environment is shown it
+# on standard error, behind a warning, and nowhere else: what is raised in its place, and may be written down,
+# is the same.
+
+_WARNING = (
+    f"WARNING: {DEBUG} IS SET. WHAT FOLLOWS MAY QUOTE THE TABLE, AND NO NOISE PROTECTS IT: show it to nobody "
+    "who may not see every record, and keep it out of logs and reports."
+)
+_END = f"WARNING: THE ABOVE MAY QUOTE THE TABLE. Unset {DEBUG} where others see what is printed."
+
+Result = TypeVar("Result")
+
+
+def guarded(action: Callable[[], Result], doing: str, hint: str = "") -> Result:
+    """Return what an action returns, or raise an error that says nothing about the data.
+
+    Examples
+    --------
+    >>> try:
+    ...     guarded(lambda: int("a secret"), "read the table")
+    ... except SourceError as error:
+    ...     print(str(error)[:35])
+    could not read the table (ValueErro
+    """
+    failure: str
+    try:
+        return action()
+    except (MatrixDPError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  a panic of an engine is no Exception
+        failure = type(error).__name__
+        if os.environ.get(DEBUG):
+            said = "".join(traceback.format_exception(error))
+            sys.stderr.write(f"{_WARNING}\n{said}{_END}\n")
+    # Raised outside the handler, so that the engine's error is not even the context of this one.
+    withheld = f"what it says may quote the data and is withheld; {DEBUG}=1 shows it on standard error"
+    raise SourceError(f"could not {doing} ({failure}; {withheld})" + (f"; {hint}" if hint else ""))

@@ -1,0 +1,240 @@
+"""The keys of a specification file, and the form of what stands under each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, final
+
+import matrixdp.statements  # noqa: F401 - adds the entries that are SQL to the language
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain.parsing import attribute_schema, with_paths
+from matrixdp.errors import EntryError, PrivacyError, Problem, SpecificationError
+from matrixdp.forms import (
+    Accepted,
+    Form,
+    FormError,
+    Given,
+    Kept,
+    ListOf,
+    MappingOf,
+    OneOf,
+    Raw,
+    Record,
+    RecordForm,
+    Schema,
+    as_lists,
+    flag,
+    key,
+    number,
+    record,
+    text,
+    whole,
+)
+from matrixdp.language import ENTRY, Entry
+from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, ImpossibleBox, Published
+from matrixdp.privacy import Budget, LeastBudget, Unit
+from matrixdp.privacy.budget import BUDGET_KINDS, MOST_RECORDS
+
+DEFAULT_MAX_RECORDS = 2**33
+"""The number of records that a table may have, where a specification does not say."""
+
+
+def _number(written: object) -> int | float | None:
+    return written if isinstance(written, int | float) and not isinstance(written, bool) else None
+
+
+def _count(written: object) -> int | None:
+    inside = type(written) is int and 1 <= written <= MOST_RECORDS
+    return written if inside and isinstance(written, int) else None
+
+
+_TEXT = text("text that is not empty")
+_RECORDS = Accepted(
+    "an integer from 1 to 2^53 - 1", _count, {"type": "integer", "minimum": 1, "maximum": MOST_RECORDS}
+)
+_PARAMETER = Accepted("a number", _number, {"type": "number", "exclusiveMinimum": 0})
+_BELOW_ONE = {"exclusiveMaximum": 1}
+_ATTRIBUTES = MappingOf(
+    Raw(attribute_schema), "a mapping", named="text as a key", least=1, count="at least 1 attribute"
+)
+
+
+@final
+class _DomainForm(Form[Domain]):
+    """A domain; the names of files of values are relative to the specification."""
+
+    def read(self, written: object, given: Given) -> Domain:
+        if isinstance(written, Domain):
+            return written
+        listed = _ATTRIBUTES.read(written, given)
+        return Domain({name: with_paths(spec, given) for name, spec in listed.items()})
+
+    def write(self, value: Domain, kept: Kept = as_lists) -> object:
+        return value.to_spec()
+
+    def schema(self, definitions: Schema) -> Schema:
+        return _ATTRIBUTES.schema(definitions)
+
+
+@final
+@record
+class PrivacyPart(Record):
+    """The budget: one of rho, mu, or epsilon with delta; or, with targets, which of them is made least."""
+
+    least: str | None = key(OneOf(BUDGET_KINDS), default=None)
+    rho: float | None = key(_PARAMETER, default=None)
+    mu: float | None = key(_PARAMETER, default=None)
+    epsilon: float | None = key(_PARAMETER, default=None)
+    delta: float | None = key(_PARAMETER, default=None)
+    neighbours: str = key(OneOf(("add_remove", "replace")), default="add_remove")
+    ledger: str | None = key(_TEXT, default=None, about="the ledger that is debited", blank=False)
+
+    @classmethod
+    def unknown_key(cls, name: object) -> Problem:
+        """Return the problem of a key that it does not have; one of the file's belongs beside `privacy`."""
+        if name in set(WrittenSpecification.keys()):
+            return Problem((str(name),), f"the key {name!r}", f"`{name}` beside `privacy`, not in it")
+        return super().unknown_key(name)
+
+    def check(self) -> None:
+        for name in BUDGET_KINDS if self.least is not None else ():
+            if getattr(self, name) is not None:
+                found = f"{name} beside least"
+                raise FormError.at((name,), found, "one of them: least, or a budget not to exceed")
+        try:
+            self.least_budget()
+        except PrivacyError as error:
+            if error.problem is None:
+                raise
+            raise FormError(replace(error.problem, path=error.problem.path[1:])) from None
+
+    @classmethod
+    def schema(cls, definitions: Schema) -> Schema:
+        """Return a reference to the JSON Schema: one of the definitions, of which two have no delta."""
+        found = super().schema(definitions)
+        alone = [{"required": [name]} for name in ("rho", "mu")]
+        definitions[cls.__name__] |= {
+            "oneOf": [*alone, {"required": ["epsilon"]}, {"required": ["least"]}],
+            "dependentSchemas": {"delta": {"not": {"anyOf": alone}, "properties": {"delta": _BELOW_ONE}}},
+        }
+        return found
+
+    def budget(self, unit: Unit | None = None) -> Budget | None:
+        """Return the budget for a unit; None if it says which parameter is made least."""
+        if self.least is not None:
+            return None
+        return Budget(
+            rho=self.rho,
+            mu=self.mu,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighbours=self.neighbours,  # type: ignore[arg-type]  # one of the two by its form
+            unit=unit,
+        )
+
+    def least_budget(self, unit: Unit | None = None) -> LeastBudget:
+        """Return which budget is made least beside targets: the one named, or one within the budget."""
+        budget = self.budget(unit)
+        if budget is not None:
+            return LeastBudget.within(budget)
+        between: Any = self.neighbours
+        return LeastBudget(str(self.least), self.delta, between, Unit.of(unit))
+
+
+@final
+@record
+class UnitPart(Record):
+    """How many records a person has at most; with `id`, how many are counted of each person."""
+
+    records: int | None = key(
+        _RECORDS, default=None, about="the most records of a person, which is assumed", blank=False
+    )
+    id: str | None = key(_TEXT, default=None, about="the column that names the person", blank=False)
+    max_records: int | None = key(
+        _RECORDS, default=None, about="the most records of a person that count", blank=False
+    )
+
+    def check(self) -> None:
+        given = [name for name in ("records", "id", "max_records") if getattr(self, name) is not None]
+        if given not in (["records"], ["id", "max_records"]):
+            expected = "{records: 3}, or {id: person, max_records: 3} with the column that names the person"
+            raise FormError.at((), " and ".join(given) or "nothing", expected)
+
+    @classmethod
+    def schema(cls, definitions: Schema) -> Schema:
+        """Return a reference to the JSON Schema: one of the two forms."""
+        found = super().schema(definitions)
+        definitions[cls.__name__] |= {
+            "oneOf": [{"required": ["records"]}, {"required": ["id"]}],
+            "dependentRequired": {"id": ["max_records"], "max_records": ["id"]},
+        }
+        return found
+
+    def unit(self) -> Unit:
+        """Return the unit of privacy."""
+        return Unit(self.records or self.max_records or 1, self.id)
+
+
+@final
+@record
+class WrittenSpecification(Record):
+    """A whole specification file."""
+
+    error = SpecificationError
+    expected = "a mapping with the keys domain, workload and privacy"
+
+    data: str | None = key(
+        _TEXT, default=None, about="the path of CSV, Parquet (a glob too) or a database, or an address"
+    )
+    table: str | None = key(_TEXT, default=None, about="the table of a database")
+    quoted_newlines: bool = key(flag(), default=False, about="quotes in CSV files may hold line ends")
+    domain: Domain = key(
+        _DomainForm(),
+        missing="the attributes: a name and its values for each",
+        about="the attributes, in order",
+    )
+    workload: tuple[Entry, ...] = key(
+        ListOf(ENTRY, "a list", least=1, count="at least 1 entry that asks something"),
+        missing="a list of entries that ask something",
+        about="what is asked",
+    )
+    privacy: PrivacyPart | None = key(RecordForm(PrivacyPart), default=None, about="what may be spent")
+    unit: UnitPart | None = key(
+        RecordForm(UnitPart), default=None, about="what is protected as one", blank=False
+    )
+    targets: Mapping[str, float] | None = key(
+        MappingOf(
+            number("a finite number above 0, in records", above=0),
+            "{group: standard error, ...}",
+            named="the name of a group",
+            least=1,
+        ),
+        default=None,
+        about="the largest standard error of query groups",
+    )
+    out_of_domain: object = key(
+        Raw(OutOfDomain.schema), default="drop", about="what happens to values that are out of domain"
+    )
+    max_records: int = key(
+        whole("an integer of at least 1", least=1),
+        default=DEFAULT_MAX_RECORDS,
+        about="a public bound on the number of records",
+    )
+    totals: tuple[Published, ...] | None = key(
+        PUBLISHED, default=None, about="published counts, which models keep exactly"
+    )
+    impossible: tuple[ImpossibleBox, ...] | None = key(
+        IMPOSSIBLE, default=None, about="combinations of values that no record has, for models"
+    )
+
+    def check(self) -> None:
+        if self.targets is None and self.privacy is not None and self.privacy.least is not None:
+            expected = "it beside targets: {group: standard error}"
+            raise EntryError.at(("privacy", "least"), "no targets", expected)
+        if self.targets is not None and self.privacy is None:
+            expected = "{least: rho} beside targets, or a budget not to exceed"
+            raise EntryError.at(("privacy",), "nothing", expected)
+        if self.unit is not None and self.unit.id in self.domain:
+            expected = "a column that is no attribute of the domain"
+            raise EntryError.at(("unit", "id"), f"the attribute {self.unit.id!r}", expected)

@@ -1,0 +1,483 @@
+"""Plans in archives: distinct matrices and vectors once, parts as a table that refers to them.
+
+A plan can have ten thousand parts that share three matrices. Nothing that follows from the matrices is saved:
+sensitivities and the privacy cost are recomputed when a plan is read.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import matrixdp.statements  # noqa: F401 - adds the entries that are SQL to the language
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import StorageError
+from matrixdp.exact import (
+    CenteredMatrix,
+    DeficientMatrix,
+    ExplicitMatrix,
+    GridTree,
+    IdentityMatrix,
+    IntegerMatrix,
+    MeasuredMatrix,
+    MergedMatrix,
+)
+from matrixdp.language import Entry, read_entry
+from matrixdp.ledger import LedgerEntry
+from matrixdp.measure.measurement import (
+    Authorization,
+    Measurement,
+    NoiseScale,
+    OutOfDomainCounts,
+    measured_cost,
+)
+from matrixdp.noise import Cost, Noise, noise_named
+from matrixdp.plan import PLAN_KINDS, Block, Part, Plan
+from matrixdp.privacy import Clause
+from matrixdp.privacy.budget import exact_budget, exact_number, exact_text, number_text
+from matrixdp.queries import Workload
+from matrixdp.selection.selection import Certificate, Selection, charged
+from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
+
+#: Of the weights of a plan, which are about 1.
+_LARGEST = 2.0**53
+#: What every kind of plan has.
+_COMMON = {field.name for field in fields(Plan)}
+
+
+def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
+    """Add a plan's arrays to an archive and return the rest for its header."""
+    matrices: list[dict[str, object]] = []
+    places: dict[object, int] = {}
+    arrays: dict[tuple[str, bytes], str] = {}
+    parts: list[dict[str, object]] = []
+
+    def once(values: NDArray[Any]) -> str:
+        content = (values.dtype.str, values.tobytes())
+        if content not in arrays:
+            arrays[content] = archive.add(values)
+        return arrays[content]
+
+    for part in plan.parts:
+        blocks = []
+        for block in part.blocks:
+            written = block.matrix.matrix if isinstance(block.matrix, MergedMatrix) else block.matrix
+            outside = written.outside if isinstance(written, IntegerMatrix) else None
+            key = (block.matrix.digest(), None if outside is None else outside.tobytes())
+            if key not in places:
+                places[key] = len(matrices)
+                matrices.append(_write_matrix(block.matrix, archive))
+            blocks.append([[plan.domain.index(name) for name in block.attributes], places[key]])
+        parts.append({"blocks": blocks, "variance": part.variance})
+        if part.multipliers is not None:
+            parts[-1]["multipliers"] = once(part.multipliers.ravel())
+    vectors = {
+        own.name: {name: once(np.asarray(values, float)) for name, values in getattr(plan, own.name).items()}
+        for own in fields(plan)
+        if own.name not in _COMMON
+    }
+    return {
+        "kind": plan.kind,
+        "noise": plan.noise.name,
+        "sizes": list(plan.domain.shape),
+        "matrices": matrices,
+        "parts": parts,
+        "vectors": vectors,
+    }
+
+
+def _write_matrix(matrix: MeasuredMatrix, archive: ArchiveWriter) -> dict[str, object]:
+    if isinstance(matrix, IdentityMatrix | CenteredMatrix):
+        return {"kind": "identity" if isinstance(matrix, IdentityMatrix) else "centered", "size": matrix.size}
+    if isinstance(matrix, GridTree):
+        sizes, weights = list(matrix.sizes), list(matrix.weights)
+        return {"kind": "grid-tree", "sizes": sizes, "branching": matrix.branching, "weights": weights}
+    if isinstance(matrix, MergedMatrix):
+        groups = [archive.add(group.astype(np.int32)) for group in matrix.groups]
+        return {"kind": "merged", "groups": groups, "matrix": _write_matrix(matrix.matrix, archive)}
+    if not isinstance(matrix, ExplicitMatrix):
+        raise StorageError(f"a matrix of kind {type(matrix).__name__} cannot be saved")
+    narrow = int(np.abs(matrix.entries).max(initial=0)) < 2**31
+    form: dict[str, object] = {
+        "kind": "integer" if isinstance(matrix, IntegerMatrix) else "deficient",
+        "entries": archive.add(matrix.entries.astype(np.int32 if narrow else np.int64)),
+    }
+    if isinstance(matrix, IntegerMatrix) and matrix.outside is not None:
+        form["unsupported"] = archive.add(np.asarray(matrix.outside, dtype=np.float64))
+    return form
+
+
+def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader) -> Plan:
+    """Return the plan that `write_plan` saved, every size checked and every matrix proved anew."""
+    arrays: dict[str, NDArray[Any]] = {}
+
+    # Parts and weights share arrays, which are never copied; matrices have their own.
+    def once(name: str) -> NDArray[Any]:
+        if name not in arrays:
+            arrays[name] = archive.array(name)
+        return arrays[name]
+
+    with archive.reading("its strategy"):
+        # for readers that do not know domains; earlier versions did not write them
+        if header.get("sizes", list(domain.shape)) != list(domain.shape):
+            raise archive.damaged("its sizes of attributes are not those of its domain")
+        matrices = [_read_matrix(form, archive) for form in header["matrices"]]
+        parts = []
+        for row in header["parts"]:
+            factors = once(row["multipliers"]) if "multipliers" in row else None
+            parts.append(_read_part(row, domain, matrices, factors, archive))
+        if len({place for row in header["parts"] for _, place in row["blocks"]}) < len(matrices):
+            raise archive.damaged("no part measures one of its matrices")
+        vectors = {
+            own: {name: _moderate(once(key), archive) for name, key in of.items()}
+            for own, of in header["vectors"].items()
+        }
+        if header["kind"] not in PLAN_KINDS:
+            raise archive.damaged(f"no kind of plan is called {header['kind']!r}")
+        return PLAN_KINDS[header["kind"]](domain, tuple(parts), noise_named(header["noise"]), **vectors)
+
+
+def _moderate(vector: NDArray[Any], archive: ArchiveReader) -> NDArray[np.float64]:
+    """Return an array of floats as it is; with NaN or huge ones errors could not be told."""
+    if vector.dtype != np.float64 or not (np.abs(vector) <= _LARGEST).all():
+        raise archive.damaged("its weights hold what is no number of use")
+    return vector
+
+
+def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMatrix:
+    if form["kind"] in ("identity", "centered"):
+        size = form["size"]
+        if type(size) is not int or size < 1:
+            raise archive.damaged("a matrix has no proper size")
+        return IdentityMatrix(size) if form["kind"] == "identity" else CenteredMatrix(size)
+    if form["kind"] == "grid-tree":
+        sizes, branching, weights = tuple(form["sizes"]), form["branching"], tuple(form["weights"])
+        if len(sizes) != 2 or any(type(number) is not int for number in (*sizes, branching, *weights)):
+            raise archive.damaged("a tree over a grid does not consist of integers")
+        return GridTree(sizes, branching, weights)
+    if form["kind"] == "merged":
+        merged = _read_matrix(form["matrix"], archive) if form["matrix"]["kind"] == "integer" else None
+        groups = [archive.array(name) for name in form["groups"]]
+        if not isinstance(merged, IntegerMatrix) or any(group.dtype.kind != "i" for group in groups):
+            raise archive.damaged("a matrix over groups of values does not hold integers")
+        return MergedMatrix(merged, tuple(group.astype(np.int64) for group in groups))
+    if form["kind"] not in ("integer", "deficient"):
+        raise archive.damaged("a matrix is of an unknown kind")
+    entries = archive.array(form["entries"])
+    if entries.dtype.kind != "i" or entries.ndim != 2 or 0 in entries.shape:
+        raise archive.damaged("a measured matrix does not hold integers")
+    if form["kind"] == "deficient":
+        return DeficientMatrix(entries.astype(np.int64))
+    outside = _moderate(archive.array(form["unsupported"]), archive) if "unsupported" in form else None
+    if outside is not None and (outside.ndim != 2 or outside.shape[1] != entries.shape[1]):
+        raise archive.damaged("the unsupported directions of a matrix do not fit it")
+    return IntegerMatrix(entries.astype(np.int64), outside)
+
+
+def _read_part(
+    row: Mapping[str, Any],
+    domain: Domain,
+    matrices: list[MeasuredMatrix],
+    factors: NDArray[Any] | None,
+    archive: ArchiveReader,
+) -> Part:
+    blocks = []
+    for positions, place in row["blocks"]:
+        if any(type(position) is not int or position < 0 for position in (*positions, place)):
+            raise archive.damaged("a part names an attribute or a matrix that there is not")
+        names = tuple(domain.names[position] for position in positions)
+        matrix = matrices[place]
+        sides = tuple(domain[name].size for name in names)
+        sided = isinstance(matrix, GridTree | MergedMatrix)
+        if domain.cells(names) != matrix.columns or (sided and matrix.sizes != sides):
+            raise archive.damaged(f"a matrix does not fit the attributes {', '.join(names)}")
+        blocks.append(Block(names, matrix))
+    attributes = domain.sort([name for block in blocks for name in block.attributes])
+    if factors is not None:
+        if factors.dtype != np.int64:
+            raise archive.damaged("row multipliers are not integers")
+        factors = factors.reshape([block.matrix.rows for block in blocks])
+    return Part(attributes, tuple(blocks), float(row["variance"]), factors)
+
+
+# Domains, workloads and budgets in archives: in the form of a specification, large arrays apart.
+
+_REFERENCE = "$array"
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
+
+
+def write_workload(workload: Workload, archive: ArchiveWriter) -> dict[str, object]:
+    """Add a workload's arrays to an archive and return the rest for its header."""
+
+    def kept(array: NDArray[np.float64]) -> object:
+        return {_REFERENCE: archive.add(array)}
+
+    entries = []
+    for position, entry in enumerate(workload.entries):
+        if not isinstance(entry, Entry):
+            found = f"a {type(entry).__name__}"
+            raise StorageError.at(("workload", position), found, "an entry of the query language")
+        entries.append(entry.to_spec(kept))
+    return {
+        "domain": [[name, form] for name, form in workload.domain.to_spec().items()],
+        "entries": entries,
+    }
+
+
+def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload:
+    """Return the workload that `write_workload` saved, checked like one that a user writes."""
+
+    def given(written: object) -> object:
+        if isinstance(written, Mapping) and set(written) == {_REFERENCE}:
+            return archive.array(written[_REFERENCE])
+        if isinstance(written, str):
+            raise archive.damaged("its workload names a file in the place of an array")
+        return written
+
+    with archive.reading("its workload"):
+        described = dict(header["domain"])
+        for spec in described.values():
+            # What was derived was written down; no expression of a stranger's is evaluated.
+            if isinstance(spec, Mapping) and "sql" in spec and "codes" not in spec:
+                raise archive.damaged("its domain has an expression that was not evaluated")
+        domain = Domain(described)
+        return Workload(domain, *(read_entry(entry, given) for entry in header["entries"]))
+
+
+def write_authorization(authorization: Authorization) -> dict[str, object]:
+    """Return an authorization for a header, every number exact.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> from matrixdp.privacy import Budget
+    >>> cost = Cost(Fraction(1, 5), GAUSSIAN)
+    >>> record = Authorization(cost, Budget(rho=0.1), "2026-01-01T00:00:00+00:00")
+    >>> write_authorization(record)["budget"]
+    {'rho': '1/10', 'neighbours': 'add_remove', 'unit': {'records': 1}}
+    """
+    entry = authorization.ledger
+    return {
+        "cost": number_text(authorization.cost.value),
+        "budget": exact_text(authorization.budget),
+        "time": authorization.time,
+        "noise": authorization.cost.noise.name,
+        "ledger": None if entry is None else entry.as_dict(),
+    }
+
+
+def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Authorization:
+    """Return the authorization that `write_authorization` saved; it must still be within its budget."""
+    with archive.reading("its privacy record"):
+        # files of before units were named have one record a person
+        budget, entry = exact_budget({"unit": None, **header["budget"]}), header.get("ledger")
+        cost = Cost(exact_number(header["cost"]), noise_named(header["noise"]))
+        ledger = None if entry is None else LedgerEntry.read(entry)
+        if _TIME.fullmatch(archive.text(header["time"])) is None:
+            raise archive.damaged("the time of its authorization is none")
+        return Authorization(cost, budget, header["time"], ledger)
+
+
+# Strategies and measurements as files: versioned archives without pickle, checked as a whole when read.
+
+STRATEGY_FORMAT = "matrixdp strategy"
+MEASUREMENT_FORMAT = "matrixdp measurement"
+_VERSION = 3
+_POWERS = 1000
+
+
+def save_strategy(path: str | os.PathLike[str], selection: Selection) -> None:
+    """Write the file of a strategy: what selection returned, with its workload and certificate.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from matrixdp.domain import Domain
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> from matrixdp.selection.auto import select
+    >>> from matrixdp.language import marginals
+    >>> workload = Workload(Domain({"sex": ["female", "male"], "code": 3}), marginals([1, 2]))
+    >>> selection = select(workload, noise=GAUSSIAN)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_strategy(f"{folder}/strategy.mdp", selection)
+    ...     again = load_strategy(f"{folder}/strategy.mdp")
+    >>> again.total_squared_error == selection.total_squared_error
+    True
+    """
+    with ArchiveWriter(path) as archive:
+        archive.close(
+            {
+                "format": STRATEGY_FORMAT,
+                "format_version": _VERSION,
+                "workload": write_workload(selection.workload, archive),
+                "plan": write_plan(selection.plan, archive),
+                "mechanism": selection.mechanism,
+                "objective": selection.objective,
+                "targets": dict(selection.targets),
+                "neighbours": selection.neighbours,
+                "reason": selection.reason,
+                "certificate": asdict(selection.certificate),
+            }
+        )
+
+
+def load_strategy(path: str | os.PathLike[str]) -> Selection:
+    """Return what the file of a strategy holds.
+
+    Its matrices are proved nonsingular anew and its privacy cost is recomputed from them; the certificate is
+    what the file says.
+    """
+    with ArchiveReader(path, STRATEGY_FORMAT, _VERSION) as archive, archive.reading("its header"):
+        header = archive.header
+        workload = read_workload(header["workload"], archive)
+        plan = read_plan(header["plan"], workload.domain, archive)
+        written = header["certificate"]
+        bound = written["lower_bound"]
+        loss = _number(written["loss"], archive)
+        if header["neighbours"] not in ("add_remove", "replace") or header["objective"] not in ("sum", "max"):
+            raise archive.damaged("its neighbours or its objective are unknown")
+        selection = Selection(
+            workload=workload,
+            plan=plan,
+            mechanism=archive.text(header["mechanism"]),
+            neighbours=header["neighbours"],
+            certificate=Certificate(
+                loss, None if bound is None else _number(bound, archive), archive.text(written["scope"])
+            ),
+            reason=archive.text(header["reason"]),
+            objective=header["objective"],
+            targets={name: _number(target, archive) for name, target in header["targets"].items()},
+        )
+        return charged(selection)  # earlier versions did not scale the plan to its neighbours
+
+
+def save_measurement(path: str | os.PathLike[str], measurement: Measurement, workload: Workload) -> None:
+    """Write noisy measurements with the workload that they were made for.
+
+    Nothing else of the table is known, so nothing else can be written.
+    """
+    pairs = list(zip(measurement.values, measurement.scales, strict=True))
+    largest = max(float(np.abs(part).max(initial=0.0)) * 2.0**-scale.power for part, scale in pairs)
+    dtype = np.dtype(np.int32 if largest < 2**31 else np.int64)
+    rows = sum(part.size for part in measurement.values)
+    counts = measurement.out_of_domain_counts
+    # in lattice steps, which are integers
+    steps = (np.ldexp(part, -scale.power).astype(dtype) for part, scale in pairs)
+    with ArchiveWriter(path) as archive:
+        archive.close(
+            {
+                "format": MEASUREMENT_FORMAT,
+                "format_version": _VERSION,
+                "private": measurement.private,
+                "workload": write_workload(workload, archive),
+                "plan": write_plan(measurement.plan, archive),
+                "authorization": write_authorization(measurement.authorization),
+                "values": archive.add_pieces(steps, (rows,), dtype),
+                "noise": [[str(scale.steps), scale.power] for scale in measurement.scales],
+                "max_records": measurement.max_records,
+                "out_of_domain": dict(measurement.out_of_domain.codes),
+                **({} if counts is None else {"out_of_domain_counts": _write_counts(counts)}),
+                "assumptions": [Clause.of(sentence).as_dict() for sentence in measurement.assumptions],
+            }
+        )
+
+
+def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workload]:
+    """Return the measurements that a file holds, with the workload that they were made for.
+
+    Their privacy cost is recomputed from the plan and the exact scales of the noise.
+    """
+    with ArchiveReader(path, MEASUREMENT_FORMAT, _VERSION) as archive, archive.reading("its header"):
+        header = archive.header
+        workload = read_workload(header["workload"], archive)
+        plan = read_plan(header["plan"], workload.domain, archive)
+        authorization = read_authorization(header["authorization"], archive)
+        counts = _read_counts(header.get("out_of_domain_counts"), plan.noise, archive)
+        out_of_domain = OutOfDomain(header["out_of_domain"], () if counts is None else counts.attributes)
+        out_of_domain.check(workload.domain)
+        assumptions = tuple(_read_assumption(written, archive) for written in header["assumptions"])
+        private, max_records = header["private"], header["max_records"]
+        if type(private) is not bool or type(max_records) is not int or max_records < 1:
+            raise archive.damaged("it does not say whether it is private, or for how many records")
+        scales = tuple(_read_scale(form, plan.noise, archive) for form in header["noise"])
+        if len(scales) != len(plan.parts):
+            raise archive.damaged("its noise does not fit its strategy")
+        # earlier versions charged a replacement what removing two records costs
+        either = {authorization.budget.neighbours, "add_remove"}
+        if authorization.cost not in [measured_cost(plan, scales, counts, one) for one in either]:
+            raise archive.damaged("its strategy costs more or less than it says")
+        ends = np.cumsum([part.rows for part in plan.parts])
+        steps = archive.array(header["values"], (int(ends[-1]),))
+        if steps.dtype.kind != "i":
+            raise archive.damaged("its measurements are not whole lattice steps")
+        values = tuple(
+            np.ldexp(own.astype(np.float64), scale.power)
+            for own, scale in zip(np.split(steps, ends[:-1]), scales, strict=True)
+        )
+        measurement = Measurement(
+            plan,
+            scales,
+            values,
+            authorization,
+            private,
+            max_records,
+            out_of_domain,
+            assumptions,
+            out_of_domain_counts=counts,
+        )
+        return measurement, workload
+
+
+def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> NoiseScale:
+    steps, power = form
+    scale = exact_number(steps)
+    if type(power) is not int or abs(power) > _POWERS or scale.denominator.bit_count() != 1:
+        raise archive.damaged("a scale of its noise is no integer over a power of 2 in range")
+    return NoiseScale(scale, power, noise)
+
+
+def _write_counts(counts: OutOfDomainCounts) -> dict[str, object]:
+    steps = np.ldexp(counts.values, -counts.scale.power)
+    return {
+        "attributes": list(counts.attributes),
+        "noise": [str(counts.scale.steps), counts.scale.power],
+        "values": [int(step) for step in steps],
+    }
+
+
+def _read_counts(
+    written: Mapping[str, Any] | None, noise: Noise, archive: ArchiveReader
+) -> OutOfDomainCounts | None:
+    """Return the counts out of domain, in lattice steps; a measurement that asked for none has none."""
+    if written is None:
+        return None
+    attributes, steps = tuple(written["attributes"]), written["values"]
+    whole = all(type(step) is int and abs(step) < 2**62 for step in steps)
+    listed = OutOfDomain(counts=attributes).counts == attributes
+    if not (whole and listed and len(steps) == len(attributes) > 0):
+        raise archive.damaged("its counts of records out of domain are no whole lattice steps, one for each")
+    scale = _read_scale(written["noise"], noise, archive)
+    return OutOfDomainCounts(attributes, scale, np.ldexp(np.array(steps, dtype=np.float64), scale.power))
+
+
+def _read_assumption(written: object, archive: ArchiveReader) -> Clause:
+    """Return a sentence with its identifier; measurements of earlier versions have the sentence alone."""
+    if isinstance(written, str):
+        return Clause.of(written)
+    if not isinstance(written, dict) or not all(isinstance(value, str) for value in written.values()):
+        raise archive.damaged("what it assumes of the table is no text")
+    return Clause(**written)
+
+
+def _number(value: object, archive: ArchiveReader) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise archive.damaged("a figure of its certificate is no number")
+    return float(value)

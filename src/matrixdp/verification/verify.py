@@ -1,0 +1,869 @@
+"""Whether what a release says of itself is true: recomputed from its measurement."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from matrixdp.answers.table import FIGURES, AnswerColumns, plain_schema
+from matrixdp.domain import Domain
+from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError
+from matrixdp.exact.resources import one_blas_thread
+from matrixdp.ledger import Entry, Ledger, LedgerEntry
+from matrixdp.ledger.ledger import version
+from matrixdp.measure.measurement import Authorization, Measurement, measured_cost
+from matrixdp.model import Model
+from matrixdp.model.constraints import Constraints
+from matrixdp.model.folder import ANSWERS as MODEL_ANSWERS
+from matrixdp.model.folder import MODEL_FILES, answers_schema
+from matrixdp.model.making import tests_of
+from matrixdp.queries import Workload
+from matrixdp.release.files import expected_in, privacy_mark, too_many
+from matrixdp.release.record import (
+    ANSWERS,
+    ANSWERS_CSV,
+    LISTED,
+    MARKS,
+    MEASUREMENT,
+    RECORD,
+    RELEASE_FILES,
+    RELEASE_FORMAT,
+    SIGNATURE,
+    STATISTICS,
+    document,
+    refuse_leftover,
+)
+from matrixdp.release.release import Release
+from matrixdp.release.signatures import PublicKey, check_signature
+from matrixdp.statistics import statistics_table
+from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
+from matrixdp.storage.formats import load_measurement
+
+# What was checked of a release, as data.
+
+_MOST = 10
+
+Outcome = Literal["ok", "failed", "not checked"]
+
+
+@final
+@dataclass(frozen=True)
+class Finding:
+    """One fact about a release, and whether it holds.
+
+    Attributes
+    ----------
+    subject : str
+        What it is about: ``files``, ``cost``, ``answers`` and so on; see `verify_release`.
+    outcome : {"ok", "failed", "not checked"}
+    words : str
+        What holds, what does not, or why it was not checked.
+    """
+
+    subject: str
+    outcome: Outcome
+    words: str
+
+
+@final
+@dataclass(frozen=True)
+class Verification:
+    """All that was checked of a release; it holds if nothing failed.
+
+    Attributes
+    ----------
+    folder : str
+    findings : tuple of Finding
+
+    Examples
+    --------
+    >>> found = Verification("out", (Finding("files", "ok", "3 files"), Finding("noise", "not checked", "-")))
+    >>> found.holds, [finding.subject for finding in found]
+    (True, ['files', 'noise'])
+    """
+
+    folder: str
+    findings: tuple[Finding, ...]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing that was checked is false."""
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[Finding, ...]:
+        """What is false."""
+        return tuple(finding for finding in self.findings if finding.outcome == "failed")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        rows = [{"subject": f.subject, "outcome": f.outcome, "words": f.words} for f in self.findings]
+        return {"folder": self.folder, "holds": self.holds, "findings": rows}
+
+
+def settled(subject: str, words: str, problems: Iterable[str]) -> Iterator[Finding]:
+    """Yield what failed, the first few of it, or that all holds."""
+    found = iter(problems)
+    failed = [Finding(subject, "failed", problem) for problem in islice(found, _MOST)]
+    more = sum(1 for _ in found)
+    if more:
+        failed.append(Finding(subject, "failed", f"and {more} more"))
+    yield from failed or [Finding(subject, "ok", words)]
+
+
+# Whether the answers on disk are those that follow from a measurement.
+
+#: How far an estimate, a standard error or the end of an interval may lie from what is computed again: so
+#: many standard errors, and so much of itself, which is what sums of floating-point numbers may differ by.
+STANDARD_ERRORS, RELATIVE = 1e-6, 1e-12
+_ROWS = 1 << 16
+_DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError)
+
+
+@dataclass
+class AnswerFile(ABC):
+    """A file of answers, read once from the beginning, and the first thing that is wrong with it."""
+
+    path: Path
+    schema: pa.Schema
+    problems: list[str] = field(default_factory=list)
+    _read: int = 0
+    _batches: Iterator[pa.RecordBatch] | None = None
+    _rest: pa.Table | None = None
+
+    @abstractmethod
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield its rows, in the columns of the schema."""
+
+    def follow(self, expected: pa.RecordBatch) -> None:
+        """Compare the next rows with those that follow from the measurement."""
+        for start in range(0, expected.num_rows, _ROWS):
+            if not self.problems:
+                self._compare(expected.slice(start, _ROWS))
+
+    def _compare(self, expected: pa.RecordBatch) -> None:
+        try:
+            found = self._take(expected.num_rows)
+        except _DAMAGED:
+            self.problems.append(f"{self.path.name} cannot be read")
+            return
+        if found.num_rows < expected.num_rows:
+            self.problems.append(f"{self.path.name} ends after row {self._read + found.num_rows}")
+            return
+        wrong = next(_mismatches(found, pa.Table.from_batches([expected]), self._read), None)
+        if wrong is not None:
+            self.problems.append(f"{self.path.name}, {wrong}")
+        self._read += expected.num_rows
+
+    def end(self) -> None:
+        """Check that nothing is left."""
+        if self.problems:
+            return
+        try:
+            left = self._take(1).num_rows
+        except _DAMAGED:
+            left = 1
+        if left:
+            self.problems.append(f"{self.path.name} has more than the {self._read} rows that follow")
+
+    def _take(self, rows: int) -> pa.Table:
+        """Return the next rows; fewer at the end."""
+        if self._batches is None:
+            self._batches = self.batches()
+        tables = [] if self._rest is None else [self._rest]
+        held = sum(table.num_rows for table in tables)
+        while held < rows and (batch := next(self._batches, None)) is not None:
+            tables.append(pa.Table.from_batches([batch]).cast(self.schema))
+            held += batch.num_rows
+        joined = pa.concat_tables(tables) if tables else self.schema.empty_table()
+        self._rest = joined.slice(rows)
+        taken = joined.slice(0, rows)
+        taken.validate(full=True)  # texts may be no UTF-8
+        return taken
+
+
+@final
+class ParquetAnswers(AnswerFile):
+    """answers.parquet; what it says of itself and its columns must be those of the release."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield its rows."""
+        with pq.ParquetFile(self.path, pre_buffer=False) as file:
+            yield from file.iter_batches(batch_size=_ROWS)
+
+    def check_schema(self, schema: pa.Schema, private: bool) -> None:
+        """Compare the columns, and whether it says that the noise was seeded."""
+        try:
+            found = pq.read_schema(self.path)
+        except _DAMAGED:
+            self.problems.append(f"{self.path.name} cannot be read")
+            return
+        # files of earlier versions admit nulls in every column; what is null where a value follows is found
+        said, follows = (pa.schema([own.with_nullable(True) for own in one]) for one in (found, schema))
+        if not said.equals(follows):
+            self.problems.append(f"{self.path.name} has other columns than those that follow")
+        elif (found.metadata or {}).get(b"matrixdp") != privacy_mark(private):
+            self.problems.append(f"{self.path.name} does not say whether the noise was seeded")
+
+
+@final
+class CsvAnswers(AnswerFile):
+    """answers.csv."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield its rows; an empty cell is null, an empty text is not."""
+        types = {field.name: field.type for field in self.schema}
+        convert = pacsv.ConvertOptions(
+            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+        )
+        options = pacsv.ParseOptions(newlines_in_values=True)
+        with pacsv.open_csv(self.path, parse_options=options, convert_options=convert) as reader:
+            if reader.schema.names != self.schema.names:
+                raise ValueError("columns")
+            yield from reader
+
+
+def compare_answers(
+    release: Release,
+    columns: AnswerColumns,
+    files: Sequence[AnswerFile],
+    progress: Callable[[int, int], None] | None,
+) -> list[tuple[float, float]]:
+    """Compare files with the answers computed again; return each group's sum and largest of the variances."""
+    errors: list[tuple[float, float]] = []
+
+    def seen(variances: NDArray[np.float64]) -> None:
+        errors.append((float(variances.sum()), float(variances.max())))
+
+    done = 0
+    # as they were made
+    with one_blas_thread():
+        for batch in release.batches(release.workload.groups, columns, seen):
+            for file in files:
+                file.follow(batch)
+            done += batch.num_rows
+            if progress is not None:
+                progress(done, release.workload.queries)
+    for file in files:
+        file.end()
+    return errors
+
+
+def _mismatches(found: pa.Table, expected: pa.Table, first: int) -> Iterator[str]:
+    expected = expected.cast(found.schema)
+    # null where a model extrapolates
+    deviation = np.nan_to_num(expected.column("stddev").to_numpy(zero_copy_only=False))
+    for name in found.schema.names:
+        one, other = found.column(name), expected.column(name)
+        if name in (*FIGURES, "modelled"):
+            wrong = _far(one.to_numpy(), other.to_numpy(), deviation)
+        else:
+            # equal texts may have other dictionaries
+            same = one.equals(other) or one.cast(pa.utf8()).equals(other.cast(pa.utf8()))
+            wrong = None if same else _unequal(one.to_pylist(), other.to_pylist())
+        if wrong is not None:
+            says, follows = one[wrong].as_py(), other[wrong].as_py()
+            yield f"row {first + wrong}: {name} says {says}; {follows} follows"
+
+
+def _far(
+    found: NDArray[np.float64], expected: NDArray[np.float64], deviation: NDArray[np.float64]
+) -> int | None:
+    allowed = STANDARD_ERRORS * deviation + RELATIVE * np.abs(expected)
+    near = np.abs(found - expected) <= allowed
+    wrong = ~(near | (np.isnan(found) & np.isnan(expected)))  # so that what is no number is wrong
+    return int(wrong.argmax()) if wrong.any() else None
+
+
+def _unequal(found: list[Any], expected: list[Any]) -> int:
+    return next(i for i, (one, other) in enumerate(zip(found, expected, strict=True)) if one != other)
+
+
+# Whether the statistics on disk are those that follow from a measurement.
+
+Array = NDArray[np.float64]
+
+#: What figures may differ by that are computed again: so much of their interval, and so much of themselves.
+_OF_INTERVAL, _OF_ITSELF = STANDARD_ERRORS, 1e-9
+
+
+def check_statistics(folder: Path, release: Release, there: bool) -> Iterator[Finding]:
+    """Yield whether the file of statistics holds those that follow, if the workload asks for any."""
+    follow = any(one.table is not None for one in release.asked)
+    if follow != there:
+        wrong = f"{STATISTICS} is {'missing' if follow else 'there, and nothing is asked that it could hold'}"
+        yield Finding("statistics", "failed", wrong)
+    elif follow:
+        count = sum(one.table is not None for one in release.asked)
+        words = f"{count} table{'s follow' if count != 1 else ' follows'} from the measurement"
+        yield from settled("statistics", words, _statistic_differences(folder / STATISTICS, release))
+
+
+def earlier_heads(names: list[str], domain: Domain) -> list[str]:
+    """Return what earlier versions called columns: those of levels had the names of their attributes."""
+    return [domain.levels[name].name if name in domain.levels else name for name in names]
+
+
+def _statistic_differences(path: Path, release: Release) -> Iterator[str]:
+    expected = statistics_table(release.asked)
+    try:
+        found = pq.read_table(path)
+        found.validate(full=True)
+    except _DAMAGED:
+        yield f"{path.name} cannot be read"
+        return
+    if (found.schema.metadata or {}).get(b"matrixdp") != privacy_mark(release.private):
+        yield f"{path.name} does not say whether the noise was seeded"
+    if found.column_names == earlier_heads(expected.column_names, release.workload.domain):
+        found = found.rename_columns(expected.column_names)
+    if not found.schema.equals(expected.schema, check_metadata=False):
+        yield f"{path.name} has other columns than those that follow"
+        return
+    if found.num_rows != expected.num_rows:
+        yield f"{path.name} has {found.num_rows} rows; {expected.num_rows} follow"
+        return
+    for name in expected.column_names:
+        says, follows = found.column(name), expected.column(name)
+        if pa.types.is_floating(follows.type):
+            wrong = _far_from(_numbers(says), _numbers(follows), _widths(expected, name))
+        else:
+            pairs = zip(says.to_pylist(), follows.to_pylist(), strict=True)
+            wrong = np.array([one != other for one, other in pairs])
+        for row in np.flatnonzero(wrong)[:1]:
+            place = int(row)
+            yield f"{path.name}, row {place}: {name} says {says[place]}; {follows[place]} follows"
+
+
+def _numbers(column: Any) -> Array:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
+
+
+def _widths(expected: pa.Table, name: str) -> Array:
+    """Return the lengths of the intervals that a column belongs to; 0 where they have no end."""
+    start = name.removesuffix("estimate").removesuffix("stddev").removesuffix("lower").removesuffix("upper")
+    ends = [f"{start}{end}" for end in ("lower", "upper")]
+    if not set(ends) <= set(expected.column_names):
+        start = f"{name}_"
+        ends = [f"{start}{end}" for end in ("lower", "upper")]
+    if not all(
+        one in expected.column_names and pa.types.is_floating(expected.field(one).type) for one in ends
+    ):
+        return np.zeros(expected.num_rows)
+    with np.errstate(invalid="ignore"):
+        widths = _numbers(expected.column(ends[1])) - _numbers(expected.column(ends[0]))
+    return np.where(np.isfinite(widths), widths, 0.0)
+
+
+def _far_from(found: Array, expected: Array, widths: Array) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        near = np.abs(found - expected) <= _OF_INTERVAL * widths + _OF_ITSELF * np.abs(expected)
+    return np.asarray(~(near | (found == expected) | (np.isnan(found) & np.isnan(expected))))
+
+
+# Whether what the folder of a model says is true: recomputed from the measurement and the model's arrays.
+
+#: Losses are sums in single precision, in an order that may differ, of differences of large numbers.
+_LOSS = 1e-2
+
+
+def verify_model(
+    folder: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
+) -> Verification:
+    """Check all that can be checked of the folder of a model, without the data.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder.
+    progress : callable, optional
+        Is called with the number of answers computed again and of all.
+
+    Returns
+    -------
+    Verification
+        A finding for each subject. ``model``: its files have the digests that are listed, the measurement is
+        whole and costs what it says, the arrays are shares or tables that agree, the record says what
+        follows, and what it says is publicly known is kept; the tests of its fit have the outcome that is
+        said. ``answers``: both the unbiased and the modelled
+        ones are those that follow, to a millionth of the unbiased standard errors. ``fit`` is not checked:
+        that the model was made as it says.
+
+    Raises
+    ------
+    StorageError
+        If there is no such folder.
+    """
+    path = Path(folder)
+    if not os.path.isdir(path):  # noqa: PTH112 - no error where the path is none
+        raise StorageError(f"{path}: no such folder; expected that of a model")
+    try:
+        model = Model.load(path)
+    except MatrixDPError as error:
+        why = "what is above failed"
+        failed = [Finding("model", "failed", str(error)), Finding("answers", "not checked", why)]
+        return Verification(str(path), (*failed, _fit_not_checked()))
+    of = f"a model by method {model.method} of the measurement {model.measurement_digest[:16]}"
+    words = f"whole, {of}; {', '.join(MODEL_FILES)}: as listed"
+    found = [Finding("model", "ok", words)]
+    if not model.accepted:
+        found.append(Finding("model", "ok", "it says that its own tests reject it"))
+    found += _known(model)
+    found += _tested(model)
+    schema = answers_schema(model)
+    answers = ParquetAnswers(path / MODEL_ANSWERS, plain_schema(schema))
+    answers.check_schema(schema, model.private)
+    done = 0
+    with one_blas_thread():
+        for batch in model.batches(model.workload.groups):
+            answers.follow(batch)
+            done += batch.num_rows
+            if progress is not None:
+                progress(done, model.workload.queries)
+    answers.end()
+    count = f"{model.workload.queries} answers follow, to {STANDARD_ERRORS:g} of their standard errors"
+    found += settled("answers", count, answers.problems)
+    return Verification(str(path), (*found, _fit_not_checked()))
+
+
+def _known(model: Model) -> Iterator[Finding]:
+    """Yield whether a model keeps what its record says is publicly known."""
+    totals, impossible = model.made.get("totals"), model.made.get("impossible")
+    if totals is None and impossible is None:
+        return
+    try:
+        known = Constraints.of(model.domain, totals, impossible)
+        problems = list(known.broken(model.tables.marginal, model.total))
+    except (TooLargeError, UnsupportedQueryError) as error:
+        yield Finding("model", "not checked", f"what is publicly known: {error}")
+        return
+    except MatrixDPError as error:
+        problems = [str(error)]
+    yield from settled(
+        "model", "it keeps the published counts and impossible combinations of its record", problems
+    )
+
+
+def _tested(model: Model) -> Iterator[Finding]:
+    """Yield whether the tests of a model's fit say what its record has of them."""
+    try:
+        tests = tests_of(model)
+    except (TooLargeError, UnsupportedQueryError) as error:
+        yield Finding("model", "not checked", f"the tests of its fit: {error}")
+        return
+    except MatrixDPError as error:
+        yield Finding("model", "failed", f"the tests of its fit: {error}")
+        return
+    says, loss = model.accepted, model.tests.get("loss", tests.loss)
+    problems = []
+    if says != tests.accepted:
+        words = ("reject", "accept")
+        problems = [f"its record says that its tests {words[says]} it; they {words[tests.accepted]} it"]
+    elif model.tests.get("degrees", tests.degrees) != tests.degrees:
+        counted = f"an earlier version counted {model.tests['degrees']!r:.20} degrees of freedom"
+        why = f"the loss in its record: {counted}, for {tests.degrees} now; make the model anew"
+        yield Finding("model", "not checked", why)
+        return
+    elif not isinstance(loss, float) or not math.isclose(loss, tests.loss, rel_tol=_LOSS, abs_tol=_LOSS):
+        problems = [f"its record says a loss of {loss}; {tests.loss} follows"]
+    yield from settled("model", f"its tests are as it says, with a loss of {tests.loss:,.4g}", problems)
+
+
+def _fit_not_checked() -> Finding:
+    return Finding(
+        "fit",
+        "not checked",
+        "that the model was fitted as it says, and that the measurement is that of a release which holds: "
+        "verify the release itself, whose measurement has the same digest",
+    )
+
+
+# Whether a ledger holds the debit of a release.
+
+_DURABLE = ("measured", "released")
+
+
+def check_ledger(
+    authorization: Authorization, sha256: object, path: str | os.PathLike[str] | None
+) -> Iterator[Finding]:
+    """Check that a ledger holds the debit of a measurement, given by the digest of its file."""
+    named: LedgerEntry | None = authorization.ledger
+    if path is None:
+        words = "no ledger was used, so other releases about the same people add to the cost"
+        if named is not None:
+            words = f"debited to that of {named.dataset}, entry {named.entry}, which was not given (--ledger)"
+        yield Finding("ledger", "not checked", words)
+        return
+    if named is None:
+        yield Finding("ledger", "failed", "the release says that it was debited to none")
+        return
+    try:
+        ledger = Ledger.open(path)
+        entries = {entry.id: entry for entry in ledger.entries}
+    except MatrixDPError as error:
+        yield Finding("ledger", "failed", str(error))
+        return
+    entry = entries.get(named.entry)
+    if entry is None:
+        yield Finding("ledger", "failed", f"it has no entry {named.entry}")
+        return
+    words = f"{ledger.dataset} holds the debit, entry {entry.number} of {len(entries)}: {entry.state}"
+    yield from settled("ledger", words, _differences(ledger, entry, named, authorization, sha256))
+
+
+def _differences(
+    ledger: Ledger, entry: Entry, named: LedgerEntry, authorization: Authorization, sha256: object
+) -> Iterator[str]:
+    pairs = (
+        ("dataset", named.dataset, ledger.dataset),
+        ("total", named.total, ledger.total),
+        ("digest of the entry", named.digest, entry.digest),
+        ("cost", authorization.cost, entry.cost),
+        ("budget", authorization.budget, entry.budget),
+        ("measurement", sha256, entry.measurement),
+    )
+    for name, said, held in pairs:
+        if said != held:
+            yield f"the {name} is another than that of the release"
+    if entry.state not in _DURABLE:
+        yield f"its entry is {entry.state}; expected {' or '.join(_DURABLE)}"
+
+
+# Whether a release is signed with a key.
+
+
+def signature_finding(folder: Path, key: PublicKey | None) -> Finding:
+    """Return whether the holder of a key signed a release as it stands."""
+    if key is None:
+        signed = os.path.lexists(folder / SIGNATURE)
+        words = "there is one, and the public key was not given (--key)" if signed else "there is none"
+        return Finding("signature", "not checked", words)
+    try:
+        check_signature(folder, key)
+    except MatrixDPError as error:
+        return Finding("signature", "failed", str(error))
+    return Finding("signature", "ok", f"record and files are those that the key {key.fingerprint} signed")
+
+
+#: What of the record does not follow from the measurement: how the strategy was chosen, and with what.
+ORIGIN = {("strategy", name) for name in ("mechanism", "reason", "objective", "certificate")}
+UNFOUNDED = frozenset(ORIGIN | {("versions",), ("privacy", "versions"), ("files",)})
+#: What is compared to the last digit: it is computed exactly, or rounded to a stated side.
+EXACT = ("privacy", "authorization")
+#: In standard errors, how far the total that is computed again may lie from what is written.
+_NEAR = 1e-10
+_SUBJECTS = ("files", "measurement", "cost", "private", "statement", "answers", "record", "ledger")
+
+
+def verify_release(
+    out: str | os.PathLike[str],
+    *,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    key: PublicKey | str | os.PathLike[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Verification:
+    """Check all that can be checked of the folder of a release, without the data.
+
+    Parameters
+    ----------
+    out : str or path
+        The folder.
+    ledger : Ledger or path, optional
+        The ledger that the release was debited to, by what it says.
+    key : PublicKey or path, optional
+        The public key that the release must be signed with, from a place that you trust.
+    progress : callable, optional
+        Is called with the number of answers computed again and of all.
+
+    Returns
+    -------
+    Verification
+        A finding for each subject. ``record``: release.json is JSON that all read alike, and its figures
+        follow from the measurement. ``files``: they have the digests that are listed. ``measurement``: it is
+        whole. ``cost``: recomputed exactly from its matrices and noise scales, it is what is said, and within
+        the budget. ``private``: whether the noise was seeded is said alike everywhere. ``statement``: every
+        word and figure of it follows. ``answers``: they are those that follow, to a millionth of their
+        standard errors. ``statistics``: so are those that the workload asks for. ``ledger``: it holds the
+        debit. ``signature``: the holder of the key signed the record and, by their digests, all files. What
+        nothing can show is ``not checked``.
+
+    Raises
+    ------
+    StorageError
+        If there is no such folder or ledger, or the folder is that of a release that was never finished.
+    SignatureError
+        If the file of the key holds no such key.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     folder = mdp.save_release(release, f"{parent}/out")
+    ...     found = verify_release(folder)
+    ...     altered = (folder / "release.json").read_text().replace('"queries": 2', '"queries": 3')
+    ...     written = (folder / "release.json").write_text(altered)
+    ...     forged = verify_release(folder)
+    >>> found.holds, forged.holds, forged.failed[0].words
+    (True, False, 'queries says 3; 2 follows')
+    """
+    folder = Path(out)
+    if not os.path.isdir(folder):  # noqa: PTH112 - no error where the path is none
+        raise StorageError(f"{folder}: no such folder; expected that of a release")
+    refuse_leftover(folder)
+    ledger = ledger.path if isinstance(ledger, Ledger) else ledger
+    if ledger is not None and not os.path.isfile(ledger):  # noqa: PTH113 - no error where the path is none
+        raise StorageError(f"{ledger}: no such file; expected the ledger that the release was debited to")
+    public = key if key is None or isinstance(key, PublicKey) else PublicKey.load(key)
+    findings: list[Finding] = [signature_finding(folder, public)]
+    try:
+        findings.extend(_Check(folder, ledger, progress).findings())
+    except _Ended as ended:
+        findings.extend(ended.findings)
+        known = {finding.subject for finding in findings}
+        why = "what is above failed"
+        findings.extend(Finding(name, "not checked", why) for name in _SUBJECTS if name not in known)
+    return Verification(str(folder), (*findings, *_beyond()))
+
+
+def _version(record: dict[str, Any]) -> Iterator[Finding]:
+    """Yield that the words of a statement may be those of another version, where the record is by one."""
+    try:
+        written = record["privacy"]["versions"]["matrixdp"]
+    except (KeyError, TypeError):
+        return
+    if written != version():
+        yield Finding(
+            "version",
+            "not checked",
+            f"the record says that matrixdp {str(written)[:50]!r} wrote it, and this is {version()}: where "
+            "the words of its statement are others, verify it with that one",
+        )
+
+
+def _beyond() -> Iterator[Finding]:
+    """Yield what no look at the files can show."""
+    yield Finding(
+        "noise",
+        "not checked",
+        "that the noise was random, and drawn once: only whoever ran the release knows, and answers for it "
+        "by a signature",
+    )
+    yield Finding(
+        "origin",
+        "not checked",
+        "how the strategy was chosen (mechanism, reason, certificate), by which versions, when, and of what "
+        "kind of table (what is assumed of it, whether records of a person were bounded): what the program "
+        "said; that the domain, workload and budget were chosen without the data",
+    )
+
+
+class _Ended(Exception):  # noqa: N818 - it ends the checks that need what failed
+    """What was found before something failed that all else needs."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        super().__init__()
+        self.findings = findings
+
+
+@final
+@dataclass
+class _Check:
+    folder: Path
+    ledger: str | os.PathLike[str] | None
+    progress: Callable[[int, int], None] | None
+
+    def findings(self) -> list[Finding]:
+        """Check one subject after the other; each needs those before it."""
+        found: list[Finding] = []
+        try:
+            record = _read_record(self.folder / RECORD)
+        except StorageError as error:
+            raise _Ended([Finding("record", "failed", str(error))]) from None
+        actual = _digests(self.folder)
+        found += settled("files", _listed(actual), _wrong_files(record.get("files"), actual))
+        found += _others(self.folder)
+        try:
+            measurement, workload = load_measurement(self.folder / MEASUREMENT)
+        except MatrixDPError as error:
+            raise _Ended([*found, Finding("measurement", "failed", str(error))]) from None
+        rows = f"{len(measurement.plan.parts)} parts, {sum(v.size for v in measurement.values)} noisy answers"
+        found.append(Finding("measurement", "ok", f"whole: {rows}"))
+        found += _version(record)
+        found += _cost(measurement)
+        found += settled(
+            "private", _origin_of_noise(measurement.private), _flags(record, measurement.private)
+        )
+        found += self._what_follows(record, measurement, workload, actual)
+        found += check_ledger(measurement.authorization, actual[MEASUREMENT]["sha256"], self.ledger)
+        return found
+
+    def _what_follows(
+        self, record: dict[str, Any], measurement: Measurement, workload: Workload, actual: dict[str, Any]
+    ) -> Iterator[Finding]:
+        """Compare answers, statement and record with those that follow from the measurement."""
+        try:
+            release = Release(measurement, workload, record["confidence"], expect=expected_in(record))
+            files = {name: actual[name] for name in actual if name != RECORD}
+            columns, problems, errors = self._answers(release, actual)
+            note = _note(record["answers"], workload.queries)
+            follows = json.loads(json.dumps(document(release, errors, files, columns, note)))
+        except (MatrixDPError, KeyError) as error:
+            yield Finding("answers", "failed", f"none follow from the measurement ({error})")
+            return
+        exact = [
+            problem
+            for name in EXACT
+            for problem in differences(
+                record.get(name), follows.get(name), (name,), exact=True, leave=UNFOUNDED
+            )
+        ]
+        yield from settled("statement", "every word and figure follows from the measurement", exact)
+        if columns is None:
+            yield Finding("answers", "not checked", "none were written; the measurement serves them")
+        else:
+            count = (
+                f"{release.workload.queries} answers follow, to {STANDARD_ERRORS:g} of their standard errors"
+            )
+            yield from settled("answers", count, problems)
+        yield from check_statistics(self.folder, release, STATISTICS in actual)
+        leave = {*UNFOUNDED, *((name,) for name in EXACT)}
+        _near(record.get("size"), follows["size"])
+        said = record.get("statistics")
+        pairs = zip(said if isinstance(said, list) else (), follows.get("statistics", ()), strict=False)
+        for says, one in pairs:
+            # what could not be computed has no columns
+            earlier = earlier_heads(one["columns"], workload.domain) if "columns" in one else None
+            if earlier is not None and isinstance(says, dict) and says.get("columns") == earlier:
+                one["columns"] = says["columns"]
+        rest = differences(record, follows, leave=leave)
+        yield from settled("record", f"its other figures follow, to a relative {TOLERANCE:g}", rest)
+
+    def _answers(
+        self, release: Release, actual: Mapping[str, object]
+    ) -> tuple[AnswerColumns | None, list[str], list[tuple[float, float]]]:
+        """Return the columns, what is wrong with the answers, and the errors of each group."""
+        workload = release.workload
+        files: list[AnswerFile] = []
+        if ANSWERS not in actual and ANSWERS_CSV not in actual:
+            errors = [release.analysis.group(group) for group in workload]
+            return None, [], [(error.total, error.largest) for error in errors]
+        columns = AnswerColumns(workload.domain, workload.groups)
+        if ANSWERS in actual:
+            nullable = pa.schema([field.with_nullable(True) for field in columns.schema])
+            parquet = ParquetAnswers(self.folder / ANSWERS, nullable)
+            parquet.check_schema(columns.schema, release.private)
+            files.append(parquet)
+        if ANSWERS_CSV in actual:
+            files.append(CsvAnswers(self.folder / ANSWERS_CSV, plain_schema(columns.schema)))
+        errors_found = compare_answers(release, columns, files, self.progress)
+        return columns, [problem for file in files for problem in file.problems], errors_found
+
+
+def _near(said: object, follows: dict[str, Any]) -> None:
+    """Let the total that follows be the one that is said, where arithmetic alone tells them apart."""
+    total, other = follows["total"], said.get("total") if isinstance(said, dict) else None
+    if total is None or not isinstance(other, dict):
+        return
+    for name in ("estimate", "lower", "upper"):
+        one = other.get(name)
+        if isinstance(one, float) and abs(one - total[name]) <= _NEAR * total["stddev"]:
+            total[name] = one
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    record = read_strictly(plain_content(path), RECORD)
+    if record.get("format") != RELEASE_FORMAT:
+        raise StorageError(f"{RECORD} is not the record of a release")
+    return record
+
+
+def _note(answers: object, queries: int) -> str | None:
+    """Return why there are no answers, at the limit that is said; nothing where no such limit is."""
+    said = answers.get("note") if isinstance(answers, dict) else None
+    limit = re.search(r"limit of (\d{1,18})", said, re.ASCII) if isinstance(said, str) else None
+    return None if limit is None or int(limit[1]) >= queries else too_many(queries, int(limit[1]))
+
+
+def _digests(folder: Path) -> dict[str, dict[str, object]]:
+    """Return the size and digest of every file that a record lists, or that ought not to be there."""
+    found: dict[str, dict[str, object]] = {}
+    for name in sorted((*LISTED, *MARKS)):
+        path = folder / name
+        if path.is_file():
+            found[name] = entry(path)
+    return found
+
+
+def _listed(actual: Mapping[str, object]) -> str:
+    return f"{', '.join(actual)}: as listed"
+
+
+def _wrong_files(listed: object, actual: Mapping[str, object]) -> Iterator[str]:
+    if not isinstance(listed, dict):
+        yield f"{RECORD} lists no files"
+        return
+    for name in sorted({*listed, *actual}):
+        if name not in actual:
+            yield f"{name} is listed and not there"
+        elif name not in listed:
+            yield f"{name} is there and not listed"
+        elif listed[name] != actual[name]:
+            yield f"{name} has another digest or size than is listed"
+
+
+def _others(folder: Path) -> Iterator[Finding]:
+    others = sorted({path.name for path in folder.iterdir()} - set(RELEASE_FILES))
+    if others:
+        yield Finding("files", "not checked", f"no part of the release: {', '.join(others)}")
+
+
+def _cost(measurement: Measurement) -> Iterator[Finding]:
+    """Recompute the cost: exact sensitivities over exact scales, summed as fractions."""
+    authorization = measurement.authorization
+    measured = measurement.plan, measurement.scales, measurement.out_of_domain_counts
+    cost = measured_cost(*measured, authorization.budget.neighbours)
+    allowed = cost.noise.cost(authorization.budget)
+    problems = []
+    # earlier versions charged a replacement what removing two records costs
+    if authorization.cost not in (cost, measured_cost(*measured)):
+        problems.append(f"recomputed it is {cost.value}; {authorization.cost.value} was authorized")
+    if not cost <= allowed:
+        problems.append(f"it is above {allowed.value}, which is what {authorization.budget!r} allows")
+    share = float(cost.value / allowed.value)
+    words = (
+        f"recomputed exactly from the matrices and scales: about {float(cost.value):.6g}, as authorized, and "
+        f"{share:.6%} of what {authorization.budget!r} allows"
+    )
+    yield from settled("cost", words, problems)
+
+
+def _origin_of_noise(private: bool) -> str:
+    return "said everywhere to be private" if private else "SEEDED, NOT PRIVATE, and said so everywhere"
+
+
+def _flags(record: Mapping[str, Any], private: bool) -> Iterator[str]:
+    said = record.get("privacy")
+    for name, holder in (("private", record), ("privacy.private", said if isinstance(said, dict) else {})):
+        if holder.get("private") is not private:
+            yield f"{name} is not {str(private).lower()}, which the measurement says"
+    if ("warning" in record) is private:
+        yield f"the warning of seeded noise is {'there' if private else 'missing'}"

@@ -1,0 +1,459 @@
+"""Releases that hold, and every way to alter one that verification must find."""
+
+import copy
+import json
+import math
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import StorageError
+from matrixdp.storage.formats import load_measurement
+from matrixdp.verification import verify as module
+from matrixdp.verification.verify import UNFOUNDED
+from tests.forging import forge_measurement, forge_record, leaves, put, relist
+
+DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 5}, "note": ["", "a\n,b"]})
+TABLE = {"sex": ["male", "female"] * 6, "age": [0, 1, 2, 3, 4, 9] * 2, "note": ["", "a\n,b", None] * 4}
+WORKLOAD = mdp.Workload(
+    DOMAIN,
+    mdp.marginals([0, 1, 2]),
+    mdp.product({"age": "prefix", "sex": "identity"}, weight=2),
+    mdp.dense(np.tri(6), ["age"]),
+)
+BUDGET = mdp.Budget(epsilon=1, delta=1e-6, neighbours="replace", unit={"records": 2})
+
+
+ONE_OF_EACH = mdp.Workload(
+    DOMAIN,
+    mdp.marginals([["note"]]),
+    mdp.product({"age": "prefix", "sex": "identity"}, weight=2),
+    mdp.dense(np.tri(6), ["age"]),
+)
+
+
+def save(
+    folder: Path, budget: mdp.Budget = BUDGET, workload: mdp.Workload = WORKLOAD, **options: Any
+) -> Path:
+    strategy = mdp.select(workload, budget=budget, mechanism="residual", noise="gaussian")
+    mdp.save_release(strategy.measure(TABLE, budget, **options).reconstruct(), folder, csv=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("released") / "out")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("other") / "out")
+
+
+@pytest.fixture
+def forged(released: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(released, tmp_path / "forged"))
+
+
+def subjects(folder: Path, **given: Any) -> set[str]:
+    """Return the subjects of which something failed."""
+    found = mdp.verify_release(folder, **given)
+    assert found.holds == (not found.failed)
+    return {finding.subject for finding in found.failed}
+
+
+def test_a_release_holds(released: Path, tmp_path: Path) -> None:
+    found = mdp.verify_release(released)
+    outcomes = {finding.subject: finding.outcome for finding in found}
+    checked = {"files", "measurement", "cost", "private", "statement", "answers", "record"}
+    assert {name for name, outcome in outcomes.items() if outcome == "ok"} == checked
+    assert {name for name, outcome in outcomes.items() if outcome == "not checked"} == {
+        "ledger", "noise", "origin", "signature"
+    }  # fmt: skip
+    assert subjects(save(tmp_path / "seeded", seed_not_private=1)) == set()
+    assert subjects(save(tmp_path / "pure", mdp.Budget(rho=0.5))) == set()
+
+
+def test_a_release_of_the_measurement_alone_holds(tmp_path: Path) -> None:
+    budget = mdp.Budget(mu=1)
+    release = mdp.select(WORKLOAD, mechanism="residual").measure(TABLE, budget).reconstruct()
+    mdp.save_release(release, tmp_path / "out", max_answers=3)
+    found = mdp.verify_release(tmp_path / "out")
+    assert found.holds
+    assert [f.outcome for f in found if f.subject == "answers"] == ["not checked"]
+    note = json.loads((tmp_path / "out" / "release.json").read_text())["answers"]["note"]
+    for words in ("All is exact.", f"{note} All is exact.", note.replace("of 3", "of 999999")):
+        forge_record(tmp_path / "out", partial(put, path=("answers", "note"), change=partial(_said, words)))
+        assert subjects(tmp_path / "out") == {"record"}
+    forge_record(tmp_path / "out", partial(put, path=("answers", "note"), change=partial(_said, note)))
+    assert subjects(tmp_path / "out") == set()
+    forge_record(tmp_path / "out", lambda record: record.update(rmse=record["rmse"] * 1.01))
+    assert subjects(tmp_path / "out") == {"record"}
+
+
+def _said(words: str, _: object) -> str:
+    return words
+
+
+def test_progress_counts_the_answers(released: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    mdp.verify_release(released, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (WORKLOAD.queries, WORKLOAD.queries)
+
+
+# ---- release.json, one field after the other
+
+
+def altered(value: Any) -> Any:
+    """Return another value of the same kind, as near as it means something."""
+    if isinstance(value, bool) or value is None:
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, float):
+        return value * (1 + 1e-6) if value else 1e-9
+    return value[:-1] + ("0" if value[-1:] != "0" else "1")
+
+
+def spared(place: tuple[str | int, ...]) -> bool:
+    """Whether a field does not follow from the measurement."""
+    return any(place[: len(prefix)] == prefix for prefix in UNFOUNDED if prefix != ("files",))
+
+
+@pytest.mark.slow
+def test_every_field_of_the_record_that_follows_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a group of each kind: the record has the same fields for every group, and each of them is a verification
+    released = save(tmp_path / "out", workload=ONE_OF_EACH)
+    record = json.loads((released / "release.json").read_text(encoding="utf-8"))
+    places = leaves(record)
+    # what is measured stays the same, so it is read and proved sound once
+    loaded = load_measurement(released / "measurement.mdp")
+    monkeypatch.setattr(module, "load_measurement", lambda path: loaded)
+    missed: list[tuple[str | int, ...]] = []
+    free: list[tuple[str | int, ...]] = []
+    assert len(places) > 150
+    for place in places:
+        forgery = copy.deepcopy(record)
+        put(forgery, place, altered)
+        monkeypatch.setattr(module, "_read_record", lambda path, forgery=forgery: forgery)
+        holds = mdp.verify_release(released).holds
+        (free if holds and spared(place) else missed if holds else []).append(place)
+    assert missed == []
+    assert {place[0] for place in free} <= {"versions", "strategy", "privacy"}
+    assert len(free) < 30
+
+
+def test_the_words_of_another_version_are_to_be_verified_with_it(released: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(released, tmp_path / "other"))
+    assert "version" not in {finding.subject for finding in mdp.verify_release(folder).findings}
+
+    def older(record: dict[str, Any]) -> None:
+        record["privacy"]["versions"]["matrixdp"] = "0.0.9"
+        record["privacy"]["text"] += " In other words."
+
+    forge_record(folder, older)
+    found = mdp.verify_release(folder)
+    assert not found.holds
+    (told,) = (finding for finding in found.findings if finding.subject == "version")
+    assert "says that matrixdp '0.0.9' wrote it" in told.words
+
+
+def test_missing_and_added_fields_are_found(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = json.loads((released / "release.json").read_text(encoding="utf-8"))
+    for name in record:
+        less = {key: value for key, value in record.items() if key != name}
+        monkeypatch.setattr(module, "_read_record", lambda path, less=less: less)
+        holds = mdp.verify_release(released).holds
+        assert not holds or name == "versions"
+    more = record | {"extra": 1}
+    monkeypatch.setattr(module, "_read_record", lambda path: more)
+    assert {f.words for f in mdp.verify_release(released).failed} == {"extra is no part of it"}
+
+
+# ---- files
+
+
+@pytest.mark.parametrize("name", ["release.json", "measurement.mdp", "answers.parquet", "answers.csv"])
+def test_a_missing_file_is_found(forged: Path, name: str) -> None:
+    (forged / name).unlink()
+    assert subjects(forged) != set()
+
+
+@pytest.mark.parametrize("name", ["measurement.mdp", "answers.parquet", "answers.csv"])
+def test_any_flipped_bit_is_found(forged: Path, name: str) -> None:
+    data = (forged / name).read_bytes()
+    for position in np.linspace(0, len(data) - 1, 12).astype(int):
+        flipped = bytearray(data)
+        flipped[position] ^= 1 << int(position) % 8
+        (forged / name).write_bytes(bytes(flipped))
+        assert "files" in subjects(forged)
+
+
+@pytest.mark.parametrize("name", ["release.json", "measurement.mdp", "answers.parquet", "answers.csv"])
+def test_a_file_of_another_release_is_found(forged: Path, other: Path, name: str) -> None:
+    shutil.copy(other / name, forged / name)
+    assert subjects(forged) != set()
+    if name != "release.json":
+        relist(forged, name)
+        assert subjects(forged) != set()
+
+
+def test_a_file_beside_is_told(forged: Path) -> None:
+    (forged / "notes.txt").write_text("mine")
+    found = mdp.verify_release(forged)
+    assert found.holds
+    assert any(f.outcome == "not checked" and "notes.txt" in f.words for f in found)
+
+
+def test_an_unlisted_file_of_a_release_is_found(forged: Path) -> None:
+    forge_record(forged, lambda record: record["files"].pop("answers.csv"))
+    assert {f.words for f in mdp.verify_release(forged).failed} == {"answers.csv is there and not listed"}
+    forge_record(forged, lambda record: record.update(files=[]))
+    assert "files" in subjects(forged)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not JSON that all read alike"),
+        ('{"a": 1, "a": 2}', "a key is given twice"),
+        ('{"a": NaN}', "NaN is no number"),
+        ("[]", "found a list; expected an object"),
+        ("{}", "is not the record of a release"),
+        ("[" * 100_000, "not JSON that all read alike"),
+    ],
+)
+def test_a_record_that_is_none_is_found(forged: Path, text: str, words: str) -> None:
+    (forged / "release.json").write_text(text)
+    found = mdp.verify_release(forged)
+    assert [f.subject for f in found.failed] == ["record"]
+    assert words in found.failed[0].words
+    assert {f.outcome for f in found if f.subject in ("cost", "answers", "files")} == {"not checked"}
+
+
+def test_wrong_use_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no such folder; expected that of a release"):
+        mdp.verify_release(tmp_path / "none")
+    left = tmp_path / ".out.1-2.unfinished"
+    left.mkdir()
+    with pytest.raises(StorageError, match="stopped before its folder took its place"):
+        mdp.verify_release(left)
+
+
+# ---- answers, with every digest right
+
+
+def rewrite(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    path = folder / "answers.parquet"
+    changed = change(pq.read_table(path))
+    pq.write_table(changed, path)
+    relist(folder, "answers.parquet")
+
+
+def with_value(name: str, row: int, change: Callable[[Any], Any]):
+    def changed(table: pa.Table) -> pa.Table:
+        values = table.column(name).to_pylist()
+        values[row] = change(values[row])
+        place = table.schema.get_field_index(name)
+        field = table.schema.field(name).with_nullable(True)
+        return table.set_column(place, field, pa.array(values, field.type))
+
+    return changed
+
+
+def test_a_table_of_an_earlier_version_admits_nulls_and_holds(forged: Path) -> None:
+    def admitting(table: pa.Table) -> pa.Table:
+        fields = [field.with_nullable(True) for field in table.schema]
+        return table.cast(pa.schema(fields, table.schema.metadata))
+
+    rewrite(forged, admitting)
+    assert subjects(forged) == set()
+
+
+@pytest.mark.parametrize("name", ["estimate", "stddev", "lower", "upper"])
+@pytest.mark.parametrize("row", [0, 7, -1])
+def test_an_altered_figure_is_found(forged: Path, name: str, row: int) -> None:
+    rewrite(forged, with_value(name, row, lambda value: value + 1e-3))
+    assert subjects(forged) == {"answers"}
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf])
+def test_figures_that_are_none_are_found(forged: Path, value: float | None) -> None:
+    rewrite(forged, with_value("estimate", 3, lambda _: value))
+    assert subjects(forged) == {"answers"}
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "value"), [("sex", 0, "male"), ("sex", 1, None), ("group", 4, "total"), ("note", 9, "b")]
+)
+def test_altered_words_are_found(forged: Path, name: str, row: int, value: str | None) -> None:
+    rewrite(forged, with_value(name, row, lambda _: value))
+    assert subjects(forged) == {"answers"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.slice(1),
+        lambda table: table.slice(0, table.num_rows - 1),
+        lambda table: pa.concat_tables([table, table.slice(0, 1)]),
+        lambda table: table.take([1, 0, *range(2, table.num_rows)]),
+        lambda table: table.drop_columns("stddev"),
+        lambda table: table.rename_columns([*table.schema.names[:-1], "above"]),
+        lambda table: table.replace_schema_metadata({b"matrixdp": b"NOT PRIVATE: seeded noise"}),
+        lambda table: table.replace_schema_metadata({}),
+    ],
+    ids=["first row", "last row", "one more", "order", "column", "name", "seeded", "no mark"],
+)
+def test_altered_tables_are_found(forged: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    rewrite(forged, change)
+    assert subjects(forged) == {"answers"}
+
+
+@pytest.mark.parametrize("name", ["answers.parquet", "answers.csv"])
+def test_answers_that_cannot_be_read_are_found(forged: Path, name: str) -> None:
+    for data in (b"", b"other", (forged / name).read_bytes()[:-40]):
+        (forged / name).write_bytes(data)
+        relist(forged, name)
+        assert "answers" in subjects(forged)
+
+
+def test_altered_csv_is_found(forged: Path) -> None:
+    path = forged / "answers.csv"
+    text = path.read_text(encoding="utf-8")
+    first = text.splitlines()[1]
+    figure = first.split(",")[-4]
+    other = str(float(figure) + 0.01)
+    changes = (
+        text.replace(figure, other, 1),
+        text.replace('"male"', '"other"', 1),
+        text + first + "\n",
+        text.replace('"estimate"', '"estimated"', 1),
+        text.replace(",,", ',"",', 1),  # an empty text where there was nothing
+    )
+    for changed in changes:
+        assert changed != text
+        path.write_text(changed, encoding="utf-8")
+        relist(forged, "answers.csv")
+        assert subjects(forged) == {"answers"}
+
+
+# ---- measurements, with every checksum right
+
+
+def scaled(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    steps, power = header["noise"][-1]  # the first is that of the total, which no replacement moves
+    header["noise"][-1] = [steps, power + 1]
+
+
+def another_value(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    data = bytearray(members[header["values"]])
+    data[-4] ^= 0x40
+    members[header["values"]] = bytes(data)
+
+
+def another_matrix(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    form = next(form for form in header["plan"]["matrices"] if "entries" in form)
+    data = bytearray(members[form["entries"]])
+    data[128 + 1] ^= 0x01
+    members[form["entries"]] = bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "failed"),
+    [
+        (scaled, {"measurement"}),
+        (another_matrix, {"measurement"}),
+        (another_value, {"answers"}),
+        (lambda header, _: header.update(private=False), {"private"}),
+        (lambda header, _: header.update(max_records=77), {"statement"}),
+        (lambda header, _: header.update(assumptions=["nothing"]), {"statement"}),
+        (lambda header, _: header["authorization"].update(time="2020-01-01T00:00:00+00:00"), {"statement"}),
+        (lambda header, _: header["authorization"].update(time="yesterday"), {"measurement"}),
+        (lambda header, _: header["authorization"].update(cost="1"), {"measurement"}),
+        (lambda header, _: header["authorization"]["budget"].update(delta="1/100000"), {"statement"}),
+        (lambda header, _: header["workload"]["entries"].pop(), {"record"}),
+        (lambda header, _: header["workload"]["domain"].reverse(), None),
+        (lambda header, _: header["plan"].update(noise="laplace"), {"measurement"}),
+    ],
+)
+def test_altered_measurements_are_found(forged: Path, change: Any, failed: set[str] | None) -> None:
+    forge_measurement(forged, change)
+    found = subjects(forged)
+    assert found >= (failed or set())
+    assert found
+
+
+def test_a_confidence_that_is_none_is_found(forged: Path) -> None:
+    forge_record(forged, lambda record: record.update(confidence="high"))
+    assert subjects(forged) == {"answers"}
+    forge_record(forged, lambda record: record.update(confidence=0.9))
+    assert "answers" in subjects(forged)
+
+
+def test_a_seeded_release_cannot_be_told_to_be_private_in_one_place(tmp_path: Path) -> None:
+    folder = save(tmp_path / "out", seed_not_private=3)
+    changes: dict[str, Callable[[dict[str, Any]], object]] = {
+        "private": lambda record: record.update(private=True),
+        "privacy.private": lambda record: record["privacy"].update(private=True),
+        "warning": lambda record: record.pop("warning"),
+        "text": lambda record: record["privacy"].update(text=record["privacy"]["text"][15:]),
+    }
+    for change in changes.values():
+        forged = Path(shutil.copytree(folder, tmp_path / "forged"))
+        forge_record(forged, change)
+        assert subjects(forged) & {"private", "statement"}
+        shutil.rmtree(forged)
+    forge_measurement(folder, lambda header, _: header.update(private=True))
+    assert "private" in subjects(folder)
+
+
+def test_the_key_that_must_have_signed(released: Path, forged: Path, tmp_path: Path) -> None:
+    def told(folder: Path, **given: Any) -> tuple[str, str, bool]:
+        found = mdp.verify_release(folder, **given)
+        (finding,) = (f for f in found if f.subject == "signature")
+        return finding.outcome, finding.words, found.holds
+
+    private, public = mdp.make_keys(tmp_path / "office")
+    _, another = mdp.make_keys(tmp_path / "another")
+    key = mdp.SigningKey.load(private)
+    assert told(forged) == ("not checked", "there is none", True)
+    assert told(forged, key=public)[::2] == ("failed", False)
+    mdp.sign_release(forged, key)
+    outcome, words, holds = told(forged, key=public)
+    assert (outcome, holds) == ("ok", True)
+    assert key.public.fingerprint in words
+    assert told(forged, key=mdp.PublicKey.load(public))[0] == "ok"
+    assert told(forged) == ("not checked", "there is one, and the public key was not given (--key)", True)
+    assert told(forged, key=another)[::2] == ("failed", False)
+    # a release that holds together in itself, and is not the one that was signed
+    mdp.save_release(mdp.load_release(released), tmp_path / "again")
+    (forged / "release.json").write_bytes((tmp_path / "again" / "release.json").read_bytes())
+    (forged / "measurement.mdp").write_bytes((tmp_path / "again" / "measurement.mdp").read_bytes())
+    (forged / "answers.csv").unlink()
+    assert told(forged)[::2] == ("not checked", True)
+    assert told(forged, key=public)[::2] == ("failed", False)
+    with pytest.raises(mdp.SignatureError, match="cannot be read"):
+        mdp.verify_release(forged, key=tmp_path / "nowhere")
+
+
+def test_texts_of_answers_that_are_no_utf_8_are_found(released: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(released, tmp_path / "other"))
+    table = pq.read_table(folder / "answers.parquet")
+    place = table.schema.get_field_index("group")
+    broken = pa.array([b"\xca"] * table.num_rows, pa.binary()).view(pa.utf8()).dictionary_encode()
+    altered = table.set_column(place, table.schema.field(place), broken.cast(table.schema.field(place).type))
+    pq.write_table(altered, folder / "answers.parquet")
+    relist(folder, "answers.parquet")
+    words = [finding.words for finding in mdp.verify_release(folder).failed]
+    assert words == ["answers.parquet cannot be read"]
