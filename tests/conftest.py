@@ -1,27 +1,15 @@
-"""For every test: one BLAS thread, as pytest runs one process for each core, and raises that are marked."""
+"""For every test: one BLAS thread, as pytest runs one process for each core."""
 
 import os
 import shutil
 from typing import Any
 
-import pytest
 import scipy.linalg  # noqa: F401  loads both BLAS libraries: only those that are loaded can be limited
 from threadpoolctl import threadpool_limits
 
-from tests.plugins import walked_raises
 from tests.report.browser import BROWSER
 
 LIMITS = threadpool_limits(limits=1, user_api="blas")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    choices = ("check", "list", "report", "off")
-    parser.addoption("--raises", choices=choices, default="check", help="raise statements that no test walks")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if config.option.raises != "off":
-        walked_raises.install(config)
 
 
 JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ

@@ -9,7 +9,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.display import MAX_ROWS, Displayed, Preview, listed
 from matrixdp.model.mixture import Mixture
-from matrixdp.release import release as glance
+from matrixdp.releases import release as glance
 
 #: A name that is code for a browser, for a terminal and over several lines.
 HOSTILE = "<script>alert(1)</script>\n\x1b[31m\u202e&"

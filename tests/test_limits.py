@@ -19,8 +19,8 @@ from matrixdp.papers import coa, exponential_smoothing, low_rank, matrix_mechani
 from matrixdp.papers.dawa import questions
 from matrixdp.plan import overlaps, pair
 from matrixdp.privacy import Budget
-from matrixdp.release import files as writing
-from matrixdp.release import record as size
+from matrixdp.releases import files as writing
+from matrixdp.releases import record as size
 from matrixdp.report import page as contents
 from matrixdp.selection import limits, targets
 from matrixdp.selection.bounds import decomposed, gathered, rings, triples

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matrixdp.papers import families
     from matrixdp.privacy import Budget, Unit
     from matrixdp.queries import Workload
-    from matrixdp.release import (
+    from matrixdp.releases import (
         PublicKey,
         Release,
         SigningKey,
@@ -134,7 +134,7 @@ _ROOMS = {
     "model": ("Model",),
     "papers": ("families",),
     "privacy": ("Budget", "Unit"),
-    "release": (
+    "releases": (
         "PublicKey",
         "Release",
         "SigningKey",
@@ -147,7 +147,7 @@ _ROOMS = {
         "sign_release",
     ),
     "report": ("report_release",),
-    "review": ("Verification", "explain_release", "verify_model", "verify_release"),
+    "verification": ("Verification", "explain_release", "verify_model", "verify_release"),
     "specification": ("Specification", "load_specification"),
     "language": ("ask", "cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
     "queries": ("Workload",),

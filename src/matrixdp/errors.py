@@ -15,7 +15,8 @@
     ├── StorageError             a saved strategy or release that cannot be written or read back
     └── SignatureError           a key that cannot be used, or a signature that does not hold
 
-No message quotes a value that was read from the data. An error that a user's words caused carries a
+Every error has a `code` that stays the same when its message is reworded, and a `path` where a place is
+named. No message quotes a value that was read from the data. An error that a user's words caused carries a
 `Problem`: the place, what was found and what would be right, as data; its prose is made here alone.
 """
 
@@ -28,6 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Self, TypeVar, final
 
 __all__ = [
+    "CODES",
     "DEBUG",
     "DomainError",
     "EntryError",
@@ -56,6 +58,46 @@ DEBUG = "MATRIXDP_DEBUG"
 
 Path = tuple[str | int, ...]
 """Keys of mappings and positions in lists, from the outside in."""
+
+CODES = {
+    "already-spent": "this run's budget is spent; it may not be spent again",
+    "bad-yaml": "a file is not YAML as specifications use it",
+    "budget-exceeded": "a cost is above what the budget, the limit or the ledger allows",
+    "conflict": "two settings exclude each other",
+    "damaged-file": "a file is not what was written: its digest, its parts or its figures differ",
+    "domain": "an attribute or a value does not fit the domain",
+    "domain-mismatch": "two things that belong together have different domains",
+    "duplicate": "the same name, key or value stands twice",
+    "empty": "something that needs content has none",
+    "engine-failed": "the engine that reads the table failed; its own message may quote data and is withheld",
+    "error": "an error without a code of its own",
+    "file-exists": "a file or folder would be overwritten",
+    "file-missing": "a file or folder does not exist or cannot be read",
+    "missing-column": "the table has no column of this name",
+    "missing-key": "a key that is needed is not there",
+    "missing-library": "an optional library is not installed",
+    "no-place": "there is no folder to write to, or it cannot be written",
+    "not-converged": "a computation did not reach its stated accuracy",
+    "not-supported": "a combination of options that is not supported",
+    "other-version": "a file was written by another version, in a format that this one does not read",
+    "out-of-range": "a number is outside its limits",
+    "privacy": "a budget, a cost or a noise scale cannot be honoured",
+    "signature": "a key cannot be used, or a signature does not hold",
+    "source": "the table cannot be read",
+    "specification": "a specification or an option is wrong",
+    "sql-syntax": "a text is not SQL",
+    "sql-unsupported": "SQL that cannot be answered from counts",
+    "storage": "a file cannot be written or read back",
+    "too-large": "a computation would exceed a stated limit of size or memory",
+    "unknown-key": "a mapping has a key that does not belong there",
+    "unknown-name": "a name that does not exist, such as one of an attribute, a value, a group or a mechanism",
+    "unsupported-query": "a query that the measurement does not determine",
+    "wrong-kind": "a column's type, or an attribute's kind, does not fit what is asked of it",
+    "wrong-size": "an array or a list has another length or shape than it should",
+    "wrong-type": "a value of another type than expected",
+    "workload": "a workload cannot be answered as written",
+}
+"""The codes of errors, each with its cause; docs/troubleshooting.md has the cures."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -153,25 +195,47 @@ class MatrixDPError(Exception):
     ----------
     message : str or Problem
         What is wrong.
+    code : str, optional
+        Which of `CODES` it is; by default the code of the class.
 
     Attributes
     ----------
+    code : str
+        A short name that stays the same when messages are reworded.
+    path : tuple of str or int
+        Where it is, from the outside in; empty where no place is named.
     problem : Problem or None
         What is wrong as data, where it is something that a user wrote.
     """
 
+    code = "error"
     problem: Problem | None
 
-    def __init__(self, message: str | Problem = "") -> None:
+    def __init__(self, message: str | Problem = "", code: str | None = None) -> None:
         super().__init__(message)
         self.problem = message if isinstance(message, Problem) else None
+        if code is not None:
+            self.code = code
+
+    @property
+    def path(self) -> Path:
+        """Where it is, from the outside in."""
+        return () if self.problem is None else self.problem.path
 
     def __str__(self) -> str:
         text, half = super().__str__(), _LONGEST_MESSAGE // 2
         return text if len(text) <= 2 * half else f"{text[:half]} ... {text[-half:]}"
 
     @classmethod
-    def at(cls, path: Path, found: str, expected: str, suggestions: tuple[str, ...] = ()) -> Self:
+    def at(
+        cls,
+        path: Path,
+        found: str,
+        expected: str,
+        suggestions: tuple[str, ...] = (),
+        *,
+        code: str | None = None,
+    ) -> Self:
         """Return the error of a `Problem`.
 
         Examples
@@ -179,15 +243,19 @@ class MatrixDPError(Exception):
         >>> str(WorkloadError.at(("kway",), "5", "at most 3"))
         'kway: found 5; expected at most 3'
         """
-        return cls(Problem(path, found, expected, suggestions))
+        return cls(Problem(path, found, expected, suggestions), code)
 
 
 class DomainError(MatrixDPError, ValueError):
     """An attribute or a public value that the domain does not have."""
 
+    code = "domain"
+
 
 class WorkloadError(MatrixDPError, ValueError):
     """A workload that cannot be answered as written."""
+
+    code = "workload"
 
 
 class EntryError(WorkloadError):
@@ -197,33 +265,49 @@ class EntryError(WorkloadError):
 class SpecificationError(MatrixDPError, ValueError):
     """A specification, or what a command was given, that is wrong at a named place."""
 
+    code = "specification"
+
 
 class UnsupportedQueryError(MatrixDPError, ValueError):
     """A query that what was measured does not determine."""
+
+    code = "unsupported-query"
 
 
 class PrivacyError(MatrixDPError, ValueError):
     """A budget, a cost or a noise scale that cannot be honoured."""
 
+    code = "privacy"
+
 
 class NumericalError(MatrixDPError, ArithmeticError):
     """A computation that did not reach its stated accuracy."""
+
+    code = "not-converged"
 
 
 class TooLargeError(MatrixDPError, MemoryError):
     """A computation that would exceed a stated size limit."""
 
+    code = "too-large"
+
 
 class SourceError(MatrixDPError):
     """A table that cannot be read; never quotes its contents."""
+
+    code = "source"
 
 
 class StorageError(MatrixDPError):
     """A saved strategy or release that cannot be written or read back."""
 
+    code = "storage"
+
 
 class SignatureError(MatrixDPError):
     """A key that cannot be used, or a signature that does not hold."""
+
+    code = "signature"
 
 
 class SafeNote(str):
@@ -238,8 +322,8 @@ def placed(error: E, *steps: str | int) -> E:
     if isinstance(error, StorageError):
         return error
     if error.problem is None:
-        return type(error)(f"{format_place(steps)}: {error}") if steps else error
-    return type(error)(error.problem.within(*steps))
+        return type(error)(f"{format_place(steps)}: {error}", error.code) if steps else error
+    return type(error)(error.problem.within(*steps), error.code)
 
 
 def each(function: Callable[[A], B], items: Iterable[A]) -> list[B]:

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.release import signatures
+from matrixdp.releases import signatures
 
 SPEC = """
 data: people.csv

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.errors import StorageError
-from matrixdp.release import files as staging
-from matrixdp.release import record as leftovers
+from matrixdp.releases import files as staging
+from matrixdp.releases import record as leftovers
 from matrixdp.storage import archive
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"]})
@@ -35,7 +35,7 @@ import hashlib, itertools, os, shutil, signal, sys
 from dataclasses import replace
 from pathlib import Path
 import matrixdp as mdp
-from matrixdp.release import mark_spent, staged_folder, staging
+from matrixdp.releases import mark_spent, staged_folder, staging
 from matrixdp.storage.formats import load_measurement, save_measurement
 
 base, earlier, force, exchange = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "force", sys.argv[4]

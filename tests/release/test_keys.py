@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, rsa, x25519
 
 import matrixdp as mdp
 from matrixdp.errors import SignatureError
-from matrixdp.release import read_passphrase
-from matrixdp.release import signatures as keys_module
+from matrixdp.releases import read_passphrase
+from matrixdp.releases import signatures as keys_module
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from matrixdp.ledger import Ledger
 from matrixdp.ledger.database import running_path
 from matrixdp.locks import Lock
 from matrixdp.noise import LAPLACE
-from matrixdp.release import record as leftovers
-from matrixdp.release import recovery
+from matrixdp.releases import record as leftovers
+from matrixdp.releases import recovery
 from matrixdp.storage.formats import load_measurement
 
 SPEC = """
@@ -272,7 +272,7 @@ LIMITED = """
 import resource, sys
 sys.dont_write_bytecode = True  # half a file of it would be read by the next process
 from matrixdp.cli.app import app
-import matrixdp.release, matrixdp.strategy, matrixdp.specification, matrixdp.sources
+import matrixdp.releases, matrixdp.strategy, matrixdp.specification, matrixdp.sources
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 app(sys.argv[2:])
 """

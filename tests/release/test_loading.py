@@ -9,7 +9,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import SpecificationError, StorageError
-from matrixdp.release.record import checked_origin
+from matrixdp.releases.record import checked_origin
 
 WORKLOAD = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "age": 4}), mdp.marginals([0, 1]))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import matrixdp as mdp
-from matrixdp.release.record import exact_scale, measured
+from matrixdp.releases.record import exact_scale, measured
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}, "code": 3})
 WORKLOAD = mdp.Workload(DOMAIN, mdp.marginals([0, 1, 2]), mdp.product(age="prefix", code="identity"))

@@ -16,9 +16,9 @@ import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.errors import StorageError
 from matrixdp.locks import Lock
-from matrixdp.release import files as staging
-from matrixdp.release import record as leftovers
-from matrixdp.release import recovery
+from matrixdp.releases import files as staging
+from matrixdp.releases import record as leftovers
+from matrixdp.releases import recovery
 
 SPEC = """
 data: people.csv
@@ -31,7 +31,7 @@ KILLED = """
 import itertools, os, shutil, signal, sys
 from pathlib import Path
 import matrixdp as mdp
-from matrixdp.release import recovery
+from matrixdp.releases import recovery
 
 base, home = map(Path, sys.argv[1:])
 

@@ -8,7 +8,7 @@ import matrixdp as mdp
 from matrixdp.answers import table as columns_module
 from matrixdp.answers.table import AnswerColumns
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
-from matrixdp.release import release as release_module
+from matrixdp.releases import release as release_module
 
 DOMAIN = mdp.Domain(
     {"sex": ["female", "male"], "age": {"min": 0, "max": 9}, "income": {"edges": [0, 10, 25, 50]}}

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.release import release_schema
+from matrixdp.releases import release_schema
 from matrixdp.specification import json_schema
 
 DOMAIN = mdp.Domain(

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError, SignatureError, StorageError
-from matrixdp.release import signatures
-from matrixdp.release.signatures import SIGNED
+from matrixdp.releases import signatures
+from matrixdp.releases.signatures import SIGNED
 
 WORKLOAD = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "age": 4}), mdp.marginals([0, 1]))
 

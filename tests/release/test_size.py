@@ -13,7 +13,7 @@ from matrixdp.cli.app import app
 from matrixdp.cli.release import UNEXPECTED
 from matrixdp.errors import SpecificationError
 from matrixdp.measure.measurement import measure
-from matrixdp.release.record import SizeCheck, groups_within_noise
+from matrixdp.releases.record import SizeCheck, groups_within_noise
 from tests.forging import forge_record
 from tests.release.test_schema import faults
 
@@ -83,9 +83,9 @@ def test_groups_are_told_one_by_one():
 def test_groups_that_are_too_large_are_not_looked_at(strategy, monkeypatch):
     measurement = released(strategy, NONE).measurement
     assert list(groups_within_noise(measurement, WORKLOAD.groups)) == ["sex", "age"]
-    monkeypatch.setattr("matrixdp.release.record._QUERIES", 3)
+    monkeypatch.setattr("matrixdp.releases.record._QUERIES", 3)
     assert list(groups_within_noise(measurement, WORKLOAD.groups)) == ["sex"]
-    monkeypatch.setattr("matrixdp.release.record._QUERIES_OF_ALL", 1)
+    monkeypatch.setattr("matrixdp.releases.record._QUERIES_OF_ALL", 1)
     assert list(groups_within_noise(measurement, WORKLOAD.groups)) == []
 
 

@@ -14,7 +14,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.answers.intervals import decimals_of, for_people, least_error
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
-from matrixdp.release import files as tables_module
+from matrixdp.releases import files as tables_module
 
 DOMAIN = mdp.Domain(
     {

@@ -40,7 +40,7 @@ def release() -> mdp.Release:
 
 @pytest.fixture(scope="package")
 def folder(release: mdp.Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from matrixdp.release import save_release
+    from matrixdp.releases import save_release
 
     return save_release(release, tmp_path_factory.mktemp("report") / "people")
 

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.language import SimultaneousEntry
-from matrixdp.release import release_schema
+from matrixdp.releases import release_schema
 from matrixdp.statistics import statistics_table
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}, "hours": {"edges": [0, 5, 20]}})

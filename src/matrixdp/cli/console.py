@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matrixdp.noise import Noise
     from matrixdp.privacy import Budget, Unit
     from matrixdp.queries import Workload
-    from matrixdp.release import Release
+    from matrixdp.releases import Release
     from matrixdp.strategy import Strategy
 
 _NARROWEST = 20
@@ -363,7 +363,7 @@ def write_out(out: Path, result: Release, tables: Answered) -> None:
     """Write answers to a file, which appears whole or not at all."""
     import pyarrow.parquet as pq
 
-    from matrixdp.release.files import privacy_mark
+    from matrixdp.releases.files import privacy_mark
 
     kind = out.suffix.lower()
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:

@@ -183,7 +183,7 @@ def recover(
     """
     from matrixdp.cli.console import Reporter
     from matrixdp.ledger import Ledger
-    from matrixdp.release import recover_ledger
+    from matrixdp.releases import recover_ledger
     from matrixdp.verification.explain import printable
 
     with Reporter() as reporter:

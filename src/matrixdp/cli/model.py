@@ -13,7 +13,7 @@ from matrixdp.cli.options import Confidence, ReleaseFolder
 
 if TYPE_CHECKING:
     from matrixdp.model import Model
-    from matrixdp.release import Release
+    from matrixdp.releases import Release
 
 _Out = Annotated[
     Path,
@@ -84,7 +84,7 @@ def model(
     """
     from matrixdp.cli.console import Reporter
     from matrixdp.model.folder import check_out
-    from matrixdp.release import load_release
+    from matrixdp.releases import load_release
 
     check_out(out, force)
     released = load_release(folder, confidence=confidence)

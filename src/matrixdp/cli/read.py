@@ -15,7 +15,7 @@ from matrixdp.cli.app import guarded
 from matrixdp.cli.options import Confidence, ReleaseFolder
 
 if TYPE_CHECKING:
-    from matrixdp.release import Release
+    from matrixdp.releases import Release
 
 _SHOWN = 50
 _Table = Annotated[
@@ -62,7 +62,7 @@ def show(
     """
     from matrixdp.cli.tables import NOT_PRIVATE
     from matrixdp.errors import SpecificationError
-    from matrixdp.release import Release
+    from matrixdp.releases import Release
 
     if table is not None and tables is not None:
         raise SpecificationError.at(("--tables",), "a single table too", "one of the two")
@@ -184,7 +184,7 @@ def answer(
     from matrixdp.cli.console import check_out, printed_csv, printed_json, write_out
     from matrixdp.cli.options import read_questions
     from matrixdp.errors import SpecificationError, within
-    from matrixdp.release import load_release
+    from matrixdp.releases import load_release
 
     asked = queries or []
     if as_json and as_csv:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matrixdp.cli.console import Reporter
     from matrixdp.ledger import Ledger
     from matrixdp.privacy import Budget
-    from matrixdp.release import Release, SigningKey
+    from matrixdp.releases import Release, SigningKey
     from matrixdp.specification import Specification
     from matrixdp.strategy import Strategy
 
@@ -51,7 +51,7 @@ def recover(folder: _Folder, force: _Force = False) -> None:
     measurement was whole, there is nothing to recover.
     """
     from matrixdp.cli.console import Reporter
-    from matrixdp.release import recover_release
+    from matrixdp.releases import recover_release
 
     with Reporter() as reporter:
         place = recover_release(folder, force=force, progress=reporter.counter("writing answers"))
@@ -94,7 +94,7 @@ _ReplaceSignature = Annotated[bool, typer.Option("--force", help="Replace a sign
 def signing_key(path: Path | None, passphrase_file: Path | None) -> SigningKey | None:
     """Return the key that a release is signed with; what is wrong with it is found here, first."""
     from matrixdp.errors import SpecificationError
-    from matrixdp.release import SigningKey, read_passphrase
+    from matrixdp.releases import SigningKey, read_passphrase
 
     if path is not None:
         return SigningKey.load(path, None if passphrase_file is None else read_passphrase(passphrase_file))
@@ -111,7 +111,7 @@ def keys(path: _Path, passphrase_file: PassphraseFile = None) -> None:
     passphrase it is encrypted. The public key is for everybody who verifies them. Files that are there are
     never replaced.
     """
-    from matrixdp.release import PublicKey, make_keys, read_passphrase
+    from matrixdp.releases import PublicKey, make_keys, read_passphrase
 
     passphrase = None if passphrase_file is None else read_passphrase(passphrase_file)
     private, public = make_keys(path, passphrase)
@@ -128,7 +128,7 @@ def sign(
 
     Writes signature.json, over release.json, which lists the digests of all other files.
     """
-    from matrixdp.release import SigningKey, read_passphrase, sign_release
+    from matrixdp.releases import SigningKey, read_passphrase, sign_release
 
     passphrase = None if passphrase_file is None else read_passphrase(passphrase_file)
     signing = SigningKey.load(key, passphrase)
@@ -223,7 +223,7 @@ def release(
     """
     from matrixdp.cli.console import Reporter
     from matrixdp.cli.options import budget_spent
-    from matrixdp.release import mark_released, staged_folder, write_release
+    from matrixdp.releases import mark_released, staged_folder, write_release
     from matrixdp.specification import load_specification
 
     key = signing_key(sign, passphrase_file)
@@ -273,7 +273,7 @@ def _certified(certify: bool, saved: Path | None) -> bool:
 def _check_questions(chosen: Strategy, written: Specification, expect: int | None) -> None:
     """Check that the strategy determines what is asked, and the total if it shall be compared."""
     from matrixdp.errors import SpecificationError
-    from matrixdp.release import total_of
+    from matrixdp.releases import total_of
 
     chosen.check_workload(written.workload)
     if expect is not None and total_of(chosen.selection.analysis, written.domain) is None:
@@ -294,7 +294,7 @@ def _table_of(written: Specification, data: str | None, table: str | None) -> tu
 def _check(written: Specification, path: str, table_name: str | None, out: Path, expect: int | None) -> None:
     """Check before selection that the table has the columns, and that nothing was spent for `out` before."""
     from matrixdp.cli.options import warn
-    from matrixdp.release import refuse_to_spend_again
+    from matrixdp.releases import refuse_to_spend_again
     from matrixdp.sources import open_source
 
     written.check_table(path)
@@ -321,7 +321,7 @@ def _marking(
     counter: Callable[[int, int], None],
 ) -> Callable[[int, int], None]:
     """Return a counter that first, before any noise is drawn, marks the budget as spent."""
-    from matrixdp.release import mark_spent
+    from matrixdp.releases import mark_spent
 
     def count(done: int, total: int) -> None:
         if seed_not_private is None:

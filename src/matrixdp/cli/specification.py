@@ -210,7 +210,7 @@ def schema(document: _Document = Document.specification) -> None:
     \b
       # yaml-language-server: $schema=matrixdp.schema.json
     """  # noqa: D301 - click reads the character itself
-    from matrixdp.release import release_schema
+    from matrixdp.releases import release_schema
     from matrixdp.specification import json_schema, strategy_schema
 
     schemas = {

@@ -20,9 +20,9 @@ from matrixdp.pictures.plots import Answered, draw_accuracies, draw_answers
 from matrixdp.pictures.plotted import MAX_DRAWN
 from matrixdp.pictures.style import axes_of
 from matrixdp.queries import Workload
-from matrixdp.release.record import RECORD
-from matrixdp.release.release import Release, load_release
-from matrixdp.release.signatures import check_files
+from matrixdp.releases.record import RECORD
+from matrixdp.releases.release import Release, load_release
+from matrixdp.releases.signatures import check_files
 from matrixdp.report.tables import (
     Accuracy,
     Answers,

@@ -31,8 +31,8 @@ from matrixdp.queries import (
     ProductGroup,
     Workload,
 )
-from matrixdp.release.record import ANSWERS
-from matrixdp.release.release import Release
+from matrixdp.releases.record import ANSWERS
+from matrixdp.releases.release import Release
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
 from matrixdp.verification.explain import printable
 

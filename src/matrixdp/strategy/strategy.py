@@ -31,7 +31,7 @@ from matrixdp.storage.formats import load_strategy, save_strategy
 from matrixdp.strategy.custom import OfOnesOwn, possible_noises, preferred
 
 if TYPE_CHECKING:
-    from matrixdp.release import Release
+    from matrixdp.releases import Release
 
 # How a strategy was chosen, as plain values and as it shows itself.
 
@@ -427,13 +427,13 @@ class MeasuredStrategy(Displayed):
         WorkloadError
             If the workload is over another domain.
         """
-        from matrixdp.release import Release
+        from matrixdp.releases import Release
 
         asked = self.strategy.workload if workload is None else workload
         return Release(self.measurement, asked, confidence, self.strategy.origin, expect)
 
     def _lines(self) -> tuple[str, str]:
-        from matrixdp.release.release import NOT_PRIVATE
+        from matrixdp.releases.release import NOT_PRIVATE
 
         budget = self.measurement.authorization.budget
         spent = f"within {budget!r}" if self.measurement.private else NOT_PRIVATE

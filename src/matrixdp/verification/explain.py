@@ -18,8 +18,8 @@ from matrixdp.ledger import LedgerEntry
 from matrixdp.measure.measurement import Measurement, NoiseScale
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Part
-from matrixdp.release.record import RELEASE_FILES, brief
-from matrixdp.release.release import Release, load_release
+from matrixdp.releases.record import RELEASE_FILES, brief
+from matrixdp.releases.release import Release, load_release
 from matrixdp.selection.mechanisms.table import MECHANISMS
 from matrixdp.storage.archive import read_strictly
 

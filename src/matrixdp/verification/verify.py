@@ -32,8 +32,8 @@ from matrixdp.model.folder import ANSWERS as MODEL_ANSWERS
 from matrixdp.model.folder import MODEL_FILES, answers_schema
 from matrixdp.model.making import tests_of
 from matrixdp.queries import Workload
-from matrixdp.release.files import expected_in, privacy_mark, too_many
-from matrixdp.release.record import (
+from matrixdp.releases.files import expected_in, privacy_mark, too_many
+from matrixdp.releases.record import (
     ANSWERS,
     ANSWERS_CSV,
     LISTED,
@@ -47,8 +47,8 @@ from matrixdp.release.record import (
     document,
     refuse_leftover,
 )
-from matrixdp.release.release import Release
-from matrixdp.release.signatures import PublicKey, check_signature
+from matrixdp.releases.release import Release
+from matrixdp.releases.signatures import PublicKey, check_signature
 from matrixdp.statistics import statistics_table
 from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement

@@ -85,7 +85,7 @@ def stopped(world: World, *arguments: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("matrixdp.release.files.document", interrupt)
+        patch.setattr("matrixdp.releases.files.document", interrupt)
         world.run(*RELEASE, *arguments, may=(130,))
 
 
@@ -266,7 +266,7 @@ class Failing:
         def fails(*_: object, **__: object) -> Any:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("matrixdp.release.files.save_measurement", fails)
+        monkeypatch.setattr("matrixdp.releases.files.save_measurement", fails)
         return 130
 
     @staticmethod
@@ -274,7 +274,7 @@ class Failing:
         def fails(*_: object, **__: object) -> Any:
             raise ValueError("what the writer says")
 
-        monkeypatch.setattr("matrixdp.release.files.save_measurement", fails)
+        monkeypatch.setattr("matrixdp.releases.files.save_measurement", fails)
         return 1
 
 

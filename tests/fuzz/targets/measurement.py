@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from matrixdp.measure.measurement import Measurement
-from matrixdp.release import Release
+from matrixdp.releases import Release
 from matrixdp.storage.formats import load_measurement
 from tests.fuzz.archives import altered, members_of
 from tests.fuzz.documents import releases

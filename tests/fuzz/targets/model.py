@@ -8,7 +8,7 @@ import numpy as np
 
 from matrixdp.model import Model
 from matrixdp.model.mixture import Mixture
-from matrixdp.release import Release, load_release
+from matrixdp.releases import Release, load_release
 from matrixdp.storage.archive import entry
 from tests.fuzz.archives import KEYS, altered, members_of
 from tests.fuzz.documents import released

@@ -9,7 +9,7 @@ import numpy as np
 
 from matrixdp.cli.options import entries_of
 from matrixdp.language.statistics import statistic_keys
-from matrixdp.release import load_release
+from matrixdp.releases import load_release
 from tests.fuzz.documents import ENTRIES, keys, released, write_arrays
 from tests.fuzz.oracle import Case, Finding
 from tests.fuzz.recipe import Recipe, mutated

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from matrixdp.release import load_release
+from matrixdp.releases import load_release
 from tests.fuzz.archives import KEYS, altered, members_of
 from tests.fuzz.documents import released, releases
 from tests.fuzz.oracle import Case, Finding

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from matrixdp.release import SigningKey, make_keys, sign_release
+from matrixdp.releases import SigningKey, make_keys, sign_release
 from matrixdp.verification import verify_release
 from tests.fuzz.archives import KEYS, altered, members_of
 from tests.fuzz.documents import released

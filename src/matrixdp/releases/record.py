@@ -958,6 +958,6 @@ def release_schema() -> dict[str, Any]:
     >>> release_schema()["properties"]["format"]
     {'const': 'matrixdp release'}
     """
-    text = resources.files("matrixdp.release").joinpath("release.schema.json").read_text(encoding="utf-8")
+    text = resources.files("matrixdp.releases").joinpath("release.schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

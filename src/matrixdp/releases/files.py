@@ -34,7 +34,7 @@ from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.locks import Lock
 from matrixdp.queries import Group, ProductGroup, Total
-from matrixdp.release.record import (
+from matrixdp.releases.record import (
     ANSWERS,
     ANSWERS_CSV,
     CSV,
@@ -68,7 +68,7 @@ from matrixdp.release.record import (
     spent_for,
     unmark,
 )
-from matrixdp.release.signatures import SigningKey, write_signature
+from matrixdp.releases.signatures import SigningKey, write_signature
 from matrixdp.statistics import statistics_table
 from matrixdp.storage.archive import TOLERANCE, differences, entry, read_strictly, sync_folder, temporary_name
 from matrixdp.storage.formats import load_measurement, save_measurement
@@ -219,7 +219,7 @@ _EXACT = re.compile(r"\d{1,3000}(/[1-9]\d{0,2999})?")
 
 
 def read_release(out: str | os.PathLike[str], make: Callable[..., R]) -> R:
-    """Return the release that a folder holds; see `matrixdp.release.load_release`.
+    """Return the release that a folder holds; see `matrixdp.releases.load_release`.
 
     ``make`` is called with the measurement, the workload, the confidence, how the strategy was chosen, and
     the expected number of records.
@@ -350,7 +350,7 @@ def staged_folder(
     If anything fails, the temporary folder is removed and `out` is as it was. It must not be there, or be
     empty, or, with `force`, hold a release: nothing else is ever replaced. With `keep` a measurement that
     was written whole stays in the temporary folder when something fails after it, and the error has a note
-    that says what was spent (`matrixdp.release.record.mark_spent`) and where it is. `spends` is the budget
+    that says what was spent (`matrixdp.releases.record.mark_spent`) and where it is. `spends` is the budget
     that is spent for the folder once it is there, for whoever has a release in it already.
 
     Raises

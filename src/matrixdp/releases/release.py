@@ -35,9 +35,9 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import MOST_RECORDS
 from matrixdp.queries import Group, Workload
-from matrixdp.release.files import MAX_ANSWERS, Progress, read_release, save_release, write_tables
-from matrixdp.release.record import SizeCheck, Written, check_size, checked_origin
-from matrixdp.release.signatures import SigningKey
+from matrixdp.releases.files import MAX_ANSWERS, Progress, read_release, save_release, write_tables
+from matrixdp.releases.record import SizeCheck, Written, check_size, checked_origin
+from matrixdp.releases.signatures import SigningKey
 from matrixdp.statements import SqlQuery, read
 from matrixdp.statements.query import Places
 from matrixdp.statistics import AskedStatistics, Inference, check_confidence

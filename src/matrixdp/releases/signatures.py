@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, final
 
 from matrixdp.errors import SignatureError, StorageError
-from matrixdp.release.record import LISTED, MEASUREMENT, RECORD, RELEASE_FORMAT, SIGNATURE
+from matrixdp.releases.record import LISTED, MEASUREMENT, RECORD, RELEASE_FORMAT, SIGNATURE
 from matrixdp.storage.archive import plain_content, plain_entry, read_strictly, sync_folder
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from matrixdp.ledger import Entry, Ledger
 from matrixdp.ledger.database import clear_ended, running_path
 from matrixdp.locks import Lock
 from matrixdp.measure.measurement import Measurement
-from matrixdp.release.files import MAX_ANSWERS, Progress, complete_release, staged_folder
-from matrixdp.release.record import (
+from matrixdp.releases.files import MAX_ANSWERS, Progress, complete_release, staged_folder
+from matrixdp.releases.record import (
     MEASUREMENT,
     RECORD,
     REQUEST,
@@ -33,8 +33,8 @@ from matrixdp.release.record import (
     unfinished,
     unmark,
 )
-from matrixdp.release.release import Release, load_release
-from matrixdp.release.signatures import SigningKey, check_files, write_signature
+from matrixdp.releases.release import Release, load_release
+from matrixdp.releases.signatures import SigningKey, check_files, write_signature
 from matrixdp.storage.archive import plain_content
 from matrixdp.storage.formats import load_measurement
 

@@ -1,10 +1,10 @@
 """Releases: answers with their standard errors, new queries, and the files that hold them."""
 
-from matrixdp.release.files import MAX_ANSWERS, mark_released, save_release, staged_folder, write_release
-from matrixdp.release.record import SizeCheck, mark_spent, refuse_to_spend_again, release_schema, total_of
-from matrixdp.release.recovery import Recovered, recover_ledger, recover_release, sign_release
-from matrixdp.release.release import Release, load_release
-from matrixdp.release.signatures import PublicKey, SigningKey, check_signature, make_keys, read_passphrase
+from matrixdp.releases.files import MAX_ANSWERS, mark_released, save_release, staged_folder, write_release
+from matrixdp.releases.record import SizeCheck, mark_spent, refuse_to_spend_again, release_schema, total_of
+from matrixdp.releases.recovery import Recovered, recover_ledger, recover_release, sign_release
+from matrixdp.releases.release import Release, load_release
+from matrixdp.releases.signatures import PublicKey, SigningKey, check_signature, make_keys, read_passphrase
 
 __all__ = [
     "MAX_ANSWERS",

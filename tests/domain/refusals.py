@@ -1,0 +1,8 @@
+"""What domains refuse."""
+
+from matrixdp import Domain
+from tests.refusals import Refusal
+
+REFUSALS = [
+    Refusal("no attributes", "domain", "", lambda: Domain({})),
+]

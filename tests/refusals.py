@@ -1,0 +1,40 @@
+"""Refusals as tables: what is tried, and the code and the place of the error that it must raise.
+
+Each package of tests may have a module `refusals` with a list REFUSALS. `tests/test_messages.py` runs all of
+them, and holds their messages in one snapshot: `pytest tests/test_messages.py --snapshot-update` after rewording.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from matrixdp.errors import MatrixDPError, format_place
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An attempt that must fail: its name, the code and place of the error, and what is tried.
+
+    The attempt is given an empty folder where it takes one.
+    """
+
+    name: str
+    code: str
+    place: str
+    attempt: Callable[..., Any]
+    error: type[MatrixDPError] = MatrixDPError
+    line: int | None = None
+
+
+def refused(refusal: Refusal, folder: Path) -> str:
+    """Hold an attempt against its refusal, and return the message without the names of temporary folders."""
+    with pytest.raises(refusal.error) as caught:
+        refusal.attempt(folder) if refusal.attempt.__code__.co_argcount else refusal.attempt()
+    error = caught.value
+    assert (error.code, format_place(error.path)) == (refusal.code, refusal.place), str(error)
+    position = error.problem.position if error.problem else None
+    assert refusal.line is None or position == f"line {refusal.line}", str(error)
+    return str(error).replace(str(folder), "FOLDER")
