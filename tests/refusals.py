@@ -1,7 +1,7 @@
 """Refusals as tables: what is tried, and the code and the place of the error that it must raise.
 
 Each package of tests may have a module `refusals` with a list REFUSALS. `tests/test_messages.py` runs all of
-them, and holds their messages in one snapshot: `pytest tests/test_messages.py --snapshot-update` after rewording.
+them and holds their messages in one snapshot; `pytest tests/test_messages.py --snapshot-update` renews it.
 """
 
 from collections.abc import Callable

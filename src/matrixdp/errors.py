@@ -90,7 +90,7 @@ CODES = {
     "storage": "a file cannot be written or read back",
     "too-large": "a computation would exceed a stated limit of size or memory",
     "unknown-key": "a mapping has a key that does not belong there",
-    "unknown-name": "a name that does not exist, such as one of an attribute, a value, a group or a mechanism",
+    "unknown-name": "a name that does not exist, such as that of an attribute, a value or a group",
     "unsupported-query": "a query that the measurement does not determine",
     "wrong-kind": "a column's type, or an attribute's kind, does not fit what is asked of it",
     "wrong-size": "an array or a list has another length or shape than it should",
