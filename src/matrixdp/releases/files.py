@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from matrixdp.answers.inference import statistics_table
 from matrixdp.answers.intervals import decimals_of, for_people
 from matrixdp.answers.table import BATCH_ROWS, AnswerColumns, own_table, plain_schema
 from matrixdp.answers.titles import head, titles
@@ -52,7 +53,6 @@ from matrixdp.releases.record import (
     STATISTICS,
     UNFINISHED,
     TableFile,
-    Written,
     as_text,
     croissant,
     data_package,
@@ -69,9 +69,11 @@ from matrixdp.releases.record import (
     unmark,
 )
 from matrixdp.releases.signatures import SigningKey, write_signature
-from matrixdp.statistics import statistics_table
 from matrixdp.storage.archive import TOLERANCE, differences, entry, read_strictly, sync_folder, temporary_name
 from matrixdp.storage.formats import load_measurement, save_measurement
+
+if TYPE_CHECKING:
+    from matrixdp.releases.release import Release as Written
 
 DATA_PACKAGE, CROISSANT = "datapackage.json", "croissant.json"
 FORMATS = {"csv": CSV, "parquet": PARQUET}
@@ -210,7 +212,7 @@ def _file_name(title: str, taken: set[str]) -> str:
 
 # Releases from their folders: what the record says is held against what the measurement is.
 
-R = TypeVar("R", bound=Written)
+R = TypeVar("R", bound="Written")
 
 #: What stands in the statement and follows from the measurement without any rounding.
 _STATED = ("private", "neighbours", "unit", "noise", "cost", "budget", "ledger", "out_of_domain",

@@ -9,14 +9,13 @@ import os
 import platform
 import re
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib import metadata, resources
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -31,12 +30,13 @@ from matrixdp.forms import is_unicode
 from matrixdp.language import marginals
 from matrixdp.locks import Lock
 from matrixdp.measure.measurement import Measurement, NoiseScale
-from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis, Part
 from matrixdp.privacy import Budget
-from matrixdp.queries import Group, Workload
-from matrixdp.statistics import AskedStatistic
+from matrixdp.queries import Group
 from matrixdp.storage.archive import sync_folder
+
+if TYPE_CHECKING:
+    from matrixdp.releases.release import Release as Written
 
 # What ``release.json`` says of the parts that were measured, each with its exact noise.
 
@@ -249,70 +249,6 @@ def check_size(
 
 
 Array = NDArray[np.float64]
-
-
-class Written(ABC):
-    """What files of a release are made from; `Release` is the only one."""
-
-    measurement: Measurement
-    workload: Workload
-    confidence: float
-    origin: Mapping[str, object]
-    expect: int | None
-
-    @property
-    @abstractmethod
-    def domain(self) -> Domain:
-        """The attributes."""
-
-    @property
-    @abstractmethod
-    def private(self) -> bool:
-        """False if the noise was seeded."""
-
-    @property
-    @abstractmethod
-    def statement(self) -> PrivacyStatement:
-        """What the release promises."""
-
-    @property
-    @abstractmethod
-    def out_of_domain_counts(self) -> Mapping[str | None, Estimated]:
-        """How many records were out of domain, where they were counted."""
-
-    @property
-    @abstractmethod
-    def size(self) -> SizeCheck:
-        """The number of records, as released."""
-
-    @property
-    @abstractmethod
-    def warnings(self) -> tuple[str, ...]:
-        """What looks like a mistake."""
-
-    @property
-    @abstractmethod
-    def analysis(self) -> Analysis:
-        """Variances and covariances."""
-
-    @property
-    @abstractmethod
-    def intervals(self) -> Intervals:
-        """How long intervals are."""
-
-    @property
-    @abstractmethod
-    def asked(self) -> tuple[AskedStatistic, ...]:
-        """The statistics that the workload asks for."""
-
-    @abstractmethod
-    def batches(
-        self,
-        groups: Sequence[Group],
-        columns: AnswerColumns,
-        seen: Callable[[Array], None] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the answers to query groups."""
 
 
 # How a strategy was chosen, as a release tells it: words and figures that nothing is computed from.
