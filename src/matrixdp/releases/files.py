@@ -41,10 +41,10 @@ from matrixdp.releases.record import (
     LISTED,
     MEASUREMENT,
     PARQUET,
+    READABLE_VERSIONS,
     RECORD,
     RELEASE_FILES,
     RELEASE_FORMAT,
-    RELEASE_VERSION,
     REPLACED,
     REQUEST,
     RUNNING,
@@ -254,11 +254,13 @@ def _read(written: Mapping[str, Any], record: Path) -> tuple[object, float, dict
     """Return what the record says of the measurement's file, the confidence, and the origin."""
     if written.get("format") != RELEASE_FORMAT:
         raise StorageError(f"{record}: holds something else than the record of a release")
-    if written.get("format_version") != RELEASE_VERSION:
+    if written.get("format_version") not in READABLE_VERSIONS:
         raise StorageError(
             f"{record}: found format version {written.get('format_version')!r:.80}; expected "
-            f"{RELEASE_VERSION}, which this matrixdp reads. What {MEASUREMENT} holds can be written as a "
-            "release anew at no further cost: see `load_measurement` in the documentation"
+            f"{' or '.join(map(str, READABLE_VERSIONS))}, which this matrixdp reads. What {MEASUREMENT} "
+            "holds can be written as a release anew at no further cost: see `load_measurement` in the "
+            "documentation",
+            code="other-version",
         )
     try:
         listed = written["files"][MEASUREMENT]
@@ -609,12 +611,10 @@ def complete_release(
     """Write the files of a release beside its measurement, and return its record."""
     workload = release.workload
     columns: AnswerColumns | None = None
-    note: str | None = None
     if workload.queries <= max_answers:
         columns = AnswerColumns(workload.domain, workload.groups)
         errors = _write_answers(release, columns, folder, csv, progress)
     else:
-        note = too_many(workload.queries, max_answers)
         groups = [release.analysis.group(group) for group in workload]
         errors = [(error.total, error.largest) for error in groups]
     if any(one.table is not None for one in release.asked):
@@ -623,20 +623,12 @@ def complete_release(
         pq.write_table(table, folder / STATISTICS, compression="zstd")
     names = [name for name in LISTED if (folder / name).exists()]
     files = {name: entry(folder / name) for name in names}
-    written = document(release, errors, files, columns, note)
+    written = document(release, errors, files, columns, max_answers)
     (folder / RECORD).write_text(as_text(written) + "\n", encoding="utf-8")
     if key is not None:
         write_signature(folder, key)
     _LOG.info("wrote a release of %d queries in %d groups", workload.queries, len(workload))
     return written
-
-
-def too_many(queries: int, limit: int) -> str:
-    """Return why no answers are written, in words."""
-    return (
-        f"{queries} answers are more than the limit of {limit}, so only the measurement is here: ask it with "
-        "`matrixdp answer`"
-    )
 
 
 def _write_answers(
