@@ -26,14 +26,14 @@ from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, Wo
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language import StatisticEntry
-from matrixdp.measure.measurement import DEFAULT_MAX_RECORDS, Measurement
+from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.model.bridge import ToMbi
 from matrixdp.model.making import Modelled
 from matrixdp.pictures.plotted import Plotted
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
-from matrixdp.privacy.budget import MOST_RECORDS
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
 from matrixdp.queries import Group, Workload
 from matrixdp.releases.files import MAX_ANSWERS, Progress, read_release, save_release, write_tables
 from matrixdp.releases.record import SizeCheck, Written, check_size, checked_origin

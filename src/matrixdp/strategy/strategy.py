@@ -15,10 +15,11 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, WorkloadError, within
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.ledger import Ledger
-from matrixdp.measure.measurement import DEFAULT_MAX_RECORDS, Measurement, authorize, measure
+from matrixdp.measure.measurement import Measurement, authorize, measure
 from matrixdp.noise import Noise
 from matrixdp.pictures.plots import PlottedStrategy
 from matrixdp.privacy import Budget, LeastBudget, Unit
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.privacy.conversions import Number
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import check_mechanism, hope_of
