@@ -28,7 +28,7 @@ from matrixdp.selection.gram import dual, fourier, quadratic
 from matrixdp.selection.mechanisms import trials
 from matrixdp.selection.view import gram_terms, table_shape
 from matrixdp.sources import postgresql as blocks
-from matrixdp.sources import postgresql as postgresql_sql
+from matrixdp.sources.sql import LONGEST_TEXT
 from matrixdp.statements import evaluation
 from matrixdp.statistics import attributes as curves
 from matrixdp.statistics import counts as combinations
@@ -87,7 +87,7 @@ TEXTS = {
     "servers.md": [
         f"for each {blocks._AT_ONCE} blocks of marginals",
         f"attributes with at most {blocks._CELLS:,} cells together",
-        f"texts of more than {postgresql_sql._LONGEST_TEXT / 2**20:g} MiB",
+        f"texts of more than {LONGEST_TEXT / 2**20:g} MiB",
     ],
     "results.md": [
         f"Up to {combinations._MOST_CORRELATED} normal estimates, and {curves._MOST_STRATA} strata of a CDF",

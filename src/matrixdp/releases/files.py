@@ -30,7 +30,14 @@ from matrixdp.answers.table import BATCH_ROWS, AnswerColumns, own_table, plain_s
 from matrixdp.answers.titles import head, titles
 from matrixdp.domain import Domain
 from matrixdp.errors import Path as Place
-from matrixdp.errors import SafeNote, SpecificationError, StorageError, TooLargeError, format_place
+from matrixdp.errors import (
+    SafeNote,
+    SpecificationError,
+    StorageError,
+    TooLargeError,
+    file_problem,
+    format_place,
+)
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.locks import Lock
@@ -106,7 +113,7 @@ def write_tables(release: Written, out: str | os.PathLike[str], format: str, piv
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        reason = file_problem(error)
         raise StorageError(f"{target}: cannot be written ({reason})") from None
     try:
         with one_blas_thread():
@@ -379,7 +386,7 @@ def staged_folder(
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        reason = file_problem(error)
         raise StorageError(f"{target}: cannot be written ({reason})") from None
     lock: Lock | None = None
     try:

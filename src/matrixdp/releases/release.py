@@ -26,11 +26,11 @@ from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, Wo
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language.entries import one_group
-from matrixdp.measure.measurement import DEFAULT_MAX_RECORDS, Measurement
+from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
-from matrixdp.privacy.budget import MOST_RECORDS
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
 from matrixdp.queries import Group, Workload
 from matrixdp.releases.files import MAX_ANSWERS, Progress, read_release, save_release, write_tables
 from matrixdp.releases.record import SizeCheck, check_size, checked_origin
