@@ -53,7 +53,7 @@ TEXTS = {
     "command-line.md": [
         f"up to {proposals._FEW_INTEGERS} integers with gaps; texts, up to {proposals._MOST_CATEGORIES} |",
         f"integers within a range of {proposals._MOST_INTEGERS}",
-        f"with more than {fourier.MAX_FOURIER_CELLS:,} pairs of values are refused",
+        f"with more than {fourier.MAX_FOURIER_CELLS:,} pairs of values are rejected",
         f"up to {whole_table.MAX_DENSE_CELLS:,} cells that do not factor",
         f"beyond {quadratic.LARGE_CELLS:,} to a gap of {100 * quadratic.LARGE_GAP:g} %",
         f"up to {free_bases.MAX_FREE_CELLS:,} cells that do not factor",
