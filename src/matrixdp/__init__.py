@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from matrixdp.specification import Specification, load_specification
     from matrixdp.statements import sql
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
+    from matrixdp.strategy.pipeline import release
     from matrixdp.verification import Verification, explain_release, verify_model, verify_release
 
 __version__ = "0.1.0"
@@ -104,6 +105,7 @@ __all__ = [
     "product",
     "recover_ledger",
     "recover_release",
+    "release",
     "report_release",
     "save_release",
     "select",
@@ -116,6 +118,7 @@ __all__ = [
 _ROOMS = {
     "statements": ("sql",),
     "strategy": ("MeasuredStrategy", "Strategy", "select"),
+    "strategy.pipeline": ("release",),
     "domain": ("Domain", "OutOfDomain"),
     "errors": (
         "DomainError",

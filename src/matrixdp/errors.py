@@ -303,6 +303,12 @@ class StorageError(MatrixDPError):
 
     code = "storage"
 
+    @classmethod
+    def unwritable(cls, path: object, error: Exception) -> Self:
+        """Return the error of a path that the system does not let be written."""
+        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        return cls(f"{path}: cannot be written ({reason})", "no-place")
+
 
 class SignatureError(MatrixDPError):
     """A key that cannot be used, or a signature that does not hold."""

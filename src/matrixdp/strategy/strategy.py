@@ -329,9 +329,13 @@ class Strategy(Chosen, OfOnesOwn, PlottedStrategy):
         seed_not_private: int | None = None,
         ledger: Ledger | None = None,
         release: str | os.PathLike[str] | None = None,
+        before_noise: Callable[[], None] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> MeasuredStrategy:
         """Measure a table: the one step that reads data, and spends the whole budget.
+
+        The measurement is in memory alone, so that its budget is lost if the program stops before
+        `Release.save`. `matrixdp.release` writes it to a folder, and protects the budget on the way.
 
         Parameters
         ----------
@@ -355,6 +359,8 @@ class Strategy(Chosen, OfOnesOwn, PlottedStrategy):
             Is debited before any record is counted, and counts from then on whatever becomes of the release.
         release : str or path, optional
             Where the release will go, for the ledger.
+        before_noise : callable, optional
+            Is called once, before any noise is drawn; what it raises ends the measurement.
         progress : callable, optional
             Is called with the number of parts measured and of all.
 
@@ -389,6 +395,7 @@ class Strategy(Chosen, OfOnesOwn, PlottedStrategy):
                 seed_not_private=seed_not_private,
                 ledger=ledger,
                 release=None if release is None else Path(release),
+                before_noise=before_noise,
                 progress=progress,
             )
         return MeasuredStrategy(self, measurement)
