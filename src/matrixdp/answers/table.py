@@ -311,7 +311,7 @@ class Tabulated:
         Parameters
         ----------
         text : str
-            What the table is called: its title (`matrixdp.answers.title`), the name of the group, or its
+            What the table is called: its title (`matrixdp.answers.titles`), the name of the group, or its
             attributes, in any order and case.
         pivot : str, optional
             An attribute whose values become columns: the estimate under the text of the value, and beside it

@@ -13,7 +13,6 @@ from typing import Any, final
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
@@ -29,7 +28,7 @@ from matrixdp.sources.base import (
     guarded,
     strides,
 )
-from matrixdp.sources.columns import plain
+from matrixdp.sources.columns import arrow, plain
 from matrixdp.sources.engines import connect, connect_to_kept
 from matrixdp.sources.sql import (
     code_expression,
@@ -62,7 +61,8 @@ def id_expressions(name: str, column: str, kind: Kind) -> list[str]:
     if kind not in _IDS:
         raise SourceError(
             f"column {name!r} holds values of another kind; ids are texts, numbers, booleans or dates, so "
-            "convert it first"
+            "convert it first",
+            code="wrong-kind",
         )
     value = value_expression(_CANONICAL, column, kind)
     if kind in (Kind.INTEGER, Kind.FLOAT):
@@ -305,9 +305,6 @@ def _code_type(size: int) -> str:
 
 # Lazy frames whose engine hands over rows in batches, Polars and Ibis; DuckDB counts them as they come.
 
-arrow: Any = pa
-"""PyArrow, whose own types are incomplete."""
-
 _READING = "read the table"
 _RELIABLE = (1, 44, 2)
 """The oldest Polars that was seen to end a stream with the error that an engine failed with.
@@ -327,7 +324,8 @@ class PolarsSource(ComputedSource):
         if tuple(map(int, re.findall(r"\d+", pl.__version__)[:3])) < _RELIABLE:
             raise SourceError(
                 f"Polars {pl.__version__} does not reliably tell of a lazy frame that fails on a record; "
-                f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer"
+                f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer",
+                code="not-supported",
             )
         schema = guarded(self._table.collect_schema, _READING)
         request.check_columns(schema.names())

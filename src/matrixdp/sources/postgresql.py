@@ -48,6 +48,7 @@ from matrixdp.sources.base import (
     Request,
     Source,
     attribute_codes,
+    choose_table,
     guarded,
     strides,
 )
@@ -441,7 +442,6 @@ _CONNECTED = (
     "a pooler must let `options` through"
 )
 _ENCODINGS = ("UTF8", "SQL_ASCII")
-_MOST_LISTED = 20
 #: A password may hold a question mark.
 _QUERY = re.compile(r"[^:]*://(?:[^@/]*@)?[^?]*(.*)", re.DOTALL)
 #: Temporary tables come last: without their name here they come first.
@@ -573,7 +573,7 @@ class PostgreSQLSource(Source):
             from adbc_driver_postgresql import dbapi
         except ImportError:
             needed = "reading postgresql:// needs a driver: pip install 'matrixdp[postgresql]'"
-            raise SourceError(needed) from None
+            raise SourceError(needed, code="missing-library") from None
         doing = f"connect to {shown(self._address)}"
         connection = guarded(lambda: dbapi.connect(_fixed(self._address), autocommit=True), doing, _CONNECTED)
         stack.callback(_close, connection)
@@ -601,8 +601,10 @@ class PostgreSQLSource(Source):
         reading = f"read {shown(self._address)}"
         ((encoding,),) = guarded(lambda: _rows(cursor, "SELECT current_setting('server_encoding')"), reading)
         if encoding not in _ENCODINGS:
-            raise SourceError(f"the database holds texts as {encoding}; one of UTF8 is needed")
-        schema, table, oid, computed = self._choose(guarded(lambda: _rows(cursor, _TABLES), reading))
+            message = f"the database holds texts as {encoding}; one of UTF8 is needed"
+            raise SourceError(message, code="not-supported")
+        tables = guarded(lambda: _rows(cursor, _TABLES), reading)
+        schema, table, oid, computed = choose_table(shown(self._address), tables, self.table_name, "public")
         columns = guarded(lambda: _rows(cursor, f"{_COLUMNS} {int(oid)} ORDER BY a.attnum"), reading)
         return _Table(
             f"{identifier(schema)}.{identifier(table)}",
@@ -611,18 +613,6 @@ class PostgreSQLSource(Source):
             frozenset(name for name, _, listed, _ in columns if listed),
             frozenset(name for name, _, _, generated in columns if generated),
         )
-
-    def _choose(self, tables: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-        wanted = self.table_name
-        matches = [found for found in tables if wanted in (None, found[1], f"{found[0]}.{found[1]}")]
-        if len(matches) == 1:
-            return matches[0]
-        names = [table if schema == "public" else f"{schema}.{table}" for schema, table, *_ in tables]
-        more = ", ..." if len(names) > _MOST_LISTED else ""
-        listed = ", ".join(map(repr, names[:_MOST_LISTED])) or "none"
-        asked = "no single table" if wanted is None else f"no table {wanted!r}"
-        asked = asked if wanted is None or not matches else f"several tables {wanted!r}"
-        raise SourceError(f"{shown(self._address)} has {asked}; name one of its tables: {listed}{more}")
 
 
 def _fixed(address: str) -> str:
