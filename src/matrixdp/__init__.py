@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         UnsupportedQueryError,
         WorkloadError,
     )
-    from matrixdp.language import ask, cells, dense, disjunction, kway, marginals, pairwise, product
+    from matrixdp.language import cells, dense, disjunction, kway, marginals, pairwise, product
     from matrixdp.ledger import Ledger
     from matrixdp.model import Model
     from matrixdp.papers import families
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from matrixdp.report import report_release
     from matrixdp.specification import Specification, load_specification
     from matrixdp.statements import sql
+    from matrixdp.statistics import ask
     from matrixdp.strategy import MeasuredStrategy, Strategy, select
     from matrixdp.strategy.pipeline import release
     from matrixdp.verification import Verification, explain_release, verify_model, verify_release
@@ -117,6 +118,7 @@ __all__ = [
 
 _ROOMS = {
     "statements": ("sql",),
+    "statistics": ("ask",),
     "strategy": ("MeasuredStrategy", "Strategy", "select"),
     "strategy.pipeline": ("release",),
     "domain": ("Domain", "OutOfDomain"),
@@ -152,7 +154,7 @@ _ROOMS = {
     "report": ("report_release",),
     "verification": ("Verification", "explain_release", "verify_model", "verify_release"),
     "specification": ("Specification", "load_specification"),
-    "language": ("ask", "cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
+    "language": ("cells", "dense", "disjunction", "kway", "marginals", "pairwise", "product"),
     "queries": ("Workload",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}

@@ -23,6 +23,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from matrixdp.answers.inference import statistics_table
 from matrixdp.answers.intervals import decimals_of, for_people
 from matrixdp.answers.table import BATCH_ROWS, AnswerColumns, own_table, plain_schema
 from matrixdp.answers.titles import head, titles
@@ -54,7 +55,6 @@ from matrixdp.releases.record import (
     promise,
 )
 from matrixdp.releases.signatures import SigningKey, write_signature
-from matrixdp.statistics import statistics_table
 from matrixdp.storage.archive import TOLERANCE, differences, entry, read_strictly, sync_folder, temporary_name
 from matrixdp.storage.formats import load_measurement
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from matrixdp.answers.inference import check_confidence
 from matrixdp.errors import SpecificationError, StorageError
 from matrixdp.ledger import Ledger
 from matrixdp.privacy import Budget
@@ -14,9 +15,7 @@ from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, total_of
 from matrixdp.releases.transaction import transaction
 from matrixdp.sources import open_source
 from matrixdp.specification import Specification, load_specification
-from matrixdp.statistics import check_confidence
-from matrixdp.strategy.custom import possible_noises
-from matrixdp.strategy.strategy import Strategy, meet_targets, select
+from matrixdp.strategy.strategy import Strategy, meet_targets, possible_noises, select
 
 
 def release(

@@ -19,7 +19,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from matrixdp.answers.table import FIGURES, AnswerColumns, plain_schema
+from matrixdp.answers.inference import statistics_table
+from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, plain_schema
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError
 from matrixdp.exact.resources import one_blas_thread
@@ -52,7 +53,6 @@ from matrixdp.releases.record import (
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
 from matrixdp.releases.transaction import refuse_leftover
-from matrixdp.statistics import statistics_table
 from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement
 
@@ -360,17 +360,16 @@ def _numbers(column: Any) -> Array:
 
 def _widths(expected: pa.Table, name: str) -> Array:
     """Return the lengths of the intervals that a column belongs to; 0 where they have no end."""
-    start = name.removesuffix("estimate").removesuffix("stddev").removesuffix("lower").removesuffix("upper")
-    ends = [f"{start}{end}" for end in ("lower", "upper")]
-    if not set(ends) <= set(expected.column_names):
-        start = f"{name}_"
-        ends = [f"{start}{end}" for end in ("lower", "upper")]
-    if not all(
-        one in expected.column_names and pa.types.is_floating(expected.field(one).type) for one in ends
-    ):
+    of = (expected.field(name).metadata or {}).get(OF)
+    ends = {
+        field.metadata[FIGURE]: _numbers(expected.column(field.name))
+        for field in expected.schema
+        if of is not None and (field.metadata or {}).get(OF) == of and pa.types.is_floating(field.type)
+    }
+    if not {b"lower", b"upper"} <= ends.keys():
         return np.zeros(expected.num_rows)
     with np.errstate(invalid="ignore"):
-        widths = _numbers(expected.column(ends[1])) - _numbers(expected.column(ends[0]))
+        widths = ends[b"upper"] - ends[b"lower"]
     return np.where(np.isfinite(widths), widths, 0.0)
 
 
