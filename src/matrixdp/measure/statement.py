@@ -280,8 +280,8 @@ def _out_of_domain(counted: bool) -> Clause:
     how_many = "how many there were is not shown; groups"
     if counted:
         how_many = (
-            "how many were dropped is shown with noise of its own, within the same cost: a record is in these "
-            "counts or in the answers, never in both. Groups"
+            "how many were dropped is shown with noise of its own, within the same cost: a record is in "
+            "these counts or in the answers, never in both. Groups"
         )
     text = (
         "Records outside the declared domain are dropped or mapped one by one by a public rule, and "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib import metadata, resources
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -725,17 +725,14 @@ _CONTEXT: dict[str, Any] = {
 }  # fmt: skip
 
 
-# The published JSON Schema of ``release.json``.
-
-
 def release_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of ``release.json``, to which every release validates.
 
     Examples
     --------
-    >>> release_schema()["properties"]["format"]
-    {'const': 'matrixdp release'}
+    >>> release_schema()["properties"]["format"]["const"]
+    'matrixdp release'
     """
-    text = resources.files("matrixdp.releases").joinpath("release.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
+    from matrixdp.releases.schema import json_schema  # loads pydantic
+
+    return json_schema()

@@ -34,11 +34,11 @@ from matrixdp.errors import (
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language.entries import one_group
-from matrixdp.measure.measurement import DEFAULT_MAX_RECORDS, Measurement
+from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
-from matrixdp.privacy.budget import MOST_RECORDS
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
 from matrixdp.queries import Group, Workload
 from matrixdp.releases.files import (
     MAX_ANSWERS,

@@ -19,9 +19,10 @@ from matrixdp.errors import MatrixDPError, PrivacyError, TooLargeError, Workload
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.language import dense
 from matrixdp.ledger import Ledger
-from matrixdp.measure.measurement import DEFAULT_MAX_RECORDS, Measurement, authorize, measure
+from matrixdp.measure.measurement import Measurement, authorize, measure
 from matrixdp.noise import Noise, noise_named
 from matrixdp.privacy import Budget, LeastBudget, Unit
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.privacy.conversions import Number
 from matrixdp.queries import Workload
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES
