@@ -13,7 +13,6 @@ from matrixdp.errors import StorageError as StorageError
 from matrixdp.errors import TooLargeError as TooLargeError
 from matrixdp.errors import UnsupportedQueryError as UnsupportedQueryError
 from matrixdp.errors import WorkloadError as WorkloadError
-from matrixdp.language import ask as ask
 from matrixdp.language import cells as cells
 from matrixdp.language import dense as dense
 from matrixdp.language import disjunction as disjunction
@@ -41,6 +40,7 @@ from matrixdp.report import report_release as report_release
 from matrixdp.specification import Specification as Specification
 from matrixdp.specification import load_specification as load_specification
 from matrixdp.statements import sql as sql
+from matrixdp.statistics import ask as ask
 from matrixdp.strategy import MeasuredStrategy as MeasuredStrategy
 from matrixdp.strategy import Strategy as Strategy
 from matrixdp.strategy import select as select

@@ -177,8 +177,8 @@ def test_importing_is_light():
 
 def test_select_is_the_function_whatever_was_imported_before():
     code = (
-        "import matrixdp.selection.selection; from matrixdp.selection import Selection; import matrixdp as mdp; "
-        "from matrixdp import select; print(mdp.select.__module__, select.__module__)"
+        "import matrixdp.selection.auto; from matrixdp.selection.selection import Selection; "
+        "import matrixdp as mdp; from matrixdp import select; print(mdp.select.__module__, select.__module__)"
     )
     assert run(code).split() == ["matrixdp.strategy.strategy", "matrixdp.strategy.strategy"]
 

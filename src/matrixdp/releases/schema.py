@@ -137,6 +137,9 @@ class Clause(Model):
         description="Stays when the words change; other for a sentence that came without one.",
     )
     text: str = Field(min_length=1)
+    parameters: dict[str, str | int | bool | dict[str, Any] | None] = Field(
+        description="What the sentence says of this release; it stays when the words change."
+    )
 
 
 Clauses = Annotated[list[Clause], Field(min_length=1)]
@@ -253,6 +256,7 @@ class NoAnswers(Model):
     """Only the measurement was written."""
 
     rows: Literal[0]
+    limit: Count
     note: str
 
 
@@ -427,7 +431,7 @@ class ReleaseRecord(Model):
     )
 
     format: Literal["matrixdp release"]
-    format_version: Literal[3]
+    format_version: Literal[4]
     warning: str = Field(LEFT_OUT, pattern="^NOT PRIVATE", description="Only where the noise was seeded.")
     private: bool = Field(description="False if the noise was seeded: then nothing is protected.")
     privacy: Statement
@@ -472,4 +476,4 @@ class _Generate(GenerateJsonSchema):
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of ``release.json``."""
     schema = ReleaseRecord.model_json_schema(schema_generator=_Generate)
-    return {"$schema": _Generate.schema_dialect, "$id": "urn:matrixdp:release:3", **schema}
+    return {"$schema": _Generate.schema_dialect, "$id": "urn:matrixdp:release:4", **schema}
