@@ -12,7 +12,6 @@ from matrixdp.domain import attribute
 from matrixdp.domain import attribute as derivation
 from matrixdp.domain import kinds as bins
 from matrixdp.language import predicates as keyed
-from matrixdp.language import statistics as distributions
 from matrixdp.ledger import database
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers import coa, exponential_smoothing, low_rank, matrix_mechanism, matrix_programs
@@ -29,11 +28,12 @@ from matrixdp.selection.gram import dual, fourier, quadratic
 from matrixdp.selection.mechanisms import trials
 from matrixdp.selection.view import gram_terms, table_shape
 from matrixdp.sources import postgresql as blocks
-from matrixdp.sources import postgresql as postgresql_sql
+from matrixdp.sources.sql import LONGEST_TEXT
 from matrixdp.statements import evaluation
-from matrixdp.statistics import comparisons as combinations
-from matrixdp.statistics import quantiles as curves
-from matrixdp.statistics import simulation
+from matrixdp.statistics import attributes as curves
+from matrixdp.statistics import counts as combinations
+from matrixdp.statistics import intervals as simulation
+from matrixdp.statistics import statistic as distributions
 
 
 def short(number: float) -> str:
@@ -87,7 +87,7 @@ TEXTS = {
     "servers.md": [
         f"for each {blocks._AT_ONCE} blocks of marginals",
         f"attributes with at most {blocks._CELLS:,} cells together",
-        f"texts of more than {postgresql_sql._LONGEST_TEXT / 2**20:g} MiB",
+        f"texts of more than {LONGEST_TEXT / 2**20:g} MiB",
     ],
     "results.md": [
         f"Up to {combinations._MOST_CORRELATED} normal estimates, and {curves._MOST_STRATA} strata of a CDF",

@@ -153,19 +153,59 @@ def test_every_field_of_the_record_that_follows_is_checked(
     assert len(free) < 30
 
 
-def test_the_words_of_another_version_are_to_be_verified_with_it(released: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(released, tmp_path / "other"))
-    assert "version" not in {finding.subject for finding in mdp.verify_release(folder).findings}
+def reworded(record: dict[str, Any]) -> None:
+    """Let another version have written a record, in other words."""
+    record["privacy"]["versions"]["matrixdp"] = "0.0.9"
+    record["privacy"]["text"] = record["authorization"]["note"] = "In other words."
+    for section in ("covered", "assumed", "not_covered"):
+        for clause in record["privacy"][section]:
+            if clause["id"] != "other":
+                clause["text"] += " In other words."
 
-    def older(record: dict[str, Any]) -> None:
-        record["privacy"]["versions"]["matrixdp"] = "0.0.9"
-        record["privacy"]["text"] += " In other words."
 
-    forge_record(folder, older)
+def version_3(record: dict[str, Any]) -> None:
+    """Let a record be one of format version 3, whose sentences had no parameters."""
+    record["format_version"] = 3
+    for section in ("covered", "assumed", "not_covered"):
+        for clause in record["privacy"][section]:
+            del clause["parameters"]
+    record["answers"].pop("limit", None)
+
+
+@pytest.mark.parametrize("most", [0, 10**9])
+@pytest.mark.parametrize("changes", [(), (reworded,), (version_3,), (reworded, version_3)])
+def test_another_version_may_word_what_it_says_in_its_own_way(
+    changes: tuple[Callable[[dict[str, Any]], None], ...], most: int, tmp_path: Path
+) -> None:
+    released = mdp.select(WORKLOAD, mechanism="residual").measure(TABLE, mdp.Budget(mu=1)).reconstruct()
+    folder = mdp.save_release(released, tmp_path / "out", max_answers=most)
+    for change in changes:
+        forge_record(folder, change)
     found = mdp.verify_release(folder)
-    assert not found.holds
-    (told,) = (finding for finding in found.findings if finding.subject == "version")
-    assert "says that matrixdp '0.0.9' wrote it" in told.words
+    assert found.holds, found.failed
+    assert mdp.load_release(folder).private
+    assert ("version" in {finding.subject for finding in found.findings}) == bool(changes)
+
+    def weaker(record: dict[str, Any]) -> None:
+        (clause,) = (own for own in record["privacy"]["assumed"] if own["id"] == "bits-per-sample")
+        clause["id"] = "bits"
+
+    forge_record(folder, weaker)
+    assert [finding.subject for finding in mdp.verify_release(folder).failed] == ["statement"]
+
+
+def test_what_a_reworded_clause_says_is_compared(released: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(released, tmp_path / "other"))
+
+    def more(record: dict[str, Any]) -> None:
+        (clause,) = (own for own in record["privacy"]["assumed"] if own["id"] == "records-per-person")
+        clause["parameters"]["records"] = 3
+
+    forge_record(folder, reworded)
+    forge_record(folder, more)
+    (failed,) = mdp.verify_release(folder).failed
+    assert failed.subject == "statement"
+    assert "privacy.assumed[0].parameters.records" in failed.words
 
 
 def test_missing_and_added_fields_are_found(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -334,7 +334,7 @@ Answered = Sequence[tuple[Any, Any]]
 
 def title_of(entry: Any) -> str:
     """Return what a question is called."""
-    from matrixdp.language import StatisticEntry, in_words
+    from matrixdp.statistics import StatisticEntry, in_words
 
     return entry.title if isinstance(entry, StatisticEntry) else in_words(entry)
 

@@ -227,7 +227,7 @@ def _show(result: Release, tables: Sequence[tuple[Any, Any]], every: bool) -> No
 
     from matrixdp.cli.console import title_of
     from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_result, print_statistic
-    from matrixdp.language import StatisticEntry
+    from matrixdp.statistics import StatisticEntry
 
     screen = console()
     if not result.private:

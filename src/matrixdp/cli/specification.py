@@ -13,6 +13,7 @@ import typer
 from matrixdp.cli.app import guarded
 from matrixdp.cli.ledger import check_terms, has_left
 from matrixdp.cli.options import Spec
+from matrixdp.sources.formats import format_names
 
 if TYPE_CHECKING:
     from matrixdp.noise import Noise
@@ -138,7 +139,7 @@ _Data = Annotated[
     typer.Argument(
         metavar="DATA",
         show_default=False,
-        help="The table: CSV, Parquet (a pattern of files too) or a database.",
+        help=f"The table: a path ({format_names()}; a pattern of files too) or the address of a database.",
     ),
 ]
 _Table = Annotated[str | None, typer.Option("--table", show_default=False, help="The table of a database.")]

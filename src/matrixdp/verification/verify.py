@@ -19,7 +19,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from matrixdp.answers.table import FIGURES, AnswerColumns, plain_schema
+from matrixdp.answers.inference import statistics_table
+from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, plain_schema
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError
 from matrixdp.exact.resources import one_blas_thread
@@ -32,7 +33,7 @@ from matrixdp.model.folder import ANSWERS as MODEL_ANSWERS
 from matrixdp.model.folder import MODEL_FILES, answers_schema
 from matrixdp.model.making import tests_of
 from matrixdp.queries import Workload
-from matrixdp.releases.files import expected_in, privacy_mark, too_many
+from matrixdp.releases.files import expected_in, privacy_mark
 from matrixdp.releases.record import (
     ANSWERS,
     ANSWERS_CSV,
@@ -42,14 +43,16 @@ from matrixdp.releases.record import (
     RECORD,
     RELEASE_FILES,
     RELEASE_FORMAT,
+    RELEASE_VERSION,
     SIGNATURE,
     STATISTICS,
+    as_version_3,
     document,
     refuse_leftover,
+    without_words,
 )
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
-from matrixdp.statistics import statistics_table
 from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement
 
@@ -357,17 +360,16 @@ def _numbers(column: Any) -> Array:
 
 def _widths(expected: pa.Table, name: str) -> Array:
     """Return the lengths of the intervals that a column belongs to; 0 where they have no end."""
-    start = name.removesuffix("estimate").removesuffix("stddev").removesuffix("lower").removesuffix("upper")
-    ends = [f"{start}{end}" for end in ("lower", "upper")]
-    if not set(ends) <= set(expected.column_names):
-        start = f"{name}_"
-        ends = [f"{start}{end}" for end in ("lower", "upper")]
-    if not all(
-        one in expected.column_names and pa.types.is_floating(expected.field(one).type) for one in ends
-    ):
+    of = (expected.field(name).metadata or {}).get(OF)
+    ends = {
+        field.metadata[FIGURE]: _numbers(expected.column(field.name))
+        for field in expected.schema
+        if of is not None and (field.metadata or {}).get(OF) == of and pa.types.is_floating(field.type)
+    }
+    if not {b"lower", b"upper"} <= ends.keys():
         return np.zeros(expected.num_rows)
     with np.errstate(invalid="ignore"):
-        widths = _numbers(expected.column(ends[1])) - _numbers(expected.column(ends[0]))
+        widths = ends[b"upper"] - ends[b"lower"]
     return np.where(np.isfinite(widths), widths, 0.0)
 
 
@@ -644,19 +646,27 @@ def verify_release(
     return Verification(str(folder), (*findings, *_beyond()))
 
 
+def _same_words(record: Mapping[str, Any]) -> bool:
+    """Return whether this version wrote a record, so that its words follow too."""
+    written = record["privacy"]["versions"]["matrixdp"]
+    return bool(record["format_version"] == RELEASE_VERSION and written == version())
+
+
 def _version(record: dict[str, Any]) -> Iterator[Finding]:
-    """Yield that the words of a statement may be those of another version, where the record is by one."""
+    """Yield that the wording of a record was not compared, where it is by another version."""
     try:
         written = record["privacy"]["versions"]["matrixdp"]
+        if _same_words(record):
+            return
     except (KeyError, TypeError):
         return
-    if written != version():
-        yield Finding(
-            "version",
-            "not checked",
-            f"the record says that matrixdp {str(written)[:50]!r} wrote it, and this is {version()}: where "
-            "the words of its statement are others, verify it with that one",
-        )
+    yield Finding(
+        "version",
+        "not checked",
+        f"the record says that matrixdp {str(written)[:50]!r} wrote it in format version "
+        f"{str(record['format_version'])[:50]}, and this is {version()}, version {RELEASE_VERSION}: what its "
+        "statement says was compared, and its wording was not",
+    )
 
 
 def _beyond() -> Iterator[Finding]:
@@ -724,9 +734,13 @@ class _Check:
             release = Release(measurement, workload, record["confidence"], expect=expected_in(record))
             files = {name: actual[name] for name in actual if name != RECORD}
             columns, problems, errors = self._answers(release, actual)
-            note = _note(record["answers"], workload.queries)
-            follows = json.loads(json.dumps(document(release, errors, files, columns, note)))
-        except (MatrixDPError, KeyError) as error:
+            limit = _limit(record["answers"], workload.queries)
+            follows = json.loads(json.dumps(document(release, errors, files, columns, limit)))
+            if record["format_version"] == 3:
+                follows = as_version_3(follows)
+            if not _same_words(record):
+                record, follows = without_words(record), without_words(follows)
+        except (MatrixDPError, KeyError, TypeError, AttributeError) as error:
             yield Finding("answers", "failed", f"none follow from the measurement ({error})")
             return
         exact = [
@@ -796,11 +810,13 @@ def _read_record(path: Path) -> dict[str, Any]:
     return record
 
 
-def _note(answers: object, queries: int) -> str | None:
-    """Return why there are no answers, at the limit that is said; nothing where no such limit is."""
-    said = answers.get("note") if isinstance(answers, dict) else None
-    limit = re.search(r"limit of (\d{1,18})", said, re.ASCII) if isinstance(said, str) else None
-    return None if limit is None or int(limit[1]) >= queries else too_many(queries, int(limit[1]))
+def _limit(answers: Any, queries: int) -> int | None:
+    """Return the limit of answers that is said, if there are more; version 3 said it in prose alone."""
+    limit = answers.get("limit")
+    if "limit" not in answers and isinstance(answers.get("note"), str):
+        said = re.search(r"limit of (\d{1,18})", answers["note"], re.ASCII)
+        limit = None if said is None else int(said[1])
+    return limit if isinstance(limit, int) and limit < queries else None
 
 
 def _digests(folder: Path) -> dict[str, dict[str, object]]:
