@@ -563,7 +563,6 @@ def test_validate_loads_only_what_it_needs(home: Path, tmp_path: Path, data: str
         "sqlglot",
         "sqlite3",
         "joblib",
-        "pydantic",
         "matrixdp.cli.release",
     }
     heavy |= {"pyarrow"} if data.endswith("csv") else {"pyarrow.csv", "pyarrow.dataset"}
@@ -584,7 +583,7 @@ def test_selecting_a_few_marginals_loads_no_scipy(home: Path, tmp_path: Path):
     figures, modules = done.stdout.splitlines()
     assert json.loads(figures)["gap"] < 0.05
     heavy = {f"scipy.{part}" for part in ("optimize", "sparse", "special", "fft", "spatial")}
-    heavy |= {"pyarrow", "pydantic", "duckdb", "narwhals", "sqlglot", "rich"}
+    heavy |= {"pyarrow", "duckdb", "narwhals", "sqlglot", "rich"}
     heavy |= {"matrixdp.releases", "matrixdp.model", "matrixdp.cli.specification"}
     assert heavy.isdisjoint(modules.split())
 

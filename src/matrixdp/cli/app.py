@@ -12,15 +12,11 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from importlib import import_module, metadata
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from matrixdp import __version__
 from matrixdp.errors import DEBUG, MatrixDPError, SafeNote
@@ -107,65 +103,6 @@ def _tell(error: BaseException) -> None:
             typer.echo(f"{note}.", err=True)
 
 
-# Commands that read options by their types alone: Typer's own way loads Pydantic.
-#
-# That takes as long as many of the other libraries of a short command together.
-
-
-class _Plain:
-    """Reads an option or argument by its parser or type, and leaves to Typer what that refuses."""
-
-    def __init__(self, read: Callable[[str], object], typers: Callable[[], Any]) -> None:
-        self.read, self.typers = read, typers
-
-    def coerce(self, value: object, param: Any, ctx: Any) -> Any:
-        if value is None:
-            return () if param.multiple or param.nargs == -1 else None
-        if isinstance(value, str):
-            with suppress(ValueError, typer.BadParameter):
-                return self.read(value)
-        return self.typers().coerce(value, param=param, ctx=ctx)
-
-
-def _readable(path: str) -> Path:
-    if not os.access(path, os.R_OK):
-        raise ValueError("no file, or one that cannot be read")
-    return Path(path)
-
-
-def _unknown(value: str) -> None:
-    raise ValueError(value)
-
-
-def _plainly(parameters: list[Any]) -> list[Any]:
-    """Return the parameters, which read plainly where the version of Typer has this seam."""
-    for parameter in parameters:
-        typers = getattr(parameter, "get_runtime_param", None)
-        if typers is not None and not isinstance(typers, partial):
-            described = parameter.type_descriptor
-            kind, read = described.annotation, described.parameter_info.parser
-            if read is None and isinstance(kind, type):
-                read = _readable if kind is Path else kind if issubclass(kind, str) else None
-            parameter.get_runtime_param = partial(_Plain, read or _unknown, typers)
-    return parameters
-
-
-class PlainCommand(TyperCommand):
-    """A command whose options are read plainly."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options and arguments, with that for help."""
-        return _plainly(super().get_params(ctx))
-
-
-class PlainGroup(TyperGroup):
-    """Commands, and options before them that are read plainly."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options, with that for help."""
-        return _plainly(super().get_params(ctx))
-
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -243,7 +180,6 @@ def _with(names: Iterable[str]) -> typer.Typer:
     """Return the program with some of its commands."""
     made = typer.Typer(
         name="matrixdp",
-        cls=PlainGroup,
         help=_HELP,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -256,7 +192,7 @@ def _with(names: Iterable[str]) -> typer.Typer:
         if isinstance(command, typer.Typer):
             made.add_typer(command)
         else:
-            made.command(cls=PlainCommand)(command)
+            made.command()(command)
     return made
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.app import PlainCommand, PlainGroup, as_written, guarded
+from matrixdp.cli.app import as_written, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 ledger = typer.Typer(
     name="ledger",
-    cls=PlainGroup,
     help="Keep account of what all releases of one dataset spend together.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -86,7 +85,7 @@ def _as_option(error: MatrixDPError) -> str | Problem:
     return replace(problem, path=("--total", *problem.path[1:]) if option is None else (option,))
 
 
-@ledger.command(cls=PlainCommand)
+@ledger.command()
 @guarded
 def init(
     path: _Ledger,
@@ -125,7 +124,7 @@ def init(
     typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget!r}; nothing is spent yet.")
 
 
-@ledger.command(cls=PlainCommand)
+@ledger.command()
 @guarded
 def show(
     path: _Ledger, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
@@ -168,7 +167,7 @@ def show(
     screen.print(table)
 
 
-@ledger.command(cls=PlainCommand)
+@ledger.command()
 @guarded
 def recover(
     path: _Ledger,
