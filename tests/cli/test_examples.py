@@ -16,7 +16,7 @@ from matrixdp.cli.app import app
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 #: Columns of tables, and lines, in which noise or the machine decides what stands.
-DRAWN = {"estimate", "95 % interval", "people", "often"}
+DRAWN = {"estimate", "95% interval", "people", "often"}
 DRAWN_LINES = ("time, memory", "records  ", "...")
 #: How the README's blocks of commands begin.
 ABOUTS = (

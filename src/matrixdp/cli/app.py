@@ -1,4 +1,4 @@
-"""The program ``matrixdp``: its commands, and what its exit status means.
+"""The program ``matrixdp``: its commands, and its exit status.
 
 What is heavy is imported inside commands, so that help appears at once.
 """
@@ -21,10 +21,13 @@ import typer
 from matrixdp import __version__
 from matrixdp.errors import DEBUG, MatrixDPError, SafeNote
 
-# From errors to exit statuses: one clear line on stderr, and never what a table says.
-
 P = ParamSpec("P")
 R = TypeVar("R")
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV, with every row.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Show every row, however many.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
@@ -44,42 +47,44 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        status = 1
-        failed: BaseException
         try:
             return command(*args, **kwargs)
         except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit) as error:
             _tell(error)
             raise
-        except MatrixDPError as error:
-            failed, status, says = error, 2, as_written(error)
         except BrokenPipeError as error:
             _tell(error)
-            # Whoever read our output has seen enough; nothing more can be said to them.
+            # the reader of the output has seen enough; nothing more can be said
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(status) from None
-        except OSError as error:
-            failed, where = error, f"{error.filename}: " if error.filename else ""
-            says = f"{where}{error.strerror or type(error).__name__}"
-        except MemoryError as error:
-            failed, says = error, "out of memory; ask for less, or on a machine with more"
+            raise typer.Exit(1) from None
         except BaseException as error:
-            if os.environ.get(DEBUG):
+            if os.environ.get(DEBUG) and not isinstance(error, MatrixDPError | OSError | MemoryError):
                 raise
+            says, status = explained(error)
+            code = f" [{error.code}]" if isinstance(error, MatrixDPError) else ""
             failed = error
-            says = (
-                f"unexpected {type(error).__name__} (what it says may quote the data and is withheld; set "
-                f"{DEBUG}=1 to see it)"
-            )
-        typer.echo(f"Error: {says}", err=True)
+        typer.echo(f"Error: {says}{code}", err=True)
         _tell(failed)
         raise typer.Exit(status)
 
     return run
 
 
+def explained(error: BaseException) -> tuple[str, int]:
+    """Return what is told of an error, which is never what a table says, and the exit status."""
+    if isinstance(error, MatrixDPError):
+        return as_written(error), 2
+    if isinstance(error, MemoryError):
+        return "out of memory; ask for less, or use a machine with more", 1
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or type(error).__name__}", 1
+    withheld = f"its message may quote the data and is withheld; set {DEBUG}=1 to see it"
+    return f"unexpected {type(error).__name__} ({withheld})", 1
+
+
 def as_written(error: MatrixDPError) -> str:
-    """Return what an error says, with a part of a budget named as the specification has it.
+    """Return the message of an error, with a part of a budget named as the specification has it.
 
     Examples
     --------
@@ -104,8 +109,6 @@ def _tell(error: BaseException) -> None:
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     app: typer.Typer
 
 
@@ -128,10 +131,11 @@ Write a specification (domain, workload, privacy) as YAML, or begin with a draft
   matrixdp verify released --ledger health.ledger
   matrixdp report released
 
-The ledger may be left out; with it all releases of the data together keep to its total.
+A ledger is optional; with one, all releases of the data together stay within its total.
 
-Exit status: 0 success; 2 wrong input, with one line that says what is wrong and where; 3 a release whose
-total is not what --expect says; 1 anything else, such as a release that does not hold.
+Exit status: 0: success. 1: any other failure, e.g. verification failed. 2: wrong input; one line says what is
+wrong and where, and ends with the code of the error. 3: the released total differs from --expect by more than
+noise.
 """
 
 _MODULES = {
@@ -169,7 +173,7 @@ def program(
             "--version",
             callback=_version,
             is_eager=True,
-            help="Show the versions of this and of what it uses.",
+            help="Show the versions of matrixdp and of its libraries.",
         ),
     ] = False,
 ) -> None:
@@ -206,19 +210,16 @@ def __getattr__(name: str) -> typer.Typer:
 
 def main() -> None:
     """Run the program."""
-    # of what a command imports nothing is garbage, and looking for it takes time
+    # imports make no garbage, and looking for it takes time
     gc.set_threshold(_ALLOCATIONS_A_COLLECTION)
     named = [name for name in sys.argv[1:2] if name in _MODULES]
     try:
         _with(named or _MODULES)()
     finally:
-        # nor is it when the process ends, where Python looks several times; DuckDB's binding counts what is
-        # not freed, and would complain
+        # nor at the end, where Python looks several times; DuckDB's binding complains of what is not freed
         if "duckdb" not in sys.modules:
             gc.freeze()
 
-
-# Which versions run: this program's, Python's, and those of the libraries that it uses.
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
