@@ -2,6 +2,7 @@
 # make test: lint, types, the cheap benchmarks again, the whole test suite.
 # make check: lint, types, and the tests that are not slow.
 # make versions: the tests of `check` with the lowest and the newest versions, on each Python from 3.11 on.
+# make coverage: the tests again, with the lines that they run; fails below the share in pyproject.toml.
 # make machines: lint, types, and evidence and tests with the kernels of other processors (KINDS="Haswell Prescott").
 # make mutants, make mutation: whether tests find named faults, and a sample of small changes.
 # make audit: twenty times the samples and the random plans of the audit in `make test`.
@@ -13,7 +14,7 @@
 # All need nothing but Python 3.11 or newer (name another one by PYTHON=...).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types pytest versions machines mutants mutation faults audit neighbours fuzz lock evidence benchmarks site notebook clean
+.PHONY: help demo test check lint types pytest versions coverage machines mutants mutation faults audit neighbours fuzz lock evidence benchmarks site notebook clean
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
@@ -28,7 +29,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CONSTRAINTS ?= --constraint constraints.txt
 
 help:
-	@sed -n '1,12s/^# //p' Makefile
+	@sed -n '1,13s/^# //p' Makefile
 
 $(BIN)/python:
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; fi
@@ -62,6 +63,9 @@ pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2
 
 test: lint types evidence pytest
+
+coverage: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 2 --cov=matrixdp --cov-report=term:skip-covered
 
 check: lint types
 	$(BIN)/python -m pytest -n 2 -m "not slow"

@@ -23,7 +23,7 @@ from matrixdp.forms import names_secret, shown
 from matrixdp.sources import open_source
 from matrixdp.sources.base import guarded
 from matrixdp.sources.engines import connect
-from matrixdp.sources.paths import PathSource
+from matrixdp.sources.paths import DatabaseSource, FileSource, open_path
 from matrixdp.sources.sql import column_kind, identifier, literal
 from matrixdp.specification.load import UNFILLED, parse_yaml
 
@@ -133,12 +133,12 @@ class Profile:
     least_other: float
 
 
-def profiles(source: PathSource, names: Sequence[str]) -> dict[str, Profile]:
+def profiles(source: FileSource | DatabaseSource, names: Sequence[str]) -> dict[str, Profile]:
     """Return the profiles of those of some columns that a public table has.
 
     Parameters
     ----------
-    source : PathSource
+    source : FileSource or DatabaseSource
         The public table.
     names : sequence of str
         The columns.
@@ -161,7 +161,7 @@ def profiles(source: PathSource, names: Sequence[str]) -> dict[str, Profile]:
     return guarded(read, "read the public table")
 
 
-def code_book(source: PathSource, names: Sequence[str]) -> dict[str, dict[str, str]] | None:
+def code_book(source: FileSource | DatabaseSource, names: Sequence[str]) -> dict[str, dict[str, str]] | None:
     """Return the values of each attribute and their labels, where the public table is a code book.
 
     That is a table with none of the columns, but with one that names them (`variable`, `attribute`,
@@ -576,7 +576,7 @@ def draft_specification(
     kinds = source.columns()
     known: dict[str, Proposal] = {}
     if public_table is not None:
-        public = PathSource(public_table)
+        public = open_path(public_table)
         book = code_book(public, list(kinds))
         if book is not None:
             known = {name: propose_listed(values) for name, values in book.items()}

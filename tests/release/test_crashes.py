@@ -35,7 +35,8 @@ import hashlib, itertools, os, shutil, signal, sys
 from dataclasses import replace
 from pathlib import Path
 import matrixdp as mdp
-from matrixdp.releases import mark_spent, staged_folder, staging
+from matrixdp.releases import files as staging
+from matrixdp.releases import mark_spent, staged_folder
 from matrixdp.storage.formats import load_measurement, save_measurement
 
 base, earlier, force, exchange = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "force", sys.argv[4]

@@ -95,7 +95,7 @@ FORGERIES: list[tuple[tuple[str | int, ...], object, str]] = [
     (("files",), [], "not the record"),
     (("files", "measurement.mdp", "bytes"), 1, "checksum is another"),
     (("format",), "other", "something else"),
-    (("format_version",), 1, "found format version 1; expected 3"),
+    (("format_version",), 1, "found format version 1; expected 3 or 4"),
     (("format_version",), "2" * 500, "found format version"),
 ]
 

@@ -107,7 +107,8 @@ import os, signal, sys
 from pathlib import Path
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.privacy import Unit
-from matrixdp.sources import open_source, text
+from matrixdp.sources import csv as text
+from matrixdp.sources import open_source
 
 def blocks(*given, read=text._blocks):
     for block in read(*given):

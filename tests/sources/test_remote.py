@@ -98,7 +98,7 @@ def test_the_extension_is_named_and_not_downloaded(monkeypatch, tmp_path):
         (
             "https://host/people.xlsx?key=secret",
             {},
-            "found https://host/people.xlsx; expected an",
+            "found https://host/people.xlsx; expected a name that ends in .csv",
         ),
         ("s3://bucket/a.parquet", {"quoted_newlines": True}, "is not CSV"),
         ("s3://bucket/a.parquet", {"table_name": "people"}, "the name of a table goes with"),

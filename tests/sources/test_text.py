@@ -5,6 +5,7 @@ import io
 import re
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow.csv
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -134,14 +135,14 @@ def test_a_line_that_pyarrow_does_not_take_is_read_and_its_fields_are_cut(tmp_pa
     monkeypatch.setattr(text, "_LONGEST", 100)
     monkeypatch.setattr(text, "_BLOCK", 16)
 
-    own = text.arrow_csv.ReadOptions
+    own = pyarrow.csv.ReadOptions
 
     def options(block_size, **others):
         if block_size > 101:
             raise OverflowError
         return own(block_size=block_size, **others)
 
-    monkeypatch.setattr(text.arrow_csv, "ReadOptions", options)
+    monkeypatch.setattr(pyarrow.csv, "ReadOptions", options)
     assert read(tmp_path, lines.replace(b"b", b"b" * 250), quoted_newlines=True) == [
         ("3", "b" * 100), ("5", "x" * 100), ("4", "b" * 100),
     ]  # fmt: skip

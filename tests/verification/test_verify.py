@@ -169,12 +169,32 @@ def record_at(record: Any, place: tuple[str | int, ...]) -> Any:
     return record
 
 
-def test_the_words_of_another_version_hold(forged: Path) -> None:
-    sentences: list[str] = []
-    forge_record(forged, lambda record: sentences.extend(reworded(record)))
-    assert len(sentences) > 12
-    assert all(" " in words for words in sentences)
-    assert subjects(forged) == set()
+def version_3(record: dict[str, Any]) -> None:
+    """Let a record be one of format version 3, whose sentences had no parameters."""
+    record["format_version"] = 3
+    for section in ("covered", "assumed", "not_covered"):
+        for clause in record["privacy"][section]:
+            del clause["parameters"]
+    record["answers"].pop("limit", None)
+
+
+@pytest.mark.parametrize("most", [0, 10**9])
+@pytest.mark.parametrize("changes", [(reworded,), (version_3,), (reworded, version_3)])
+def test_the_words_of_another_version_hold(
+    changes: tuple[Callable[[dict[str, Any]], Any], ...], most: int, tmp_path: Path
+) -> None:
+    released = mdp.select(WORKLOAD, mechanism="residual").measure(TABLE, mdp.Budget(mu=1)).reconstruct()
+    folder = mdp.save_release(released, tmp_path / "out", max_answers=most)
+    for change in changes:
+        found: list[Any] = []
+
+        def changed(record: dict[str, Any], change: Any = change, found: Any = found) -> None:
+            found.append(change(record))
+
+        forge_record(folder, changed)
+        assert change is not reworded or (len(found[0]) > 12 and all(" " in words for words in found[0]))
+    assert subjects(folder) == set()
+    assert mdp.load_release(folder).private
 
 
 @pytest.mark.parametrize(
@@ -183,7 +203,8 @@ def test_the_words_of_another_version_hold(forged: Path) -> None:
         lambda privacy: privacy["assumed"].pop(),
         lambda privacy: privacy["covered"].reverse(),
         lambda privacy: privacy["covered"][0].update(id="population"),
-        lambda privacy: privacy["assumed"][0].update(parameters={"records": 7}),
+        lambda privacy: privacy["assumed"][0]["parameters"].update(records=7),
+        lambda privacy: privacy["covered"][1]["parameters"].update(counted=True),
         lambda privacy: privacy["unit"].update(records=3),
         lambda privacy: privacy["budget"]["exact"].update(epsilon="1/2"),
         lambda privacy: privacy["guarantees"][0]["exact"].update(mu="1/1000"),

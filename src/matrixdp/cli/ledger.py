@@ -256,7 +256,7 @@ def ledger_to_debit(
     without a noise, that of a saved strategy, it does not say.
     """
     from matrixdp.ledger import Ledger
-    from matrixdp.strategy.custom import possible_noises
+    from matrixdp.strategy.strategy import possible_noises
 
     path = written.ledger if given is None else given
     if path is not None and seed is not None:

@@ -218,7 +218,7 @@ def _show(release: Release, tables: Answered, every: bool) -> None:
     from rich.text import Text
 
     from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_result, print_statistic
-    from matrixdp.language import StatisticEntry
+    from matrixdp.statistics import StatisticEntry
 
     screen = console()
     if not release.private:
@@ -253,7 +253,7 @@ def _statement(sql: str) -> str:
 
 def _title(entry: Any) -> str:
     """Return what a question is called."""
-    from matrixdp.language import StatisticEntry, in_words
+    from matrixdp.statistics import StatisticEntry, in_words
 
     return entry.title if isinstance(entry, StatisticEntry) else in_words(entry)
 

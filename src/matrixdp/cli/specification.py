@@ -13,6 +13,7 @@ import typer
 from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.ledger import check_terms, has_left
 from matrixdp.cli.options import DatabaseTable, Spec
+from matrixdp.sources.formats import format_names
 
 if TYPE_CHECKING:
     from matrixdp.noise import Noise
@@ -139,7 +140,7 @@ _Data = Annotated[
     typer.Argument(
         metavar="DATA",
         show_default=False,
-        help="The table: CSV, Parquet (a pattern of files too) or a database.",
+        help=f"The table: a path ({format_names()}; a pattern of files too) or the address of a database.",
     ),
 ]
 _Public = Annotated[

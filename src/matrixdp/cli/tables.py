@@ -190,7 +190,7 @@ def print_table(screen: Console, found: pa.Table, confidence: float, limit: int)
 
 def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of answers in the shape of a statement's result."""
-    from matrixdp.releases.release import FIGURE
+    from matrixdp.answers.table import FIGURE
 
     shown = answers.slice(0, limit)
     columns: list[Column] = []

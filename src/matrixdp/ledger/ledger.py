@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, final
 
-from matrixdp.errors import PrivacyError, StorageError
+from matrixdp.errors import PrivacyError, StorageError, file_problem
 from matrixdp.ledger.database import (
     MEASURES,
     SQLITE,
@@ -352,7 +352,7 @@ class Ledger:
         except FileExistsError:
             raise StorageError(f"{file}: found a file; expected one that is not there yet") from None
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "a name that is not a path"
+            reason = file_problem(error)
             raise StorageError(f"{file}: cannot be written ({reason})") from None
         try:
             with session(file, driver, write=True, new=True) as found:

@@ -24,6 +24,7 @@ from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import Cost, Noise, RandomSource, SeededSource, SystemSource, checked_cost
 from matrixdp.plan import Analysis, Estimates, Part, Plan
 from matrixdp.privacy import Budget
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
 
@@ -35,8 +36,6 @@ from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
 #: The lattice step is chosen such that the scale in steps lies in [2^12, 2^13): rounding to the lattice
 #: then adds less than 5e-9 of the variance.
 SCALE_BITS = 12
-#: Public bound on the number of records: it decides how wide exact integers are, never a result.
-DEFAULT_MAX_RECORDS = 2**33
 _FRACTION_BITS = 40
 _LARGEST_COST = 1 << 1000
 #: What an exact cost is a multiple of: 2 to the minus this.

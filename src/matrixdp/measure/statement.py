@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import Cost, Guarantee, checked_cost
 from matrixdp.privacy import Budget, Clause, Unit
+from matrixdp.privacy.budget import exact_text
 from matrixdp.privacy.conversions import float_above
 
 if TYPE_CHECKING:
@@ -25,12 +26,14 @@ _OUT_OF_DOMAIN = Clause(
     "out-of-domain",
     "Records outside the declared domain are dropped or mapped one by one by a public rule, and how "
     "many there were is not shown; groups without records are measured with noise like all others.",
+    {"counted": False},
 )
 _COUNTED = Clause(
     "out-of-domain",
     "Records outside the declared domain are dropped or mapped one by one by a public rule, and how many "
     "were dropped is shown with noise of its own, within the same cost: a record is in these counts or in "
     "the answers, never in both. Groups without records are measured with noise like all others.",
+    {"counted": True},
 )
 _COVERED = (
     Clause(
@@ -56,6 +59,7 @@ _ASSUMED = (
         "bits-per-sample",
         "No sample of noise takes more than 16,384 random bits: one that does, which has a probability "
         "below 2^-16000, ends the run without a release.",
+        {"bits": 16_384},
     ),
 )
 _NOT_COVERED = (
@@ -224,7 +228,6 @@ class PrivacyStatement:
         given = {"rho": budget.rho, "epsilon": budget.epsilon, "delta": budget.delta}
         if budget.kind == "mu":
             given["mu"] = budget.mu
-        assumed = (_persons(self.unit), *self.assumed, *self.assumed_of_table)
         return {
             "private": self.private,
             "text": self.text,
@@ -238,9 +241,7 @@ class PrivacyStatement:
                 "exact": {name: str(value) for name, value in given.items() if value is not None},
             },
             "ledger": None if self.ledger is None else self.ledger.as_dict(),
-            "covered": [clause.as_dict() for clause in self.covered],
-            "assumed": [Clause.of(clause).as_dict() for clause in assumed],
-            "not_covered": [clause.as_dict() for clause in self.not_covered],
+            **{name: [clause.as_dict() for clause in own] for name, own in clauses(self).items()},
         }
 
 
@@ -265,12 +266,14 @@ def _persons(unit: Unit) -> Clause:
             "same rule by which categories are compared; those without a value are not counted. Two people "
             "who share one are protected together as one person, and each of them alone by half of that: "
             "multiply mu and a pure epsilon by 2 and rho by 4.",
+            unit.as_dict(),
         )
     most = "one record" if unit.records == 1 else f"{unit.records:,} records"
     return Clause(
         "records-per-person",
         f"Each person contributes at most {most}; with k times as many, multiply mu and a pure epsilon by k "
         "and rho by k squared.",
+        unit.as_dict(),
     )
 
 
@@ -285,7 +288,10 @@ def _together(ledger: LedgerEntry) -> str:
 def _covers(ledger: LedgerEntry | None, counted: bool) -> tuple[Clause, ...]:
     """Return what the promise covers, in words."""
     covered = [_COUNTED if counted and clause is _OUT_OF_DOMAIN else clause for clause in _COVERED]
-    return (*covered, *([] if ledger is None else [Clause("ledger", _together(ledger))]))
+    if ledger is None:
+        return tuple(covered)
+    parameters = {"dataset": ledger.dataset, "total": exact_text(ledger.total)}
+    return (*covered, Clause("ledger", _together(ledger), parameters))
 
 
 def _others(ledger: LedgerEntry | None) -> str:
@@ -309,6 +315,26 @@ def _up(value: Fraction) -> str:
     """Write a figure with four digits, rounded up."""
     rounded = Context(prec=4, rounding=ROUND_CEILING).divide(value.numerator, value.denominator)
     return f"{float(rounded):.4g}"
+
+
+def clauses(statement: PrivacyStatement) -> dict[str, list[Clause]]:
+    """Return the conditions of a promise, by what they say: ``covered``, ``assumed`` or ``not_covered``.
+
+    Two statements say the same where the `Clause.meaning` of each of their clauses is the same.
+
+    Examples
+    --------
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> promise = statement(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.5), private=True)
+    >>> clauses(promise)["assumed"][0].meaning
+    {'id': 'records-per-person', 'parameters': {'records': 1}}
+    """
+    of_table = [Clause.of(sentence) for sentence in statement.assumed_of_table]
+    return {
+        "covered": list(statement.covered),
+        "assumed": [_persons(statement.unit), *statement.assumed, *of_table],
+        "not_covered": list(statement.not_covered),
+    }
 
 
 def statement(
@@ -383,7 +409,11 @@ def statement(
         covered=_covers(ledger, counted),
         not_covered=(
             _NOT_COVERED[0],
-            Clause("other-releases", f"O{_others(ledger)[1:]}, and their costs add up."),
+            Clause(
+                "other-releases",
+                f"O{_others(ledger)[1:]}, and their costs add up.",
+                {"ledger": None if ledger is None else ledger.dataset},
+            ),
             *_NOT_COVERED[1:],
         ),
         assumed_of_table=assumptions,

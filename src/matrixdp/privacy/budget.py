@@ -16,6 +16,9 @@ from matrixdp.privacy.conversions import Number, exact_positive, float_below, la
 
 # The unit of privacy: what of a table is one person's.
 
+DEFAULT_MAX_RECORDS = 2**33
+"""The public bound on the records of a table where none is given: it decides how wide exact integers are."""
+
 MOST_RECORDS = 2**53 - 1
 """The most records that a unit may have."""
 
@@ -275,23 +278,25 @@ def _nearest(value: Fraction) -> float:
     return nearest if exact_positive("budget", nearest, zero=True) <= value else below
 
 
-# Sentences of a privacy statement that machines tell apart by an identifier.
+# Sentences of a privacy statement, with identifiers and parameters for machines.
 
-#: Of a sentence that came without one: from a source of a table that is not ours.
+#: Of a sentence without an identifier, from a third-party source.
 OTHER = "other"
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 @final
 class Clause(str):
-    """A sentence with an identifier that stays when its words change.
+    """A sentence of a privacy statement: its identifier and parameters stay when it is reworded.
 
     Parameters
     ----------
     id : str
         Small letters, digits and hyphens.
     text : str
-        The sentence.
+        The sentence, a rendering of the identifier and the parameters.
+    parameters : mapping, optional
+        What the sentence says of this release, as plain values for JSON.
 
     Raises
     ------
@@ -300,37 +305,45 @@ class Clause(str):
 
     Examples
     --------
-    >>> clause = Clause("randomness", "The operating system's random number generator is sound.")
-    >>> clause.id, clause[:20]
-    ('randomness', 'The operating system')
-    >>> Clause.of("Every record is one line.").id
-    'other'
+    >>> clause = Clause("bits-per-sample", "No sample takes more than 9 bits.", {"bits": 9})
+    >>> clause.id, clause.parameters, clause[:9]
+    ('bits-per-sample', {'bits': 9}, 'No sample')
+    >>> Clause.of("Every record is one line.").meaning
+    {'id': 'other', 'text': 'Every record is one line.'}
     """
 
-    __slots__ = ("id",)
+    __slots__ = ("id", "parameters")
 
     id: str
+    parameters: dict[str, Any]
 
-    def __new__(cls, id: str, text: str) -> Self:  # noqa: A002
+    def __new__(cls, id: str, text: str, parameters: Mapping[str, Any] | None = None) -> Self:  # noqa: A002
         """Make the sentence."""
         if not isinstance(id, str) or _IDENTIFIER.fullmatch(id) is None:
             expected = "small letters, digits and hyphens"
             raise PrivacyError(f"the identifier of a sentence: found {id!r}; expected {expected}")
         clause = super().__new__(cls, text)
-        clause.id = id
+        clause.id, clause.parameters = id, dict(parameters or {})
         return clause
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        return self.id, str(self)
+    def __getnewargs__(self) -> tuple[str, str, dict[str, Any]]:  # type: ignore[override]
+        return self.id, str(self), self.parameters
 
     @classmethod
     def of(cls, sentence: str) -> Clause:
         """Return a sentence as a clause; one that has no identifier gets `OTHER`."""
         return sentence if isinstance(sentence, Clause) else cls(OTHER, sentence)
 
-    def as_dict(self) -> dict[str, str]:
-        """Return the sentence as JSON has it."""
-        return {"id": self.id, "text": str(self)}
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What stays when the sentence is reworded; of a sentence without an identifier its text."""
+        if self.id == OTHER:
+            return {"id": self.id, "text": str(self)}
+        return {"id": self.id, "parameters": self.parameters}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it; ``Clause(**written)`` reads it."""
+        return {"id": self.id, "parameters": self.parameters, "text": str(self)}
 
 
 # The least budget that buys a given accuracy.

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +24,20 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from matrixdp.answers.inference import statistics_table
 from matrixdp.answers.intervals import decimals_of, for_people
 from matrixdp.answers.table import BATCH_ROWS, AnswerColumns, own_table, plain_schema
 from matrixdp.answers.titles import head, titles
 from matrixdp.domain import Domain
 from matrixdp.errors import Path as Place
-from matrixdp.errors import SafeNote, SpecificationError, StorageError, TooLargeError, format_place
+from matrixdp.errors import (
+    SafeNote,
+    SpecificationError,
+    StorageError,
+    TooLargeError,
+    file_problem,
+    format_place,
+)
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.locks import Lock
@@ -41,10 +49,10 @@ from matrixdp.releases.record import (
     LISTED,
     MEASUREMENT,
     PARQUET,
+    READABLE_VERSIONS,
     RECORD,
     RELEASE_FILES,
     RELEASE_FORMAT,
-    RELEASE_VERSION,
     REPLACED,
     REQUEST,
     RUNNING,
@@ -52,7 +60,6 @@ from matrixdp.releases.record import (
     STATISTICS,
     UNFINISHED,
     TableFile,
-    Written,
     as_text,
     croissant,
     data_package,
@@ -69,9 +76,11 @@ from matrixdp.releases.record import (
     unmark,
 )
 from matrixdp.releases.signatures import SigningKey, write_signature
-from matrixdp.statistics import statistics_table
 from matrixdp.storage.archive import TOLERANCE, differences, entry, read_strictly, sync_folder, temporary_name
 from matrixdp.storage.formats import load_measurement, save_measurement
+
+if TYPE_CHECKING:
+    from matrixdp.releases.release import Release as Written
 
 DATA_PACKAGE, CROISSANT = "datapackage.json", "croissant.json"
 FORMATS = {"csv": CSV, "parquet": PARQUET}
@@ -104,7 +113,7 @@ def write_tables(release: Written, out: str | os.PathLike[str], format: str, piv
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        reason = file_problem(error)
         raise StorageError(f"{target}: cannot be written ({reason})") from None
     try:
         with one_blas_thread():
@@ -210,7 +219,7 @@ def _file_name(title: str, taken: set[str]) -> str:
 
 # Releases from their folders: what the record says is held against what the measurement is.
 
-R = TypeVar("R", bound=Written)
+R = TypeVar("R", bound="Written")
 
 #: What stands in the statement and follows from the measurement without any rounding.
 _STATED = ("private", "neighbours", "unit", "noise", "cost", "budget", "ledger", "out_of_domain",
@@ -254,11 +263,13 @@ def _read(written: Mapping[str, Any], record: Path) -> tuple[object, float, dict
     """Return what the record says of the measurement's file, the confidence, and the origin."""
     if written.get("format") != RELEASE_FORMAT:
         raise StorageError(f"{record}: holds something else than the record of a release")
-    if written.get("format_version") != RELEASE_VERSION:
+    if written.get("format_version") not in READABLE_VERSIONS:
         raise StorageError(
             f"{record}: found format version {written.get('format_version')!r:.80}; expected "
-            f"{RELEASE_VERSION}, which this matrixdp reads. What {MEASUREMENT} holds can be written as a "
-            "release anew at no further cost: see `load_measurement` in the documentation"
+            f"{' or '.join(map(str, READABLE_VERSIONS))}, which this matrixdp reads. What {MEASUREMENT} "
+            "holds can be written as a release anew at no further cost: see `load_measurement` in the "
+            "documentation",
+            code="other-version",
         )
     try:
         listed = written["files"][MEASUREMENT]
@@ -375,7 +386,7 @@ def staged_folder(
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        reason = file_problem(error)
         raise StorageError(f"{target}: cannot be written ({reason})") from None
     lock: Lock | None = None
     try:
@@ -609,12 +620,10 @@ def complete_release(
     """Write the files of a release beside its measurement, and return its record."""
     workload = release.workload
     columns: AnswerColumns | None = None
-    note: str | None = None
     if workload.queries <= max_answers:
         columns = AnswerColumns(workload.domain, workload.groups)
         errors = _write_answers(release, columns, folder, csv, progress)
     else:
-        note = too_many(workload.queries, max_answers)
         groups = [release.analysis.group(group) for group in workload]
         errors = [(error.total, error.largest) for error in groups]
     if any(one.table is not None for one in release.asked):
@@ -623,20 +632,12 @@ def complete_release(
         pq.write_table(table, folder / STATISTICS, compression="zstd")
     names = [name for name in LISTED if (folder / name).exists()]
     files = {name: entry(folder / name) for name in names}
-    written = document(release, errors, files, columns, note)
+    written = document(release, errors, files, columns, max_answers)
     (folder / RECORD).write_text(as_text(written) + "\n", encoding="utf-8")
     if key is not None:
         write_signature(folder, key)
     _LOG.info("wrote a release of %d queries in %d groups", workload.queries, len(workload))
     return written
-
-
-def too_many(queries: int, limit: int) -> str:
-    """Return why no answers are written, in words."""
-    return (
-        f"{queries} answers are more than the limit of {limit}, so only the measurement is here: ask it with "
-        "`matrixdp answer`"
-    )
 
 
 def _write_answers(

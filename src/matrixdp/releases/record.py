@@ -9,14 +9,13 @@ import os
 import platform
 import re
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -31,12 +30,13 @@ from matrixdp.forms import is_unicode
 from matrixdp.language import marginals
 from matrixdp.locks import Lock
 from matrixdp.measure.measurement import Measurement, NoiseScale
-from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis, Part
 from matrixdp.privacy import Budget
-from matrixdp.queries import Group, Workload
-from matrixdp.statistics import AskedStatistic
+from matrixdp.queries import Group
 from matrixdp.storage.archive import sync_folder
+
+if TYPE_CHECKING:
+    from matrixdp.releases.release import Release as Written
 
 # What ``release.json`` says of the parts that were measured, each with its exact noise.
 
@@ -249,70 +249,6 @@ def check_size(
 
 
 Array = NDArray[np.float64]
-
-
-class Written(ABC):
-    """What files of a release are made from; `Release` is the only one."""
-
-    measurement: Measurement
-    workload: Workload
-    confidence: float
-    origin: Mapping[str, object]
-    expect: int | None
-
-    @property
-    @abstractmethod
-    def domain(self) -> Domain:
-        """The attributes."""
-
-    @property
-    @abstractmethod
-    def private(self) -> bool:
-        """False if the noise was seeded."""
-
-    @property
-    @abstractmethod
-    def statement(self) -> PrivacyStatement:
-        """What the release promises."""
-
-    @property
-    @abstractmethod
-    def out_of_domain_counts(self) -> Mapping[str | None, Estimated]:
-        """How many records were out of domain, where they were counted."""
-
-    @property
-    @abstractmethod
-    def size(self) -> SizeCheck:
-        """The number of records, as released."""
-
-    @property
-    @abstractmethod
-    def warnings(self) -> tuple[str, ...]:
-        """What looks like a mistake."""
-
-    @property
-    @abstractmethod
-    def analysis(self) -> Analysis:
-        """Variances and covariances."""
-
-    @property
-    @abstractmethod
-    def intervals(self) -> Intervals:
-        """How long intervals are."""
-
-    @property
-    @abstractmethod
-    def asked(self) -> tuple[AskedStatistic, ...]:
-        """The statistics that the workload asks for."""
-
-    @abstractmethod
-    def batches(
-        self,
-        groups: Sequence[Group],
-        columns: AnswerColumns,
-        seen: Callable[[Array], None] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the answers to query groups."""
 
 
 # How a strategy was chosen, as a release tells it: words and figures that nothing is computed from.
@@ -594,7 +530,10 @@ GroupErrors = Sequence[tuple[float, float]]
 
 _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "narwhals", "python-flint")
 #: Of ``release.json``.
-RELEASE_VERSION = 3
+RELEASE_VERSION = 4
+#: In version 3 the sentences of the statement had no parameters, and the limit of answers was in prose alone.
+READABLE_VERSIONS = (3, 4)
+_CLAUSES = ("covered", "assumed", "not_covered")
 _ARRAYS = ("dense", "matrix", "weights")
 _WIDTH = 120
 _ROUNDING = (
@@ -608,12 +547,12 @@ def document(
     errors: GroupErrors,
     files: Mapping[str, Mapping[str, object]],
     columns: AnswerColumns | None,
-    note: str | None,
+    limit: int | None,
 ) -> dict[str, object]:
     """Return the record of a release as plain values for JSON.
 
     ``files`` says the size and checksum of each; ``columns`` is None where only the measurement is on disk,
-    and ``note`` says why.
+    as there are more answers than ``limit``.
     """
     measurement, workload = release.measurement, release.workload
     written: dict[str, object] = {"format": RELEASE_FORMAT, "format_version": RELEASE_VERSION}
@@ -637,7 +576,7 @@ def document(
         "max_stddev": math.sqrt(max(largest for _, largest in errors)),
         "confidence": release.confidence,
         "intervals": release.intervals.description,
-        "answers": _answers(release, columns, note),
+        "answers": _answers(release, columns, limit),
         "groups": _groups(release, errors),
         "strategy": {**release.origin, **measured(measurement)},
         "size": release.size.as_dict() | {"warnings": list(release.warnings)},
@@ -697,9 +636,22 @@ def as_text(value: object, indent: str = "") -> str:
     return "\n".join([opening, ",\n".join(lines), f"{indent}{closing}"])
 
 
-def _answers(release: Written, columns: AnswerColumns | None, note: str | None) -> dict[str, object]:
+def as_version_3(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as version 3 had it."""
+    privacy, answers = dict(record["privacy"]), dict(record["answers"])
+    answers.pop("limit", None)
+    for name in _CLAUSES:
+        privacy[name] = [{"id": clause["id"], "text": clause["text"]} for clause in privacy[name]]
+    return {**record, "format_version": 3, "privacy": privacy, "answers": answers}
+
+
+def _answers(release: Written, columns: AnswerColumns | None, limit: int | None) -> dict[str, object]:
     if columns is None:
-        return {"rows": 0, "note": note}
+        note = (
+            f"{release.workload.queries} answers are more than the limit of {limit}, so only the measurement "
+            "is here: ask it with `matrixdp answer`"
+        )
+        return {"rows": 0, "limit": limit, "note": note}
     return {
         "rows": release.workload.queries,
         "columns": columns.schema.names,
@@ -947,17 +899,14 @@ _CONTEXT: dict[str, Any] = {
 }  # fmt: skip
 
 
-# The published JSON Schema of ``release.json``.
-
-
 def release_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of ``release.json``, to which every release validates.
 
     Examples
     --------
-    >>> release_schema()["properties"]["format"]
-    {'const': 'matrixdp release'}
+    >>> release_schema()["properties"]["format"]["const"]
+    'matrixdp release'
     """
-    text = resources.files("matrixdp.releases").joinpath("release.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
+    from matrixdp.releases.schema import json_schema  # loads pydantic
+
+    return json_schema()

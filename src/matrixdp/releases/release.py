@@ -4,101 +4,989 @@ from __future__ import annotations
 
 import math
 import os
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matrixdp.answers.inference import AskedStatistic, Inference, Terms, asked_statistics, check_confidence
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, advised, covariance, question, spread
-from matrixdp.answers.table import FIGURES, AnswerColumns, Estimated, Tabulated
-from matrixdp.answers.titles import title
+from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, own_table
+from matrixdp.answers.titles import find_group, title
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
-from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, WorkloadError
+from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, WorkloadError, within
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
-from matrixdp.language import StatisticEntry
-from matrixdp.measure.measurement import DEFAULT_MAX_RECORDS, Measurement
+from matrixdp.language.entries import one_group
+from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
-from matrixdp.model.bridge import ToMbi
-from matrixdp.model.making import Modelled
-from matrixdp.pictures.plotted import Plotted
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
-from matrixdp.privacy.budget import MOST_RECORDS
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
 from matrixdp.queries import Group, Workload
 from matrixdp.releases.files import MAX_ANSWERS, Progress, read_release, save_release, write_tables
-from matrixdp.releases.record import SizeCheck, Written, check_size, checked_origin
+from matrixdp.releases.record import SizeCheck, check_size, checked_origin
 from matrixdp.releases.signatures import SigningKey
 from matrixdp.statements import SqlQuery, read
 from matrixdp.statements.query import Places
-from matrixdp.statistics import AskedStatistics, Inference, check_confidence
+from matrixdp.statistics import StatisticEntry, ask
+from matrixdp.statistics.ask import By, Where
+from matrixdp.statistics.attributes import QUARTILES
 
-# A release at a glance: two lines, and a few of its answers.
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from matrixdp.model import Model
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded"
 #: Answers to larger groups are not computed for a glance.
 _MOST_QUERIES = 100_000
 
+# Answers in the shape of a statement's result: a row for each of its rows, its columns under their names.
 
-class Glance(Displayed):
-    """What a release shows of itself."""
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True)
+class Figures:
+    """What is known of a group's queries: estimates, standard errors, and half the lengths of intervals."""
+
+    estimates: Array
+    deviations: Array
+    widths: Array
+
+
+def result(query: SqlQuery, figures_of: Callable[[Group], Figures]) -> pa.Table:
+    """Return the answers to a statement as its result would be.
+
+    Parameters
+    ----------
+    query : SqlQuery
+        What the statement asks.
+    figures_of : callable
+        Returns the figures of a query group.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns of SELECT in their order. Beside every count, under its name with an ending, its standard
+        error ``_stddev`` and the ends of its interval, ``_lower`` and ``_upper``. What is 0 whatever the
+        data has no error. Where a name stands twice, the later one gets a number.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Domain
+    >>> from matrixdp.statements import read
+    >>> domain = Domain({"sex": ["female", "male"]})
+    >>> query = read("SELECT sex AS s, COUNT(*) AS n FROM people GROUP BY sex").query(domain)
+    >>> known = Figures(np.array([4.0, 5.0]), np.array([1.0, 1.0]), np.array([2.0, 2.0]))
+    >>> result(query, lambda group: known).to_pylist()[1]
+    {'s': 'male', 'n': 5.0, 'n_stddev': 1.0, 'n_lower': 3.0, 'n_upper': 7.0}
+    """
+    found = [figures_of(group) for group in query.groups]
+    keys = iter(query.keys.columns)
+    names: list[str] = []
+    fields: list[pa.Field] = []
+    arrays: list[pa.Array | pa.ChunkedArray] = []
+    for column in query.columns:
+        if column.aggregate is None:
+            arrays.append(next(keys))
+            fields.append(pa.field(_new(column.name, names), arrays[-1].type))
+            continue
+        estimates, deviations, widths = _placed(query.places[column.aggregate], found)
+        values = (estimates, deviations, estimates - widths, estimates + widths)
+        for figure, own in zip(FIGURES, values, strict=True):
+            name = column.name if figure == FIGURES[0] else f"{column.name}_{figure}"
+            arrays.append(pa.array(own, pa.float64()))
+            fields.append(pa.field(_new(name, names), pa.float64(), metadata={FIGURE: figure.encode()}))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _placed(places: Places, found: list[Figures]) -> tuple[Array, Array, Array]:
+    """Return the figures of every row of one aggregate, 0 where no record can fit."""
+    filled = tuple(np.zeros(len(places.queries)) for _ in range(3))
+    for number, figures in enumerate(found):
+        own = (places.groups == number) & (places.queries >= 0)
+        at = places.queries[own]
+        for column, values in zip(
+            filled, (figures.estimates, figures.deviations, figures.widths), strict=True
+        ):
+            column[own] = values[at]
+    estimates, deviations, widths = filled
+    return estimates, deviations, widths
+
+
+def _new(name: str, names: list[str]) -> str:
+    """Return a name that is not among others, and add it to them."""
+    new, number = name, 1
+    while new in names:
+        new, number = f"{name}_{number}", number + 1
+    names.append(new)
+    return new
+
+
+#: A table in memory has at most this many rows.
+MAX_TABLE_ROWS = 50_000_000
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Displayed):
+    """Answers with their standard errors, from one measurement.
+
+    Everything here is computed from the noisy measurement alone: any number of further queries costs no
+    further budget. Intervals are pointwise: each holds the true answer with the stated confidence, taken
+    alone.
+
+    Statistics take ``by``, attributes whose values are strata or a mapping of attributes to predicate sets,
+    ``where``, a mapping of attributes to a value, a list of values or ``{"range": [first, last]}``, and
+    ``confidence``, that of the release where it is left out. Their tables have the columns of the strata,
+    then what it is, then ``estimate``, ``stddev``, ``lower`` and ``upper``; what does not exist is null. The
+    schema's metadata says under ``matrixdp`` how the intervals are made.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        What was measured.
+    workload : Workload
+        What `answers` answers.
+    confidence : float
+        Of the intervals, above 0 and below 1.
+    origin : mapping
+        How the strategy was chosen, for the record: mechanism, reason, objective, certificate.
+    expect : int, optional
+        How many records the table should have in the domain: a public figure, given before. `size` compares
+        the released total with it.
+
+    Raises
+    ------
+    SpecificationError
+        If the confidence is not a number between 0 and 1, what is expected is no number of records, or a
+        field of the origin is of another type.
+    WorkloadError
+        If the workload is over another domain than the measurement.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    >>> table = {"sex": ["male", "male", "female"]}
+    >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
+    >>> release.answers.num_rows, release.answers.column("stddev").to_pylist()[0] < 1.01
+    (2, True)
+    """
 
     measurement: Measurement
     workload: Workload
-    confidence: float
+    confidence: float = 0.95
+    origin: Mapping[str, object] = field(default_factory=dict)
+    expect: int | None = None
 
-    @abstractmethod
-    def _table(self, groups: Sequence[Group]) -> pa.Table:
-        """Return the answers to some groups."""
+    def __post_init__(self) -> None:
+        check_confidence(self.confidence)
+        if self.expect is not None and not (type(self.expect) is int and 1 <= self.expect <= MOST_RECORDS):
+            expected = "a number of records, from 1 to 2^53 - 1"
+            raise SpecificationError.at(("expect",), describe_value(self.expect), expected)
+        object.__setattr__(self, "origin", checked_origin(self.origin))
+        if not isinstance(self.workload, Workload):
+            expected = "a Workload; `answer` takes single entries"
+            raise WorkloadError.at(("workload",), describe_value(self.workload), expected, code="wrong-type")
+        if self.workload.domain != self.measurement.plan.domain:
+            raise WorkloadError(
+                "workload: found another domain than that of the measurement", code="domain-mismatch"
+            )
 
-    def _lines(self) -> tuple[str, str]:
-        noise, workload = self.measurement.plan.noise, self.workload
-        answers, groups = counted(workload.queries, "answer"), counted(len(workload), "group")
-        budget = self.measurement.authorization.budget
-        second = f"within {budget!r}" if self.measurement.private else NOT_PRIVATE
-        return f"Release of {answers} in {groups}, {noise} noise", second
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+        return self.workload.domain
 
-    def _preview(self) -> Preview:
-        groups = self.workload.groups[:MAX_ROWS]
-        each = max(1, MAX_ROWS // len(groups))
-        rows = [row for group in groups for row in self._first(group, each)]
-        ends = f"{100 * self.confidence:g} % interval"
-        columns = ("group", "records with", "estimate", "stddev", ends)
-        return Preview(columns, rows, self.workload.queries, frozenset((2, 3, 4)))
+    @property
+    def private(self) -> bool:
+        """False if the noise was seeded: then nothing is protected."""
+        return self.measurement.private
 
-    def _first(self, group: Group, number: int) -> Iterator[tuple[str, ...]]:
-        """Yield the first answers to a group, or its name where they would take long or do not exist."""
-        name, table = title(group), None
-        if group.queries <= _MOST_QUERIES:
-            try:
-                table = self._table((group,)).slice(0, number)
-            except MatrixDPError:
-                table = None  # `answers` says why
-        if table is None:
-            yield name, counted(group.queries, "query", "queries"), "-", "-", "-"
-            return
-        columns = AnswerColumns(self.workload.domain, (group,), levels=True).columns
-        for row in table.to_pylist():
-            asked = [f"{a} {row[column]}" for a, column in columns.items() if row[column] is not None]
-            asked += [row["query"]] if row.get("query") else []
-            estimate, low, high = (f"{row[figure]:,.1f}" for figure in ("estimate", "lower", "upper"))
-            yield name, ", ".join(asked) or "(all)", estimate, f"{row['stddev']:,.4g}", f"{low} to {high}"
+    @property
+    def statement(self) -> PrivacyStatement:
+        """What the release promises."""
+        return self.measurement.statement
 
+    @cached_property
+    def out_of_domain_counts(self) -> Mapping[str | None, Estimated]:
+        """How many records were out of domain, where ``out_of_domain`` asked for it.
 
-# What a release does with folders, and with another workload.
+        Keys are names of attributes, for the records whose value of that attribute was out of domain, and
+        None, for all records that were dropped.
+        """
+        counts = self.measurement.out_of_domain_counts
+        if counts is None:
+            return {}
+        deviation, multiplier = math.sqrt(counts.scale.variance), self.intervals.alone
+        estimates = [Estimated.within(float(value), deviation, multiplier) for value in counts.values]
+        return dict(zip(counts.attributes, estimates, strict=True))
 
+    @cached_property
+    def size(self) -> SizeCheck:
+        """The number of records, as released, beside what was expected; see its ``warnings``.
 
-class Kept(Written):
-    """What a release does with folders, and with another workload."""
+        From the release alone, so it is free of further budget.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> strategy = mdp.select(mdp.Workload(mdp.Domain({"sex": ["Female", "Male"]}), mdp.marginals(1)))
+        >>> measured = strategy.measure({"sex": [" Male"] * 1461}, mdp.Budget(rho=0.5))
+        >>> measured.reconstruct(expect=1461).size.agrees
+        False
+        """
+        with one_blas_thread():
+            return check_size(self.measurement, self.workload.groups, self.confidence, self.expect)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What looks like a mistake: of the table's domain, and of the budget's delta; in sentences."""
+        bound = self.measurement.max_records
+        declared = self.expect or (None if bound == DEFAULT_MAX_RECORDS else bound)
+        return (*self.size.warnings, *delta_warnings(self.measurement.authorization.budget, declared))
+
+    @property
+    def analysis(self) -> Analysis:
+        """Variances and covariances at the noise that was really added."""
+        return self.measurement.analysis
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """How many standard deviations the ends of intervals lie from the estimates."""
+        return Intervals(self.analysis, self.measurement.plan.noise, self.confidence)
+
+    def inference(self, confidence: float | None = None) -> Inference:
+        """Return what statistics are derived from; the confidence is that of the release if left out."""
+        level = self.confidence if confidence is None else check_confidence(confidence)
+        return Inference(self.measurement, self.workload, level)
+
+    @cached_property
+    def answers(self) -> pa.Table:
+        """The workload's answers: a PyArrow table, one row for each query in the order of the workload.
+
+        Columns: ``group``; one for each attribute that is asked about, with the value or range (null where a
+        query is a total over it); ``query``, the text of explicit queries; ``estimate``, ``stddev``, and the
+        ends ``lower`` and ``upper`` of the interval.
+
+        Raises
+        ------
+        TooLargeError
+            If there are more than `MAX_TABLE_ROWS` queries.
+        UnsupportedQueryError
+            If the measurement does not determine a query.
+        """
+        return self._table(self.workload.groups, levels=False)
+
+    def answer(self, entry: Question, *, base_path: str | os.PathLike[str] = ".") -> pa.Table:
+        """Return the answers to new queries, free of further budget.
+
+        Parameters
+        ----------
+        entry : Entry or mapping
+            What ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` return, what a function of
+            `matrixdp.ask` returns, or an entry in the form of a specification.
+        base_path : path
+            What the paths of NumPy files in a mapping are relative to.
+
+        Returns
+        -------
+        pyarrow.Table
+            In the form of `answers`, but the column of an attribute that is asked about at one of its levels
+            alone has the name of the level; of a statistic what the method of its name returns.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If what was measured does not determine a query; the message says why, and what works.
+        WorkloadError
+            If the entry does not fit the domain.
+        TooLargeError
+            If there are more than `MAX_TABLE_ROWS` queries.
+        """
+        made = question(entry, base_path)
+        if isinstance(made, StatisticEntry):
+            return self._statistic(made, None)
+        asked = made.expand(self.domain)
+        return self._table([spread(self.analysis, self.workload, group) for group in asked])
+
+    def sql(self, statement: str) -> pa.Table:
+        """Return the answers to a SQL statement in the shape of its result, free of further budget.
+
+        Parameters
+        ----------
+        statement : str
+            One ``SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ...``, as in `matrixdp.sql`; it is
+            parsed, and never executed on data.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of SELECT under their names, a row for each of the result's; every count is an
+            estimate, with its standard error and the ends of its interval beside it: ``n``, ``n_stddev``,
+            ``n_lower``, ``n_upper``. Groups without records have a row too: which those are is not public.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If what was measured does not determine a count; the message says why, and what works.
+        EntryError
+            If it is not one statement that counts records of the domain; at its line and column.
+        TooLargeError
+            If the result has too many rows.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+        >>> table = {"sex": ["male", "male", "female"]}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
+        >>> answers = release.sql("SELECT sex, COUNT(*) AS people FROM t GROUP BY sex")
+        >>> answers.column_names, answers["sex"].to_pylist()
+        (['sex', 'people', 'people_stddev', 'people_lower', 'people_upper'], ['female', 'male'])
+        """
+        query = read(statement).query(self.domain)
+        with self._computing(query.groups):
+            return result(query, lambda group: self._figures(spread(self.analysis, self.workload, group)))
+
+    def covariance(self, left: Question, left_query: int, right: Question, right_query: int) -> float:
+        """Return the covariance of the estimates of two queries.
+
+        Parameters
+        ----------
+        left, right : Entry or mapping
+            Entries that stand for one group each.
+        left_query, right_query : int
+            The place of the query in its group, from 0, row-major.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If what was measured does not determine a query.
+        WorkloadError
+            If an entry stands for several groups, or has no such query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"code": 2}), mdp.marginals(1))
+        >>> measured = mdp.select(workload).measure({"code": [0, 1]}, mdp.Budget(mu=1))
+        >>> codes = mdp.marginals(1)
+        >>> abs(measured.reconstruct().covariance(codes, 0, codes, 1)) < 1e-9
+        True
+        """
+        return covariance(self.analysis, self.domain, (left, left_query), (right, right_query))
+
+    def table(self, text: str, *, pivot: str | None = None) -> pa.Table:
+        """Return the answers of one group as a clean table.
+
+        Parameters
+        ----------
+        text : str
+            What the table is called: its title (`matrixdp.answers.titles`), the name of the group, or its
+            attributes, in any order and case.
+        pivot : str, optional
+            An attribute whose values become columns: the estimate under the text of the value, and beside it
+            its standard error and the ends of its interval, ``male_stddev``, ``male_lower``, ``male_upper``.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of `Release.answers` that the group has, without ``group``; an attribute that is asked
+            about at a level has the name of the level.
+
+        Raises
+        ------
+        WorkloadError
+            If no table or several are called so, or the group does not ask about the attribute to pivot.
+        TooLargeError
+            If there are too many rows, or columns.
+        UnsupportedQueryError
+            If the measurement does not determine a query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(4)})
+        >>> workload = mdp.Workload(domain, mdp.product(sex="identity", age="prefix"))
+        >>> table = {"sex": ["female", "male"], "age": [0, 3]}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
+        >>> release.table("age CDF by sex").column_names[:4]
+        ['sex', 'age', 'age_from', 'age_to']
+        >>> wide = release.table("age CDF by sex", pivot="sex")
+        >>> wide.column_names[:5], wide.num_rows
+        (['age', 'age_from', 'age_to', 'female', 'female_stddev'], 4)
+        """
+        group = self.workload.groups[find_group(self.workload.groups, text)]
+        return own_table(self._table((group,)), group, self.workload.domain, pivot)
+
+    @cached_property
+    def asked(self) -> tuple[AskedStatistic, ...]:
+        """The statistics that the workload asks for, each with its table or why there is none."""
+        return asked_statistics(self.inference(), self.workload.entries)
+
+    @property
+    def statistics(self) -> Mapping[str, pa.Table]:
+        """The tables of the statistics that the workload asks for, by their names.
+
+        Raises
+        ------
+        MatrixDPError
+            If one of them cannot be computed.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> asked = mdp.ask.quantile("age", 0.5, name="median age")
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), asked)
+        >>> measured = mdp.select(workload).measure({"age": [3] * 500 + [5] * 400}, mdp.Budget(mu=10))
+        >>> measured.reconstruct().statistics["median age"]["estimate"].to_pylist()
+        [3.0]
+        """
+        for one in self.asked:
+            if one.refusal is not None:
+                raise one.refusal
+        return {one.name: one.table for one in self.asked}
+
+    def quantile(
+        self,
+        attribute: str,
+        q: float | Sequence[float] = QUARTILES,
+        *,
+        by: By = (),
+        where: Where = None,
+        confidence: float | None = None,
+    ) -> pa.Table:
+        """Return quantiles of a numeric attribute, or of dates.
+
+        Parameters
+        ----------
+        attribute : str
+            Integers, codes, bins, dates or hours; missing values are left out.
+        q : float or list of float
+            Orders, above 0 and below 1. The quantile is the least value with at least the share ``q`` of the
+            records at or below it.
+        by, where, confidence
+            See the class.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: strata, ``quantile``, ``estimate``, ``stddev`` (null: there is none), ``lower``,
+            ``upper``, ``warning``. Each interval holds the true quantile with the confidence, taken alone, in
+            every table: with few records, with many on one value. In bins the estimate is interpolated, and
+            the ends are ends of bins.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place.
+        UnsupportedQueryError
+            If what was measured does not determine the counts of the values.
+        TooLargeError
+            If the attribute has more than 4,000 values that are asked about.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), mdp.product(age="prefix"))
+        >>> table = {"age": [0, 1, 2, 3, 3, 3, 4, 7] * 100}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(mu=10)).reconstruct()
+        >>> release.quantile("age", 0.5).select(["quantile", "estimate", "lower", "upper"]).to_pylist()
+        [{'quantile': 0.5, 'estimate': 3.0, 'lower': 3.0, 'upper': 3.0}]
+        """
+        return self._statistic(ask.quantile(attribute, q, by=by, where=where), confidence)
+
+    def cdf(
+        self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
+    ) -> pa.Table:
+        """Return how many records, and what share of them, are at or below each value.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: strata, the attribute's, ``estimate``, ``stddev``, ``lower``, ``upper`` of counts,
+            ``share``, ``share_stddev``, ``share_lower``, ``share_upper``, ``warning``. The band of counts
+            holds a whole curve with the confidence, and so does that of shares, each taken alone.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place.
+        UnsupportedQueryError
+            If what was measured does not determine the counts.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(3)}), mdp.product(age="prefix"))
+        >>> measured = mdp.select(workload).measure({"age": [0, 0, 0, 1, 2] * 99}, mdp.Budget(mu=10))
+        >>> curve = measured.reconstruct().cdf("age")
+        >>> curve["age"].to_pylist(), [round(share, 1) for share in curve["share"].to_pylist()]
+        (['0', '0-1', '0-2'], [0.6, 0.8, 1.0])
+        """
+        return self._statistic(ask.cdf(attribute, by=by, where=where), confidence)
+
+    def mean(
+        self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
+    ) -> pa.Table:
+        """Return means of a numeric attribute, bins by their middles.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: strata, ``estimate``, ``stddev`` (of the noise alone, by the delta method), ``lower``,
+            ``upper``, ``binning``, ``warning``. The interval is Fieller's, and holds wherever in their bins
+            the numbers lie; ``binning`` is half of the widest bin, the most by which the mean of the middles
+            is off. Where the number of records cannot be told from 0 the ends are null.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place; a bin without an end is left out with ``where``.
+        UnsupportedQueryError
+            If what was measured does not determine the sum or the number of records.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), mdp.product(age="prefix"))
+        >>> measured = mdp.select(workload).measure({"age": [2, 3] * 500}, mdp.Budget(mu=10))
+        >>> round(measured.reconstruct().mean("age")["estimate"][0].as_py(), 1)
+        2.5
+        """
+        return self._statistic(ask.mean(attribute, by=by, where=where), confidence)
+
+    def sum(
+        self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
+    ) -> pa.Table:
+        """Return sums of a numeric attribute, bins by their middles.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: strata, ``estimate``, ``stddev`` (of the noise alone), ``lower``, ``upper``, ``binning``.
+            The interval holds wherever in their bins the numbers lie; ``binning`` estimates the most by which
+            the sum of the middles is off.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place; a bin without an end is left out with ``where``.
+        UnsupportedQueryError
+            If what was measured does not determine the sum.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), mdp.product(age="prefix"))
+        >>> measured = mdp.select(workload).measure({"age": [2, 3] * 500}, mdp.Budget(mu=10))
+        >>> 2490 < measured.reconstruct().sum("age")["estimate"][0].as_py() < 2510
+        True
+        """
+        return self._statistic(ask.sum(attribute, by=by, where=where), confidence)
+
+    def top(
+        self,
+        attribute: str,
+        k: int,
+        *,
+        by: By = (),
+        where: Where = None,
+        confidence: float | None = None,
+    ) -> pa.Table:
+        """Return the values of an attribute with the most records.
+
+        Parameters
+        ----------
+        attribute : str
+            The attribute, of any kind.
+        k : int
+            How many values.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: strata, the attribute's, ``rank``, ``estimate``, ``stddev``, ``lower``, ``upper``,
+            ``confidence``: that with which the set of values, in any order, is the right one; 0 says
+            nothing. Intervals hold together for all values, so that they hold for those that were chosen.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place.
+        UnsupportedQueryError
+            If what was measured does not determine the counts of the values.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"colour": ["red", "green", "blue"]}), mdp.marginals(1))
+        >>> table = {"colour": ["red"] * 100 + ["blue"] * 300 + ["green"] * 200}
+        >>> found = mdp.select(workload).measure(table, mdp.Budget(mu=1)).reconstruct().top("colour", 2)
+        >>> found["colour"].to_pylist(), found["confidence"][0].as_py() > 0.999
+        (['blue', 'green'], True)
+        """
+        return self._statistic(ask.top(attribute, k, by=by, where=where), confidence)
+
+    def share(
+        self,
+        entry: Question,
+        *,
+        of: Question | Iterable[str] | None = None,
+        confidence: float | None = None,
+    ) -> pa.Table:
+        """Return the answers of an entry as shares.
+
+        Parameters
+        ----------
+        entry : Entry or mapping
+            Of one group: the numerators.
+        of : list of str, or Entry or mapping, optional
+            Attributes that the denominator keeps: the share is that of all records with the same value of
+            them; or an entry of one query, or of as many as the numerators. All records where it is left out.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: those of the entry's answers, ``stddev`` by the delta method, Fieller's ``lower`` and
+            ``upper``, ``warning`` where the denominator is small. The interval holds the true share with the
+            confidence whatever the denominator is; where that cannot be told from 0 the ends are null.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place.
+        UnsupportedQueryError
+            If what was measured does not determine a numerator or a denominator.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["f", "m"], "age": range(3)}), mdp.marginals(2))
+        >>> table = {"sex": ["f", "f", "m", "m"] * 100, "age": [0, 1, 2, 2] * 100}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(mu=20)).reconstruct()
+        >>> shares = release.share(mdp.marginals([["sex", "age"]]), of=["sex"])
+        >>> [abs(round(share, 1)) for share in shares["estimate"].to_pylist()]
+        [0.5, 0.5, 0.0, 0.0, 0.0, 1.0]
+        """
+        return self._statistic(ask.share(entry, of=of), confidence)
+
+    def ratio(
+        self, numerator: Question, denominator: Question, *, confidence: float | None = None
+    ) -> pa.Table:
+        """Return ratios of answers, query by query, or to a single one.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: ``numerator`` and ``denominator`` in words, then those of `share`.
+
+        Raises
+        ------
+        EntryError
+            If an entry does not stand for one group, or the numbers of queries do not fit.
+        UnsupportedQueryError
+            If what was measured does not determine a query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["f", "m"]}), mdp.marginals(1))
+        >>> measured = mdp.select(workload).measure({"sex": ["f", "m", "m"] * 200}, mdp.Budget(mu=10))
+        >>> women, men = mdp.product(sex={"sets": [["f"]]}), mdp.product(sex={"sets": [["m"]]})
+        >>> round(measured.reconstruct().ratio(men, women)["estimate"][0].as_py(), 1)
+        2.0
+        """
+        return self._statistic(ask.ratio(numerator, denominator), confidence)
+
+    def difference(self, left: Question, right: Question, *, confidence: float | None = None) -> pa.Table:
+        """Return differences of answers, query by query, or to a single one.
+
+        Both are of this release: their covariance is exact. Of two releases with noise of their own, the
+        variances add up.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: ``left`` and ``right`` in words, ``estimate``, ``stddev``, ``lower``, ``upper``.
+
+        Raises
+        ------
+        EntryError
+            If an entry does not stand for one group, or the numbers of queries do not fit.
+        UnsupportedQueryError
+            If what was measured does not determine a query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["f", "m"]}), mdp.marginals(1))
+        >>> measured = mdp.select(workload).measure({"sex": ["f", "m", "m"] * 200}, mdp.Budget(mu=10))
+        >>> women, men = mdp.product(sex={"sets": [["f"]]}), mdp.product(sex={"sets": [["m"]]})
+        >>> found = measured.reconstruct().difference(men, women)
+        >>> found["left"].to_pylist(), 199 < found["estimate"][0].as_py() < 201
+        (['sex m'], True)
+        """
+        return self._statistic(ask.difference(left, right), confidence)
+
+    def combination(self, terms: Terms, *, confidence: float | None = None) -> pa.Table:
+        """Return linear combinations of answers.
+
+        Parameters
+        ----------
+        terms : list of pairs
+            Coefficients and an entry of one group. Coefficients are a number for each query of the entry, or
+            rows of them, one for each combination; of an entry of one query they may be a number.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: ``combination`` (its place), ``estimate``, ``stddev``, ``lower``, ``upper``. The metadata
+            has the covariance matrix of the combinations.
+
+        Raises
+        ------
+        EntryError
+            If coefficients do not fit their entry, or one another.
+        UnsupportedQueryError
+            If what was measured does not determine them.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(4)}), mdp.product(age="prefix"))
+        >>> measured = mdp.select(workload).measure({"age": [0, 1, 2, 3] * 100}, mdp.Budget(mu=10))
+        >>> ages = mdp.marginals([["age"]])
+        >>> found = measured.reconstruct().combination([([1, 1, 0, 0], ages), ([0, 0, -1, -1], ages)])
+        >>> abs(found["estimate"][0].as_py()) < 5
+        True
+        """
+        return self._statistic(ask.combination(terms), confidence)
+
+    def simultaneous(self, entry: Question, *, confidence: float | None = None) -> pa.Table:
+        """Return answers with intervals that all hold together with the confidence.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of the entry's answers.
+
+        Raises
+        ------
+        EntryError
+            If the entry does not fit the domain.
+        UnsupportedQueryError
+            If what was measured does not determine a query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(4)}), mdp.marginals(1))
+        >>> release = mdp.select(workload).measure({"age": [0, 1]}, mdp.Budget(mu=1)).reconstruct()
+        >>> row = release.simultaneous(mdp.marginals(1)).to_pylist()[0]
+        >>> round((row["upper"] - row["estimate"]) / row["stddev"], 1)  # alone: 2.0
+        2.5
+        """
+        return self._statistic(ask.simultaneous(entry), confidence)
+
+    def covariances(self, entry: Question, other: Question | None = None) -> NDArray[np.float64]:
+        """Return the covariances of the estimates of an entry's queries, or of those with another's.
+
+        Parameters
+        ----------
+        entry, other : Entry or mapping
+            Of one group each.
+
+        Returns
+        -------
+        ndarray
+            Shape (queries of the entry, queries of the other one, or of the same).
+
+        Raises
+        ------
+        EntryError
+            If an entry stands for several groups.
+        UnsupportedQueryError
+            If what was measured does not determine a query.
+        TooLargeError
+            If that would be too many numbers.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(4)}), mdp.marginals(1))
+        >>> release = mdp.select(workload).measure({"age": [0, 1]}, mdp.Budget(mu=1)).reconstruct()
+        >>> release.covariances(mdp.marginals(1)).round(3).diagonal().tolist()
+        [1.0, 1.0, 1.0, 1.0]
+        """
+        inference = self.inference()
+        with within("covariances"):
+            left, *others = (
+                inference.spread(one_group(question(one), self.domain))
+                for one in (entry, other)
+                if one is not None
+            )
+        right = others[0] if others else left
+        with inference.computing([left, right]):
+            return inference.analysis.covariances(left, right)
+
+    def plot(self, group: str) -> Figure:
+        """Draw the answers of one query group with their intervals.
+
+        Cumulative counts and long numeric attributes are a line in a band, few answers are bars, two
+        attributes a heat map of estimates beside one of standard errors, all ranges of values a triangle,
+        and whatever is left a line through the answers by their size. Bands and bars are the pointwise
+        intervals of the release.
+
+        Parameters
+        ----------
+        group : str
+            The name or title of a query group, or its attributes, such as ``"age CDF by sex"``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            To save with ``savefig``; a notebook shows it by itself.
+
+        Raises
+        ------
+        WorkloadError
+            If there is no such group; the message names those that are like it.
+        TooLargeError
+            If the group has more than a million answers.
+        SpecificationError
+            If matplotlib is not installed: ``pip install 'matrixdp[pictures]'``.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+        >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+        >>> figure = release.plot("sex")
+        >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+        ['female', 'male']
+        """
+        from matrixdp.pictures.plots import MAX_DRAWN, Answered, draw_answers
+        from matrixdp.pictures.style import axes_of
+
+        found = self.workload.groups[find_group(self.workload.groups, group)]
+        if found.queries > MAX_DRAWN:
+            raise TooLargeError(
+                f"{title(found)}: {found.queries:,} answers; a picture has at most {MAX_DRAWN:,}. Ask for a "
+                "part of them"
+            )
+        with self._computing([found]):
+            figures = self._figures(found)
+        values = figures.estimates, figures.deviations, figures.widths
+        return draw_answers(Answered(axes_of(self.domain, found), *values), title(found))
+
+    def model(
+        self,
+        method: str = "auto",
+        *,
+        seed: int = 0,
+        components: int | None = None,
+        steps: int | None = None,
+        totals: object = None,
+        impossible: object = None,
+        accept_anyway: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Model:
+        """Return a model of the release: non-negative, consistent answers and records, at no privacy cost.
+
+        Its answers are biased; the unbiased ones stay beside them. See docs/model.md.
+
+        Parameters
+        ----------
+        method : {'auto', 'mixture', 'local'}
+            ``mixture``: a mixture of products, which answers every query and has records. ``local``: a table
+            for each pair of attributes, in seconds, for queries of at most two attributes; without records.
+            ``auto``: ``mixture``; where its tests reject it and the tables of pairs serve and pass the same
+            tests, ``local``. `made` then has the tests of both, the mixture's under ``rejected``.
+        seed : int
+            Of the fits, and of records that are drawn without a seed of their own. No privacy depends on it.
+        components, steps : int, optional
+            Of each fit of a mixture. Without them the fewest components of a few numbers are taken with which
+            noise explains what is left.
+        totals, impossible : optional
+            What is publicly known and kept exactly: see `Constraints.of`.
+        accept_anyway : bool
+            Whether a model that its own tests reject is returned too; ``accepted`` says so. ``auto`` then
+            returns the mixture in every case.
+        progress : callable, optional
+            Is called with the steps done and those that there are known to be.
+
+        Raises
+        ------
+        NumericalError
+            If the model does not fit what was measured; it says how far, and what can be done.
+        SpecificationError
+            If there is no such method, number or seed, or what is publicly known contradicts itself.
+        UnsupportedQueryError
+            If the number of records does not follow from what was measured, or a method does not serve.
+        TooLargeError
+            If the measured tables have too many cells.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
+        >>> people = {"sex": ["male", "female"] * 45}
+        >>> release = mdp.select(workload).measure(people, mdp.Budget(mu=1)).reconstruct()
+        >>> model = release.model(components=2, steps=100)
+        >>> model.accepted, min(model.answers["modelled"].to_pylist()) >= 0
+        (True, True)
+        """
+        from matrixdp.model.making import make_model
+
+        return make_model(
+            self.measurement,
+            self.workload,
+            self.confidence,
+            method,
+            seed=seed,
+            components=components,
+            steps=steps,
+            totals=totals,
+            impossible=impossible,
+            accept_anyway=accept_anyway,
+            progress=progress,
+        )
+
+    def to_mbi(self) -> tuple[Any, list[Any]]:
+        """Return what was measured as an ``mbi.Domain`` and a list of ``mbi.LinearMeasurement``.
+
+        One for each part: its noisy answers, its marginal, the noise's standard deviation, and its queries.
+        mbi takes all noise for Gaussian. It does not know which attributes follow from others. It estimates
+        the number of records from measured counts alone; give it ``known_total`` where residuals were
+        measured.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If mbi is not installed.
+
+        References
+        ----------
+        R. McKenna, D. Sheldon and G. Miklau, Graphical-model based estimation and inference for differential
+        privacy, ICML 2019; https://github.com/ryan112358/mbi.
+        """
+        from matrixdp.model.bridge import to_mbi
+
+        return to_mbi(self.measurement)
 
     def save(
         self,
@@ -218,350 +1106,13 @@ class Kept(Written):
         >>> release.reconstruct(mdp.Workload(domain, mdp.product(age="prefix"))).answers.num_rows
         4
         """
-        make: Callable[..., Self] = type(self)
-        return make(
+        return type(self)(
             self.measurement,
             self.workload if workload is None else workload,
             self.confidence if confidence is None else confidence,
             self.origin,
             self.expect if expect is None else expect,
         )
-
-
-# Answers in the shape of a statement's result: a row for each of its rows, its columns under their names.
-
-Array = NDArray[np.float64]
-
-FIGURE = b"figure"
-"""The key of a field's metadata that says which figure of a count its column holds."""
-
-
-@final
-@dataclass(frozen=True)
-class Figures:
-    """What is known of a group's queries: estimates, standard errors, and half the lengths of intervals."""
-
-    estimates: Array
-    deviations: Array
-    widths: Array
-
-
-def result(query: SqlQuery, figures_of: Callable[[Group], Figures]) -> pa.Table:
-    """Return the answers to a statement as its result would be.
-
-    Parameters
-    ----------
-    query : SqlQuery
-        What the statement asks.
-    figures_of : callable
-        Returns the figures of a query group.
-
-    Returns
-    -------
-    pyarrow.Table
-        The columns of SELECT in their order. Beside every count, under its name with an ending, its standard
-        error ``_stddev`` and the ends of its interval, ``_lower`` and ``_upper``. What is 0 whatever the
-        data has no error. Where a name stands twice, the later one gets a number.
-
-    Examples
-    --------
-    >>> from matrixdp.domain import Domain
-    >>> from matrixdp.statements import read
-    >>> domain = Domain({"sex": ["female", "male"]})
-    >>> query = read("SELECT sex AS s, COUNT(*) AS n FROM people GROUP BY sex").query(domain)
-    >>> known = Figures(np.array([4.0, 5.0]), np.array([1.0, 1.0]), np.array([2.0, 2.0]))
-    >>> result(query, lambda group: known).to_pylist()[1]
-    {'s': 'male', 'n': 5.0, 'n_stddev': 1.0, 'n_lower': 3.0, 'n_upper': 7.0}
-    """
-    found = [figures_of(group) for group in query.groups]
-    keys = iter(query.keys.columns)
-    names: list[str] = []
-    fields: list[pa.Field] = []
-    arrays: list[pa.Array | pa.ChunkedArray] = []
-    for column in query.columns:
-        if column.aggregate is None:
-            arrays.append(next(keys))
-            fields.append(pa.field(_new(column.name, names), arrays[-1].type))
-            continue
-        estimates, deviations, widths = _placed(query.places[column.aggregate], found)
-        values = (estimates, deviations, estimates - widths, estimates + widths)
-        for figure, own in zip(FIGURES, values, strict=True):
-            name = column.name if figure == FIGURES[0] else f"{column.name}_{figure}"
-            arrays.append(pa.array(own, pa.float64()))
-            fields.append(pa.field(_new(name, names), pa.float64(), metadata={FIGURE: figure.encode()}))
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _placed(places: Places, found: list[Figures]) -> tuple[Array, Array, Array]:
-    """Return the figures of every row of one aggregate, 0 where no record can fit."""
-    filled = tuple(np.zeros(len(places.queries)) for _ in range(3))
-    for number, figures in enumerate(found):
-        own = (places.groups == number) & (places.queries >= 0)
-        at = places.queries[own]
-        for column, values in zip(
-            filled, (figures.estimates, figures.deviations, figures.widths), strict=True
-        ):
-            column[own] = values[at]
-    estimates, deviations, widths = filled
-    return estimates, deviations, widths
-
-
-def _new(name: str, names: list[str]) -> str:
-    """Return a name that is not among others, and add it to them."""
-    new, number = name, 1
-    while new in names:
-        new, number = f"{name}_{number}", number + 1
-    names.append(new)
-    return new
-
-
-#: A table in memory has at most this many rows.
-MAX_TABLE_ROWS = 50_000_000
-
-
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi):
-    """Answers with their standard errors, from one measurement.
-
-    Everything here is computed from the noisy measurement alone: any number of further queries costs no
-    further budget. Intervals are pointwise: each holds the true answer with the stated confidence, taken
-    alone.
-
-    Parameters
-    ----------
-    measurement : Measurement
-        What was measured.
-    workload : Workload
-        What `answers` answers.
-    confidence : float
-        Of the intervals, above 0 and below 1.
-    origin : mapping
-        How the strategy was chosen, for the record: mechanism, reason, objective, certificate.
-    expect : int, optional
-        How many records the table should have in the domain: a public figure, given before. `size` compares
-        the released total with it.
-
-    Raises
-    ------
-    SpecificationError
-        If the confidence is not a number between 0 and 1, what is expected is no number of records, or a
-        field of the origin is of another type.
-    WorkloadError
-        If the workload is over another domain than the measurement.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
-    >>> table = {"sex": ["male", "male", "female"]}
-    >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
-    >>> release.answers.num_rows, release.answers.column("stddev").to_pylist()[0] < 1.01
-    (2, True)
-    """
-
-    measurement: Measurement
-    workload: Workload
-    confidence: float = 0.95
-    origin: Mapping[str, object] = field(default_factory=dict)
-    expect: int | None = None
-
-    def __post_init__(self) -> None:
-        check_confidence(self.confidence)
-        if self.expect is not None and not (type(self.expect) is int and 1 <= self.expect <= MOST_RECORDS):
-            expected = "a number of records, from 1 to 2^53 - 1"
-            raise SpecificationError.at(("expect",), describe_value(self.expect), expected)
-        object.__setattr__(self, "origin", checked_origin(self.origin))
-        if not isinstance(self.workload, Workload):
-            expected = "a Workload; `answer` takes single entries"
-            raise WorkloadError.at(("workload",), describe_value(self.workload), expected)
-        if self.workload.domain != self.measurement.plan.domain:
-            raise WorkloadError("workload: found another domain than that of the measurement")
-
-    @property
-    def domain(self) -> Domain:
-        """The attributes."""
-        return self.workload.domain
-
-    @property
-    def private(self) -> bool:
-        """False if the noise was seeded: then nothing is protected."""
-        return self.measurement.private
-
-    @property
-    def statement(self) -> PrivacyStatement:
-        """What the release promises."""
-        return self.measurement.statement
-
-    @cached_property
-    def out_of_domain_counts(self) -> Mapping[str | None, Estimated]:
-        """How many records were out of domain, where ``out_of_domain`` asked for it.
-
-        Keys are names of attributes, for the records whose value of that attribute was out of domain, and
-        None, for all records that were dropped.
-        """
-        counts = self.measurement.out_of_domain_counts
-        if counts is None:
-            return {}
-        deviation, multiplier = math.sqrt(counts.scale.variance), self.intervals.alone
-        estimates = [Estimated.within(float(value), deviation, multiplier) for value in counts.values]
-        return dict(zip(counts.attributes, estimates, strict=True))
-
-    @cached_property
-    def size(self) -> SizeCheck:
-        """The number of records, as released, beside what was expected; see its ``warnings``.
-
-        From the release alone, so it is free of further budget.
-
-        Examples
-        --------
-        >>> import matrixdp as mdp
-        >>> strategy = mdp.select(mdp.Workload(mdp.Domain({"sex": ["Female", "Male"]}), mdp.marginals(1)))
-        >>> measured = strategy.measure({"sex": [" Male"] * 1461}, mdp.Budget(rho=0.5))
-        >>> measured.reconstruct(expect=1461).size.agrees
-        False
-        """
-        with one_blas_thread():
-            return check_size(self.measurement, self.workload.groups, self.confidence, self.expect)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What looks like a mistake: of the table's domain, and of the budget's delta; in sentences."""
-        bound = self.measurement.max_records
-        declared = self.expect or (None if bound == DEFAULT_MAX_RECORDS else bound)
-        return (*self.size.warnings, *delta_warnings(self.measurement.authorization.budget, declared))
-
-    @property
-    def analysis(self) -> Analysis:
-        """Variances and covariances at the noise that was really added."""
-        return self.measurement.analysis
-
-    @cached_property
-    def intervals(self) -> Intervals:
-        """How many standard deviations the ends of intervals lie from the estimates."""
-        return Intervals(self.analysis, self.measurement.plan.noise, self.confidence)
-
-    def inference(self, confidence: float | None = None) -> Inference:
-        """Return what statistics are derived from; the confidence is that of the release if left out."""
-        level = self.confidence if confidence is None else check_confidence(confidence)
-        return Inference(self.measurement, self.workload, level)
-
-    @cached_property
-    def answers(self) -> pa.Table:
-        """The workload's answers: a PyArrow table, one row for each query in the order of the workload.
-
-        Columns: ``group``; one for each attribute that is asked about, with the value or range (null where a
-        query is a total over it); ``query``, the text of explicit queries; ``estimate``, ``stddev``, and the
-        ends ``lower`` and ``upper`` of the interval.
-
-        Raises
-        ------
-        TooLargeError
-            If there are more than `MAX_TABLE_ROWS` queries.
-        UnsupportedQueryError
-            If the measurement does not determine a query.
-        """
-        return self._table(self.workload.groups, levels=False)
-
-    def answer(self, entry: Question, *, base_path: str | os.PathLike[str] = ".") -> pa.Table:
-        """Return the answers to new queries, free of further budget.
-
-        Parameters
-        ----------
-        entry : Entry or mapping
-            What ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` return, what a function of
-            `matrixdp.ask` returns, or an entry in the form of a specification.
-        base_path : path
-            What the paths of NumPy files in a mapping are relative to.
-
-        Returns
-        -------
-        pyarrow.Table
-            In the form of `answers`, but the column of an attribute that is asked about at one of its levels
-            alone has the name of the level; of a statistic what the method of its name returns.
-
-        Raises
-        ------
-        UnsupportedQueryError
-            If what was measured does not determine a query; the message says why, and what works.
-        WorkloadError
-            If the entry does not fit the domain.
-        TooLargeError
-            If there are more than `MAX_TABLE_ROWS` queries.
-        """
-        made = question(entry, base_path)
-        if isinstance(made, StatisticEntry):
-            made.expand(self.domain)  # what is wrong with it is told at its place
-            return made.ask(self)
-        asked = made.expand(self.domain)
-        return self._table([spread(self.analysis, self.workload, group) for group in asked])
-
-    def sql(self, statement: str) -> pa.Table:
-        """Return the answers to a SQL statement in the shape of its result, free of further budget.
-
-        Parameters
-        ----------
-        statement : str
-            One ``SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ...``, as in `matrixdp.sql`; it is
-            parsed, and never executed on data.
-
-        Returns
-        -------
-        pyarrow.Table
-            The columns of SELECT under their names, a row for each of the result's; every count is an
-            estimate, with its standard error and the ends of its interval beside it: ``n``, ``n_stddev``,
-            ``n_lower``, ``n_upper``. Groups without records have a row too: which those are is not public.
-
-        Raises
-        ------
-        UnsupportedQueryError
-            If what was measured does not determine a count; the message says why, and what works.
-        EntryError
-            If it is not one statement that counts records of the domain; at its line and column.
-        TooLargeError
-            If the result has too many rows.
-
-        Examples
-        --------
-        >>> import matrixdp as mdp
-        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
-        >>> table = {"sex": ["male", "male", "female"]}
-        >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
-        >>> answers = release.sql("SELECT sex, COUNT(*) AS people FROM t GROUP BY sex")
-        >>> answers.column_names, answers["sex"].to_pylist()
-        (['sex', 'people', 'people_stddev', 'people_lower', 'people_upper'], ['female', 'male'])
-        """
-        query = read(statement).query(self.domain)
-        with self._computing(query.groups):
-            return result(query, lambda group: self._figures(spread(self.analysis, self.workload, group)))
-
-    def covariance(self, left: Question, left_query: int, right: Question, right_query: int) -> float:
-        """Return the covariance of the estimates of two queries.
-
-        Parameters
-        ----------
-        left, right : Entry or mapping
-            Entries that stand for one group each.
-        left_query, right_query : int
-            The place of the query in its group, from 0, row-major.
-
-        Raises
-        ------
-        UnsupportedQueryError
-            If what was measured does not determine a query.
-        WorkloadError
-            If an entry stands for several groups, or has no such query.
-
-        Examples
-        --------
-        >>> import matrixdp as mdp
-        >>> workload = mdp.Workload(mdp.Domain({"code": 2}), mdp.marginals(1))
-        >>> measured = mdp.select(workload).measure({"code": [0, 1]}, mdp.Budget(mu=1))
-        >>> codes = mdp.marginals(1)
-        >>> abs(measured.reconstruct().covariance(codes, 0, codes, 1)) < 1e-9
-        True
-        """
-        return covariance(self.analysis, self.domain, (left, left_query), (right, right_query))
 
     def batches(
         self,
@@ -602,6 +1153,42 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
         # many small products: several threads would spend their time waiting for one another
         with one_blas_thread(), advised(self.analysis, self.workload, groups):
             yield
+
+    def _statistic(self, entry: StatisticEntry, confidence: float | None) -> pa.Table:
+        return entry.answer(self.inference(confidence))
+
+    def _lines(self) -> tuple[str, str]:
+        noise, workload = self.measurement.plan.noise, self.workload
+        answers, groups = counted(workload.queries, "answer"), counted(len(workload), "group")
+        budget = self.measurement.authorization.budget
+        second = f"within {budget!r}" if self.measurement.private else NOT_PRIVATE
+        return f"Release of {answers} in {groups}, {noise} noise", second
+
+    def _preview(self) -> Preview:
+        groups = self.workload.groups[:MAX_ROWS]
+        each = max(1, MAX_ROWS // len(groups))
+        rows = [row for group in groups for row in self._first(group, each)]
+        ends = f"{100 * self.confidence:g} % interval"
+        columns = ("group", "records with", "estimate", "stddev", ends)
+        return Preview(columns, rows, self.workload.queries, frozenset((2, 3, 4)))
+
+    def _first(self, group: Group, number: int) -> Iterator[tuple[str, ...]]:
+        """Yield the first answers to a group, or its name where they would take long or do not exist."""
+        name, table = title(group), None
+        if group.queries <= _MOST_QUERIES:
+            try:
+                table = self._table((group,)).slice(0, number)
+            except MatrixDPError:
+                table = None  # `answers` says why
+        if table is None:
+            yield name, counted(group.queries, "query", "queries"), "-", "-", "-"
+            return
+        columns = AnswerColumns(self.workload.domain, (group,), levels=True).columns
+        for row in table.to_pylist():
+            asked = [f"{a} {row[column]}" for a, column in columns.items() if row[column] is not None]
+            asked += [row["query"]] if row.get("query") else []
+            estimate, low, high = (f"{row[figure]:,.1f}" for figure in ("estimate", "lower", "upper"))
+            yield name, ", ".join(asked) or "(all)", estimate, f"{row['stddev']:,.4g}", f"{low} to {high}"
 
 
 # The folders of releases, as functions.

@@ -7,5 +7,14 @@ engines follow the rules of `matrixdp.domain.rules`; another one joins by `regis
 
 from matrixdp.sources.base import Marginal, Request, Source
 from matrixdp.sources.engines import engine_names, open_source, register_source
+from matrixdp.sources.formats import register_format
 
-__all__ = ["Marginal", "Request", "Source", "engine_names", "open_source", "register_source"]
+__all__ = [
+    "Marginal",
+    "Request",
+    "Source",
+    "engine_names",
+    "open_source",
+    "register_format",
+    "register_source",
+]

@@ -40,6 +40,7 @@ _HOLDS = {
     Kind.INSTANT: "timestamps",
 }
 
+_MOST_LISTED = 20
 MOST_CELLS = 2**31
 """The most cells of one marginal (16 GiB of counts)."""
 
@@ -96,7 +97,9 @@ class Request:
         self.out_of_domain.check(self.domain)
         if self.unit.id in (*self.domain.names, *self.domain.columns):
             found = f"the attribute {self.unit.id!r}"
-            raise DomainError.at(("unit", "id"), found, "a column that is no attribute of the domain")
+            raise DomainError.at(
+                ("unit", "id"), found, "a column that is no attribute of the domain", code="conflict"
+            )
         for subset in self.subsets:
             cells = self.domain.cells(subset)
             if cells > MOST_CELLS:
@@ -147,10 +150,12 @@ class Request:
         missing = [name for name in self.columns if name not in listed]
         if missing:
             word = "column" if len(missing) == 1 else "columns"
-            raise SourceError(f"the table has no {word} {', '.join(map(repr, missing))}; {_NAMED}")
+            raise SourceError(
+                f"the table has no {word} {', '.join(map(repr, missing))}; {_NAMED}", code="missing-column"
+            )
         for name in self.columns:
             if listed.count(name) > 1:
-                raise SourceError(f"the table has several columns named {name!r}")
+                raise SourceError(f"the table has several columns named {name!r}", code="duplicate")
 
     def rules(self, kinds: Mapping[str, Kind], encoders: Domain | None = None) -> dict[str, Rule]:
         """Return how the column of each of the domain's readings becomes codes.
@@ -176,7 +181,8 @@ class Request:
                 expected = _expected(attribute)
                 holds = _HOLDS.get(kind, "values of another kind")
                 column = self.domain.readings[attribute.name].column
-                raise SourceError(f"column {column!r} holds {holds}; {expected}, so convert it first")
+                message = f"column {column!r} holds {holds}; {expected}, so convert it first"
+                raise SourceError(message, code="wrong-kind")
             rules[attribute.name] = rule
         return rules
 
@@ -332,17 +338,20 @@ class Source(ABC):
     ) -> Request:
         counted = unit or Unit()
         if counted.id is not None and not self.bounds_contributions:
-            raise SourceError.at(("unit", "id"), "a table whose records have no determined order", UNORDERED)
+            found = "a table whose records have no determined order"
+            raise SourceError.at(("unit", "id"), found, UNORDERED, code="not-supported")
         if out_of_domain.counts and not self.counts_out_of_domain:
             raise SourceError.at(
                 ("out_of_domain", "count"),
                 "a table whose engine does not count what is out of domain",
                 "files, a DuckDB database or relation, a data frame, or arrays",
+                code="not-supported",
             )
         derived = next(iter(domain.parents), None)
         if derived is not None and not self.derives_attributes:
             expected = "attributes that the table has, in this engine; convert the table, or name its file"
-            raise SourceError.at(("domain", derived), "an attribute that is derived from others", expected)
+            found = "an attribute that is derived from others"
+            raise SourceError.at(("domain", derived), found, expected, code="not-supported")
         return Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
@@ -363,7 +372,8 @@ class Source(ABC):
         SourceError
             If the table cannot be read, or is of a kind that does not tell.
         """
-        raise SourceError(f"{self!r} does not tell its columns; give the path of a table")
+        message = f"{self!r} does not tell its columns; give the path of a table"
+        raise SourceError(message, code="not-supported")
 
     def check_columns(self, request: Request) -> None:
         """Refuse what `count` refuses before its iterator is returned, without reading a record.
@@ -408,6 +418,38 @@ class ComputedSource(Source):
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return what the promise assumes of the table."""
         return (COMPUTED, INFERRED)
+
+
+def choose_table(
+    where: str, tables: Sequence[tuple[Any, ...]], wanted: str | None, default: str
+) -> tuple[Any, ...]:
+    """Return the one table that is meant of a database.
+
+    Parameters
+    ----------
+    where : str
+        The database, as a message names it.
+    tables : sequence of tuple
+        The schema and the name of each, and what else is known of it.
+    wanted : str, optional
+        The table, with its schema or without; needed only where there are several.
+    default : str
+        The schema that names leave out.
+
+    Examples
+    --------
+    >>> choose_table("the database", [("main", "people"), ("main", "more")], "main.people", "main")
+    ('main', 'people')
+    """
+    found = [table for table in tables if wanted in (None, table[1], f"{table[0]}.{table[1]}")]
+    if len(found) == 1:
+        return found[0]
+    names = [name if schema == default else f"{schema}.{name}" for schema, name, *_ in tables]
+    listed = ", ".join(map(repr, names[:_MOST_LISTED])) or "none"
+    more = ", ..." if len(names) > _MOST_LISTED else ""
+    number = "several tables" if found else "no table"
+    asked = "no single table" if wanted is None else f"{number} {wanted!r}"
+    raise SourceError(f"{where} has {asked}; name one of its tables: {listed}{more}", code="unknown-name")
 
 
 def native(table: Any) -> Any:
@@ -499,4 +541,5 @@ def guarded(action: Callable[[], Result], doing: str, hint: str = "") -> Result:
             sys.stderr.write(f"{_WARNING}\n{said}{_END}\n")
     # Raised outside the handler, so that the engine's error is not even the context of this one.
     withheld = f"what it says may quote the data and is withheld; {DEBUG}=1 shows it on standard error"
-    raise SourceError(f"could not {doing} ({failure}; {withheld})" + (f"; {hint}" if hint else ""))
+    message = f"could not {doing} ({failure}; {withheld})" + (f"; {hint}" if hint else "")
+    raise SourceError(message, code="engine-failed")

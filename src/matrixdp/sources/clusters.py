@@ -10,10 +10,10 @@ from itertools import chain
 from typing import Any, final
 
 import numpy as np
-import pyarrow as pa
 
 from matrixdp.errors import SourceError
 from matrixdp.sources.base import FAILED, ComputedSource, Marginal, Request, guarded
+from matrixdp.sources.columns import arrow
 from matrixdp.sources.counting import Read, check, groups, read_batches
 from matrixdp.sources.memory import FrameSource, read_frame
 
@@ -23,9 +23,6 @@ from matrixdp.sources.memory import FrameSource, read_frame
 # A part's counts are a table of integers; those of all parts are added up, on the workers where the engine
 # can. Nothing that happens on a worker leaves it but these integers: where counting fails there is one row
 # that says so, and no error of an engine, which may quote the data.
-
-arrow: Any = pa
-"""PyArrow, whose own types are incomplete."""
 
 COUNTS = arrow.schema([("marginal", arrow.int32()), ("key", arrow.int64()), ("records", arrow.int64())])
 """The columns of counts: the place of a marginal in the request, that of a cell in it, and its records."""
@@ -102,7 +99,8 @@ def marginals(request: Request, counts: Any) -> Iterator[Marginal]:
     """
     place, keys, records = (counts[name].to_numpy() for name in COUNTS.names)
     if (place < 0).any():
-        raise SourceError(f"a worker could not count its part of the table; {INSTALLED}, and {FAILED}")
+        message = f"a worker could not count its part of the table; {INSTALLED}, and {FAILED}"
+        raise SourceError(message, code="engine-failed")
     order = np.argsort(place, kind="stable")
     ends = np.searchsorted(place[order], np.arange(len(request.counted) + 1))
     for index, subset in enumerate(request.counted):

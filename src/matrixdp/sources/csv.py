@@ -23,22 +23,16 @@ from itertools import chain, islice
 from typing import IO, Any, final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pacsv
+import pyarrow.csv as arrow_csv
 
-from matrixdp.sources.columns import LISTED, PLACE, listed, numbered
+from matrixdp.sources.columns import LISTED, PLACE, arrow, listed, numbered
 from matrixdp.sources.headers import MARK, opened_text, read_header, read_rows
-
-arrow: Any = pa
-arrow_csv: Any = pacsv
-"""PyArrow, whose own types are incomplete."""
 
 _BATCH = 2**16
 _BLOCK = 2**24
 _LONGEST = 2**28
 """The most bytes of a line, and characters of a field, that are read; not less than a block."""
 _LEAST_BLOCK = 2**15
-_TEXT = arrow.large_string()
 _PARSED = arrow.dictionary(arrow.int32(), arrow.string())
 
 

@@ -62,7 +62,7 @@ def register_source(
         If there is an engine of that name.
     """
     if name in _ENGINES:
-        raise SourceError(f"there is an engine {name!r} already")
+        raise SourceError(f"there is an engine {name!r} already", code="duplicate")
     _ENGINES[name] = _Engine(takes, opens, named)
 
 
@@ -121,18 +121,20 @@ def open_source(table: object, *, table_name: str | None = None, quoted_newlines
             opens = partial(opens, quoted_newlines=True)
         return cast("Source", opens(table, table_name) if engine.named else opens(table))
     if table_name is not None:
-        raise SourceError("the name of a table goes with the path or the address of a database only")
+        message = "the name of a table goes with the path or the address of a database only"
+        raise SourceError(message, code="conflict")
     if quoted_newlines:
-        raise SourceError("quoted_newlines goes with the path of CSV files only")
+        raise SourceError("quoted_newlines goes with the path of CSV files only", code="conflict")
     raise SourceError(
         f"a {type(table).__name__} is not a table; give a path, a pandas, Polars or PyArrow table, a lazy "
-        "frame of Polars, Dask, PySpark or Ibis, a DuckDB relation, or a mapping of names to arrays"
+        "frame of Polars, Dask, PySpark or Ibis, a DuckDB relation, or a mapping of names to arrays",
+        code="wrong-type",
     )
 
 
 def _no_such_scheme(address: str, table_name: str | None = None) -> NoReturn:  # noqa: ARG001
     expected = "a path, or an address that starts with " + ", ".join(f"{scheme}://" for scheme in _SCHEMES)
-    raise SourceError.at(("data",), shown(address), expected)
+    raise SourceError.at(("data",), shown(address), expected, code="unknown-name")
 
 
 def _is_address(*schemes: str) -> Callable[[object], bool]:
@@ -176,7 +178,7 @@ register_source("arrays", _is_arrays, "matrixdp.sources.memory:ArraysSource")
 register_source(
     "path",
     lambda table: isinstance(table, str | PathLike),
-    "matrixdp.sources.paths:PathSource",
+    "matrixdp.sources.paths:open_path",
     named=True,
 )
 register_source("address", _is_address(), _no_such_scheme, named=True)

@@ -26,7 +26,8 @@ def column_names(file: str, quoted_newlines: bool = False) -> list[str]:
     names = read_header(file, None, quoted_newlines)[1]
     twice = next((name for name, times in Counter(names).items() if name.strip() and times > 1), None)
     if twice is not None:
-        raise SourceError(f"the table has several columns named {twice!r}; give each a name of its own")
+        message = f"the table has several columns named {twice!r}; give each a name of its own"
+        raise SourceError(message, code="duplicate")
     return names
 
 
@@ -45,7 +46,7 @@ def read_header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) 
         if found > most:
             best, most = (delimiter, names), found
     if best is None or not best[1]:
-        raise SourceError(f"{file!r} is empty; its first line must name the columns")
+        raise SourceError(f"{file!r} is empty; its first line must name the columns", code="empty")
     return best
 
 

@@ -14,7 +14,6 @@ from typing import Any, final
 import duckdb
 import narwhals as nw
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Coded, Domain, encode_value, person_id
@@ -22,16 +21,14 @@ from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import SourceError
 from matrixdp.sources import engines as database
 from matrixdp.sources.base import FAILED, INFERRED, ComputedSource, Marginal, Request, Source, guarded
-from matrixdp.sources.columns import PLACE, is_text, listed, plain
-from matrixdp.sources.counting import Read, check, count, encode, expressions
+from matrixdp.sources.columns import PLACE, arrow, is_text, listed, plain
+from matrixdp.sources.counting import Read, check, count, encode
 from matrixdp.sources.engines import connect_to_kept
+from matrixdp.sources.sql import DUCKDB
 
 _READING = "read the table"
 _SHORTER = ("ns", "ps", "fs", "as")
 """The units of NumPy whose moments are no Python objects."""
-
-arrow: Any = pa
-"""PyArrow, whose own types are incomplete."""
 
 
 @final
@@ -90,7 +87,7 @@ class ArraysSource(Source):
         request.check_columns(self._arrays)
         lengths = guarded(lambda: {len(self._arrays[name]) for name in request.columns}, _READING)
         if len(lengths) > 1:
-            raise SourceError("the arrays of the table must have one length")
+            raise SourceError("the arrays of the table must have one length", code="wrong-size")
         return lengths
 
 
@@ -205,8 +202,6 @@ def _codes(attribute: Attribute, values: Sequence[object]) -> Any:
 #
 # How a text becomes a code is the same expression that DuckDB evaluates for every other column.
 
-"""PyArrow, whose own types are incomplete."""
-
 #: The most texts of a batch that are looked up among those of earlier ones, rather than computed again.
 _FEW = 2**12
 #: The most texts of one column whose codes are remembered.
@@ -265,7 +260,7 @@ class _Coder:
     """Texts to codes by one rule; -1 where they are out of domain."""
 
     def __init__(self, rule: Rule, connection: duckdb.DuckDBPyConnection) -> None:
-        values, code = expressions(rule, '"text"', Kind.TEXT, 0)
+        values, code = DUCKDB.named(rule, '"text"', "VARCHAR", 0)
         self._values, self._code = ", ".join(values), f"coalesce(CAST({code} AS BIGINT), -1) AS code"
         self._connection = connection
         self._known: dict[str, int] = {}

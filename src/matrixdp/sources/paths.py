@@ -1,4 +1,4 @@
-"""Tables at a path: CSV, Parquet, DuckDB databases.
+"""Tables at a path: files of the formats of `matrixdp.sources.formats`, and DuckDB databases.
 
 Engines are imported once records are counted; that they can be is mostly told without.
 """
@@ -25,34 +25,26 @@ from matrixdp.sources.base import (
     Marginal,
     Request,
     Source,
+    choose_table,
     guarded,
 )
 from matrixdp.sources.engines import connect, connect_to_kept, settings
-from matrixdp.sources.headers import column_names, read_header
+from matrixdp.sources.formats import CSV, DUCKDB, Files, expected_endings, find_format
 from matrixdp.sources.sql import column_kind, identifier, literal
 
 if TYPE_CHECKING:
     import duckdb
 
-_TEXT = (".csv", ".tsv", ".txt")
-_PARQUET = (".parquet", ".pq")
-_DATABASE = (".duckdb", ".ddb", ".db")
-#: The most bytes of texts that one thread counts sooner than a database is made.
-_SMALL = 2**20
 
-
-@final
-class PathSource(Source):
-    """A table at a path, counted by DuckDB.
-
-    The columns of CSV files are texts, and nothing about their form is guessed from their records: the first
-    line names the columns and, by the names that the domain wants, tells the delimiter. See
-    `matrixdp.sources.csv` for what makes a record.
+def open_path(
+    path: str | os.PathLike[str], table_name: str | None = None, *, quoted_newlines: bool = False
+) -> FileSource | DatabaseSource:
+    """Return the source for a path.
 
     Parameters
     ----------
     path : str or PathLike
-        Of a CSV or Parquet file, a glob of such files, or a DuckDB database.
+        Of a file, a glob of files of one format, or a DuckDB database.
     table_name : str, optional
         The table in the database, with its schema or without; needed only where there are several.
     quoted_newlines : bool
@@ -61,139 +53,150 @@ class PathSource(Source):
     Raises
     ------
     SourceError
-        If there is no such file, its kind is not known, or another kind is meant.
+        If there is no such file, its format is not known, or an option does not go with it.
+    """
+    name = os.fspath(path)
+    files = _find(name)
+    formats = [find_format(file) for file in files]
+    unknown = next((file for file, found in zip(files, formats, strict=True) if found is None), None)
+    if unknown is not None:
+        raise SourceError.at((), repr(unknown), expected_endings(), code="unknown-name")
+    held, *others = dict.fromkeys(found[0] for found in formats if found)
+    if others:
+        raise SourceError(f"{name!r} matches files of several formats; name files of one", code="conflict")
+    if held is not DUCKDB and table_name is not None:
+        raise SourceError(f"{name!r} is no database, so it has no table to choose", code="conflict")
+    if held is not CSV and quoted_newlines:
+        raise SourceError(f"{name!r} is not CSV, so quoted_newlines does not apply to it", code="conflict")
+    if held.opens is None:
+        if len(files) > 1:
+            raise SourceError(f"{name!r} matches several databases; name one", code="conflict")
+        return DatabaseSource(files[0], table_name)
+    if quoted_newlines:
+        return FileSource(name, held.opens(files, quoted_newlines=True), (QUOTES_CLOSED,))
+    return FileSource(name, held.opens(files), held.assumptions)
+
+
+@final
+class FileSource(Source):
+    """A table in files of one format, counted by DuckDB.
+
+    The columns of CSV files are texts, and nothing about their form is guessed from their records: the first
+    line names the columns and, by the names that the domain wants, tells the delimiter. See
+    `matrixdp.sources.csv` for what makes a record.
     """
 
     bounds_contributions = True
     counts_out_of_domain = True
     derives_attributes = True
 
-    def __init__(
-        self, path: str | os.PathLike[str], table_name: str | None = None, *, quoted_newlines: bool = False
-    ) -> None:
-        self.path = os.fspath(path)
-        self.table_name = table_name
-        self._quoted_newlines = quoted_newlines
-        self._files = _find(self.path)
-        self._format = _format(self._files[0])
-        if self._format == "duckdb" and len(self._files) > 1:
-            raise SourceError(f"{self.path!r} matches several databases; name one")
-        if self._format != "duckdb" and table_name is not None:
-            raise SourceError(f"{self.path!r} is not a DuckDB database, so it has no table to choose")
-        if self._format != "csv" and quoted_newlines:
-            raise SourceError(f"{self.path!r} is not CSV, so quoted_newlines says nothing about it")
-        for file in self._files:
-            if _format(file) != self._format:
-                raise SourceError(f"{self.path!r} matches files of several kinds; name files of one kind")
+    def __init__(self, path: str, files: Files, assumptions: tuple[str, ...]) -> None:
+        self._path = path
+        self._reading = f"read {path!r}"
+        self._files = files
+        self._assumptions = assumptions
 
     def __repr__(self) -> str:
-        return f"PathSource({self.path!r})"
+        return f"FileSource({self._path!r})"
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the promise assumes of the table."""
-        if self._format == "csv":
-            return (QUOTES_CLOSED,) if self._quoted_newlines else ()
-        return (COMPUTED, INFERRED) if self._computed(domain) else (INFERRED,)
-
-    def _computed(self, domain: Domain) -> bool:
-        """Return whether a database computes what is read: the table is a view, or a column is generated."""
-        if self._format != "duckdb":
-            return False
-
-        def ask() -> bool:
-            with connect() as connection:
-                schema, table, view = self._choose(connection)
-                return view or not _generated(connection, schema, table).isdisjoint(domain.columns)
-
-        return guarded(ask, f"read {self.path!r}")
+        """Return what the guarantee assumes of the table."""
+        return self._assumptions
 
     def columns(self) -> Mapping[str, Kind]:
         """Return the names of the table's columns and what they hold, by its storage types."""
-
-        def ask() -> dict[str, Kind]:
-            with connect_to_kept() if self._is_small() else connect() as connection:
-                held = self.records(connection)
-                kinds = (column_kind(str(stored)) for stored in held.types)
-                return dict(zip(held.columns, kinds, strict=True))
-
-        return guarded(ask, f"read {self.path!r}")
+        open_database = connect_to_kept if guarded(self._files.is_small, self._reading) else connect
+        return guarded(lambda: _columns(self, open_database()), self._reading)
 
     def records(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         """Return all columns of the table as a relation that is not yet computed.
 
         Its records are for nobody who may not see them: it is for tables that are public, and for types.
         """
-        if self._format == "duckdb":
-            return self._stored(connection, Unit())
-        if self._format == "parquet":
-            return connection.read_parquet([glob.escape(file) for file in self._files], union_by_name=True)
-        from matrixdp.sources.csv import read_texts
-
-        names = list(dict.fromkeys(filter(None, column_names(self._files[0], self._quoted_newlines))))
-        texts = connection.from_arrow(read_texts(self._files, names, self._quoted_newlines)[1])
-        own = zip(texts.columns, names, strict=True)
-        return texts.project(", ".join(f"{identifier(held)} AS {identifier(name)}" for held, name in own))
+        return self._files.relation(connection)
 
     def check_columns(self, request: Request) -> None:
-        """Refuse what `count` refuses; what files say of their columns themselves is mostly enough."""
+        """Reject what `count` rejects; what files say of their columns themselves is mostly enough."""
         settings()
-        kinds = guarded(partial(self._kinds, request), f"read {self.path!r}")
+        kinds = None
+        if request.unit.id is None:
+            kinds = guarded(partial(self._files.kinds, request.columns), self._reading)
         if kinds is None or any(own.rule(kinds[own.column]) is None for own in request.domain.readings):
             self.count(request)
 
-    def _kinds(self, request: Request) -> Mapping[str, Kind] | None:
-        """Return what the columns of a request hold by the files alone; None where that takes an engine."""
-        if self._format == "duckdb" or request.unit.id is not None:
-            return None
-        if self._format == "parquet":
-            from matrixdp.sources.columns import parquet_kinds
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        from matrixdp.sources.counting import count
 
-            return parquet_kinds(self._files, request.columns)
-        headers = [read_header(file, request.columns, self._quoted_newlines)[1] for file in self._files]
-        once = all(header.count(name) == 1 for header in headers for name in request.columns)
-        return dict.fromkeys(request.columns, Kind.TEXT) if once else None
+        few = guarded(self._files.is_small, self._reading)
+        return count(request, partial(self._codes, request), self._reading, few=few)
+
+    def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        from matrixdp.sources.counting import encode
+        from matrixdp.sources.memory import encode_batches
+
+        headers, streams = self._files.read(request.columns, request.unit.id is not None)
+        for header in headers:
+            request.check_columns(header)
+        if streams:
+            codes = [encode_batches(request, stream.schema, stream, connection) for stream in streams]
+            return reduce(lambda first, second: first.union(second), codes)
+        stored = self._files.relation(connection)
+        return encode(stored, request, request.domain, stored.columns)
+
+
+@final
+class DatabaseSource(Source):
+    """A table of a DuckDB database."""
+
+    bounds_contributions = True
+    counts_out_of_domain = True
+    derives_attributes = True
+
+    def __init__(self, path: str, table_name: str | None = None) -> None:
+        self._path = path
+        self._reading = f"read {path!r}"
+        self.table_name = table_name
+
+    def __repr__(self) -> str:
+        return f"DatabaseSource({self._path!r})"
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
+        """Return what the guarantee assumes of the table."""
+        return (COMPUTED, INFERRED) if self._computed(domain) else (INFERRED,)
+
+    def _computed(self, domain: Domain) -> bool:
+        """Return whether the database computes what is read: a view, or a column that is generated."""
+
+        def ask() -> bool:
+            with connect() as connection:
+                schema, table, view = self._choose(connection)
+                return view or not _generated(connection, schema, table).isdisjoint(domain.columns)
+
+        return guarded(ask, self._reading)
+
+    def columns(self) -> Mapping[str, Kind]:
+        """Return the names of the table's columns and what they hold, by its storage types."""
+        return guarded(lambda: _columns(self, connect()), self._reading)
+
+    def records(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        """Return all columns of the table as a relation, as `FileSource.records` does."""
+        return self._stored(connection, Unit())
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         from matrixdp.sources.counting import count
 
         hint = FAILED if self._computed(request.domain) else ""
-        few = guarded(self._is_small, f"read {self.path!r}")
-        return count(request, partial(self._codes, request), f"read {self.path!r}", hint, few=few)
-
-    def _is_small(self) -> bool:
-        """Return whether this is a short text, which is read here and not by the engine."""
-        return self._format == "csv" and sum(map(os.path.getsize, self._files)) <= _SMALL
+        return count(request, partial(self._codes, request), self._reading, hint)
 
     def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         from matrixdp.sources.counting import encode
 
-        domain, placed = request.domain, request.unit.id is not None
-        if self._format == "duckdb":
-            return encode(self._stored(connection, request.unit), request, domain)
-        from matrixdp.sources.memory import encode_batches
-
-        if self._format == "parquet":
-            from matrixdp.sources.columns import read_parquet
-
-            names, streams = read_parquet(self._files, request.columns, placed)
-            request.check_columns(names)
-            if streams:
-                codes = [encode_batches(request, stream.schema, stream, connection) for stream in streams]
-                return reduce(lambda first, second: first.union(second), codes)
-            # A bracket in the name of a file that exists is not a pattern any more.
-            files = [glob.escape(file) for file in self._files]
-            stored = connection.read_parquet(files, union_by_name=True)
-            return encode(stored, request, domain, stored.columns)
-        from matrixdp.sources.csv import read_texts
-
-        headers, records = read_texts(self._files, request.columns, self._quoted_newlines, placed)
-        for header in headers:
-            request.check_columns(header)
-        return encode_batches(request, records.schema, records, connection)
+        return encode(self._stored(connection, request.unit), request, request.domain)
 
     def _stored(self, connection: duckdb.DuckDBPyConnection, unit: Unit) -> duckdb.DuckDBPyRelation:
-        """Return a table of the database; with an id its last column is the place of each record."""
+        """Return the table; where an id is named, its last column is the place of each record."""
         schema, table, is_view = self._choose(connection)
         # Quoted identifiers cannot end the statement.
         origin = f"FROM source.{identifier(schema)}.{identifier(table)}"
@@ -203,32 +206,32 @@ class PathSource(Source):
         names = [name.lower() for name in stored.columns]
         if is_view or "rowid" in names:
             found = "a view" if is_view else "a table with a column 'rowid'"
-            raise SourceError.at(("unit", "id"), f"{found}, whose records have no order", UNORDERED)
+            raise SourceError.at(
+                ("unit", "id"), f"{found}, whose records have no order", UNORDERED, code="not-supported"
+            )
         if unit.id in _generated(connection, schema, table):
             found = f"{unit.id!r}, a column that the database computes"
-            raise SourceError.at(("unit", "id"), found, "a column that is stored")
+            raise SourceError.at(("unit", "id"), found, "a column that is stored", code="not-supported")
         place = next(f"place{i}" for i in range(len(names) + 1) if f"place{i}" not in names)
         return connection.sql(f"SELECT *, rowid AS {place} {origin}")
 
     def _choose(self, connection: duckdb.DuckDBPyConnection) -> tuple[str, str, bool]:
         """Attach the database, and return the schema and name of the table, and whether it is a view."""
-        connection.execute(f"ATTACH {literal(self._files[0])} AS source (READ_ONLY)")
-        rows = connection.execute(
+        connection.execute(f"ATTACH {literal(self._path)} AS source (READ_ONLY)")
+        tables = connection.execute(
             "SELECT schema_name, table_name, false FROM duckdb_tables() "
             "WHERE database_name = 'source' AND NOT internal UNION ALL "
             "SELECT schema_name, view_name, true FROM duckdb_views() "
             "WHERE database_name = 'source' AND NOT internal ORDER BY ALL"
         ).fetchall()
-        tables = [(str(schema), str(table), bool(view)) for schema, table, view in rows]
-        listed = ", ".join(repr(_short(schema, table)) for schema, table, _ in tables) or "none"
-        wanted = self.table_name
-        matches = [found for found in tables if wanted in (None, found[1], f"{found[0]}.{found[1]}")]
-        if len(matches) != 1:
-            asked = f"no table {wanted!r}" if wanted is not None else "no single table"
-            several = len(matches) > 1 and wanted is not None
-            found = f"several tables {wanted!r}" if several else asked
-            raise SourceError(f"the database {self.path!r} has {found}; name one of its tables: {listed}")
-        return matches[0]
+        return choose_table(f"the database {self._path!r}", tables, self.table_name, "main")
+
+
+def _columns(source: FileSource | DatabaseSource, connection: duckdb.DuckDBPyConnection) -> dict[str, Kind]:
+    with connection:
+        held = source.records(connection)
+        kinds = (column_kind(str(stored)) for stored in held.types)
+        return dict(zip(held.columns, kinds, strict=True))
 
 
 def _generated(connection: duckdb.DuckDBPyConnection, schema: str, table: str) -> set[str]:
@@ -240,27 +243,15 @@ def _generated(connection: duckdb.DuckDBPyConnection, schema: str, table: str) -
     return {str(name) for (name,) in connection.execute(query, [schema, table]).fetchall()}
 
 
-def _short(schema: str, table: str) -> str:
-    return table if schema == "main" else f"{schema}.{table}"
-
-
 def _find(path: str) -> list[str]:
     if os.path.isfile(path):  # noqa: PTH113 - no error where the path is none
         return [path]
     if os.path.isdir(path):  # noqa: PTH112
-        raise SourceError(f"{path!r} is a folder; name its files by a pattern such as {path}/*.parquet")
+        expected = f"a file, or a pattern of files such as {path}/*.parquet"
+        raise SourceError.at((), f"{path!r}, a folder", expected)
     files = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())  # noqa: PTH207
     if files:
         return files
     if glob.has_magic(path):
-        raise SourceError(f"no file matches {path!r}")
-    raise SourceError(f"there is no file {path!r}")
-
-
-def _format(file: str) -> str:
-    name = file.lower().removesuffix(".gz")
-    for suffixes, kind in ((_TEXT, "csv"), (_PARQUET, "parquet"), (_DATABASE, "duckdb")):
-        if name.endswith(suffixes):
-            return kind
-    known = ", ".join((*_TEXT, *_PARQUET, *_DATABASE))
-    raise SourceError(f"the kind of {file!r} is told by its ending, which must be one of {known}")
+        raise SourceError(f"no file matches {path!r}", code="file-missing")
+    raise SourceError(f"there is no file {path!r}", code="file-missing")

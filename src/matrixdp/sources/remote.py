@@ -17,13 +17,13 @@ from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
 from matrixdp.locks import private_folder
-from matrixdp.sources.base import INFERRED, QUOTES_CLOSED, Marginal, Request, Source, guarded
+from matrixdp.sources.base import QUOTES_CLOSED, Marginal, Request, Source, guarded
 from matrixdp.sources.counting import encode
 from matrixdp.sources.engines import connect
-from matrixdp.sources.paths import PathSource
+from matrixdp.sources.formats import CSV, PARQUET, expected_endings, find_format
+from matrixdp.sources.paths import DatabaseSource, FileSource, open_path
 from matrixdp.sources.sql import literal
 
-_ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _NEEDED = (
     "reading https:// and s3:// needs DuckDB's extension httpfs, which nothing here downloads by itself; "
     "install it once: python -c \"import duckdb; duckdb.sql('INSTALL httpfs')\""
@@ -32,7 +32,7 @@ _NEEDED = (
 
 @final
 class RemoteSource(Source):
-    """A CSV or Parquet file at an address; with ``s3://`` a pattern of such files too.
+    """A file of a format of `matrixdp.sources.formats` at an address; with ``s3://`` a pattern of files too.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class RemoteSource(Source):
     Raises
     ------
     SourceError
-        If the ending says neither CSV nor Parquet.
+        If the ending is that of no format.
     """
 
     bounds_contributions = True
@@ -54,29 +54,27 @@ class RemoteSource(Source):
     def __init__(self, address: str, *, quoted_newlines: bool = False) -> None:
         self._address = address
         self._quoted_newlines = quoted_newlines
-        name = shown(address).lower()
-        ending = next((ending for ending in reversed(_ENDINGS) if name.endswith(ending)), None)
-        if ending is None:
-            expected = f"an address that ends in one of {', '.join(_ENDINGS)}"
-            raise SourceError.at(("data",), shown(address), expected)
-        self._ending = ending
-        self._is_parquet = ending in _ENDINGS[:2]
-        if self._is_parquet and quoted_newlines:
-            raise SourceError(f"{shown(address)} is not CSV, so quoted_newlines says nothing about it")
+        found = find_format(shown(address), remote=True)
+        if found is None:
+            raise SourceError.at(
+                ("data",), shown(address), expected_endings(remote=True), code="unknown-name"
+            )
+        self._format, self._ending = found
+        if self._format is not CSV and quoted_newlines:
+            message = f"{shown(address)} is not CSV, so quoted_newlines does not apply to it"
+            raise SourceError(message, code="conflict")
 
     def __repr__(self) -> str:
         return f"RemoteSource({shown(self._address)!r})"
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the promise assumes of the table."""
-        if self._is_parquet:
-            return (INFERRED,)
-        return (QUOTES_CLOSED,) if self._quoted_newlines else ()
+        """Return what the guarantee assumes of the table."""
+        return (QUOTES_CLOSED,) if self._quoted_newlines else self._format.assumptions
 
     def check_columns(self, request: Request) -> None:
-        """Refuse a Parquet file that lacks columns, from its metadata; CSV files are not fetched for that."""
+        """Reject a Parquet file that lacks columns, by its metadata; others are not fetched for that."""
         with closing(self._connect()) as connection:
-            if self._is_parquet:
+            if self._format is PARQUET:
                 described = guarded(lambda: connection.read_parquet(self._address), self._reading)
                 names = described.columns
                 if request.unit.id is not None:
@@ -101,16 +99,16 @@ class RemoteSource(Source):
             _load(connection)
         except duckdb.Error:
             connection.close()
-            raise SourceError(_NEEDED) from None
+            raise SourceError(_NEEDED, code="missing-library") from None
         return connection
 
     @contextmanager
-    def _fetched(self) -> Iterator[PathSource]:
+    def _fetched(self) -> Iterator[FileSource | DatabaseSource]:
         """Fetch the files, in the order of their names."""
         with private_folder() as folder:
             with closing(self._connect()) as connection:
                 guarded(lambda: self._fetch(connection, folder), self._reading)
-            yield PathSource(f"{folder}/*{self._ending}", quoted_newlines=self._quoted_newlines)
+            yield open_path(f"{folder}/*{self._ending}", quoted_newlines=self._quoted_newlines)
 
     def _fetch(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         found = connection.execute("SELECT filename FROM read_blob(?) ORDER BY filename", [self._address])

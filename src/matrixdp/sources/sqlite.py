@@ -15,24 +15,29 @@ from pathlib import Path
 from typing import Any, final
 
 import duckdb
-import pyarrow as pa
 
 from matrixdp.domain import Coded, Domain, encode_value, person_id
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
-from matrixdp.sources.base import COMPUTED, FAILED, INFERRED, UNORDERED, Marginal, Request, Source, guarded
-from matrixdp.sources.columns import PLACE
+from matrixdp.sources.base import (
+    COMPUTED,
+    FAILED,
+    INFERRED,
+    UNORDERED,
+    Marginal,
+    Request,
+    Source,
+    choose_table,
+    guarded,
+)
+from matrixdp.sources.columns import PLACE, arrow
 from matrixdp.sources.counting import count, encode
 from matrixdp.sources.sql import identifier
-
-arrow: Any = pa
-"""PyArrow, whose own types are incomplete."""
 
 _PREFIX = "sqlite:///"
 _BATCH = 2**14
 _KNOWN = 2**16
-_MOST_LISTED = 20
 _ROWIDS = ("rowid", "_rowid_", "oid")
 
 
@@ -75,10 +80,11 @@ class SQLiteSource(Source):
 
     def __init__(self, address: str, table_name: str | None = None) -> None:
         self._path = Path(address[len(_PREFIX) :])
+        self._reading = f"read {str(self._path)!r}"
         if not address.lower().startswith(_PREFIX) or not self._path.name:
             raise SourceError.at(("data",), shown(address), "sqlite:/// and the path of a file")
         if not self._path.is_file():
-            raise SourceError(f"there is no file {str(self._path)!r}")
+            raise SourceError(f"there is no file {str(self._path)!r}", code="file-missing")
         self.table_name = table_name
 
     def __repr__(self) -> str:
@@ -110,7 +116,7 @@ class SQLiteSource(Source):
         with closing(self._connect()) as connection:
             query = self._query(connection, request)
         hint = FAILED if self._computed(request.domain) else ""
-        return count(request, partial(self._read, query, request), f"read {str(self._path)!r}", hint)
+        return count(request, partial(self._read, query, request), self._reading, hint)
 
     def _read(
         self, query: str, request: Request, connection: duckdb.DuckDBPyConnection
@@ -165,7 +171,7 @@ class SQLiteSource(Source):
         if request.unit.id is not None:
             if columns[request.unit.id]:
                 found = f"{request.unit.id!r}, a column that the database computes"
-                raise SourceError.at(("unit", "id"), found, "a column that is stored")
+                raise SourceError.at(("unit", "id"), found, "a column that is stored", code="not-supported")
             wanted.append(request.unit.id)
             order = f" ORDER BY {self._place(connection, name, stored, columns)}"
         # Bytes are no text, and text is read as bytes: an infinity, which no attribute has, stands for them.
@@ -183,12 +189,14 @@ class SQLiteSource(Source):
             except sqlite3.OperationalError:
                 continue
             return place
-        raise SourceError.at(("unit", "id"), "a view, or a table without row ids", UNORDERED)
+        raise SourceError.at(
+            ("unit", "id"), "a view, or a table without row ids", UNORDERED, code="not-supported"
+        )
 
     def _columns(self, connection: sqlite3.Connection, table: str) -> dict[str, bool]:
         """Return the columns of a table, and whether the database computes them."""
         query = "SELECT name, hidden FROM pragma_table_xinfo(?)"
-        rows = guarded(lambda: connection.execute(query, [table]).fetchall(), f"read {str(self._path)!r}")
+        rows = guarded(lambda: connection.execute(query, [table]).fetchall(), self._reading)
         return {name.decode(errors="replace"): hidden in (2, 3) for name, hidden in rows if hidden != 1}
 
     def _choose(self, connection: sqlite3.Connection) -> tuple[str, bool]:
@@ -197,17 +205,10 @@ class SQLiteSource(Source):
             "SELECT name, coalesce(rootpage, 0) <> 0 FROM main.sqlite_master "
             "WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_' ORDER BY name"
         )
-        rows = guarded(lambda: connection.execute(query).fetchall(), f"read {str(self._path)!r}")
-        tables = [(name.decode(errors="replace"), bool(stored)) for name, stored in rows]
-        matches = [found for found in tables if self.table_name in (None, found[0])]
-        if len(matches) == 1:
-            return matches[0]
-        listed = ", ".join(repr(name) for name, _ in tables[:_MOST_LISTED]) or "none"
-        more = ", ..." if len(tables) > _MOST_LISTED else ""
-        asked = "no single table" if self.table_name is None else f"no table {self.table_name!r}"
-        raise SourceError(
-            f"the database {str(self._path)!r} has {asked}; name one of its tables: {listed}{more}"
-        )
+        rows = guarded(lambda: connection.execute(query).fetchall(), self._reading)
+        tables = [("main", name.decode(errors="replace"), bool(stored)) for name, stored in rows]
+        _, name, stored = choose_table(f"the database {str(self._path)!r}", tables, self.table_name, "main")
+        return name, stored
 
 
 def _numbered() -> Callable[[object], int | None]:

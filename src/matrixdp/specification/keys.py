@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, final
 
-import matrixdp.statements  # noqa: F401 - adds the entries that are SQL to the language
+import matrixdp.statements  # adds the entries that are SQL to the language
+import matrixdp.statistics  # noqa: F401 - adds statistics
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain.parsing import attribute_schema, with_paths
 from matrixdp.errors import EntryError, PrivacyError, Problem, SpecificationError
@@ -34,10 +35,7 @@ from matrixdp.forms import (
 from matrixdp.language import ENTRY, Entry
 from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, ImpossibleBox, Published
 from matrixdp.privacy import Budget, LeastBudget, Unit
-from matrixdp.privacy.budget import BUDGET_KINDS, MOST_RECORDS
-
-DEFAULT_MAX_RECORDS = 2**33
-"""The number of records that a table may have, where a specification does not say."""
+from matrixdp.privacy.budget import BUDGET_KINDS, DEFAULT_MAX_RECORDS, MOST_RECORDS
 
 
 def _number(written: object) -> int | float | None:

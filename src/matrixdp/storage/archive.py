@@ -23,7 +23,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import MatrixDPError, StorageError, format_place
+from matrixdp.errors import MatrixDPError, StorageError, file_problem, format_place
 from matrixdp.errors import Path as JsonPath
 from matrixdp.queries.predicates import NOT_NUMPY
 
@@ -69,7 +69,7 @@ class ArchiveWriter:
         try:
             self._zip = zipfile.ZipFile(self._partial, "x", zipfile.ZIP_STORED, allowZip64=True)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "a name that is not a path"
+            reason = file_problem(error)
             raise StorageError(f"{self._path}: cannot be written ({reason})") from None
         self._sums: dict[str, str] = {}
 

@@ -385,7 +385,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
                 "max_records": measurement.max_records,
                 "out_of_domain": dict(measurement.out_of_domain.codes),
                 **({} if counts is None else {"out_of_domain_counts": _write_counts(counts)}),
-                "assumptions": [Clause.of(sentence).as_dict() for sentence in measurement.assumptions],
+                "assumptions": [_write_assumption(Clause.of(one)) for one in measurement.assumptions],
             }
         )
 
@@ -468,11 +468,16 @@ def _read_counts(
     return OutOfDomainCounts(attributes, scale, np.ldexp(np.array(steps, dtype=np.float64), scale.power))
 
 
+def _write_assumption(clause: Clause) -> dict[str, object]:
+    # without parameters where there are none, so that earlier versions can read it
+    return {name: value for name, value in clause.as_dict().items() if value != {}}
+
+
 def _read_assumption(written: object, archive: ArchiveReader) -> Clause:
     """Return a sentence with its identifier; measurements of earlier versions have the sentence alone."""
     if isinstance(written, str):
         return Clause.of(written)
-    if not isinstance(written, dict) or not all(isinstance(value, str) for value in written.values()):
+    if not isinstance(written, dict) or not isinstance(written.get("text"), str):
         raise archive.damaged("what it assumes of the table is no text")
     return Clause(**written)
 

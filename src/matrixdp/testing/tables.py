@@ -19,7 +19,6 @@ from io import StringIO
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain, OutOfDomain, encode_value, person_id
@@ -28,6 +27,7 @@ from matrixdp.errors import DomainError, MatrixDPError, SourceError, TooLargeErr
 from matrixdp.privacy import Unit
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN
+from matrixdp.sources.columns import arrow
 from matrixdp.testing.plugins import require
 
 NEIGHBOURS_DOMAIN = Domain(
@@ -108,9 +108,6 @@ HOSTILE_OBJECTS: tuple[object, ...] = (
 
 
 # That of the records of one person only the first ones are counted, whoever else is in the table.
-
-arrow: Any = pa
-"""PyArrow, whose own types are incomplete."""
 
 HOSTILE_IDS = (
     "1", "01", "1.0", " 1", "+1", "10e-1", "1_0", "0", "-0", "ann", "Ann", "ANN", " ann", "ann ", "ann\x00",
@@ -209,8 +206,6 @@ def _check_refused(
 
 
 # What every source must do.
-
-"""PyArrow, whose own types are incomplete."""
 
 HOSTILE_DOMAIN = Domain(
     {
@@ -502,8 +497,6 @@ def _refused(what: str, failure: type[MatrixDPError], call: Callable[[], object]
 
 
 # That one record changes one count by one, and nothing else that a reader of the output could see.
-
-"""PyArrow, whose own types are incomplete."""
 
 _OTHERS = 29
 """How many records follow those beside the one that is added."""

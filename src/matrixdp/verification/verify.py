@@ -17,7 +17,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from matrixdp.answers.table import FIGURES, AnswerColumns, plain_schema
+from matrixdp.answers.inference import statistics_table
+from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, plain_schema
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError
 from matrixdp.errors import Path as JsonPath
@@ -43,12 +44,12 @@ from matrixdp.releases.record import (
     RELEASE_FORMAT,
     SIGNATURE,
     STATISTICS,
+    as_version_3,
     document,
     refuse_leftover,
 )
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
-from matrixdp.statistics import statistics_table
 from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement
 
@@ -354,17 +355,16 @@ def _numbers(column: Any) -> Array:
 
 def _widths(expected: pa.Table, name: str) -> Array:
     """Return the lengths of the intervals that a column belongs to; 0 where they have no end."""
-    start = name.removesuffix("estimate").removesuffix("stddev").removesuffix("lower").removesuffix("upper")
-    ends = [f"{start}{end}" for end in ("lower", "upper")]
-    if not set(ends) <= set(expected.column_names):
-        start = f"{name}_"
-        ends = [f"{start}{end}" for end in ("lower", "upper")]
-    if not all(
-        one in expected.column_names and pa.types.is_floating(expected.field(one).type) for one in ends
-    ):
+    of = (expected.field(name).metadata or {}).get(OF)
+    ends = {
+        field.metadata[FIGURE]: _numbers(expected.column(field.name))
+        for field in expected.schema
+        if of is not None and (field.metadata or {}).get(OF) == of and pa.types.is_floating(field.type)
+    }
+    if not {b"lower", b"upper"} <= ends.keys():
         return np.zeros(expected.num_rows)
     with np.errstate(invalid="ignore"):
-        widths = _numbers(expected.column(ends[1])) - _numbers(expected.column(ends[0]))
+        widths = ends[b"upper"] - ends[b"lower"]
     return np.where(np.isfinite(widths), widths, 0.0)
 
 
@@ -713,8 +713,12 @@ class _Check:
             release = Release(measurement, workload, record["confidence"], expect=expected_in(record))
             files = {name: actual[name] for name in actual if name != RECORD}
             columns, problems, errors = self._answers(release, actual)
-            follows = json.loads(json.dumps(document(release, errors, files, columns, "")))
-        except (MatrixDPError, KeyError) as error:
+            follows = json.loads(
+                json.dumps(document(release, errors, files, columns, _limit(record, workload)))
+            )
+            if record["format_version"] == 3:
+                follows = as_version_3(follows)
+        except (MatrixDPError, KeyError, TypeError, AttributeError) as error:
             yield Finding("answers", "failed", f"none follow from the measurement ({error})")
             return
         leave = {*UNFOUNDED, *_sentences(record, follows)}
@@ -795,6 +799,12 @@ def _read_record(path: Path) -> dict[str, Any]:
     if record.get("format") != RELEASE_FORMAT:
         raise StorageError(f"{RECORD} is not the record of a release")
     return record
+
+
+def _limit(record: Mapping[str, Any], workload: Workload) -> int | None:
+    """Return the limit of answers that is stated, if there are more."""
+    limit = record["answers"].get("limit")
+    return limit if isinstance(limit, int) and limit < workload.queries else None
 
 
 def _digests(folder: Path) -> dict[str, dict[str, object]]:

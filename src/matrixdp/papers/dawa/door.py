@@ -1,6 +1,6 @@
 """The one place of this room that reads a table; noise is drawn where that of every release is.
 
-Releases of every other mechanism go through `matrixdp.measure.measure`, and never through here.
+Releases of every other mechanism go through `matrixdp.measure.measurement.measure`, and never through here.
 """
 
 from __future__ import annotations
