@@ -204,8 +204,8 @@ def test_the_statement_names_the_budget(release: mdp.Release):
         (mdp.marginals([["sex"]]), "0", "found query '0'"),
         (mdp.marginals([["sex"]]), 0.5, "found query 0.5"),
         (mdp.marginals(1), 0, "found an entry of 3 groups"),
-        ("sex", 0, "found a str; expected what marginals"),
-        (None, 0, "found a NoneType"),
+        ("sex", 0, "found 'sex'; expected an entry"),
+        (None, 0, "found nothing"),
         ({"marginal": 0}, 0, "marginal"),
         (mdp.marginals([["size"]]), 0, "size"),
     ],
@@ -229,5 +229,5 @@ def test_a_strategy_and_its_release_have_the_same_covariances(strategy: mdp.Stra
         strategy.covariance(mdp.marginals([["sex", "income"]]), 0, total, 0, mdp.Budget(mu=1))
     with pytest.raises(mdp.PrivacyError, match="budget"):
         strategy.covariance(sexes, 0, total, 0, 1.0)  # type: ignore[arg-type]
-    with pytest.raises(WorkloadError, match="found a str"):
+    with pytest.raises(WorkloadError, match="found 'sex'"):
         release.answer("sex")  # type: ignore[arg-type]
