@@ -28,7 +28,7 @@ from matrixdp.selection.gram import dual, fourier, quadratic
 from matrixdp.selection.mechanisms import trials
 from matrixdp.selection.view import gram_terms, table_shape
 from matrixdp.sources import postgresql as blocks
-from matrixdp.sources import postgresql as postgresql_sql
+from matrixdp.sources.sql import LONGEST_TEXT
 from matrixdp.statements import evaluation
 from matrixdp.statistics import attributes as curves
 from matrixdp.statistics import counts as combinations
@@ -53,7 +53,7 @@ TEXTS = {
     "command-line.md": [
         f"up to {proposals._FEW_INTEGERS} integers with gaps; texts, up to {proposals._MOST_CATEGORIES} |",
         f"integers within a range of {proposals._MOST_INTEGERS}",
-        f"with more than {fourier.MAX_FOURIER_CELLS:,} pairs of values are refused",
+        f"with more than {fourier.MAX_FOURIER_CELLS:,} pairs of values are rejected",
         f"up to {whole_table.MAX_DENSE_CELLS:,} cells that do not factor",
         f"beyond {quadratic.LARGE_CELLS:,} to a gap of {100 * quadratic.LARGE_GAP:g} %",
         f"up to {free_bases.MAX_FREE_CELLS:,} cells that do not factor",
@@ -87,7 +87,7 @@ TEXTS = {
     "servers.md": [
         f"for each {blocks._AT_ONCE} blocks of marginals",
         f"attributes with at most {blocks._CELLS:,} cells together",
-        f"texts of more than {postgresql_sql._LONGEST_TEXT / 2**20:g} MiB",
+        f"texts of more than {LONGEST_TEXT / 2**20:g} MiB",
     ],
     "results.md": [
         f"Up to {combinations._MOST_CORRELATED} normal estimates, and {curves._MOST_STRATA} strata of a CDF",

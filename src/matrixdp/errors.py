@@ -48,6 +48,7 @@ __all__ = [
     "WorkloadError",
     "did_you_mean",
     "each",
+    "file_problem",
     "format_place",
     "placed",
     "within",
@@ -126,6 +127,17 @@ def format_place(path: Iterable[str | int]) -> str:
         else:
             text += f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{step!r}]"
     return text
+
+
+def file_problem(error: Exception) -> str:
+    """Return what is wrong with a file that cannot be opened or written, without its name.
+
+    Examples
+    --------
+    >>> file_problem(FileNotFoundError(2, "No such file or directory")), file_problem(ValueError())
+    ('No such file or directory', 'a name that is not a path')
+    """
+    return getattr(error, "strerror", None) or "a name that is not a path"
 
 
 def did_you_mean(suggestions: Iterable[str]) -> str:
@@ -302,6 +314,11 @@ class StorageError(MatrixDPError):
     """A saved strategy or release that cannot be written or read back."""
 
     code = "storage"
+
+    @classmethod
+    def unwritable(cls, path: object, error: Exception) -> Self:
+        """Return the error of a path that the system does not let be written."""
+        return cls(f"{path}: cannot be written ({file_problem(error)})", "no-place")
 
 
 class SignatureError(MatrixDPError):

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self, final
 
-from matrixdp.errors import StorageError
+from matrixdp.errors import StorageError, file_problem
 
 __all__ = ["Lock", "private_folder"]
 
@@ -58,7 +58,7 @@ class Lock:
             # no link is followed: what is written into the file, or made, must not be elsewhere
             self._descriptor: int | None = os.open(path, _FLAGS, 0o600)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "a name that is not a path"
+            reason = file_problem(error)
             raise StorageError(f"{path}: cannot be opened ({reason})") from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

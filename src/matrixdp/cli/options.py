@@ -17,8 +17,9 @@ import typer
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, StorageError
 from matrixdp.privacy import Budget, delta_warnings
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.selection.mechanisms.table import MECHANISMS, OF_OTHERS
-from matrixdp.specification import DEFAULT_MAX_RECORDS, Specification, load_specification
+from matrixdp.specification import Specification, load_specification
 
 if TYPE_CHECKING:
     from matrixdp.queries import Entry

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from matrixdp.answers.table import BATCH_ROWS
-from matrixdp.errors import StorageError
+from matrixdp.errors import StorageError, file_problem
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.model.archive import MODEL_FORMAT, MODEL_VERSION, read_tables, write_tables
 from matrixdp.model.words import BIASED, Progress, Written, promise
@@ -207,7 +207,7 @@ def _staged(out: Path, force: bool) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        reason = file_problem(error)
         raise StorageError(f"{target}: cannot be written ({reason})") from None
     try:
         yield partial

@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from matrixdp.answers.table import plain_schema
-from matrixdp.errors import SpecificationError, StorageError
+from matrixdp.errors import SpecificationError, StorageError, file_problem
 from matrixdp.forms import describe_value
 from matrixdp.model.records import StratifiedRecords
 from matrixdp.model.values import RecordColumns
@@ -90,7 +90,7 @@ def write_records(
         path.parent.mkdir(parents=True, exist_ok=True)
         partial.touch(exist_ok=False)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        reason = file_problem(error)
         raise StorageError(f"{path}: cannot be written ({reason})") from None
     try:
         _write(model, partial, path.suffix.lower(), records, columns, progress)

@@ -16,6 +16,9 @@ from matrixdp.privacy.conversions import Number, exact_positive, float_below, la
 
 # The unit of privacy: what of a table is one person's.
 
+DEFAULT_MAX_RECORDS = 2**33
+"""The public bound on the records of a table where none is given: it decides how wide exact integers are."""
+
 MOST_RECORDS = 2**53 - 1
 """The most records that a unit may have."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, final
 
-from matrixdp.errors import SignatureError, StorageError
+from matrixdp.errors import SignatureError, StorageError, file_problem
 from matrixdp.releases.record import LISTED, MEASUREMENT, RECORD, RELEASE_FORMAT, SIGNATURE
 from matrixdp.storage.archive import plain_content, plain_entry, read_strictly, sync_folder
 
@@ -47,7 +47,7 @@ def _content(path: Path, expected: str) -> bytes:
         with path.open("rb") as stream:
             content = stream.read(_LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        reason = file_problem(error)
         raise SignatureError(f"{path}: cannot be read ({reason}); expected {expected}") from None
     if len(content) > _LARGEST_FILE:
         raise SignatureError(f"{path}: found more than {_LARGEST_FILE} bytes; expected {expected}")
@@ -232,7 +232,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
             os.fsync(stream.fileno())
         sync_folder(path.parent)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        reason = file_problem(error)
         raise SignatureError(f"{path}: cannot be written ({reason})") from None
 
 

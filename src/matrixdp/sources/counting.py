@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed, Rule
+from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed
 from matrixdp.errors import SourceError
 from matrixdp.sources.base import (
     FAILED,
@@ -30,13 +30,7 @@ from matrixdp.sources.base import (
 )
 from matrixdp.sources.columns import arrow, plain
 from matrixdp.sources.engines import connect, connect_to_kept
-from matrixdp.sources.sql import (
-    code_expression,
-    column_kind,
-    identifier,
-    missing_expression,
-    value_expression,
-)
+from matrixdp.sources.sql import DUCKDB, identifier, outside
 
 # Bounding the records of one person in DuckDB: the first ones in the order of the table, and no others.
 #
@@ -50,7 +44,7 @@ _IDS = (*NUMBERS, Kind.DATE)
 _CANONICAL = Listed((*BOOLEANS, "0"))
 
 
-def id_expressions(name: str, column: str, kind: Kind) -> list[str]:
+def id_expressions(name: str, column: str, stored: str) -> list[str]:
     """Return the expressions from a raw id, in a quoted column, to its canonical text and its number.
 
     Raises
@@ -58,18 +52,15 @@ def id_expressions(name: str, column: str, kind: Kind) -> list[str]:
     SourceError
         If ids cannot be read from such a column: names it.
     """
-    if kind not in _IDS:
+    if DUCKDB.kind(stored) not in _IDS:
         raise SourceError(
             f"column {name!r} holds values of another kind; ids are texts, numbers, booleans or dates, so "
             "convert it first",
             code="wrong-kind",
         )
-    value = value_expression(_CANONICAL, column, kind)
-    if kind in (Kind.INTEGER, Kind.FLOAT):
-        return ["CAST(NULL AS VARCHAR) AS id_text", f"{value} AS id_number"]
-    if kind is Kind.TEXT:
-        return [f"struct_extract({value}, 't') AS id_text", f"struct_extract({value}, 'n') AS id_number"]
-    return [f"CAST({value} AS VARCHAR) AS id_text", "CAST(NULL AS DOUBLE) AS id_number"]
+    found = DUCKDB.values(_CANONICAL, column, stored)
+    text, number = found.get("t", "CAST(NULL AS VARCHAR)"), found.get("n", "CAST(NULL AS DOUBLE)")
+    return [f"{text} AS id_text", f"{number} AS id_number"]
 
 
 def id_columns() -> list[str]:
@@ -132,17 +123,9 @@ def encode(
     names = list(held if columns is None else columns)
     if columns is None:
         request.check_columns(names)
-    kinds = {name: column_kind(str(type_)) for name, type_ in zip(names, relation.types, strict=False)}
+    stored = {name: str(type_) for name, type_ in zip(names, relation.types, strict=False)}
     own = {name: identifier(column) for name, column in zip(names, held, strict=True)}
-    values, codes, read = [], [], {}
-    encoders = encoders.readings
-    for i, (name, rule) in enumerate(request.rules(kinds, encoders).items()):
-        column = encoders[name].column
-        parts, code = expressions(rule, own[column], kinds[column], i)
-        values += parts
-        other = request.out_of_domain.code(name)
-        codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
-        read[name] = f"c{i}"
+    values, codes, read = DUCKDB.encoded(request, encoders.readings, stored, own)
     own_codes = attribute_codes(request.domain, request.out_of_domain, read)
     inside = " AND ".join(f"{code} IS NOT NULL" for code in own_codes.values())
     used = [
@@ -150,10 +133,11 @@ def encode(
         for position, name in enumerate(request.used)
     ]
     used = used or ["CAST(0 AS UTINYINT) AS c0"]
-    used += [f"{inside} AS inside", *_outside(request, own_codes, inside)]
+    used.append(f"{inside} AS inside")
+    used += [f"{missing} AS out{i}" for i, missing in enumerate(outside(request, own_codes, inside))]
     if person is not None:
         values += [
-            *id_expressions(person, own[person], kinds[person]),
+            *id_expressions(person, own[person], stored[person]),
             f"{identifier(relation.columns[-1])} AS place",
         ]
         codes += [*id_columns(), "place"]
@@ -164,24 +148,6 @@ def encode(
     if columns is None and person is None and not request.out_of_domain.counts:
         encoded = encoded.filter(inside)
     return encoded.project(", ".join(used))
-
-
-def _outside(request: Request, codes: Mapping[str, str], inside: str) -> list[str]:
-    """Return one column for each count of records out of domain: whether a record is in it."""
-    return [
-        f"{f'NOT ({inside})' if name is None else f'{codes[name]} IS NULL'} AS out{place}"
-        for place, name in enumerate(request.out_of_domain.counts)
-    ]
-
-
-def expressions(rule: Rule, column: str, kind: Kind, index: int) -> tuple[list[str], str]:
-    """Return the expressions from a quoted column to parts of values, and from these to a code or NULL."""
-    values = [f"{value_expression(rule, column, kind)} AS v{index}"]
-    code = code_expression(rule, f"v{index}", kind)
-    if rule.null is None:
-        return values, code
-    missing = f"{missing_expression(rule, column, kind)} AS m{index}"
-    return [*values, missing], f"CASE WHEN m{index} THEN {rule.null} ELSE {code} END"
 
 
 def count(

@@ -22,8 +22,9 @@ from matrixdp.errors import SourceError
 from matrixdp.sources import engines as database
 from matrixdp.sources.base import FAILED, INFERRED, ComputedSource, Marginal, Request, Source, guarded
 from matrixdp.sources.columns import PLACE, arrow, is_text, listed, plain
-from matrixdp.sources.counting import Read, check, count, encode, expressions
+from matrixdp.sources.counting import Read, check, count, encode
 from matrixdp.sources.engines import connect_to_kept
+from matrixdp.sources.sql import DUCKDB
 
 _READING = "read the table"
 _SHORTER = ("ns", "ps", "fs", "as")
@@ -259,7 +260,7 @@ class _Coder:
     """Texts to codes by one rule; -1 where they are out of domain."""
 
     def __init__(self, rule: Rule, connection: duckdb.DuckDBPyConnection) -> None:
-        values, code = expressions(rule, '"text"', Kind.TEXT, 0)
+        values, code = DUCKDB.named(rule, '"text"', "VARCHAR", 0)
         self._values, self._code = ", ".join(values), f"coalesce(CAST({code} AS BIGINT), -1) AS code"
         self._connection = connection
         self._known: dict[str, int] = {}

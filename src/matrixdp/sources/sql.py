@@ -1,16 +1,18 @@
-"""The rules of `matrixdp.domain.rules` in DuckDB's SQL.
+"""The rules of `matrixdp.domain.rules` in SQL: one skeleton, and what DuckDB writes in its own way.
 
 Two steps, each one expression a column, so that a value is parsed once: from the raw value to a canonical
 text, a number or both, and from there to a code, NULL where the value is out of domain. No expression can
-raise an error, whatever the value.
+raise an error, whatever the value. `matrixdp.sources.postgresql` has the other dialect.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from typing import final
 
+from matrixdp.domain import Domain
 from matrixdp.domain.rules import (
     BOOLEANS,
     DAYS,
@@ -30,6 +32,241 @@ from matrixdp.domain.rules import (
     canonical_text,
     never,
 )
+from matrixdp.sources.base import Request
+
+FIRST_DAY, LAST_DAY = (f"DATE '{day.isoformat()}'" for day in DAYS)
+LONGEST_TEXT = 2**20
+"""No longer text has a number or a day: functions of PostgreSQL fail on texts a hundred times as long."""
+_LONGEST_BOOLEAN = max(map(len, SPELLINGS))
+
+
+def identifier(name: str) -> str:
+    """Return a name as a quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a text as a quoted literal; in PostgreSQL where `standard_conforming_strings` is on.
+
+    Examples
+    --------
+    >>> print(literal("it's"))
+    'it''s'
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def double(number: float) -> str:
+    """Return a number as a literal that is read as the same double."""
+    return f"CAST({literal(repr(float(number)))} AS double precision)"
+
+
+def canonical_texts(rule: Categories) -> dict[str, int]:
+    """Return the codes of canonical texts."""
+    return {
+        value if isinstance(value, str) else canonical_text(value): code for value, code in rule.codes.items()
+    }
+
+
+class Dialect(ABC):
+    """The SQL of one engine: the skeleton of both steps is here, and what engines write differently is not.
+
+    Every column is a quoted name, and comes with the name of the type that it is stored as.
+    """
+
+    cast: str
+    """What casts a value that is known to have the type."""
+    divide: str
+    """What divides integers that are not negative, without a remainder."""
+
+    @abstractmethod
+    def kind(self, stored: str) -> Kind:
+        """Return what a column of a type holds."""
+
+    @abstractmethod
+    def text(self, rule: Rule, column: str) -> str:
+        """Return a text that is compared byte by byte, trimmed and with folded letters as a rule says."""
+
+    @abstractmethod
+    def trimmed(self, text: str) -> str:
+        """Return a text without white space around it."""
+
+    @abstractmethod
+    def within(self, longest: int, text: str, value: str) -> str:
+        """Return a value, or NULL where a text has more bytes and functions of the engine may fail on it."""
+
+    @abstractmethod
+    def numeral(self, text: str, otherwise: str = "NULL") -> str:
+        """Return the number that a text is a numeral of, or else another expression."""
+
+    @abstractmethod
+    def finite(self, column: str, stored: str) -> str:
+        """Return the double that is nearest to a number that is no integer; NULL where it is not finite."""
+
+    @abstractmethod
+    def integer(self, rule: Rule, column: str) -> str:
+        """Return an integer as a number that compares exactly with those of the rule."""
+
+    @abstractmethod
+    def day(self, column: str) -> str:
+        """Return the text of a date from year 1 to 9999."""
+
+    @abstractmethod
+    def hours(self, rule: Moments, column: str, kind: Kind) -> str:
+        """Return the hour of a moment that is a text or a timestamp, as `Moments` counts them."""
+
+    @abstractmethod
+    def missing(self, rule: Rule, column: str, kind: Kind) -> str:
+        """Return whether a raw value is missing; never NULL itself."""
+
+    @abstractmethod
+    def code_of_text(self, rule: Categories, text: str) -> str:
+        """Return the code of a canonical text."""
+
+    @abstractmethod
+    def code_of_number(self, rule: Listed | Numbers, number: str) -> str:
+        """Return the code of a listed number."""
+
+    @final
+    def values(self, rule: Rule, column: str, stored: str) -> dict[str, str]:
+        """Return the expressions from a raw value to what its code is found from.
+
+        Under ``t`` a text, under ``n`` a number, each NULL where there is none; for texts that are compared
+        with numbers too, both.
+        """
+        kind = self.kind(stored)
+        if never(rule, kind):
+            return {"t": "CAST(NULL AS varchar)"}
+        within = f"CASE WHEN {column} BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN"
+        if isinstance(rule, Moments):
+            whole_day = f"{within} {days(column)} * 24 END"
+            return {"n": whole_day if kind is Kind.DATE else self.hours(rule, column, kind)}
+        if kind is Kind.DATE:
+            return {"t": f"{within} {self.day(column)} END"}
+        if kind is Kind.INTEGER:
+            return {"n": self.integer(rule, column)}
+        if kind is Kind.FLOAT:
+            return {"n": self.finite(column, stored)}
+        if kind is Kind.BOOLEAN:
+            # No cast: DuckDB may move one into its reader of CSV, and give the text of the file.
+            write = literal if isinstance(rule, Listed) else _truth
+            boolean = f"CASE WHEN {column} THEN {write('true')} WHEN NOT {column} THEN {write('false')} END"
+            return {"t" if isinstance(rule, Listed) else "n": boolean}
+        text = self.text(rule, column)
+        if not isinstance(rule, Categories) or isinstance(rule, Numbers):
+            return {"n": self.numeral(text, f"CASE lower({text}) {_spelled(_truth)} END")}
+        if isinstance(rule, Days):
+            return {"t": self.within(LONGEST_TEXT, text, self.trimmed(text))}
+        found, longest = text, max(len(label.encode()) for label in ("", *canonical_texts(rule)))
+        if isinstance(rule, Listed) and not BOOLEANS.keys().isdisjoint(rule.codes):
+            found, longest = (
+                f"CASE lower({text}) {_spelled(literal)} ELSE {text} END",
+                max(longest, _LONGEST_BOOLEAN),
+            )
+        numbers = {"n": self.numeral(text)} if isinstance(rule, Listed) and rule.numbers else {}
+        return {"t": self.within(longest, text, found), **numbers}
+
+    @final
+    def code(self, rule: Rule, values: Mapping[str, str], kind: Kind) -> str:
+        """Return the expression from what `values` gives, as columns, to an integer code, or NULL."""
+        if never(rule, kind):
+            return "CAST(NULL AS integer)"
+        if isinstance(rule, Texts | Days):
+            return self.code_of_text(rule, values["t"])
+        if isinstance(rule, Listed | Numbers):
+            found = [self.code_of_text(rule, values["t"])] if "t" in values else []
+            found += [self.code_of_number(rule, values["n"])] if "n" in values else []
+            return f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
+        value = values["n"]
+        if isinstance(rule, Moments):
+            return self._code_of_hours(rule, value)
+        if isinstance(rule, Whole):
+            whole = value if kind is Kind.INTEGER else f"floor({value})"
+            exact = f" AND {value} = {whole}" if rule.round is None and kind is not Kind.INTEGER else ""
+            if rule.round == "nearest" and kind is not Kind.INTEGER:
+                whole = f"({whole} + CASE WHEN {value} - {whole} >= 0.5 THEN 1 ELSE 0 END)"
+            inside = f"{whole} BETWEEN {rule.first} AND {rule.last}{exact}"
+            return f"CASE WHEN {inside} THEN {self.cast}({whole} AS bigint) - ({rule.first}) END"
+        edges, below = list(map(double, rule.edges)), "<=" if rule.closed else "<"
+        inside = f"{value} >= {edges[0]} AND {value} {below} {edges[-1]}"
+        return f"CASE WHEN {inside} THEN {_bin(edges, value, 0, len(edges) - 1)} END"
+
+    def _code_of_hours(self, rule: Moments, hours: str) -> str:
+        if rule.edges is None:
+            code = f"(({hours} - {rule.start}) {self.divide} {rule.width})"
+        else:
+            edges = ["", *map(str, rule.edges), ""]
+            code = _bin(edges, hours, 0, len(edges) - 1)
+        code = code if rule.cycle is None else f"({code}) % {rule.cycle}"
+        return f"CASE WHEN {hours} BETWEEN {rule.first} AND {rule.last} THEN {code} END"
+
+    @final
+    def named(self, rule: Rule, column: str, stored: str, index: int) -> tuple[list[str], str]:
+        """Return both steps for one column: the first as columns that are named by an index."""
+        kind, found = self.kind(stored), self.values(rule, column, stored)
+        values = [f"{value} AS {part}{index}" for part, value in found.items()]
+        code = self.code(rule, {part: f"{part}{index}" for part in found}, kind)
+        if rule.null is None:
+            return values, code
+        values.append(f"{self.missing(rule, column, kind)} AS m{index}")
+        return values, f"CASE WHEN m{index} THEN {rule.null} ELSE {code} END"
+
+    @final
+    def encoded(
+        self, request: Request, encoders: Domain, stored: Mapping[str, str], own: Mapping[str, str]
+    ) -> tuple[list[str], list[str], dict[str, str]]:
+        """Return both steps for all columns: columns of values, columns of codes, and the names of these.
+
+        Parameters
+        ----------
+        request : Request
+        encoders : Domain
+            The readings that say how the columns are read.
+        stored, own : mapping of str to str
+            The type and the quoted name of each column of the table.
+        """
+        kinds = {name: self.kind(type_name) for name, type_name in stored.items()}
+        values, codes, read = [], [], {}
+        for i, (name, rule) in enumerate(request.rules(kinds, encoders).items()):
+            column = encoders[name].column
+            parts, code = self.named(rule, own[column], stored[column], i)
+            values += parts
+            other = request.out_of_domain.code(name)
+            codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
+            read[name] = f"c{i}"
+        return values, codes, read
+
+
+def outside(request: Request, codes: Mapping[str, str], inside: str) -> list[str]:
+    """Return the conditions of the counts of records out of domain."""
+    return [
+        f"NOT ({inside})" if name is None else f"{codes[name]} IS NULL"
+        for name in request.out_of_domain.counts
+    ]
+
+
+def days(date: str) -> str:
+    """Return the days of a date since the one before 0001-01-01."""
+    return f"CAST({date} - {FIRST_DAY} + 1 AS bigint)"
+
+
+def _spelled(write: Callable[[str], str]) -> str:
+    return " ".join(f"WHEN {literal(name)} THEN {write(same)}" for name, same in SPELLINGS.items())
+
+
+def _truth(name: str) -> str:
+    return double(BOOLEANS[name])
+
+
+def _bin(edges: Sequence[str], value: str, first: int, end: int) -> str:
+    """Return the binary search for the bin among those from `first` to `end`, as nested cases."""
+    if end - first == 1:
+        return str(first)
+    middle = (first + end) // 2
+    below = _bin(edges, value, first, middle)
+    above = _bin(edges, value, middle, end)
+    return f"CASE WHEN {value} < {edges[middle]} THEN {below} ELSE {above} END"
+
 
 _SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _KINDS = {
@@ -44,20 +281,10 @@ _KINDS = {
     "TIMESTAMP WITH TIME ZONE": Kind.INSTANT,
 }
 _EXACT = 2**53
-_FIRST, _LAST = (f"DATE '{day.isoformat()}'" for day in DAYS)
 _EPOCH = date(1970, 1, 1).toordinal()
 _HOUR = 3_600_000_000
-_SPACED_NUMERAL = f"[{WHITESPACE}]*(?:{NUMERAL[1:-1]})[{WHITESPACE}]*"
-
-
-def identifier(name: str) -> str:
-    """Return a name as a quoted identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Return a text as a quoted literal."""
-    return "'" + text.replace("'", "''") + "'"
+_SPACE = literal(WHITESPACE)
+_SPACED_NUMERAL = literal(f"[{WHITESPACE}]*(?:{NUMERAL[1:-1]})[{WHITESPACE}]*")
 
 
 def column_kind(type_name: str) -> Kind:
@@ -74,78 +301,81 @@ def column_kind(type_name: str) -> Kind:
     return _KINDS.get(type_name, Kind.OTHER)
 
 
-def value_expression(rule: Rule, column: str, kind: Kind) -> str:
-    """Return the expression from a raw value, in a quoted column, to what its code is found from.
+@final
+class _DuckDB(Dialect):
+    cast = "TRY_CAST"
+    divide = "//"
 
-    A text or a number, of hours where moments are read, or NULL; for texts that are compared with numbers
-    too, a pair of both.
-    """
-    if isinstance(rule, Moments):
-        return "CAST(NULL AS BIGINT)" if never(rule, kind) else _hours(rule, column, kind)
-    if never(rule, kind):
-        return f"CAST(NULL AS {'VARCHAR' if isinstance(rule, Listed | Texts | Days) else 'DOUBLE'})"
-    if kind is Kind.FLOAT:
-        return f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
-    if kind is Kind.DATE:
-        return f"CASE WHEN {column} BETWEEN {_FIRST} AND {_LAST} THEN CAST({column} AS VARCHAR) END"
-    text = _text(rule, column)
-    if isinstance(rule, Texts | Days):
-        return text if isinstance(rule, Texts) else f"trim({text}, {literal(WHITESPACE)})"
-    if kind is Kind.TEXT:
+    def kind(self, stored: str) -> Kind:
+        return column_kind(stored)
+
+    def text(self, rule: Rule, column: str) -> str:
+        # A collation of the column would make texts equal that are not.
+        text = f"(CAST({column} AS VARCHAR) COLLATE C)"
+        text = self.trimmed(text) if rule.trim else text
+        others, letters = map(literal, rule.folded)
+        return f"translate({text}, {others}, {letters})" if rule.folded[0] else text
+
+    def trimmed(self, text: str) -> str:
+        return f"trim({text}, {_SPACE})"
+
+    def within(self, longest: int, text: str, value: str) -> str:
+        return value
+
+    def numeral(self, text: str, otherwise: str = "NULL") -> str:
         # DuckDB skips the same white space when it casts.
-        matches = f"regexp_full_match({text}, {literal(_SPACED_NUMERAL)})"
-        number = f"WHEN {matches} THEN TRY_CAST({text} AS DOUBLE)"
-        if not isinstance(rule, Listed):
-            spelled = " ".join(f"WHEN '{name}' THEN {BOOLEANS[same]}" for name, same in SPELLINGS.items())
-            return f"CASE {number} ELSE CASE lower({text}) {spelled} END END"
-        if not BOOLEANS.keys().isdisjoint(rule.codes):
-            spelled = " ".join(f"WHEN '{name}' THEN '{same}'" for name, same in SPELLINGS.items())
-            text = f"CASE lower({text}) {spelled} ELSE {text} END"
-        return f"struct_pack(t := {text}, n := CASE {number} END)" if rule.numbers else text
-    if isinstance(rule, Listed) and kind is Kind.BOOLEAN:
-        # No cast: DuckDB may move one into its reader of CSV, and give the text of the file.
-        return f"CASE WHEN {column} THEN 'true' WHEN NOT {column} THEN 'false' END"
-    return f"TRY_CAST({column} AS DOUBLE)"
+        matches = f"regexp_full_match({text}, {_SPACED_NUMERAL})"
+        return f"CASE WHEN {matches} THEN TRY_CAST({text} AS DOUBLE) ELSE {otherwise} END"
 
+    def finite(self, column: str, stored: str) -> str:
+        return f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
 
-def missing_expression(rule: Rule, column: str, kind: Kind) -> str:
-    """Return the expression for whether a raw value, in a quoted column, is missing; never NULL itself."""
-    if kind is Kind.TEXT:
-        return f"coalesce({_text(rule, column)} = '', true)"
-    if kind is Kind.FLOAT:
-        return f"coalesce(isnan(CAST({column} AS DOUBLE)), true)"
-    return f"{column} IS NULL"
+    def integer(self, rule: Rule, column: str) -> str:
+        return f"TRY_CAST({column} AS DOUBLE)"
 
+    def day(self, column: str) -> str:
+        return f"CAST({column} AS VARCHAR)"
 
-def _text(rule: Rule, column: str) -> str:
-    # A collation of the column would make texts equal that are not.
-    text = f"(CAST({column} AS VARCHAR) COLLATE C)"
-    text = f"trim({text}, {literal(WHITESPACE)})" if rule.trim else text
-    others, letters = map(literal, rule.folded)
-    return f"translate({text}, {others}, {letters})" if rule.folded[0] else text
+    def hours(self, rule: Moments, column: str, kind: Kind) -> str:
+        if kind is Kind.TEXT:
+            return _hours_of_text(rule, self.trimmed(self.text(rule, column)))
+        if kind is Kind.NANOSECONDS:
+            since = f"CAST(epoch_ns({column}) AS HUGEINT) + {_EPOCH * 24 * _HOUR * 1000}"
+            return f"CASE WHEN isfinite({column}) THEN CAST(({since}) // {_HOUR * 1000} AS BIGINT) END"
+        zone, offset = (" WITH TIME ZONE", "+00") if kind is Kind.INSTANT else ("", "")
+        moment = f"TRY_CAST({column} AS TIMESTAMP{zone})"
+        first, last = (
+            f"CAST('{text}{offset}' AS TIMESTAMP{zone})"
+            for text in ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
+        )
+        since = f"(epoch_us({moment}) + {_EPOCH * 24 * _HOUR}) // {_HOUR}"
+        return f"CASE WHEN {moment} BETWEEN {first} AND {last} THEN {since} END"
 
+    def missing(self, rule: Rule, column: str, kind: Kind) -> str:
+        if kind is Kind.TEXT:
+            return f"coalesce({self.text(rule, column)} = '', true)"
+        if kind is Kind.FLOAT:
+            return f"coalesce(isnan(CAST({column} AS DOUBLE)), true)"
+        return f"{column} IS NULL"
 
-def _hours(rule: Moments, column: str, kind: Kind) -> str:
-    """Return the expression from a raw value to the hour of a moment, as `Moments` counts them."""
-    if kind is Kind.DATE:
-        return f"CASE WHEN {column} BETWEEN {_FIRST} AND {_LAST} THEN {_days(column)} * 24 END"
-    if kind is Kind.TEXT:
-        return _hours_of_text(rule, f"trim({_text(rule, column)}, {literal(WHITESPACE)})")
-    if kind is Kind.NANOSECONDS:
-        since = f"CAST(epoch_ns({column}) AS HUGEINT) + {_EPOCH * 24 * _HOUR * 1000}"
-        return f"CASE WHEN isfinite({column}) THEN CAST(({since}) // {_HOUR * 1000} AS BIGINT) END"
-    zone, offset = (" WITH TIME ZONE", "+00") if kind is Kind.INSTANT else ("", "")
-    moment = f"TRY_CAST({column} AS TIMESTAMP{zone})"
-    first, last = (
-        f"CAST('{text}{offset}' AS TIMESTAMP{zone})"
-        for text in ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
-    )
-    since = f"(epoch_us({moment}) + {_EPOCH * 24 * _HOUR}) // {_HOUR}"
-    return f"CASE WHEN {moment} BETWEEN {first} AND {last} THEN {since} END"
+    def code_of_text(self, rule: Categories, text: str) -> str:
+        labels = ", ".join(map(literal, canonical_texts(rule)))
+        return f"enum_code(TRY_CAST({text} AS ENUM({labels})))"
+
+    def code_of_number(self, rule: Listed | Numbers, number: str) -> str:
+        # Integral numbers go through the text of the integer; the few others are compared one by one.
+        integral = self.code_of_text(rule, f"CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR)")
+        others = [
+            f" WHEN {double(listed)} THEN {code}"
+            for listed, code in rule.codes.items()
+            if isinstance(listed, float) and (abs(listed) >= _EXACT or not listed.is_integer())
+        ]
+        rest = f" ELSE CASE {number}{''.join(others)} END" if others else ""
+        return f"CASE WHEN abs({number}) < {_EXACT} AND {number} = floor({number}) THEN {integral}{rest} END"
 
 
 def _hours_of_text(rule: Moments, text: str) -> str:
-    day = _days(f"TRY_CAST(substr({text}, 1, 10) AS DATE)")
+    day = days(f"TRY_CAST(substr({text}, 1, 10) AS DATE)")
     alone = "CAST(NULL AS BIGINT)" if rule.timed else f"{day} * 24"
     hour, minute = (f"TRY_CAST(substr({text}, {place}, 2) AS BIGINT)" for place in (12, 15))
     zone = f"regexp_extract(substr({text}, 17), '[+-].*')"
@@ -157,75 +387,4 @@ def _hours_of_text(rule: Moments, text: str) -> str:
     return f"CASE WHEN {matches} THEN CASE WHEN length({text}) = 10 THEN {alone} ELSE {timed} END END"
 
 
-def _days(date: str) -> str:
-    """Return the expression for the days since the one before 0001-01-01."""
-    return f"({date} - {_FIRST} + 1)"
-
-
-def code_expression(rule: Rule, value: str, kind: Kind) -> str:
-    """Return the expression from what `value_expression` gives, a column, to an integer code, or NULL."""
-    if isinstance(rule, Texts | Days):
-        return _position(rule, value)
-    if isinstance(rule, Numbers):
-        return _position_of_number(rule, value)
-    if isinstance(rule, Listed):
-        if kind is Kind.TEXT and rule.numbers:
-            text, number = (f"struct_extract({value}, '{part}')" for part in "tn")
-            return f"coalesce({_position(rule, text)}, {_position_of_number(rule, number)})"
-        numeric = kind in (Kind.INTEGER, Kind.FLOAT)
-        return _position_of_number(rule, value) if numeric else _position(rule, value)
-    if isinstance(rule, Whole):
-        whole = f"floor({value})"
-        exact = f" AND {value} = {whole}" if rule.round is None else ""
-        if rule.round == "nearest":
-            whole = f"({whole} + CASE WHEN {value} - {whole} >= 0.5 THEN 1 ELSE 0 END)"
-        inside = f"{whole} >= {rule.first} AND {whole} <= {rule.last}{exact}"
-        return f"CASE WHEN {inside} THEN TRY_CAST({whole} AS BIGINT) - ({rule.first}) END"
-    if isinstance(rule, Moments):
-        return _code_of_hours(rule, value)
-    first, last = _double(rule.edges[0]), _double(rule.edges[-1])
-    below = "<=" if rule.closed else "<"
-    tree = _search([_double(edge) for edge in rule.edges], value, 0, len(rule.edges) - 1)
-    return f"CASE WHEN {value} >= {first} AND {value} {below} {last} THEN {tree} END"
-
-
-def _position(rule: Categories, text: str) -> str:
-    labels = (value if isinstance(value, str) else canonical_text(value) for value in rule.codes)
-    return f"enum_code(TRY_CAST({text} AS ENUM({', '.join(map(literal, labels))})))"
-
-
-def _position_of_number(rule: Listed | Numbers, value: str) -> str:
-    """Integral numbers go through the text of the integer; the few others are compared one by one."""
-    integral = _position(rule, f"CAST(TRY_CAST({value} AS BIGINT) AS VARCHAR)")
-    others = [
-        f" WHEN {_double(number)} THEN {code}"
-        for number, code in rule.codes.items()
-        if isinstance(number, float) and (abs(number) >= _EXACT or number != math.floor(number))
-    ]
-    rest = f" ELSE CASE {value}{''.join(others)} END" if others else ""
-    return f"CASE WHEN abs({value}) < {_EXACT} AND {value} = floor({value}) THEN {integral}{rest} END"
-
-
-def _double(number: float) -> str:
-    return f"CAST({literal(repr(float(number)))} AS DOUBLE)"
-
-
-def _code_of_hours(rule: Moments, hours: str) -> str:
-    if rule.edges is not None:
-        edges = ["", *map(str, rule.edges), ""]
-        code = _search(edges, hours, 0, len(edges) - 1)
-    else:
-        code = f"(({hours} - {rule.start}) // {rule.width})"
-    if rule.cycle is not None:
-        code = f"{code} % {rule.cycle}"
-    return f"CASE WHEN {hours} BETWEEN {rule.first} AND {rule.last} THEN {code} END"
-
-
-def _search(edges: Sequence[str], value: str, first: int, end: int) -> str:
-    """Return the binary search for the bin among those from `first` to `end`, as nested cases."""
-    if end - first == 1:
-        return str(first)
-    middle = (first + end) // 2
-    below = _search(edges, value, first, middle)
-    above = _search(edges, value, middle, end)
-    return f"CASE WHEN {value} < {edges[middle]} THEN {below} ELSE {above} END"
+DUCKDB = _DuckDB()

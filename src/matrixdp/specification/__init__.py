@@ -1,6 +1,5 @@
 """Specification files: a domain, a workload and a budget as YAML, and one clear error if any is wrong."""
 
-from matrixdp.specification.keys import DEFAULT_MAX_RECORDS
 from matrixdp.specification.load import (
     Document,
     GivenEntry,
@@ -17,7 +16,6 @@ from matrixdp.specification.load import (
 )
 
 __all__ = [
-    "DEFAULT_MAX_RECORDS",
     "Document",
     "GivenEntry",
     "Specification",

@@ -35,10 +35,7 @@ from matrixdp.forms import (
 from matrixdp.language import ENTRY, Entry
 from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, ImpossibleBox, Published
 from matrixdp.privacy import Budget, LeastBudget, Unit
-from matrixdp.privacy.budget import BUDGET_KINDS, MOST_RECORDS
-
-DEFAULT_MAX_RECORDS = 2**33
-"""The number of records that a table may have, where a specification does not say."""
+from matrixdp.privacy.budget import BUDGET_KINDS, DEFAULT_MAX_RECORDS, MOST_RECORDS
 
 
 def _number(written: object) -> int | float | None:

@@ -24,6 +24,7 @@ from matrixdp.errors import (
     TooLargeError,
     WorkloadError,
     each,
+    file_problem,
     format_place,
     within,
 )
@@ -454,7 +455,7 @@ def read_document(path: Path) -> Document:
     except UnicodeDecodeError:
         raise SpecificationError.at((str(path),), "text that is not UTF-8", "a YAML file in UTF-8") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "a name that is not a path"
+        reason = file_problem(error)
         found = f"a file that cannot be read ({reason})"
         raise SpecificationError.at((str(path),), found, "a YAML file") from None
     return parse_yaml(text)
