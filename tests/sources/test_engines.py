@@ -80,11 +80,6 @@ def test_the_name_of_a_table_is_for_engines_that_take_one(registered):
     assert cast("object", open_source(7)) == (7, None)
 
 
-def test_two_engines_of_one_name(registered):
-    with pytest.raises(SourceError, match="there is an engine 'path' already"):
-        register_source("path", callable, LedgerSource)
-
-
 def test_engines_that_are_not_used_are_not_loaded():
     code = (
         "import sys, matrixdp.sources as s; "
