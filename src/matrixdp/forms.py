@@ -598,7 +598,7 @@ class Record:
         known = cls.keys()
         for name in written:
             if name not in known:
-                raise cls.error(cls.unknown_key(name))
+                raise cls.error(cls.unknown_key(name), code="unknown-key")
         made = object.__new__(cls)
         made._fill(written, given)
         return made
@@ -665,13 +665,15 @@ class Record:
             value = written.get(name, ABSENT)
             if value is ABSENT or (value is None and item.blank and item.default in (None, {})):
                 if item.default is ABSENT:
-                    raise self.error.at((name,), "nothing", item.missing or f"a value: `{name}` is required")
+                    expected = item.missing or f"a value: `{name}` is required"
+                    raise self.error.at((name,), "nothing", expected, code="missing-key")
                 value = item.default
             else:
                 try:
                     value = item.form.read(value, given)
                 except FormError as error:
-                    raise self.error(placed(error, name).problem or "") from None
+                    code = None if error.code == FormError.code else error.code
+                    raise self.error(placed(error, name).problem or "", code=code) from None
                 except MatrixDPError as error:
                     raise placed(error, name) from None
             object.__setattr__(self, item.attribute, value)

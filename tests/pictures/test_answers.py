@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.pictures import plotted
-from matrixdp.pictures.plots import Answered, draw_answers, form_of
-from matrixdp.pictures.plotted import MAX_DRAWN
+from matrixdp.pictures import plots
+from matrixdp.pictures.plots import MAX_DRAWN, Answered, draw_answers, form_of
 from matrixdp.pictures.style import Axis, axes_of
 
 
@@ -173,7 +172,7 @@ def test_axes_of_suffixes_and_explicit_queries(release):
 def test_a_group_that_is_not_there_and_one_that_is_too_large_are_refused(release, monkeypatch):
     with pytest.raises(mdp.WorkloadError, match="age CDF by sex"):
         release.plot("age CDFs by sex")
-    monkeypatch.setattr(plotted, "MAX_DRAWN", 10)
+    monkeypatch.setattr(plots, "MAX_DRAWN", 10)
     with pytest.raises(mdp.TooLargeError, match="30 answers; a picture has at most 10"):
         release.plot("age CDF by sex")
     assert MAX_DRAWN == 1_000_000

@@ -214,7 +214,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("workload", "bases.b.matrix"): {
         "a basis of three columns": based({"b": np.eye(3)}),
     },
-    ("workload", "bases.z"): {
+    ("unknown-name", "bases.z"): {
         "a basis of an unknown attribute": based({"z": "prefix"}),
     },
 }

@@ -11,10 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import matrixdp as mdp
+from matrixdp.answers.inference import statistics_table
 from matrixdp.errors import TooLargeError
-from matrixdp.language import SimultaneousEntry
 from matrixdp.releases import release_schema
-from matrixdp.statistics import statistics_table
+from matrixdp.statistics.counts import SimultaneousEntry
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}, "hours": {"edges": [0, 5, 20]}})
 TABLE = {
@@ -154,7 +154,7 @@ def test_what_cannot_be_computed_does_not_cost_the_rest(
     def refuse(*_: object) -> pa.Table:
         raise TooLargeError("too many numbers")
 
-    monkeypatch.setattr(SimultaneousEntry, "ask", refuse)
+    monkeypatch.setattr(SimultaneousEntry, "evaluate", refuse)
     failing, both = mdp.ask.simultaneous(SEXES, name="all"), mdp.ask.cdf("age")
     partly = released(failing, both)
     with pytest.raises(TooLargeError, match="too many numbers"):

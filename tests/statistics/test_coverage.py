@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.statistics.quantiles import set_confidence
+from matrixdp.statistics.intervals import set_confidence
 
 STRATA, VALUES, CONFIDENCE, CHANCE = 160, 8, 0.8, 1e-5
 DOMAIN = mdp.Domain({"stratum": STRATA, "age": {"min": 0, "max": VALUES - 1}, "sex": ["f", "m"]})

@@ -17,7 +17,7 @@ from matrixdp.errors import (
 )
 from matrixdp.noise import LAPLACE
 from matrixdp.plan import Pooled
-from matrixdp.strategy import custom as given
+from matrixdp.strategy import strategy as given
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": range(4)})
 HALVES = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 1, 0]])

@@ -13,7 +13,9 @@ import numpy as np
 
 from matrixdp.answers.titles import head
 from matrixdp.domain import Domain
-from matrixdp.errors import UnsupportedQueryError, WorkloadError
+from matrixdp.errors import UnsupportedQueryError, WorkloadError, within
+from matrixdp.forms import describe_value
+from matrixdp.language.entries import one_group
 from matrixdp.plan import Analysis
 from matrixdp.queries import DenseGroup, Entry, Group, MatrixRows, ProductGroup, Total, Workload
 from matrixdp.specification import entry_from_spec
@@ -22,19 +24,12 @@ Question = Entry | Mapping[str, Any]
 """What ``marginals``, ``kway``, ``product``, ``pairwise`` or ``dense`` return, or a mapping that says so."""
 
 
-def groups_of(entry: Question, domain: Domain, base_path: str | os.PathLike[str] = ".") -> list[Group]:
-    """Return the query groups that an entry stands for."""
-    return question(entry, base_path).expand(domain)
-
-
 def question(entry: Question, base_path: str | os.PathLike[str] = ".") -> Entry:
     """Return the entry that was asked, or that a mapping describes."""
     made = entry_from_spec(entry, base_path, "query") if isinstance(entry, Mapping) else entry
     if not callable(getattr(made, "expand", None)):
-        raise WorkloadError(
-            f"query: found a {type(entry).__name__}; expected what marginals, kway, product, pairwise or "
-            "dense return, or a mapping with the keys of a specification"
-        )
+        expected = "an entry, as `marginals` or `product` return, or a mapping with its keys"
+        raise WorkloadError.at(("query",), describe_value(entry), expected, code="wrong-type")
     return made
 
 
@@ -46,14 +41,11 @@ def covariance(
 
 
 def _query(analysis: Analysis, domain: Domain, entry: Question, query: int) -> tuple[Group, int]:
-    groups = groups_of(entry, domain)
-    if len(groups) != 1:
-        raise WorkloadError(f"covariance: found an entry of {len(groups)} groups; expected one group")
-    [group] = groups
-    if isinstance(query, bool) or not hasattr(query, "__index__") or not 0 <= int(query) < group.queries:
-        raise WorkloadError(
-            f"covariance: found query {query!r}; expected 0 to {group.queries - 1} of {group.name}"
-        )
+    with within("covariance"):
+        group = one_group(question(entry), domain)
+        if isinstance(query, bool) or not hasattr(query, "__index__") or not 0 <= int(query) < group.queries:
+            expected = f"0 to {group.queries - 1} of {group.name}"
+            raise WorkloadError.at((), f"query {query!r}", expected, code="out-of-range")
     analysis.check_support(group)
     return group, int(query)
 

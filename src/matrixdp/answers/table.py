@@ -9,7 +9,6 @@ interval. Values are categories in the order of the domain.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -19,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.titles import find_group, head, title
+from matrixdp.answers.titles import head, title
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.rules import Ends
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.forms import describe_value, unknown_name
-from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total, Workload
+from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total
 
 Array = NDArray[np.float64]
 
@@ -35,6 +34,10 @@ FIGURES = ("estimate", "stddev", "lower", "upper")
 
 BOUND = b"bound"
 """The key of a field's metadata that tells the columns of where values begin, ``from``, and end, ``to``."""
+FIGURE = b"figure"
+"""The key of a field's metadata that says which of `FIGURES` its column holds."""
+OF = b"of"
+"""The key of a field's metadata that says of what: figures of the same belong together."""
 
 _NAME = pa.dictionary(pa.int32(), pa.utf8())
 _VALUE = pa.dictionary(pa.int32(), pa.utf8(), ordered=True)
@@ -290,63 +293,8 @@ def _coded(
 
 # One clean table of a group of answers: as it stands, or wide.
 
-FIGURE = b"figure"
-"""The key of a field's metadata that says which figure of an answer its column holds."""
 #: A table gets at most so many columns for the values of an attribute.
 _MOST_PIVOTED = 1_000
-
-
-class Tabulated:
-    """The tables of a release, one for each group."""
-
-    workload: Workload
-
-    @abstractmethod
-    def _table(self, groups: Sequence[Group]) -> pa.Table:
-        """Return the answers to some groups."""
-
-    def table(self, text: str, *, pivot: str | None = None) -> pa.Table:
-        """Return the answers of one group as a clean table.
-
-        Parameters
-        ----------
-        text : str
-            What the table is called: its title (`matrixdp.answers.titles`), the name of the group, or its
-            attributes, in any order and case.
-        pivot : str, optional
-            An attribute whose values become columns: the estimate under the text of the value, and beside it
-            its standard error and the ends of its interval, ``male_stddev``, ``male_lower``, ``male_upper``.
-
-        Returns
-        -------
-        pyarrow.Table
-            The columns of `Release.answers` that the group has, without ``group``; an attribute that is asked
-            about at a level has the name of the level.
-
-        Raises
-        ------
-        WorkloadError
-            If no table or several are called so, or the group does not ask about the attribute to pivot.
-        TooLargeError
-            If there are too many rows, or columns.
-        UnsupportedQueryError
-            If the measurement does not determine a query.
-
-        Examples
-        --------
-        >>> import matrixdp as mdp
-        >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(4)})
-        >>> workload = mdp.Workload(domain, mdp.product(sex="identity", age="prefix"))
-        >>> table = {"sex": ["female", "male"], "age": [0, 3]}
-        >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
-        >>> release.table("age CDF by sex").column_names[:4]
-        ['sex', 'age', 'age_from', 'age_to']
-        >>> wide = release.table("age CDF by sex", pivot="sex")
-        >>> wide.column_names[:5], wide.num_rows
-        (['age', 'age_from', 'age_to', 'female', 'female_stddev'], 4)
-        """
-        group = self.workload.groups[find_group(self.workload.groups, text)]
-        return own_table(self._table((group,)), group, self.workload.domain, pivot)
 
 
 def own_table(answers: pa.Table, group: Group, domain: Domain, pivot: str | None = None) -> pa.Table:
@@ -356,7 +304,7 @@ def own_table(answers: pa.Table, group: Group, domain: Domain, pivot: str | None
 
 
 def pivoted(table: pa.Table, group: Group, domain: Domain, pivot: str) -> pa.Table:
-    """Return a group's table with a column for each value of an attribute; see `Tabulated.table`."""
+    """Return a group's table with a column for each value of an attribute; see `matrixdp.Release.table`."""
     product, axis = _axis(group, domain, pivot)
     counts = product.counts
     if counts[axis] > _MOST_PIVOTED:
@@ -429,15 +377,19 @@ def joined(tables: Sequence[tuple[str, pa.Table]], column: str) -> pa.Table:
     (['statistic', 'sex', 'estimate'], ['female', None], [41.5, 7.0])
     """
     types: dict[str, pa.DataType] = {}
+    metadata: dict[str, Any] = {}
     for _, table in tables:
         for field in table.schema:
             types[field.name] = _common(types.get(field.name), field.type)
+            metadata.setdefault(field.name, field.metadata)
     behind = (*FIGURES, "warning")
     names = [name for name in types if name not in behind] + [name for name in behind if name in types]
     first = column
     while first in types:
         first += "_name"
-    schema = pa.schema([(first, pa.utf8()), *((name, types[name]) for name in names)])
+    schema = pa.schema(
+        [(first, pa.utf8()), *(pa.field(name, types[name], metadata=metadata[name]) for name in names)]
+    )
     if not tables:
         return schema.empty_table()
     parts = []

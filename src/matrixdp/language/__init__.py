@@ -1,7 +1,6 @@
 """The query language: every form of workload entry and predicate set, read, checked, written and expanded."""
 
 from matrixdp.errors import EntryError
-from matrixdp.language import ask
 from matrixdp.language.builders import cells, dense, disjunction, kway, marginals, pairwise, product
 from matrixdp.language.entries import (
     ENTRY,
@@ -25,57 +24,28 @@ from matrixdp.language.predicates import (
     SetsForm,
     keyed_predicates,
 )
-from matrixdp.language.statistics import (
-    CdfEntry,
-    CombinationEntry,
-    DifferenceEntry,
-    MeanEntry,
-    QuantileEntry,
-    RatioEntry,
-    ShareEntry,
-    SimultaneousEntry,
-    StatisticEntry,
-    Statistics,
-    SumEntry,
-    TopEntry,
-    in_words,
-)
 
 __all__ = [
     "ENTRY",
     "NAMED_PREDICATES",
     "PREDICATES",
-    "CdfEntry",
     "CellsEntry",
-    "CombinationEntry",
     "DenseEntry",
-    "DifferenceEntry",
     "DisjunctionEntry",
     "Entry",
     "EntryError",
     "KeyedPredicates",
     "KwayEntry",
     "MarginalsEntry",
-    "MeanEntry",
     "PairwiseEntry",
     "PredicateForm",
     "ProductEntry",
-    "QuantileEntry",
     "RangesForm",
-    "RatioEntry",
     "SetsForm",
-    "ShareEntry",
-    "SimultaneousEntry",
-    "StatisticEntry",
-    "Statistics",
-    "SumEntry",
-    "TopEntry",
-    "ask",
     "cells",
     "dense",
     "disjunction",
     "entry_form",
-    "in_words",
     "keyed_predicates",
     "kway",
     "marginals",

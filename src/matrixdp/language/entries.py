@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral
@@ -76,6 +77,21 @@ NAMES = ListOf(text("the name of an attribute"), "a list of attributes", once="e
 PREDICATES_BY_ATTRIBUTE = MappingOf(PREDICATES, "a mapping of attributes to predicate sets")
 
 
+Path = tuple[str | int, ...]
+"""The place of a part within an entry."""
+
+
+@contextmanager
+def as_entry_errors() -> Iterator[None]:
+    """Raise errors of domains and weights as errors of the entry."""
+    try:
+        yield
+    except EntryError:
+        raise
+    except (DomainError, WorkloadError) as error:
+        raise EntryError(error.problem or str(error), code=error.code) from None
+
+
 @record
 class Entry(Record, ABC):
     """An entry of a workload, which a domain turns into query groups."""
@@ -100,17 +116,13 @@ class Entry(Record, ABC):
         TooLargeError
             If there are too many groups, or explicit queries are too many numbers.
         """
-        try:
+        with as_entry_errors():
             return self.groups(domain)
-        except DomainError as error:
-            raise EntryError(error.problem or str(error)) from None
 
     def check(self) -> None:
         """Check that the weights are numbers above 0 that neither overflow nor vanish."""
-        try:
+        with as_entry_errors():
             check_weights(self.weight, self.weights)
-        except WorkloadError as error:
-            raise EntryError(error.problem or str(error)) from None
 
     @classmethod
     def unknown_key(cls, name: object) -> Problem:
@@ -209,6 +221,21 @@ def read_entry(written: object, given: Given = as_given) -> Entry:
     return ENTRY.read(written, given)
 
 
+class Expanded(Protocol):
+    """What stands for query groups of a domain."""
+
+    def expand(self, domain: Domain) -> list[Group]: ...
+
+
+def one_group(entry: Expanded, domain: Domain) -> Group:
+    """Return the one query group that an entry stands for."""
+    groups = entry.expand(domain)
+    if len(groups) != 1:
+        found = f"an entry of {len(groups)} groups"
+        raise EntryError.at((), found, "one that stands for one group", code="wrong-size")
+    return groups[0]
+
+
 def find_attribute(domain: Domain, name: str) -> Attribute:
     """Return an attribute of the domain."""
     if name not in domain:
@@ -217,7 +244,8 @@ def find_attribute(domain: Domain, name: str) -> Attribute:
             form = f"predicate sets, as in `product` and `by`, may be {owners[0]}: {{level: {name}}}"
             expected = f"the attribute {owners[0]!r} with values of its own; {form}"
             raise EntryError.at((), f"{name!r}, a level of {' and '.join(map(repr, owners))}", expected)
-        raise EntryError(unknown_name((), name, "an attribute of the domain", domain.names))
+        problem = unknown_name((), name, "an attribute of the domain", domain.names)
+        raise EntryError(problem, code="unknown-name")
     return domain[name]
 
 

@@ -15,7 +15,7 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.measure.measurement import Measurement
 from matrixdp.plan import Part
 
-__all__ = ["MeasuredQuery", "ToMbi"]
+__all__ = ["MeasuredQuery", "to_mbi"]
 
 Array = NDArray[np.float64]
 
@@ -81,49 +81,27 @@ class MeasuredQuery:
         return table.reshape(-1) if self.multipliers is None else table.reshape(-1) * self.multipliers
 
 
-class ToMbi:
-    """What a release gives to mbi."""
-
-    measurement: Measurement
-
-    def to_mbi(self) -> tuple[Any, list[Any]]:
-        """Return what was measured as an ``mbi.Domain`` and a list of ``mbi.LinearMeasurement``.
-
-        One for each part: its noisy answers, its marginal, the noise's standard deviation, and its queries.
-        mbi takes all noise for Gaussian. It does not know which attributes follow from others. It estimates
-        the number of records from measured counts alone; give it ``known_total`` where residuals were
-        measured.
-
-        Raises
-        ------
-        UnsupportedQueryError
-            If mbi is not installed.
-
-        References
-        ----------
-        R. McKenna, D. Sheldon and G. Miklau, Graphical-model based estimation and inference for differential
-        privacy, ICML 2019; https://github.com/ryan112358/mbi.
-        """
-        try:
-            import mbi
-        except ImportError:
-            raise UnsupportedQueryError(
-                "mbi is not installed: pip install 'matrixdp[mbi]' (which brings JAX)"
-            ) from None
-        held = self.measurement
-        domain = held.plan.domain
-        made = [
-            mbi.LinearMeasurement(
-                values,
-                part.attributes,
-                math.sqrt(scale.variance),
-                query=MeasuredQuery.of(part, domain),
-            )
-            if not _counts_cells(part)
-            else mbi.LinearMeasurement(values, part.attributes, math.sqrt(scale.variance))
-            for part, scale, values in zip(held.plan.parts, held.scales, held.values, strict=True)
-        ]
-        return mbi.Domain(domain.names, domain.shape), made
+def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
+    """Return what was measured as mbi has it; see `matrixdp.Release.to_mbi`."""
+    try:
+        import mbi
+    except ImportError:
+        raise UnsupportedQueryError(
+            "mbi is not installed: pip install 'matrixdp[mbi]' (which brings JAX)"
+        ) from None
+    domain, parts = measurement.plan.domain, measurement.plan.parts
+    made = [
+        mbi.LinearMeasurement(
+            values,
+            part.attributes,
+            math.sqrt(scale.variance),
+            query=MeasuredQuery.of(part, domain),
+        )
+        if not _counts_cells(part)
+        else mbi.LinearMeasurement(values, part.attributes, math.sqrt(scale.variance))
+        for part, scale, values in zip(parts, measurement.scales, measurement.values, strict=True)
+    ]
+    return mbi.Domain(domain.names, domain.shape), made
 
 
 def _counts_cells(part: Part) -> bool:

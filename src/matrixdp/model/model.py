@@ -14,7 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.questions import Question, groups_of, spread
+from matrixdp.answers.questions import Question, spread
+from matrixdp.answers.questions import question as as_entry
 from matrixdp.answers.table import FIGURES, AnswerColumns
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
@@ -212,7 +213,7 @@ class Model(ShownModel):
         TooLargeError
             If there are more than `MAX_TABLE_ROWS` queries.
         """
-        return self._table(groups_of(question, self.domain, base_path))
+        return self._table(as_entry(question, base_path).expand(self.domain))
 
     def batches(self, groups: Sequence[Group]) -> Iterator[pa.RecordBatch]:
         """Yield the answers to query groups, one group in memory at a time."""
@@ -261,7 +262,7 @@ class Model(ShownModel):
         TooLargeError
             If a table has too many cells, or there are more than `MAX_TABLE_ROWS` queries.
         """
-        groups = groups_of(question, self.domain)
+        groups = as_entry(question).expand(self.domain)
         _check_rows(groups)
         return counted_table(self.domain, groups, self.stratified(rows, seed))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, final
@@ -26,7 +25,6 @@ from matrixdp.pictures.style import (
     shortened,
 )
 from matrixdp.plan import Plan
-from matrixdp.privacy import Budget
 from matrixdp.selection.selection import Selection
 
 if TYPE_CHECKING:
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
 
 # Heat maps of estimates, beside one of their standard errors where these differ.
 
+#: Answers of a group that is drawn, at most.
+MAX_DRAWN = 1_000_000
 Array = NDArray[np.float64]
 
 _COLOURS = "cividis"
@@ -348,51 +348,6 @@ _BARS, _MATRICES = 12, 3
 _LARGEST = 2_000
 
 
-class PlottedStrategy(ABC):
-    """Pictures of what was selected."""
-
-    selection: Selection
-
-    @abstractmethod
-    def _cost(self, budget: Budget) -> float:
-        """Return by what a budget divides variances, if the strategy's noise can honour it."""
-
-    def plot(self, budget: Budget | None = None) -> Figure:
-        """Draw what is measured, and the errors that follow; no data are needed.
-
-        The marginals that are measured with their shares of the privacy cost, the largest first; the integer
-        matrices that have most of it; and the root mean square error of every query group beside the largest
-        standard error of a query, for at most 12 groups: those with the largest errors.
-
-        Parameters
-        ----------
-        budget : Budget, optional
-            For which errors are shown; privacy cost 1 where it is left out, that is rho = 0.5 for Gaussian
-            and epsilon = 1 for Laplace noise.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        PrivacyError
-            If the strategy's noise cannot honour the budget.
-        SpecificationError
-            If matplotlib is not installed: ``pip install 'matrixdp[pictures]'``.
-
-        Examples
-        --------
-        >>> import matrixdp as mdp
-        >>> workload = mdp.Workload(mdp.Domain({"age": range(16)}), mdp.product(age="prefix"))
-        >>> figure = mdp.select(workload).plot(mdp.Budget(rho=0.1))
-        >>> [axes.get_title() for axes in figure.axes][0]
-        'measured, by share of the privacy cost'
-        """
-        scale = 1.0 if budget is None else self._cost(budget)
-        return draw_strategy(self.selection, scale)
-
-
 def cost_shares(plan: Plan) -> dict[tuple[str, ...], float]:
     """Return the share that each measured marginal has of the privacy cost, the largest first.
 
@@ -529,7 +484,7 @@ def draw_accuracies(rows: Sequence[tuple[str, float, float, float | None]], stra
             color=BOUND,
             markersize=10,
             markeredgewidth=2,
-            label="no strategy is below",
+            label="lower bound",
         )
     if straight is not None:
         axes.axvline(

@@ -4,236 +4,72 @@ from __future__ import annotations
 
 import math
 import os
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matrixdp.answers.inference import AskedStatistic, Inference, Terms, asked_statistics, check_confidence
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, advised, covariance, question, spread
-from matrixdp.answers.table import FIGURES, AnswerColumns, Estimated, Tabulated
-from matrixdp.answers.titles import title
+from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, own_table
+from matrixdp.answers.titles import find_group, title
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
-from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, WorkloadError
+from matrixdp.errors import (
+    MatrixDPError,
+    SignatureError,
+    SpecificationError,
+    StorageError,
+    TooLargeError,
+    WorkloadError,
+    within,
+)
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
-from matrixdp.language import StatisticEntry
+from matrixdp.language.entries import one_group
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
-from matrixdp.model.bridge import ToMbi
-from matrixdp.model.making import Modelled
-from matrixdp.pictures.plotted import Plotted
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
 from matrixdp.queries import Group, Workload
-from matrixdp.releases.files import MAX_ANSWERS, Progress, read_release, save_release, write_tables
-from matrixdp.releases.record import SizeCheck, Written, check_size, checked_origin
-from matrixdp.releases.signatures import SigningKey
+from matrixdp.releases.files import (
+    MAX_ANSWERS,
+    Progress,
+    check_record,
+    expected_in,
+    read_folder,
+    write_tables,
+)
+from matrixdp.releases.record import RECORD, SIGNATURE, SizeCheck, check_size, checked_origin
+from matrixdp.releases.signatures import SigningKey, check_files, write_signature
+from matrixdp.releases.transaction import refuse_leftover, save_release
 from matrixdp.statements import SqlQuery, read
 from matrixdp.statements.query import Places
-from matrixdp.statistics import AskedStatistics, Inference, check_confidence
+from matrixdp.statistics import StatisticEntry, ask
+from matrixdp.statistics.ask import By, Where
+from matrixdp.statistics.attributes import QUARTILES
+from matrixdp.storage.archive import plain_content
 
-# A release at a glance: two lines, and a few of its answers.
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from matrixdp.model import Model
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded"
 #: Answers to larger groups are not computed for a glance.
 _MOST_QUERIES = 100_000
 
-
-class Glance(Displayed):
-    """What a release shows of itself."""
-
-    measurement: Measurement
-    workload: Workload
-    confidence: float
-
-    @abstractmethod
-    def _table(self, groups: Sequence[Group]) -> pa.Table:
-        """Return the answers to some groups."""
-
-    def _lines(self) -> tuple[str, str]:
-        noise, workload = self.measurement.plan.noise, self.workload
-        answers, groups = counted(workload.queries, "answer"), counted(len(workload), "group")
-        budget = self.measurement.authorization.budget
-        second = f"within {budget!r}" if self.measurement.private else NOT_PRIVATE
-        return f"Release of {answers} in {groups}, {noise} noise", second
-
-    def _preview(self) -> Preview:
-        groups = self.workload.groups[:MAX_ROWS]
-        each = max(1, MAX_ROWS // len(groups))
-        rows = [row for group in groups for row in self._first(group, each)]
-        ends = f"{100 * self.confidence:g} % interval"
-        columns = ("group", "records with", "estimate", "stddev", ends)
-        return Preview(columns, rows, self.workload.queries, frozenset((2, 3, 4)))
-
-    def _first(self, group: Group, number: int) -> Iterator[tuple[str, ...]]:
-        """Yield the first answers to a group, or its name where they would take long or do not exist."""
-        name, table = title(group), None
-        if group.queries <= _MOST_QUERIES:
-            try:
-                table = self._table((group,)).slice(0, number)
-            except MatrixDPError:
-                table = None  # `answers` says why
-        if table is None:
-            yield name, counted(group.queries, "query", "queries"), "-", "-", "-"
-            return
-        columns = AnswerColumns(self.workload.domain, (group,), levels=True).columns
-        for row in table.to_pylist():
-            asked = [f"{a} {row[column]}" for a, column in columns.items() if row[column] is not None]
-            asked += [row["query"]] if row.get("query") else []
-            estimate, low, high = (f"{row[figure]:,.1f}" for figure in ("estimate", "lower", "upper"))
-            yield name, ", ".join(asked) or "(all)", estimate, f"{row['stddev']:,.4g}", f"{low} to {high}"
-
-
-# What a release does with folders, and with another workload.
-
-
-class Kept(Written):
-    """What a release does with folders, and with another workload."""
-
-    def save(
-        self,
-        out: str | os.PathLike[str],
-        *,
-        csv: bool = False,
-        max_answers: int = MAX_ANSWERS,
-        force: bool = False,
-        key: SigningKey | None = None,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write the release as a folder that appears whole or not at all, and return it.
-
-        Parameters and errors are those of `matrixdp.save_release`.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import matrixdp as mdp
-        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
-        >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
-        >>> with tempfile.TemporaryDirectory() as parent:
-        ...     again = mdp.Release.load(release.save(f"{parent}/out"))
-        >>> again.answers.equals(release.answers)
-        True
-        """
-        return save_release(
-            self, out, csv=csv, max_answers=max_answers, force=force, key=key, progress=progress
-        )
-
-    def save_tables(
-        self,
-        out: str | os.PathLike[str],
-        *,
-        format: str = "csv",  # noqa: A002
-        pivot: str | None = None,
-    ) -> Path:
-        """Write one clean table for each group, and descriptions of them for machines, into a new folder.
-
-        Figures in CSV have the digits that the least standard error of the table justifies; ends of intervals
-        are rounded outward. ``datapackage.json`` (Frictionless Data Package 2) and ``croissant.json``
-        (Croissant 1.0) list the tables with their columns and digests, and have the privacy statement.
-
-        Parameters
-        ----------
-        out : str or path
-            The folder; it must not be there, or be empty. It is no part of the folder of a release.
-        format : {'csv', 'parquet'}
-            Parquet has every digit, ordered categories, and descriptions in its metadata.
-        pivot : str, optional
-            An attribute whose values become columns, in the tables that ask about it beside others.
-
-        Returns
-        -------
-        Path
-            The folder.
-
-        Raises
-        ------
-        StorageError
-            If `out` holds something, or cannot be written.
-        SpecificationError
-            If there is no such format, or no table that asks about the attribute beside others.
-        TooLargeError
-            If there are more than 10,000 groups, or too many columns.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import matrixdp as mdp
-        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
-        >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
-        >>> with tempfile.TemporaryDirectory() as parent:
-        ...     sorted(path.name for path in release.save_tables(f"{parent}/tables").iterdir())
-        ['croissant.json', 'datapackage.json', 'sex.csv', 'total.csv']
-        """
-        return write_tables(self, out, format, pivot)
-
-    @classmethod
-    def load(cls, out: str | os.PathLike[str], *, confidence: float | None = None) -> Self:
-        """Return the release that a folder holds; see `matrixdp.load_release`."""
-        found = read_release(out, cls)
-        return found if confidence is None else found.reconstruct(confidence=confidence)
-
-    def reconstruct(
-        self,
-        workload: Workload | None = None,
-        confidence: float | None = None,
-        expect: int | None = None,
-    ) -> Self:
-        """Return the answers to another workload from the same measurement, free of further budget.
-
-        Parameters
-        ----------
-        workload : Workload, optional
-            What to answer; that of the release where it is left out.
-        confidence : float, optional
-            Of the intervals; that of the release where it is left out.
-        expect : int, optional
-            How many records should be in the domain, a public figure; that of the release where it is left
-            out.
-
-        Raises
-        ------
-        WorkloadError
-            If the workload is over another domain.
-        SpecificationError
-            If the confidence or what is expected is none.
-
-        Examples
-        --------
-        >>> import matrixdp as mdp
-        >>> domain = mdp.Domain({"age": range(4)})
-        >>> release = mdp.select(mdp.Workload(domain, mdp.marginals(1))).measure(
-        ...     {"age": [0, 3]}, mdp.Budget(mu=1)
-        ... ).reconstruct()
-        >>> release.reconstruct(mdp.Workload(domain, mdp.product(age="prefix"))).answers.num_rows
-        4
-        """
-        make: Callable[..., Self] = type(self)
-        return make(
-            self.measurement,
-            self.workload if workload is None else workload,
-            self.confidence if confidence is None else confidence,
-            self.origin,
-            self.expect if expect is None else expect,
-        )
-
-
 # Answers in the shape of a statement's result: a row for each of its rows, its columns under their names.
 
 Array = NDArray[np.float64]
-
-FIGURE = b"figure"
-"""The key of a field's metadata that says which figure of a count its column holds."""
 
 
 @final
@@ -321,12 +157,18 @@ MAX_TABLE_ROWS = 50_000_000
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi):
+class Release(Displayed):
     """Answers with their standard errors, from one measurement.
 
     Everything here is computed from the noisy measurement alone: any number of further queries costs no
     further budget. Intervals are pointwise: each holds the true answer with the stated confidence, taken
     alone.
+
+    Statistics take ``by``, attributes whose values are strata or a mapping of attributes to predicate sets,
+    ``where``, a mapping of attributes to a value, a list of values or ``{"range": [first, last]}``, and
+    ``confidence``, that of the release where it is left out. Their tables have the columns of the strata,
+    then what it is, then ``estimate``, ``stddev``, ``lower`` and ``upper``; what does not exist is null. The
+    schema's metadata says under ``matrixdp`` how the intervals are made.
 
     Parameters
     ----------
@@ -374,9 +216,11 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
         object.__setattr__(self, "origin", checked_origin(self.origin))
         if not isinstance(self.workload, Workload):
             expected = "a Workload; `answer` takes single entries"
-            raise WorkloadError.at(("workload",), describe_value(self.workload), expected)
+            raise WorkloadError.at(("workload",), describe_value(self.workload), expected, code="wrong-type")
         if self.workload.domain != self.measurement.plan.domain:
-            raise WorkloadError("workload: found another domain than that of the measurement")
+            raise WorkloadError(
+                "workload: found another domain than that of the measurement", code="domain-mismatch"
+            )
 
     @property
     def domain(self) -> Domain:
@@ -491,8 +335,7 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
         """
         made = question(entry, base_path)
         if isinstance(made, StatisticEntry):
-            made.expand(self.domain)  # what is wrong with it is told at its place
-            return made.ask(self)
+            return self._statistic(made, None)
         asked = made.expand(self.domain)
         return self._table([spread(self.analysis, self.workload, group) for group in asked])
 
@@ -563,6 +406,732 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
         """
         return covariance(self.analysis, self.domain, (left, left_query), (right, right_query))
 
+    def table(self, text: str, *, pivot: str | None = None) -> pa.Table:
+        """Return the answers of one group as a clean table.
+
+        Parameters
+        ----------
+        text : str
+            What the table is called: its title (`matrixdp.answers.titles`), the name of the group, or its
+            attributes, in any order and case.
+        pivot : str, optional
+            An attribute whose values become columns: the estimate under the text of the value, and beside it
+            its standard error and the ends of its interval, ``male_stddev``, ``male_lower``, ``male_upper``.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of `Release.answers` that the group has, without ``group``; an attribute that is asked
+            about at a level has the name of the level.
+
+        Raises
+        ------
+        WorkloadError
+            If no table or several are called so, or the group does not ask about the attribute to pivot.
+        TooLargeError
+            If there are too many rows, or columns.
+        UnsupportedQueryError
+            If the measurement does not determine a query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(4)})
+        >>> workload = mdp.Workload(domain, mdp.product(sex="identity", age="prefix"))
+        >>> table = {"sex": ["female", "male"], "age": [0, 3]}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
+        >>> release.table("age CDF by sex").column_names[:4]
+        ['sex', 'age', 'age_from', 'age_to']
+        >>> wide = release.table("age CDF by sex", pivot="sex")
+        >>> wide.column_names[:5], wide.num_rows
+        (['age', 'age_from', 'age_to', 'female', 'female_stddev'], 4)
+        """
+        group = self.workload.groups[find_group(self.workload.groups, text)]
+        return own_table(self._table((group,)), group, self.workload.domain, pivot)
+
+    @cached_property
+    def asked(self) -> tuple[AskedStatistic, ...]:
+        """The statistics that the workload asks for, each with its table or why there is none."""
+        return asked_statistics(self.inference(), self.workload.entries)
+
+    @property
+    def statistics(self) -> Mapping[str, pa.Table]:
+        """The tables of the statistics that the workload asks for, by their names.
+
+        Raises
+        ------
+        MatrixDPError
+            If one of them cannot be computed.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> asked = mdp.ask.quantile("age", 0.5, name="median age")
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), asked)
+        >>> measured = mdp.select(workload).measure({"age": [3] * 500 + [5] * 400}, mdp.Budget(mu=10))
+        >>> measured.reconstruct().statistics["median age"]["estimate"].to_pylist()
+        [3.0]
+        """
+        for one in self.asked:
+            if one.refusal is not None:
+                raise one.refusal
+        return {one.name: one.table for one in self.asked}
+
+    def quantile(
+        self,
+        attribute: str,
+        q: float | Sequence[float] = QUARTILES,
+        *,
+        by: By = (),
+        where: Where = None,
+        confidence: float | None = None,
+    ) -> pa.Table:
+        """Return quantiles of a numeric attribute, or of dates.
+
+        Parameters
+        ----------
+        attribute : str
+            Integers, codes, bins, dates or hours; missing values are left out.
+        q : float or list of float
+            Orders, above 0 and below 1. The quantile is the least value with at least the share ``q`` of the
+            records at or below it.
+        by, where, confidence
+            See the class.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: strata, ``quantile``, ``estimate``, ``stddev`` (null: there is none), ``lower``,
+            ``upper``, ``warning``. Each interval holds the true quantile with the confidence, taken alone, in
+            every table: with few records, with many on one value. In bins the estimate is interpolated, and
+            the ends are ends of bins.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place.
+        UnsupportedQueryError
+            If what was measured does not determine the counts of the values.
+        TooLargeError
+            If the attribute has more than 4,000 values that are asked about.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), mdp.product(age="prefix"))
+        >>> table = {"age": [0, 1, 2, 3, 3, 3, 4, 7] * 100}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(mu=10)).reconstruct()
+        >>> release.quantile("age", 0.5).select(["quantile", "estimate", "lower", "upper"]).to_pylist()
+        [{'quantile': 0.5, 'estimate': 3.0, 'lower': 3.0, 'upper': 3.0}]
+        """
+        return self._statistic(ask.quantile(attribute, q, by=by, where=where), confidence)
+
+    def cdf(
+        self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
+    ) -> pa.Table:
+        """Return how many records, and what share of them, are at or below each value.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: strata, the attribute's, ``estimate``, ``stddev``, ``lower``, ``upper`` of counts,
+            ``share``, ``share_stddev``, ``share_lower``, ``share_upper``, ``warning``. The band of counts
+            holds a whole curve with the confidence, and so does that of shares, each taken alone.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place.
+        UnsupportedQueryError
+            If what was measured does not determine the counts.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(3)}), mdp.product(age="prefix"))
+        >>> measured = mdp.select(workload).measure({"age": [0, 0, 0, 1, 2] * 99}, mdp.Budget(mu=10))
+        >>> curve = measured.reconstruct().cdf("age")
+        >>> curve["age"].to_pylist(), [round(share, 1) for share in curve["share"].to_pylist()]
+        (['0', '0-1', '0-2'], [0.6, 0.8, 1.0])
+        """
+        return self._statistic(ask.cdf(attribute, by=by, where=where), confidence)
+
+    def mean(
+        self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
+    ) -> pa.Table:
+        """Return means of a numeric attribute, bins by their middles.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: strata, ``estimate``, ``stddev`` (of the noise alone, by the delta method), ``lower``,
+            ``upper``, ``binning``, ``warning``. The interval is Fieller's, and holds wherever in their bins
+            the numbers lie; ``binning`` is half of the widest bin, the most by which the mean of the middles
+            is off. Where the number of records cannot be told from 0 the ends are null.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place; a bin without an end is left out with ``where``.
+        UnsupportedQueryError
+            If what was measured does not determine the sum or the number of records.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), mdp.product(age="prefix"))
+        >>> measured = mdp.select(workload).measure({"age": [2, 3] * 500}, mdp.Budget(mu=10))
+        >>> round(measured.reconstruct().mean("age")["estimate"][0].as_py(), 1)
+        2.5
+        """
+        return self._statistic(ask.mean(attribute, by=by, where=where), confidence)
+
+    def sum(
+        self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
+    ) -> pa.Table:
+        """Return sums of a numeric attribute, bins by their middles.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: strata, ``estimate``, ``stddev`` (of the noise alone), ``lower``, ``upper``, ``binning``.
+            The interval holds wherever in their bins the numbers lie; ``binning`` estimates the most by which
+            the sum of the middles is off.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place; a bin without an end is left out with ``where``.
+        UnsupportedQueryError
+            If what was measured does not determine the sum.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), mdp.product(age="prefix"))
+        >>> measured = mdp.select(workload).measure({"age": [2, 3] * 500}, mdp.Budget(mu=10))
+        >>> 2490 < measured.reconstruct().sum("age")["estimate"][0].as_py() < 2510
+        True
+        """
+        return self._statistic(ask.sum(attribute, by=by, where=where), confidence)
+
+    def top(
+        self,
+        attribute: str,
+        k: int,
+        *,
+        by: By = (),
+        where: Where = None,
+        confidence: float | None = None,
+    ) -> pa.Table:
+        """Return the values of an attribute with the most records.
+
+        Parameters
+        ----------
+        attribute : str
+            The attribute, of any kind.
+        k : int
+            How many values.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: strata, the attribute's, ``rank``, ``estimate``, ``stddev``, ``lower``, ``upper``,
+            ``confidence``: that with which the set of values, in any order, is the right one; 0 says
+            nothing. Intervals hold together for all values, so that they hold for those that were chosen.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place.
+        UnsupportedQueryError
+            If what was measured does not determine the counts of the values.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"colour": ["red", "green", "blue"]}), mdp.marginals(1))
+        >>> table = {"colour": ["red"] * 100 + ["blue"] * 300 + ["green"] * 200}
+        >>> found = mdp.select(workload).measure(table, mdp.Budget(mu=1)).reconstruct().top("colour", 2)
+        >>> found["colour"].to_pylist(), found["confidence"][0].as_py() > 0.999
+        (['blue', 'green'], True)
+        """
+        return self._statistic(ask.top(attribute, k, by=by, where=where), confidence)
+
+    def share(
+        self,
+        entry: Question,
+        *,
+        of: Question | Iterable[str] | None = None,
+        confidence: float | None = None,
+    ) -> pa.Table:
+        """Return the answers of an entry as shares.
+
+        Parameters
+        ----------
+        entry : Entry or mapping
+            Of one group: the numerators.
+        of : list of str, or Entry or mapping, optional
+            Attributes that the denominator keeps: the share is that of all records with the same value of
+            them; or an entry of one query, or of as many as the numerators. All records where it is left out.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: those of the entry's answers, ``stddev`` by the delta method, Fieller's ``lower`` and
+            ``upper``, ``warning`` where the denominator is small. The interval holds the true share with the
+            confidence whatever the denominator is; where that cannot be told from 0 the ends are null.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place.
+        UnsupportedQueryError
+            If what was measured does not determine a numerator or a denominator.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["f", "m"], "age": range(3)}), mdp.marginals(2))
+        >>> table = {"sex": ["f", "f", "m", "m"] * 100, "age": [0, 1, 2, 2] * 100}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(mu=20)).reconstruct()
+        >>> shares = release.share(mdp.marginals([["sex", "age"]]), of=["sex"])
+        >>> [abs(round(share, 1)) for share in shares["estimate"].to_pylist()]
+        [0.5, 0.5, 0.0, 0.0, 0.0, 1.0]
+        """
+        return self._statistic(ask.share(entry, of=of), confidence)
+
+    def ratio(
+        self, numerator: Question, denominator: Question, *, confidence: float | None = None
+    ) -> pa.Table:
+        """Return ratios of answers, query by query, or to a single one.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: ``numerator`` and ``denominator`` in words, then those of `share`.
+
+        Raises
+        ------
+        EntryError
+            If an entry does not stand for one group, or the numbers of queries do not fit.
+        UnsupportedQueryError
+            If what was measured does not determine a query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["f", "m"]}), mdp.marginals(1))
+        >>> measured = mdp.select(workload).measure({"sex": ["f", "m", "m"] * 200}, mdp.Budget(mu=10))
+        >>> women, men = mdp.product(sex={"sets": [["f"]]}), mdp.product(sex={"sets": [["m"]]})
+        >>> round(measured.reconstruct().ratio(men, women)["estimate"][0].as_py(), 1)
+        2.0
+        """
+        return self._statistic(ask.ratio(numerator, denominator), confidence)
+
+    def difference(self, left: Question, right: Question, *, confidence: float | None = None) -> pa.Table:
+        """Return differences of answers, query by query, or to a single one.
+
+        Both are of this release: their covariance is exact. Of two releases with noise of their own, the
+        variances add up.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: ``left`` and ``right`` in words, ``estimate``, ``stddev``, ``lower``, ``upper``.
+
+        Raises
+        ------
+        EntryError
+            If an entry does not stand for one group, or the numbers of queries do not fit.
+        UnsupportedQueryError
+            If what was measured does not determine a query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["f", "m"]}), mdp.marginals(1))
+        >>> measured = mdp.select(workload).measure({"sex": ["f", "m", "m"] * 200}, mdp.Budget(mu=10))
+        >>> women, men = mdp.product(sex={"sets": [["f"]]}), mdp.product(sex={"sets": [["m"]]})
+        >>> found = measured.reconstruct().difference(men, women)
+        >>> found["left"].to_pylist(), 199 < found["estimate"][0].as_py() < 201
+        (['sex m'], True)
+        """
+        return self._statistic(ask.difference(left, right), confidence)
+
+    def combination(self, terms: Terms, *, confidence: float | None = None) -> pa.Table:
+        """Return linear combinations of answers.
+
+        Parameters
+        ----------
+        terms : list of pairs
+            Coefficients and an entry of one group. Coefficients are a number for each query of the entry, or
+            rows of them, one for each combination; of an entry of one query they may be a number.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: ``combination`` (its place), ``estimate``, ``stddev``, ``lower``, ``upper``. The metadata
+            has the covariance matrix of the combinations.
+
+        Raises
+        ------
+        EntryError
+            If coefficients do not fit their entry, or one another.
+        UnsupportedQueryError
+            If what was measured does not determine them.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(4)}), mdp.product(age="prefix"))
+        >>> measured = mdp.select(workload).measure({"age": [0, 1, 2, 3] * 100}, mdp.Budget(mu=10))
+        >>> ages = mdp.marginals([["age"]])
+        >>> found = measured.reconstruct().combination([([1, 1, 0, 0], ages), ([0, 0, -1, -1], ages)])
+        >>> abs(found["estimate"][0].as_py()) < 5
+        True
+        """
+        return self._statistic(ask.combination(terms), confidence)
+
+    def simultaneous(self, entry: Question, *, confidence: float | None = None) -> pa.Table:
+        """Return answers with intervals that all hold together with the confidence.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of the entry's answers.
+
+        Raises
+        ------
+        EntryError
+            If the entry does not fit the domain.
+        UnsupportedQueryError
+            If what was measured does not determine a query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(4)}), mdp.marginals(1))
+        >>> release = mdp.select(workload).measure({"age": [0, 1]}, mdp.Budget(mu=1)).reconstruct()
+        >>> row = release.simultaneous(mdp.marginals(1)).to_pylist()[0]
+        >>> round((row["upper"] - row["estimate"]) / row["stddev"], 1)  # alone: 2.0
+        2.5
+        """
+        return self._statistic(ask.simultaneous(entry), confidence)
+
+    def covariances(self, entry: Question, other: Question | None = None) -> NDArray[np.float64]:
+        """Return the covariances of the estimates of an entry's queries, or of those with another's.
+
+        Parameters
+        ----------
+        entry, other : Entry or mapping
+            Of one group each.
+
+        Returns
+        -------
+        ndarray
+            Shape (queries of the entry, queries of the other one, or of the same).
+
+        Raises
+        ------
+        EntryError
+            If an entry stands for several groups.
+        UnsupportedQueryError
+            If what was measured does not determine a query.
+        TooLargeError
+            If that would be too many numbers.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(4)}), mdp.marginals(1))
+        >>> release = mdp.select(workload).measure({"age": [0, 1]}, mdp.Budget(mu=1)).reconstruct()
+        >>> release.covariances(mdp.marginals(1)).round(3).diagonal().tolist()
+        [1.0, 1.0, 1.0, 1.0]
+        """
+        inference = self.inference()
+        with within("covariances"):
+            left, *others = (
+                inference.spread(one_group(question(one), self.domain))
+                for one in (entry, other)
+                if one is not None
+            )
+        right = others[0] if others else left
+        with inference.computing([left, right]):
+            return inference.analysis.covariances(left, right)
+
+    def plot(self, group: str) -> Figure:
+        """Draw the answers of one query group with their intervals.
+
+        Cumulative counts and long numeric attributes are a line in a band, few answers are bars, two
+        attributes a heat map of estimates beside one of standard errors, all ranges of values a triangle,
+        and whatever is left a line through the answers by their size. Bands and bars are the pointwise
+        intervals of the release.
+
+        Parameters
+        ----------
+        group : str
+            The name or title of a query group, or its attributes, such as ``"age CDF by sex"``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            To save with ``savefig``; a notebook shows it by itself.
+
+        Raises
+        ------
+        WorkloadError
+            If there is no such group; the message names those that are like it.
+        TooLargeError
+            If the group has more than a million answers.
+        SpecificationError
+            If matplotlib is not installed: ``pip install 'matrixdp[pictures]'``.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+        >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+        >>> figure = release.plot("sex")
+        >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+        ['female', 'male']
+        """
+        from matrixdp.pictures.plots import MAX_DRAWN, Answered, draw_answers
+        from matrixdp.pictures.style import axes_of
+
+        found = self.workload.groups[find_group(self.workload.groups, group)]
+        if found.queries > MAX_DRAWN:
+            raise TooLargeError(
+                f"{title(found)}: {found.queries:,} answers; a picture has at most {MAX_DRAWN:,}. Ask for a "
+                "part of them"
+            )
+        with self._computing([found]):
+            figures = self._figures(found)
+        values = figures.estimates, figures.deviations, figures.widths
+        return draw_answers(Answered(axes_of(self.domain, found), *values), title(found))
+
+    def model(
+        self,
+        method: str = "auto",
+        *,
+        seed: int = 0,
+        components: int | None = None,
+        steps: int | None = None,
+        totals: object = None,
+        impossible: object = None,
+        accept_anyway: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Model:
+        """Return a model of the release: non-negative, consistent answers and records, at no privacy cost.
+
+        Its answers are biased; the unbiased ones stay beside them. See docs/model.md.
+
+        Parameters
+        ----------
+        method : {'auto', 'mixture', 'local'}
+            ``mixture``: a mixture of products, which answers every query and has records. ``local``: a table
+            for each pair of attributes, in seconds, for queries of at most two attributes; without records.
+            ``auto``: ``mixture``; where its tests reject it and the tables of pairs serve and pass the same
+            tests, ``local``. `made` then has the tests of both, the mixture's under ``rejected``.
+        seed : int
+            Of the fits, and of records that are drawn without a seed of their own. No privacy depends on it.
+        components, steps : int, optional
+            Of each fit of a mixture. Without them the fewest components of a few numbers are taken with which
+            noise explains what is left.
+        totals, impossible : optional
+            What is publicly known and kept exactly: see `Constraints.of`.
+        accept_anyway : bool
+            Whether a model that its own tests reject is returned too; ``accepted`` says so. ``auto`` then
+            returns the mixture in every case.
+        progress : callable, optional
+            Is called with the steps done and those that there are known to be.
+
+        Raises
+        ------
+        NumericalError
+            If the model does not fit what was measured; it says how far, and what can be done.
+        SpecificationError
+            If there is no such method, number or seed, or what is publicly known contradicts itself.
+        UnsupportedQueryError
+            If the number of records does not follow from what was measured, or a method does not serve.
+        TooLargeError
+            If the measured tables have too many cells.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
+        >>> people = {"sex": ["male", "female"] * 45}
+        >>> release = mdp.select(workload).measure(people, mdp.Budget(mu=1)).reconstruct()
+        >>> model = release.model(components=2, steps=100)
+        >>> model.accepted, min(model.answers["modelled"].to_pylist()) >= 0
+        (True, True)
+        """
+        from matrixdp.model.making import make_model
+
+        return make_model(
+            self.measurement,
+            self.workload,
+            self.confidence,
+            method,
+            seed=seed,
+            components=components,
+            steps=steps,
+            totals=totals,
+            impossible=impossible,
+            accept_anyway=accept_anyway,
+            progress=progress,
+        )
+
+    def to_mbi(self) -> tuple[Any, list[Any]]:
+        """Return what was measured as an ``mbi.Domain`` and a list of ``mbi.LinearMeasurement``.
+
+        One for each part: its noisy answers, its marginal, the noise's standard deviation, and its queries.
+        mbi takes all noise for Gaussian. It does not know which attributes follow from others. It estimates
+        the number of records from measured counts alone; give it ``known_total`` where residuals were
+        measured.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If mbi is not installed.
+
+        References
+        ----------
+        R. McKenna, D. Sheldon and G. Miklau, Graphical-model based estimation and inference for differential
+        privacy, ICML 2019; https://github.com/ryan112358/mbi.
+        """
+        from matrixdp.model.bridge import to_mbi
+
+        return to_mbi(self.measurement)
+
+    def save(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        csv: bool = False,
+        max_answers: int = MAX_ANSWERS,
+        force: bool = False,
+        key: SigningKey | None = None,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write the release as a folder that appears whole or not at all, and return it.
+
+        Parameters and errors are those of `matrixdp.save_release`. The budget was spent before this: a
+        program that stops between `Strategy.measure` and this loses the measurement, and a second run is not
+        stopped from spending again. `matrixdp.release` protects against both.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
+        >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     again = mdp.Release.load(release.save(f"{parent}/out"))
+        >>> again.answers.equals(release.answers)
+        True
+        """
+        return save_release(
+            self, out, csv=csv, max_answers=max_answers, force=force, key=key, progress=progress
+        )
+
+    def save_tables(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        format: str = "csv",  # noqa: A002
+        pivot: str | None = None,
+    ) -> Path:
+        """Write one clean table for each group, and descriptions of them for machines, into a new folder.
+
+        Figures in CSV have the digits that the least standard error of the table justifies; ends of intervals
+        are rounded outward. ``datapackage.json`` (Frictionless Data Package 2) and ``croissant.json``
+        (Croissant 1.0) list the tables with their columns and digests, and have the privacy statement.
+
+        Parameters
+        ----------
+        out : str or path
+            The folder; it must not be there, or be empty. It is no part of the folder of a release.
+        format : {'csv', 'parquet'}
+            Parquet has every digit, ordered categories, and descriptions in its metadata.
+        pivot : str, optional
+            An attribute whose values become columns, in the tables that ask about it beside others.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        StorageError
+            If `out` holds something, or cannot be written.
+        SpecificationError
+            If there is no such format, or no table that asks about the attribute beside others.
+        TooLargeError
+            If there are more than 10,000 groups, or too many columns.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
+        >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     sorted(path.name for path in release.save_tables(f"{parent}/tables").iterdir())
+        ['croissant.json', 'datapackage.json', 'sex.csv', 'total.csv']
+        """
+        return write_tables(self, out, format, pivot)
+
+    @staticmethod
+    def load(out: str | os.PathLike[str], *, confidence: float | None = None) -> Release:
+        """Return the release that a folder holds; see `matrixdp.load_release`."""
+        return load_release(out, confidence=confidence)
+
+    def reconstruct(
+        self,
+        workload: Workload | None = None,
+        confidence: float | None = None,
+        expect: int | None = None,
+    ) -> Self:
+        """Return the answers to another workload from the same measurement, free of further budget.
+
+        Parameters
+        ----------
+        workload : Workload, optional
+            What to answer; that of the release where it is left out.
+        confidence : float, optional
+            Of the intervals; that of the release where it is left out.
+        expect : int, optional
+            How many records should be in the domain, a public figure; that of the release where it is left
+            out.
+
+        Raises
+        ------
+        WorkloadError
+            If the workload is over another domain.
+        SpecificationError
+            If the confidence or what is expected is none.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"age": range(4)})
+        >>> release = mdp.select(mdp.Workload(domain, mdp.marginals(1))).measure(
+        ...     {"age": [0, 3]}, mdp.Budget(mu=1)
+        ... ).reconstruct()
+        >>> release.reconstruct(mdp.Workload(domain, mdp.product(age="prefix"))).answers.num_rows
+        4
+        """
+        return type(self)(
+            self.measurement,
+            self.workload if workload is None else workload,
+            self.confidence if confidence is None else confidence,
+            self.origin,
+            self.expect if expect is None else expect,
+        )
+
     def batches(
         self,
         groups: Sequence[Group],
@@ -603,6 +1172,42 @@ class Release(Glance, Plotted, AskedStatistics, Tabulated, Kept, Modelled, ToMbi
         with one_blas_thread(), advised(self.analysis, self.workload, groups):
             yield
 
+    def _statistic(self, entry: StatisticEntry, confidence: float | None) -> pa.Table:
+        return entry.answer(self.inference(confidence))
+
+    def _lines(self) -> tuple[str, str]:
+        noise, workload = self.measurement.plan.noise, self.workload
+        answers, groups = counted(workload.queries, "answer"), counted(len(workload), "group")
+        budget = self.measurement.authorization.budget
+        second = f"within {budget!r}" if self.measurement.private else NOT_PRIVATE
+        return f"Release of {answers} in {groups}, {noise} noise", second
+
+    def _preview(self) -> Preview:
+        groups = self.workload.groups[:MAX_ROWS]
+        each = max(1, MAX_ROWS // len(groups))
+        rows = [row for group in groups for row in self._first(group, each)]
+        ends = f"{100 * self.confidence:g} % interval"
+        columns = ("group", "records with", "estimate", "stddev", ends)
+        return Preview(columns, rows, self.workload.queries, frozenset((2, 3, 4)))
+
+    def _first(self, group: Group, number: int) -> Iterator[tuple[str, ...]]:
+        """Yield the first answers to a group, or its name where they would take long or do not exist."""
+        name, table = title(group), None
+        if group.queries <= _MOST_QUERIES:
+            try:
+                table = self._table((group,)).slice(0, number)
+            except MatrixDPError:
+                table = None  # `answers` says why
+        if table is None:
+            yield name, counted(group.queries, "query", "queries"), "-", "-", "-"
+            return
+        columns = AnswerColumns(self.workload.domain, (group,), levels=True).columns
+        for row in table.to_pylist():
+            asked = [f"{a} {row[column]}" for a, column in columns.items() if row[column] is not None]
+            asked += [row["query"]] if row.get("query") else []
+            estimate, low, high = (f"{row[figure]:,.1f}" for figure in ("estimate", "lower", "upper"))
+            yield name, ", ".join(asked) or "(all)", estimate, f"{row['stddev']:,.4g}", f"{low} to {high}"
+
 
 # The folders of releases, as functions.
 
@@ -632,4 +1237,54 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
         If the folder does not hold a release, or one that never took its place, or its files were damaged
         or altered, or its record is of another version.
     """
-    return Release.load(out, confidence=confidence)
+    folder = Path(out)
+    refuse_leftover(folder)
+    written, measurement, workload = read_folder(folder)
+    stated, origin = float(written["confidence"]), written["strategy"]
+    try:
+        release = Release(measurement, workload, stated, origin, expected_in(written))
+    except SpecificationError as error:
+        raise StorageError(f"{folder / RECORD}: damaged: {error}", "damaged-file") from None
+    check_record(folder, written, release)
+    return release if confidence is None else release.reconstruct(confidence=confidence)
+
+
+def sign_release(
+    folder: str | os.PathLike[str], key: SigningKey | str | os.PathLike[str], *, force: bool = False
+) -> Path:
+    """Sign a release that is there already, after checking that it is whole.
+
+    Its record must say what its measurement is, and every file must be the one that the record lists. What a
+    signer vouches for beyond that is the signer's own: see the page on privacy.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder of the release.
+    key : SigningKey or path
+        Signs it; a path is that of a private key without a passphrase.
+    force : bool
+        Whether a signature that is there may be replaced.
+
+    Returns
+    -------
+    Path
+        The file of the signature, ``signature.json`` in the folder.
+
+    Raises
+    ------
+    StorageError
+        If the folder does not hold a whole release.
+    SignatureError
+        If there is a signature already, or it cannot be written.
+    """
+    place = Path(folder)
+    key = key if isinstance(key, SigningKey) else SigningKey.load(key)
+    load_release(place)
+    check_files(place, plain_content(place / RECORD))
+    path = place / SIGNATURE
+    if os.path.lexists(path):
+        if not force:
+            raise SignatureError(f"{path}: is there already; replace it by force=True, or --force")
+        path.unlink()
+    return write_signature(place, key)

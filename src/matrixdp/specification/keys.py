@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, final
 
-import matrixdp.statements  # noqa: F401 - adds the entries that are SQL to the language
+import matrixdp.statements  # adds the entries that are SQL to the language
+import matrixdp.statistics  # noqa: F401 - adds statistics
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain.parsing import attribute_schema, with_paths
 from matrixdp.errors import EntryError, PrivacyError, Problem, SpecificationError

@@ -1,26 +1,6 @@
-"""Statistics that are derived from a release, with right errors: quantiles, means, shares, differences."""
+"""Statistics of counts, each one class: its form, its query groups, and its figures with their errors."""
 
-from matrixdp.statistics.comparisons import Terms
-from matrixdp.statistics.methods import (
-    STATISTIC,
-    AskedStatistic,
-    AskedStatistics,
-    DerivedStatistics,
-    statistics_table,
-)
-from matrixdp.statistics.strata import METADATA, By, Inference, Where, check_confidence, said_of
+from matrixdp.statistics import ask
+from matrixdp.statistics.statistic import Column, StatisticEntry, in_words, statistics
 
-__all__ = [
-    "METADATA",
-    "STATISTIC",
-    "AskedStatistic",
-    "AskedStatistics",
-    "By",
-    "DerivedStatistics",
-    "Inference",
-    "Terms",
-    "Where",
-    "check_confidence",
-    "said_of",
-    "statistics_table",
-]
+__all__ = ["Column", "StatisticEntry", "ask", "in_words", "statistics"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from matrixdp.cli.options import entries_of
-from matrixdp.language.statistics import statistic_keys
 from matrixdp.releases import load_release
+from matrixdp.statistics import statistics
 from tests.fuzz.documents import ENTRIES, keys, released, write_arrays
 from tests.fuzz.oracle import Case, Finding
 from tests.fuzz.recipe import Recipe, mutated
@@ -56,7 +56,7 @@ def opened(folder: Path) -> Case:
             text = json.dumps(mutated(recipe.choice(_ANSWERED), recipe, keys()))
         for entry, base in entries_of(text):
             answers = release.answer(entry, base_path=base)
-            if not set(entry).isdisjoint(statistic_keys()):
+            if not set(entry).isdisjoint(statistics()):
                 continue  # an end that there is not is null
             for name in ("estimate", "stddev", "lower", "upper"):
                 if not np.isfinite(answers.column(name).to_numpy()).all():

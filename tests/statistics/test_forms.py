@@ -1,6 +1,5 @@
 """Entries of statistics: the counts that they stand for, how they are written, and what is refused."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,10 @@ import numpy as np
 import pytest
 
 from matrixdp.domain import Domain
-from matrixdp.errors import EntryError, SpecificationError, TooLargeError
-from matrixdp.language import ask, product, read_entry
-from matrixdp.language.statistics import StatisticEntry, statistic_keys
-from matrixdp.specification import entry_from_spec, json_schema, load_specification
+from matrixdp.errors import TooLargeError
+from matrixdp.language import product, read_entry
+from matrixdp.specification import entry_from_spec, json_schema
+from matrixdp.statistics import StatisticEntry, ask, statistics
 
 DESCRIBED = {
     "sex": ["female", "male"],
@@ -82,7 +81,7 @@ def groups(written: dict[str, Any]) -> list[Any]:
 
 
 def test_every_statistic_is_tried() -> None:
-    assert {*WRITTEN, "quantiles"} == set(statistic_keys())
+    assert {*WRITTEN, "quantiles"} == set(statistics())
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
@@ -126,8 +125,6 @@ def test_quantiles_are_those_of_quantile() -> None:
     [group] = entry.expand(DOMAIN)
     assert (group.name, group.weight, group.queries) == ("median hours", 3.0, 8)
     assert ask.quantile("hours", 0.5).title == "median of hours"
-    with pytest.raises(SpecificationError, match=r"workload\[0\].quantiles.hours \(line 3\): found 2;"):
-        load_specification("domain: {hours: 4}\nworkload:\n  - quantiles: {hours: 2}\n")
 
 
 def test_quantiles_need_the_counts_up_to_each_value_in_an_order() -> None:
@@ -181,8 +178,6 @@ def test_coefficients_are_rows_or_come_from_files(tmp_path: Path) -> None:
     assert entry.to_spec() == {"combination": [[[[1.0, 0.0], [0.0, 1.0]], {"marginals": [["sex"]]}]]}
     assert read_entry(entry.to_spec()).to_spec() == entry.to_spec()
     assert ask.combination([(np.eye(2), sexes)]).to_spec() == entry.to_spec()
-    with pytest.raises(EntryError, match=r"combination\[0\]\[0\]: found an array"):
-        groups({"combination": [[[1, float("nan")], sexes]]})
 
 
 def test_top_asks_for_the_values_that_are_allowed() -> None:
@@ -193,94 +188,6 @@ def test_top_asks_for_the_values_that_are_allowed() -> None:
 def test_weights_are_for_one_group() -> None:
     [group] = groups({"cdf": "hours", "weights": [1, 2, 3, 4], "weight": 2})
     np.testing.assert_array_equal(group.query_weights, [1, 2, 3, 4])
-    with pytest.raises(EntryError, match="weights for an entry that stands for 2 groups"):
-        groups({"mean": "hours", "weights": [1, 2]})
-
-
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "a list of categories": ({"cdf": "sex"}, "cdf.sex: found 'sex', which lists categories"),
-    "days of the week": ({"quantile": "day"}, "quantile.day: found 'day', whose values are days of the week"),
-    "dates": ({"mean": "month"}, "mean.month: found 'month', whose values are dates"),
-    "a bin without an end": ({"sum": "income"}, "sum.income: found 'income', of which a bin has no end"),
-    "null alone": ({"cdf": "age", "where": {"age": "unknown"}}, "cdf.age: found no value but null"),
-    "an unknown attribute": ({"mean": "hour"}, "mean: found 'hour'; expected an attribute of the domain"),
-    "by itself": ({"cdf": "hours", "by": ["hours"]}, "by: found 'hours', of which the statistic is"),
-    "by a condition": (
-        {"cdf": "hours", "by": ["sex"], "where": {"sex": "male"}},
-        "by: found 'sex', an attribute of `where`",
-    ),
-    "by what there is not": ({"cdf": "hours", "by": ["sexx"]}, "by.sexx: found 'sexx'"),
-    "a condition that is not in the domain": (
-        {"cdf": "hours", "where": {"sex": "x"}},
-        "where.sex: found 'x'",
-    ),
-    "too many": ({"top": {"sex": 3}}, "top.sex: found 3; expected at most 2"),
-    "of what is not asked": (
-        {"share": {"marginals": [["sex"]]}, "of": ["hours"]},
-        "of: found 'hours', which 'sex' does not ask about",
-    ),
-    "of no attribute": ({"share": {"marginals": [["sex"]]}, "of": ["x"]}, r"of\[0\]: found 'x'"),
-    "of merged attributes": (
-        {"share": {"cells": [{"sex": "male"}]}, "of": ["sex"]},
-        "of: found 'sex: cells', whose queries are over merged attributes",
-    ),
-    "a statistic of a statistic": (
-        {"share": {"mean": "hours"}},
-        "share: found a statistic, `mean`; expected an entry of counts",
-    ),
-    "a part that does not fit": (
-        {"ratio": {"numerator": WOMEN, "denominator": {"marginals": [["x"]]}}},
-        r"ratio.denominator.marginals\[0\]\[0\]: found 'x'",
-    ),
-    "several groups": (
-        {"share": {"marginals": [0, 1]}},
-        "share: found an entry of 8 groups; expected one that",
-    ),
-    "others than there": (
-        {"difference": {"left": {"marginals": [["sex"]]}, "right": {"marginals": [["hours"]]}}},
-        "difference.right: found 4 queries; expected 1 query, or 2 as there",
-    ),
-    "others than shares": (
-        {"share": {"marginals": [["sex"]]}, "of": {"marginals": [["hours"]]}},
-        "of: found 4 queries; expected 1 query, or 2 as there",
-    ),
-    "too few coefficients": (
-        {"combination": [[2, {"marginals": [["sex"]]}]]},
-        r"combination\[0\]\[0\]: found 1 coefficients; expected one for each of 2 queries",
-    ),
-    "other rows of coefficients": (
-        {"combination": [[[[1, 0], [0, 1]], {"marginals": [["sex"]]}], [1, {"marginals": 0}]]},
-        r"combination\[1\]\[0\]: found 1 rows of coefficients; expected 2, as many",
-    ),
-    "half a ratio": ({"ratio": {"numerator": WOMEN}}, "ratio.denominator: found nothing"),
-    "no pair": ({"combination": [WOMEN]}, r"combination\[0\]: found a mapping with the key"),
-    "no number": ({"combination": [["x", WOMEN]]}, r"combination\[0\]\[0\]"),
-    "no entry": ({"combination": [[1, 2]]}, r"combination\[0\]\[1\]: found 2; expected an entry"),
-    "two attributes": (
-        {"quantile": {"age": 0.5, "hours": 0.5}},
-        "quantile: found 2 attributes; expected one attribute",
-    ),
-    "no share": (
-        {"quantile": {"age": True}},
-        "quantile.age: found true; expected a number above 0 and below 1",
-    ),
-    "all": ({"quantile": {"age": [0.5, 1]}}, r"quantile.age\[1\]: found 1; expected a number above 0"),
-    "top of no number": ({"top": "sex"}, r"top: found 'sex'; expected \{city: 10\}"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_named_at_its_place(name: str) -> None:
-    written, message = WRONG[name]
-    with pytest.raises(EntryError, match="^" + message):
-        groups(written)
-
-
-def test_too_many_values_are_refused_before_anything_is_measured() -> None:
-    with pytest.raises(TooLargeError, match=re.escape("cdf.code: found 5000 values; expected at most 4000")):
-        groups({"cdf": "code"})
-    with pytest.raises(TooLargeError, match=re.escape("top.code: found 5000 values; expected at most 4000")):
-        groups({"top": {"code": 5}})
     [group] = groups({"cdf": "code", "where": {"code": {"range": [0, 3]}}})
     assert group.queries == 4
 

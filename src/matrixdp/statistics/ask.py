@@ -6,23 +6,25 @@ raises `EntryError` where an argument is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Unpack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, Unpack
 
 from matrixdp.language.builders import Options
-from matrixdp.language.statistics import (
-    QUARTILES,
-    CdfEntry,
+from matrixdp.statistics.attributes import QUARTILES, CdfEntry, MeanEntry, QuantileEntry, SumEntry, TopEntry
+from matrixdp.statistics.counts import (
     CombinationEntry,
     DifferenceEntry,
-    MeanEntry,
-    QuantileEntry,
     RatioEntry,
     ShareEntry,
     SimultaneousEntry,
-    SumEntry,
-    TopEntry,
 )
+from matrixdp.statistics.statistic import StatisticEntry, statistics
+
+By = str | Iterable[str] | Mapping[str, Any]
+"""Attributes whose values are the strata, or a mapping of attributes to predicate sets."""
+Where = Mapping[str, Any] | None
+"""A mapping of attributes to a value, a list of values, or ``{"range": [first, last]}``."""
+E = TypeVar("E", bound=StatisticEntry)
 
 Question = Any
 """What ``marginals``, ``product`` or another builder returns, or a mapping that says so."""
@@ -33,15 +35,36 @@ class Records(Options, total=False):
 
     Attributes
     ----------
-    by : list of str
-        Attributes or levels: the statistic is asked for each combination of their values.
+    by : list of str, or mapping
+        Attributes or levels, or predicate sets of attributes: the statistic is asked for each combination.
     where : mapping
         Other attributes, each with the value, the list of values, or the range ``{"range": [first, last]}``
         that a record must have.
     """
 
-    by: Iterable[str]
-    where: Mapping[str, object] | None
+    by: By
+    where: Where
+
+
+def __getattr__(name: str) -> Callable[..., StatisticEntry]:
+    """Return the function of a statistic that has none of its own below: what it asks, and options."""
+    if name not in statistics():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return lambda asked, **options: statistics()[name].read({name: asked} | options)
+
+
+def _of_one(attribute: object, asked: object) -> object:
+    """Return what is asked of an attribute, or what stands in its place, for the form to reject."""
+    return {attribute: asked} if isinstance(attribute, str) else attribute
+
+
+def _listed(given: object) -> object:
+    """Return what may be any iterable of names as a list."""
+    return given if isinstance(given, str | Mapping) or not isinstance(given, Iterable) else list(given)
+
+
+def _read(form: type[E], asked: object, records: Mapping[str, Any]) -> E:
+    return form.read({form.main_key(): asked, **records, "by": _listed(records.get("by", ()))})
 
 
 def quantile(
@@ -68,7 +91,7 @@ def quantile(
     >>> entry.title, [(group.name, group.queries) for group in entry.expand(domain)]
     ('median of age by sex', [('sex, age: identity x prefix', 230)])
     """
-    return QuantileEntry.read({"quantile": {attribute: q}} | records)
+    return _read(QuantileEntry, _of_one(attribute, _listed(q)), records)
 
 
 def cdf(attribute: str, **records: Unpack[Records]) -> CdfEntry:
@@ -86,7 +109,7 @@ def cdf(attribute: str, **records: Unpack[Records]) -> CdfEntry:
     >>> cdf("age", where={"sex": "female"}).title
     'CDF of age where sex female'
     """
-    return CdfEntry.read({"cdf": attribute} | records)
+    return _read(CdfEntry, attribute, records)
 
 
 def mean(attribute: str, **records: Unpack[Records]) -> MeanEntry:
@@ -107,7 +130,7 @@ def mean(attribute: str, **records: Unpack[Records]) -> MeanEntry:
     >>> [group.name for group in mean("age").expand(Domain({"age": range(101)}))]
     ['sum of age less 50', 'total']
     """
-    return MeanEntry.read({"mean": attribute} | records)
+    return _read(MeanEntry, attribute, records)
 
 
 def sum(attribute: str, **records: Unpack[Records]) -> SumEntry:  # noqa: A001 - the method's name
@@ -127,7 +150,7 @@ def sum(attribute: str, **records: Unpack[Records]) -> SumEntry:  # noqa: A001 -
     >>> sum("hours", by=["sex"]).title
     'sum of hours by sex'
     """
-    return SumEntry.read({"sum": attribute} | records)
+    return _read(SumEntry, attribute, records)
 
 
 def top(attribute: str, k: int, **records: Unpack[Records]) -> TopEntry:
@@ -147,7 +170,7 @@ def top(attribute: str, k: int, **records: Unpack[Records]) -> TopEntry:
     >>> top("city", 3).title
     'top 3 of city'
     """
-    return TopEntry.read({"top": {attribute: k}} | records)
+    return _read(TopEntry, _of_one(attribute, k), records)
 
 
 def share(entry: Question, *, of: Question = None, **options: Unpack[Options]) -> ShareEntry:
@@ -171,7 +194,8 @@ def share(entry: Question, *, of: Question = None, **options: Unpack[Options]) -
     >>> [group.name for group in entry.expand(domain)]
     ['sex, age', 'sex']
     """
-    return ShareEntry.read({"share": entry, "of": of} | options)
+    listed = [of] if isinstance(of, str) else _listed(of)
+    return ShareEntry.read({"share": entry, "of": listed} | options)
 
 
 def ratio(numerator: Question, denominator: Question, **options: Unpack[Options]) -> RatioEntry:
@@ -226,7 +250,7 @@ def combination(terms: Iterable[tuple[object, Question]], **options: Unpack[Opti
     >>> combination([(1, {"marginals": 0}), ([-1, 0], {"marginals": [["sex"]]})]).to_spec()
     {'combination': [[1.0, {'marginals': [0]}], [[-1.0, 0.0], {'marginals': [['sex']]}]]}
     """
-    return CombinationEntry.read({"combination": list(terms)} | options)
+    return CombinationEntry.read({"combination": _listed(terms)} | options)
 
 
 def simultaneous(entry: Question, **options: Unpack[Options]) -> SimultaneousEntry:

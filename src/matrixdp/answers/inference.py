@@ -1,0 +1,275 @@
+"""What follows from a measurement besides its answers: covariances, and tables of statistics with errors."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from matrixdp.answers.intervals import Intervals
+from matrixdp.answers.questions import Question, advised, spread
+from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, joined
+from matrixdp.domain import Domain
+from matrixdp.errors import MatrixDPError, SpecificationError
+from matrixdp.exact.resources import one_blas_thread
+from matrixdp.forms import describe_value
+from matrixdp.measure.measurement import Measurement
+from matrixdp.noise import Noise
+from matrixdp.plan import Analysis
+from matrixdp.queries import Group, Workload
+from matrixdp.statistics import Column, StatisticEntry
+from matrixdp.statistics.intervals import largest_of_normals
+
+Array = NDArray[np.float64]
+
+Terms = Iterable[tuple[ArrayLike, Question]]
+"""Pairs of coefficients and an entry: a number, one for each query, or a row of them for each combination."""
+
+METADATA = b"matrixdp"
+"""The key of the schema's metadata: a JSON object that says how the figures were made."""
+
+
+def check_confidence(given: object) -> float:
+    """Return a confidence, a number above 0 and below 1.
+
+    Examples
+    --------
+    >>> check_confidence(0.9)
+    0.9
+    """
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
+        expected = "a number above 0 and below 1"
+        raise SpecificationError.at(("confidence",), describe_value(given), expected, code="out-of-range")
+    return float(given)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """Estimates of queries from one measurement, their covariances, and multiples of standard errors.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        What was measured.
+    workload : Workload
+        What it was measured for.
+    confidence : float
+        Of intervals, above 0 and below 1.
+    """
+
+    measurement: Measurement
+    workload: Workload
+    confidence: float
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+        return self.workload.domain
+
+    @property
+    def analysis(self) -> Analysis:
+        """Variances and covariances at the noise that was added."""
+        return self.measurement.analysis
+
+    @property
+    def noise(self) -> Noise:
+        """The noise that was added."""
+        return self.measurement.plan.noise
+
+    @property
+    def multiplier(self) -> float:
+        """Standard errors from an estimate to the ends of its interval, enough for every combination."""
+        return self.noise.largest_quantile(self.confidence)
+
+    def joint_multiplier(self, count: int) -> float:
+        """Return the same for so many intervals that hold together, whatever their covariances.
+
+        By the inequality of Sidak where all combinations are normal, else by that of Bonferroni.
+        """
+        if self.noise.stable:
+            return self.noise.largest_quantile(self.confidence ** (1.0 / count))
+        return self.noise.largest_quantile(1.0 - (1.0 - self.confidence) / count)
+
+    def multipliers(self, group: Group) -> float | Array:
+        """Return standard errors to the ends of pointwise intervals: exact where that is known."""
+        return Intervals(self.analysis, self.noise, self.confidence).multipliers(group)
+
+    def spread(self, group: Group) -> Group:
+        """Return the group as the measurement determines it."""
+        return spread(self.analysis, self.workload, group)
+
+    def estimates(self, group: Group) -> Array:
+        """Return the estimates of a group's queries."""
+        return self.measurement.estimates.answers(group)
+
+    def variances(self, group: Group) -> Array:
+        """Return their variances."""
+        return np.maximum(self.analysis.variances(group), 0.0)
+
+    @contextmanager
+    def computing(self, groups: Sequence[Group]) -> Iterator[None]:
+        """Compute what is asked of groups; a refusal says what works instead."""
+        # many small products: several threads would spend their time waiting for one another
+        with one_blas_thread(), advised(self.analysis, self.workload, groups):
+            yield
+
+    def correlated_multiplier(self, covariance: Array, known: dict[bytes, float]) -> float:
+        """Return standard errors from estimates to the ends of intervals that hold together.
+
+        Parameters
+        ----------
+        covariance : ndarray, shape (queries, queries)
+            Of the estimates.
+        known : dict
+            Of multipliers that were found, by correlations.
+
+        Notes
+        -----
+        For normal noise the quantile of the largest standardized error, by 20,000 draws of a fixed public
+        seed from the known covariance: the order statistic that is not below the quantile with a probability
+        of 0.999 over the seed. Never above the bound that holds for every covariance.
+        """
+        bound = self.joint_multiplier(len(covariance))
+        if not self.noise.stable:
+            return bound
+        correlation = _correlation(covariance)
+        key = np.round(correlation, 9).tobytes()
+        if key not in known:
+            known[key] = largest_of_normals(correlation, self.confidence)
+        return min(bound, known[key])
+
+    def labels(
+        self, groups: Sequence[Group], places: ArrayLike | None = None, group: bool = False
+    ) -> pa.Table:
+        """Return the columns that say what the queries of groups ask, or those of them at some places.
+
+        ``group`` to have the column of the groups' names, too.
+        """
+        columns = AnswerColumns(self.domain, groups, levels=True)
+        batches: list[pa.RecordBatch] = []
+        for position, own in enumerate(groups):
+            nothing = np.zeros(own.queries)
+            batches.extend(columns.batches(position, nothing, nothing, 0.0))
+        table = pa.Table.from_batches(batches, schema=columns.schema)
+        left = FIGURES if group else ("group", *FIGURES)
+        table = table.drop_columns(list(left))
+        return table if places is None else table.take(pa.array(places))
+
+    def table(
+        self, labels: pa.Table | Mapping[str, Any], columns: Sequence[Column], intervals: str, **said: object
+    ) -> pa.Table:
+        """Return the table of a statistic; what is not finite is null.
+
+        Parameters
+        ----------
+        labels : Table or mapping of str to array
+            The columns of what is asked about; where one has the name of a figure it gets the ending
+            ``_attribute``.
+        columns : sequence of Column
+            The columns of the statistic. In the metadata of their fields, `FIGURE` says which of them are
+            estimates, standard errors and ends of intervals, and `OF` of what.
+        intervals : str
+            How the intervals are made.
+        **said
+            What the metadata says besides, under the key `METADATA`.
+        """
+        if not isinstance(labels, pa.Table):
+            labels = pa.table(labels)
+        fields, arrays = [], list(labels.columns)
+        figures = {column.name for column in columns}
+        for field in labels.schema:
+            own = field.name
+            while own in figures or (own != field.name and own in labels.column_names):
+                own += "_attribute"
+            fields.append(field.with_name(own))
+        for name, values, figure, of in columns:
+            if isinstance(values, list):
+                arrays.append(pa.array(values, pa.utf8()))
+            else:
+                arrays.append(pa.array(values, mask=~np.isfinite(values)))
+            metadata = {FIGURE: figure.encode(), OF: of.encode()} if figure else None
+            fields.append(pa.field(name, arrays[-1].type, metadata=metadata))
+        told = {**said, "confidence": self.confidence, "intervals": intervals}
+        schema = pa.schema(fields, metadata={METADATA: json.dumps(told).encode()})
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _correlation(covariance: Array) -> Array:
+    """Return the correlations of those that vary."""
+    deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    kept = deviations > deviations.max(initial=0.0) * 1e-12
+    found = covariance[np.ix_(kept, kept)] / np.outer(deviations[kept], deviations[kept])
+    return np.asarray((found + found.T) / 2.0)
+
+
+# The statistics that a workload asks for.
+
+#: What the column is called that says which statistic a row is of.
+STATISTIC = "statistic"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AskedStatistic:
+    """A statistic that a workload asks for.
+
+    Attributes
+    ----------
+    name : str
+        By the user, else what it asks; several alike have their number behind it.
+    entry : StatisticEntry
+        What was asked.
+    table : pyarrow.Table or None
+        What follows; None where nothing does.
+    refusal : MatrixDPError or None
+        Why nothing follows.
+    """
+
+    name: str
+    entry: StatisticEntry
+    table: pa.Table | None
+    refusal: MatrixDPError | None = None
+
+    def as_dict(self, first_row: int) -> dict[str, Any]:
+        """Return what the record of a release says of it, given the row of the file on which it begins."""
+        said: dict[str, Any] = {"name": self.name, "statistic": self.entry.kind, "first_row": first_row}
+        if self.table is None:
+            return said | {"rows": 0, "note": str(self.refusal)}
+        made = json.loads(self.table.schema.metadata[METADATA])
+        columns, rows = self.table.column_names, self.table.num_rows
+        return said | {"rows": rows, "columns": columns, "intervals": made["intervals"]}
+
+
+def asked_statistics(inference: Inference, entries: Iterable[object]) -> tuple[AskedStatistic, ...]:
+    """Return the statistics that are among the entries of a workload, in their order.
+
+    What cannot be computed is kept with its reason: the measurement was paid for, whatever follows from it.
+    """
+    asked = [entry for entry in entries if isinstance(entry, StatisticEntry)]
+    titles = {entry.title for entry in asked}
+    seen: Counter[str] = Counter()
+    found = []
+    for entry in asked:
+        seen[entry.title] += 1
+        name = entry.title
+        while seen[entry.title] > 1 and (name := f"{entry.title} ({seen[entry.title]})") in titles:
+            seen[entry.title] += 1
+        try:
+            found.append(AskedStatistic(name, entry, entry.answer(inference)))
+        except MatrixDPError as error:
+            found.append(AskedStatistic(name, entry, None, error))
+    return tuple(found)
+
+
+def statistics_table(asked: Sequence[AskedStatistic]) -> pa.Table:
+    """Return all that follow in one table, which begins with the name of the statistic."""
+    tables = [(one.name, one.table.replace_schema_metadata()) for one in asked if one.table is not None]
+    return joined(tables, STATISTIC)

@@ -1,0 +1,433 @@
+"""Statistics of one attribute: quantiles, CDF, mean, sum, and the most frequent values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from matrixdp.domain import Attribute, Dates
+from matrixdp.errors import EntryError, UnsupportedQueryError, within
+from matrixdp.forms import LISTS, Accepted, Alone, Either, Form, Kept, ListOf, as_lists, key, record, whole
+from matrixdp.language.entries import entry_form
+from matrixdp.queries.predicates import Array, Matrix, Predicates, Sets
+from matrixdp.queries.structured import Labelled
+from matrixdp.statistics.intervals import invert, ratios, set_confidence
+from matrixdp.statistics.statistic import (
+    ATTRIBUTE,
+    Codes,
+    Column,
+    OfAttribute,
+    OfOne,
+    Strata,
+    Table,
+    cumulated,
+    each_value,
+    figures,
+    symmetric,
+)
+
+if TYPE_CHECKING:
+    from matrixdp.answers.inference import Inference
+
+# Quantiles, with intervals that hold whatever the table.
+
+QUARTILES = (0.25, 0.5, 0.75)
+"""The quantiles that are meant where none are named."""
+_NO_RECORDS = "the number of records cannot be told from 0: there is no estimate"
+_NOTHING = "noise hides it: the interval is all values"
+_OPEN = "in a bin without an end: the end that it has is given"
+
+
+def _between(written: object) -> float | None:
+    if isinstance(written, bool) or not isinstance(written, Real):
+        return None
+    return float(written) if 0 < float(written) < 1 else None
+
+
+_SHARE = Accepted(
+    "a number above 0 and below 1",
+    _between,
+    {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+)
+_SHARES: Form[tuple[float, ...]] = Either(
+    ((lambda value: isinstance(value, LISTS), ListOf(_SHARE, _SHARE.expected, least=1)),), Alone(_SHARE)
+)
+_QUANTILES: Form[Mapping[str, tuple[float, ...]]] = OfOne(_SHARES, "{age: [0.25, 0.5, 0.75]}", QUARTILES)
+
+
+@entry_form
+@record
+class QuantileEntry(OfAttribute):
+    """Quantiles of a numeric attribute."""
+
+    asked: Mapping[str, tuple[float, ...]] = key(_QUANTILES, name="quantile")
+
+    predicates_text = "prefix"
+
+    @property
+    def kind(self) -> str:
+        """The name of the statistic, whichever of its two keys it was written under."""
+        return "quantile"
+
+    @property
+    def attribute(self) -> str:
+        return next(iter(self.asked))
+
+    @property
+    def called(self) -> str:
+        shares = self.asked[self.attribute]
+        if shares == (0.5,):
+            return f"median of {self.attribute}"
+        if shares == QUARTILES:
+            return f"quartiles of {self.attribute}"
+        return f"quantiles of {self.attribute} ({', '.join(f'{share:g}' for share in shares)})"
+
+    def to_spec(self, kept: Kept = as_lists) -> dict[str, object]:
+        """Return the entry as it is written under `quantile`."""
+        spec = super().to_spec(kept)
+        return {"quantile": spec.pop(self.main_key())} | spec
+
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
+        return [cumulated(attribute, codes)]
+
+    def evaluate(self, inference: Inference) -> Table:
+        orders = self.asked[self.attribute]
+        strata = self.strata(inference.domain)
+        self.needed(strata)
+        lows, highs, dates = _ends(strata.attribute, strata.codes)
+        found = []
+        for order in orders:
+            group = strata.group(np.tri(len(strata.codes)) - order)
+            with inference.computing([group]):
+                estimates, variances = strata.known(inference, group)
+            pairs = zip(estimates, np.sqrt(variances), strict=True)
+            found.append([invert(*own, order, inference.multiplier) for own in pairs])
+        rows = [own[stratum] for stratum in range(strata.count) for own in found]
+        values, lower, upper, warnings = zip(*(_value(lows, highs, *row) for row in rows), strict=True)
+        ends = (np.array(own, dtype=float) for own in (np.floor(values) if dates else values, lower, upper))
+        estimate, low, high = (_days(own) if dates else own for own in ends)
+        columns = [
+            Column("quantile", np.array(orders * strata.count)),
+            *figures(estimate, np.full(len(rows), np.nan), low, high),
+            Column("warning", list(warnings)),
+        ]
+        intervals = (
+            "pointwise: each holds the true quantile with this confidence, taken alone, whatever the table; "
+            "of bins and dates the ends are those of the values"
+        )
+        places = np.zeros((strata.count, len(orders)), dtype=np.int64)
+        return strata.table(inference, strata.labels(inference, places=places), columns, intervals)
+
+
+@final
+@entry_form
+@record
+class QuantilesEntry(QuantileEntry):
+    """Quantiles of a numeric attribute; the same as `quantile`."""
+
+    asked: Mapping[str, tuple[float, ...]] = key(_QUANTILES, name="quantiles")
+
+
+def _value(
+    lows: Array, highs: Array, place: int | None, share: float, first: int, last: int
+) -> tuple[float, float, float, str | None]:
+    """Return a quantile with the ends of its interval, and what there is to warn of."""
+    lower, upper = float(lows[first]), float(highs[last])
+    if place is None:
+        return np.nan, lower, upper, _NO_RECORDS
+    low, high = float(lows[place]), float(highs[place])
+    value = low + share * (high - low) if np.isfinite(high - low) else (high if np.isinf(low) else low)
+    warning = _NOTHING if first == 0 and last == len(lows) - 1 > 0 else None
+    if not np.isfinite(high - low):
+        warning = _OPEN
+    return (value if np.isfinite(value) else np.nan), lower, upper, warning
+
+
+def _ends(attribute: Attribute, codes: Codes) -> tuple[Array, Array, bool]:
+    """Return the least and the largest number of each value, of dates in days, and whether they are dates.
+
+    Ends may be infinite; those of integers are equal.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Bins
+    >>> _ends(Bins("income", (0, 10, 50)), (0, 1))
+    (array([ 0., 10.]), array([10., 50.]), False)
+    """
+    ends = attribute.ends
+    assert ends is not None, "what has an order has ends"
+    places = list(codes)
+    # days are counted from 1970-01-01 by NumPy
+    return ends.low[places].astype(float), ends.high[places].astype(float), ends.low.dtype.kind == "M"
+
+
+def _days(numbers: Array) -> Any:
+    finite = np.isfinite(numbers)
+    days = np.where(finite, numbers, 0).astype("datetime64[D]")
+    return np.where(finite, days, np.datetime64("NaT"))
+
+
+# CDFs: cumulative counts and shares, each with a band that holds for a whole curve.
+
+#: Strata and values of each up to which the correlations of a curve are computed.
+_MOST_STRATA, _MOST_VALUES = 32, 500
+
+
+@final
+@entry_form
+@record
+class CdfEntry(OfAttribute):
+    """How many records, and which share of them, are at most each value of a numeric attribute."""
+
+    attribute: str = key(ATTRIBUTE, name="cdf")
+
+    predicates_text = "prefix"
+
+    @property
+    def called(self) -> str:
+        return f"CDF of {self.attribute}"
+
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
+        return [cumulated(attribute, codes)]
+
+    def evaluate(self, inference: Inference) -> Table:
+        strata = self.strata(inference.domain)
+        [prefixes] = self.needed(strata)
+        assert prefixes is not None
+        count = len(strata.codes)
+        group = strata.product(prefixes)
+        with inference.computing([group]):
+            counts, variances = strata.known(inference, group)
+            with_all = strata.with_records(inference, np.tri(count))
+            with_all[:, -1] = variances[:, -1]  # the last share is 1, without rounding
+            multipliers = np.full(strata.count, inference.joint_multiplier(count))
+            if inference.noise.stable and strata.count <= _MOST_STRATA and count <= _MOST_VALUES:
+                known: dict[bytes, float] = {}
+                for place in range(strata.count):
+                    own = inference.spread(strata.product(prefixes, place))
+                    covariance = inference.analysis.covariances(own, own)
+                    multipliers[place] = inference.correlated_multiplier(covariance, known)
+        shares = ratios(
+            counts.ravel(),
+            np.repeat(counts[:, -1], count),
+            (variances.ravel(), np.repeat(variances[:, -1], count)),
+            with_all.ravel(),
+            inference.joint_multiplier(count),
+        )
+        columns = [
+            *symmetric(counts.ravel(), np.sqrt(variances.ravel()), np.repeat(multipliers, count)),
+            *figures(shares.estimates, shares.deviations, shares.lower, shares.upper, of="share"),
+            Column("warning", shares.warnings),
+        ]
+        labels = strata.labels(inference, prefixes, np.tile(np.arange(count), (strata.count, 1)))
+        intervals = "bands: each holds the whole curve of its stratum with this confidence, taken alone"
+        return strata.table(inference, labels, columns, intervals)
+
+
+# Sums and means of numbers, with the error of binning in their intervals.
+
+_BINNING = (
+    "; it holds wherever in its bin a number lies, by the ends of the bins; `binning` is the most by which "
+)
+
+
+@record
+class _OfNumbers(OfAttribute):
+    """A statistic of the numbers that values stand for, bins by their middles."""
+
+    def scale(self, needed: Predicates, size: int) -> float:
+        """Return the weight that makes a sum as large as a count."""
+        largest = float(np.abs(needed.rows(size)).max())
+        return 1.0 / largest**2 if largest > 0 else 1.0
+
+    def numbers(self, attribute: Attribute, codes: Codes) -> Array:
+        """Return the least number, the middle and the largest of each value, shape (3, values).
+
+        Raises
+        ------
+        EntryError
+            If the values are no numbers, or a bin has no end.
+        """
+        if isinstance(attribute, Dates) and attribute.by != "hour":
+            found = f"{attribute.name!r}, whose values are dates"
+            expected = (
+                "numbers: an attribute given by min and max, edges, bins or a size; `quantile` takes dates"
+            )
+            raise EntryError.at((), found, expected, code="wrong-kind")
+        lows, highs, _ = _ends(attribute, codes)
+        if not (np.isfinite(lows).all() and np.isfinite(highs).all()):
+            found = f"{attribute.name!r}, of which a bin has no end"
+            expected = "bins with two ends; leave the open one out with `where`, or ask for a `quantile`"
+            raise EntryError.at((), found, expected, code="wrong-kind")
+        return np.array([lows, (lows + highs) / 2, highs])
+
+    def sums(self, attribute: Attribute, codes: Codes, middle: float, said: str) -> Predicates:
+        """Return the sum of how far values lie from a number; of bins by their middles, and by either end."""
+        lows, middles, highs = self.numbers(attribute, codes)
+        listed = {said: middles}
+        if (lows < highs).any():
+            listed |= {f"{said}, by lower ends": lows, f"{said}, by upper ends": highs}
+        rows = np.zeros((len(listed), attribute.size))
+        rows[:, list(codes)] = np.array(list(listed.values())) - middle
+        return Labelled(Matrix(rows), tuple(listed))
+
+    def determined(self, inference: Inference, strata: Strata) -> Array:
+        """Return `numbers`; bins of different widths are all as wide as the widest where no more is known.
+
+        The sum of the middles and the number of records may have been measured, and nothing else.
+        """
+        with within(self.main_key(), self.attribute):
+            lows, middles, highs = self.numbers(strata.attribute, strata.codes)
+        try:
+            inference.analysis.check_support(inference.spread(strata.group(lows[None, :])))
+        except UnsupportedQueryError:
+            half = float((highs - lows).max()) / 2
+            return np.array([middles - half, middles, middles + half])
+        return np.array([lows, middles, highs])
+
+
+@final
+@entry_form
+@record
+class MeanEntry(_OfNumbers):
+    """The mean of an attribute of numbers, by the middles of bins."""
+
+    attribute: str = key(ATTRIBUTE, name="mean")
+
+    @property
+    def called(self) -> str:
+        return f"mean of {self.attribute}"
+
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
+        """Return how far the values lie from the middle of the domain, summed; and the count.
+
+        The error of a mean m is that of sum(x) - m count, and so at most that of sum(x - c) plus |m - c|
+        times that of the count: with c in the middle of the domain neither outweighs the other.
+        """
+        middle = _middle(self.numbers(attribute, codes))
+        away = self.sums(attribute, codes, middle, f"sum of {attribute.name} less {middle:g}")
+        count = None if len(codes) == attribute.size else Labelled(Sets((codes,)), ("records",))
+        return [away, count]
+
+    def evaluate(self, inference: Inference) -> Table:
+        strata = self.strata(inference.domain)
+        numbers = self.determined(inference, strata)
+        middle = _middle(numbers)
+        rows = np.vstack([numbers - middle, np.ones(len(strata.codes))])
+        group = strata.group(rows)
+        with inference.computing([group]):
+            estimates, variances = (own.T for own in strata.known(inference, group))
+            covariances = strata.with_records(inference, rows[:3]).T
+        below, means, above = (
+            ratios(own, estimates[3], (variance, variances[3]), covariance, inference.multiplier)
+            for own, variance, covariance in zip(estimates[:3], variances[:3], covariances, strict=True)
+        )
+        # a number of records below 0 is as good as none
+        lower, upper = (
+            np.where(estimates[3] > 0, end + middle, np.nan) for end in (below.lower, above.upper)
+        )
+        columns = [
+            *figures(means.estimates + middle, means.deviations, lower, upper),
+            Column("binning", np.full(strata.count, (numbers[2] - numbers[0]).max() / 2)),
+            Column("warning", means.warnings),
+        ]
+        intervals = f"Fieller's, pointwise{_BINNING}the estimate may be off"
+        return strata.table(inference, strata.labels(inference), columns, intervals)
+
+
+def _middle(numbers: Array) -> float:
+    return float(numbers[0, 0] + numbers[2, -1]) / 2
+
+
+@final
+@entry_form
+@record
+class SumEntry(_OfNumbers):
+    """The sum of an attribute of numbers, by the middles of bins."""
+
+    attribute: str = key(ATTRIBUTE, name="sum")
+
+    @property
+    def called(self) -> str:
+        return f"sum of {self.attribute}"
+
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
+        """Return the sum of the values, and what it is if all of a bin lie at one of its ends."""
+        return [self.sums(attribute, codes, 0.0, f"sum of {attribute.name}")]
+
+    def evaluate(self, inference: Inference) -> Table:
+        strata = self.strata(inference.domain)
+        groups = [strata.group(rows[None, :]) for rows in self.determined(inference, strata)]
+        with inference.computing(groups):
+            used = [inference.spread(group) for group in groups]
+            below, middle, above = (inference.estimates(group) for group in used)
+            deviations = [np.sqrt(inference.variances(group)) for group in used]
+            widths = [inference.multipliers(group) * own for group, own in zip(used, deviations, strict=True)]
+        columns = [
+            *figures(middle, deviations[1], below - widths[0], above + widths[2]),
+            Column("binning", np.maximum(above - below, 0.0) / 2.0),
+        ]
+        intervals = f"pointwise{_BINNING}the estimate would be off, as estimated"
+        return strata.table(inference, strata.labels(inference), columns, intervals)
+
+
+# The values of an attribute with the most records, and the confidence that the set of them is right.
+
+_MANY = whole("a number of values, an integer of at least 1", least=1)
+
+
+@final
+@entry_form
+@record
+class TopEntry(OfAttribute):
+    """The values of an attribute that most records have."""
+
+    top: Mapping[str, int] = key(OfOne(_MANY, "{city: 10}"))
+
+    ordered = False
+
+    @property
+    def attribute(self) -> str:
+        return next(iter(self.top))
+
+    @property
+    def called(self) -> str:
+        return f"top {self.top[self.attribute]} of {self.attribute}"
+
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
+        many = self.top[attribute.name]
+        if many > len(codes):
+            expected = f"at most {len(codes)}, the number of values"
+            raise EntryError.at((), f"{many}", expected, code="out-of-range")
+        return [each_value(attribute, codes)]
+
+    def evaluate(self, inference: Inference) -> Table:
+        strata = self.strata(inference.domain)
+        [values] = self.needed(strata)
+        assert values is not None
+        most, count = self.top[self.attribute], len(strata.codes)
+        group = strata.product(values)
+        with inference.computing([group]):
+            estimates, variances = strata.known(inference, group)
+            chosen = np.argsort(-estimates, axis=1, kind="stable")[:, :most]
+            confidences = []
+            for place in range(strata.count):
+                own = inference.spread(strata.product(values, place))
+                covariance = inference.analysis.covariances(own, own)
+                confidences.append(
+                    set_confidence(inference.noise, estimates[place], covariance, chosen[place])
+                )
+        best, errors = (np.take_along_axis(own, chosen, 1).ravel() for own in (estimates, np.sqrt(variances)))
+        columns = [
+            Column("rank", np.tile(np.arange(1, most + 1), strata.count)),
+            *symmetric(best, errors, inference.joint_multiplier(count)),
+            Column("confidence", np.repeat(confidences, most)),
+        ]
+        intervals = (
+            "simultaneous over the values of each stratum, so that they hold for those that were chosen; "
+            "`confidence` is that with which the set, in any order, is that of the most frequent values"
+        )
+        return strata.table(inference, strata.labels(inference, values, chosen), columns, intervals)

@@ -1,0 +1,532 @@
+"""What every statistic shares: its form in a workload, its query groups for planning, and its table.
+
+A statistic is one class: an entry that reads and writes itself, names the query groups that it needs, and
+computes its figures, with their intervals, from the estimates of a measurement and their covariances.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Attribute, Dates, Domain
+from matrixdp.errors import EntryError, TooLargeError, within
+from matrixdp.forms import (
+    LISTS,
+    Alone,
+    Either,
+    Form,
+    FormError,
+    Given,
+    Kept,
+    MappingOf,
+    Schema,
+    as_lists,
+    key,
+    record,
+    text,
+)
+from matrixdp.language.entries import (
+    BOX,
+    ENTRIES,
+    NAMES,
+    PREDICATES_BY_ATTRIBUTE,
+    AttributeSets,
+    Condition,
+    Entry,
+    Path,
+    Span,
+    allowed_values,
+    as_entry_errors,
+    find_attribute,
+    one_group,
+)
+from matrixdp.language.predicates import NamedPredicates, PredicateForm
+from matrixdp.queries.groups import Group, ProductGroup
+from matrixdp.queries.predicates import Array, Identity, Matrix, Predicates, Prefix, Ranges, Sets, Total
+from matrixdp.queries.structured import Labelled
+
+if TYPE_CHECKING:
+    from matrixdp.answers.inference import Inference
+
+T = TypeVar("T")
+
+Table = Any
+"""A PyArrow table; PyArrow says nothing of its types."""
+By = tuple[str, ...] | Mapping[str, PredicateForm]
+Codes = tuple[int, ...]
+
+#: How intervals of normal combinations are described.
+POINTWISE = "pointwise: each holds the true value with this confidence, taken alone"
+
+
+class Column(NamedTuple):
+    """A column of figures: which figure, if one with an error, and of what (nothing: the statistic)."""
+
+    name: str
+    values: Any
+    figure: str = ""
+    of: str = ""
+
+
+def figures(estimates: Array, deviations: Array, lower: Array, upper: Array, of: str = "") -> list[Column]:
+    """Return the columns of an estimate with its standard error and the ends of its interval."""
+    names = [f"{of}_{name}".strip("_") for name in ("stddev", "lower", "upper")]
+    values = (estimates, deviations, lower, upper)
+    kinds = ("estimate", "stddev", "lower", "upper")
+    return [Column(*own, of) for own in zip((of or "estimate", *names), values, kinds, strict=True)]
+
+
+def symmetric(estimates: Array, deviations: Array, multiplier: float | Array) -> list[Column]:
+    """Return the same for an interval of so many standard errors to either side."""
+    width = multiplier * deviations
+    return figures(estimates, deviations, estimates - width, estimates + width)
+
+
+@record
+class StatisticEntry(Entry):
+    """An entry that asks for a statistic of counts; it stands for the query groups that it is made of."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """What is asked, in words."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the statistic."""
+        return self.main_key()
+
+    @property
+    def title(self) -> str:
+        """What the statistic is called: by the user, else by what is asked."""
+        return self.text if self.name is None else self.name
+
+    def answer(self, inference: Inference) -> Table:
+        """Return the statistic as it follows from a measurement.
+
+        Raises
+        ------
+        EntryError
+            If an attribute is unknown, or something does not fit its attribute.
+        UnsupportedQueryError
+            If what was measured does not determine it.
+        """
+        with as_entry_errors():
+            return self.evaluate(inference)
+
+    @abstractmethod
+    def evaluate(self, inference: Inference) -> Table:
+        """Return the table of the statistic."""
+
+    def weighted(self, groups: Sequence[Group]) -> list[Group]:
+        """Return groups with the weight, the weights and the name of the entry."""
+        self.check_single(len(groups))
+        single = len(groups) == 1
+        made: list[Group] = []
+        for group in groups:
+            name = group.name
+            if self.name is not None:
+                name = self.name if single else f"{self.name}: {group.name}"
+            weights = group.query_weights if self.weights is None else self.weights_for(group.queries)
+            made.append(replace(group, name=name, weight=group.weight * self.weight, query_weights=weights))
+        return made
+
+
+def statistics() -> dict[str, type[StatisticEntry]]:
+    """Return the classes of statistics by the keys that tell their entries."""
+    return {name: form for name, form in ENTRIES.items() if issubclass(form, StatisticEntry)}
+
+
+def in_words(entry: Entry) -> str:
+    """Return what an entry of counts is called: by the user, else by what it asks.
+
+    Examples
+    --------
+    >>> from matrixdp.language import product
+    >>> in_words(product(sex="identity", age="prefix"))
+    'product {sex: identity, age: prefix}'
+    """
+    if entry.name is not None:
+        return entry.name
+    [(form, asked), *_] = entry.to_spec(lambda array: f"{len(array)} rows").items()
+    return f"{form} {_flow(asked)}"
+
+
+def _flow(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_flow(item)}' for name, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_flow, value))}]"
+    return str(value)
+
+
+# Statistics of other entries.
+
+
+@record
+class OfEntries(StatisticEntry):
+    """A statistic of the answers to entries of counts."""
+
+    @abstractmethod
+    def parts(self) -> list[tuple[Path, Entry]]:
+        """Return the entries with their places."""
+
+    def check(self) -> None:
+        super().check()
+        for place, entry in self.parts():
+            if isinstance(entry, StatisticEntry):
+                found = f"a statistic, `{entry.main_key()}`"
+                expected = "an entry of counts, such as {marginals: [[sex]]}"
+                raise EntryError.at(place, found, expected, code="wrong-type")
+
+    def groups(self, domain: Domain) -> list[Group]:
+        return self.weighted(self.asked(domain))
+
+    def asked(self, domain: Domain) -> list[Group]:
+        """Return the one group of each entry."""
+        found = []
+        for place, entry in self.parts():
+            with within(*place):
+                found.append(one_group(entry, domain))
+        return found
+
+    def paired(self, domain: Domain) -> tuple[Group, Group]:
+        """Return the groups of two entries, the second of one query or of as many as the first."""
+        left, right = OfEntries.asked(self, domain)
+        if right.queries not in (1, left.queries):
+            expected = f"1 query, or {left.queries} as there"
+            place = self.parts()[1][0]
+            raise EntryError.at(place, f"{right.queries} queries", expected, code="wrong-size")
+        return left, right
+
+
+# Statistics of one attribute, in strata of others and within conditions.
+
+IDENTITY = NamedPredicates("identity")
+ATTRIBUTE = text("the name of an attribute")
+#: Of the attribute of a quantile, a CDF or a list of the top: their square is how much is computed.
+MAX_VALUES = 4_000
+
+_BY: Form[By] = Either(
+    (
+        (lambda value: isinstance(value, Mapping), PREDICATES_BY_ATTRIBUTE),
+        (lambda value: isinstance(value, LISTS), NAMES),
+    ),
+    Alone(NAMES.item),
+)
+
+
+@final
+@dataclass(frozen=True)
+class OfOne(Form[Mapping[str, T]], Generic[T]):
+    """One attribute with what is asked of it, or its name alone where that has a default."""
+
+    item: Form[T]
+    expected: str
+    default: T | None = None
+
+    def read(self, written: object, given: Given) -> Mapping[str, T]:
+        if isinstance(written, str) and self.default is not None:
+            return {ATTRIBUTE.read(written, given): self.default}
+        named = MappingOf(self.item, self.expected, least=1, count=self.expected).read(written, given)
+        if len(named) > 1:
+            found = f"{len(named)} attributes"
+            raise FormError.at((), found, f"one attribute: {self.expected}", code="wrong-size")
+        return named
+
+    def write(self, value: Mapping[str, T], kept: Kept = as_lists) -> object:
+        [(name, item)] = value.items()
+        return name if item == self.default else {name: self.item.write(item, kept)}
+
+    def schema(self, definitions: Schema) -> Schema:
+        item = self.item.schema(definitions)
+        mapping = {"type": "object", "additionalProperties": item, "minProperties": 1, "maxProperties": 1}
+        return mapping if self.default is None else {"anyOf": [ATTRIBUTE.schema(definitions), mapping]}
+
+
+@record
+class OfAttribute(StatisticEntry):
+    """A statistic of one attribute, by others, of the records that conditions allow."""
+
+    by: By = key(_BY, default=(), about="for each of which values: attributes, or predicate sets of them")
+    where: Mapping[str, Condition] = key(
+        BOX, default={}, about="of which records: values, lists of values or ranges of attributes"
+    )
+
+    #: What the predicates on the attribute are called in names of groups.
+    predicates_text = "identity"
+    #: Whether the values must have an order; then null, which has no place in it, is left out.
+    ordered = True
+
+    @property
+    @abstractmethod
+    def attribute(self) -> str:
+        """The attribute."""
+
+    @property
+    @abstractmethod
+    def called(self) -> str:
+        """What is asked of the attribute, in words."""
+
+    @property
+    def text(self) -> str:
+        return self.words(self.called, [f"{name} {_said(said)}" for name, said in self.where.items()])
+
+    def words(self, asked: str, where: Sequence[str]) -> str:
+        """Return what is asked with the attributes of ``by`` and the conditions."""
+        by = f" by {', '.join(self.by)}" if self.by else ""
+        conditions = f" where {' and '.join(where)}" if where else ""
+        return f"{asked}{by}{conditions}"
+
+    @abstractmethod
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
+        """Return the predicates that are needed on the attribute, one for each group; None is the count.
+
+        Raises
+        ------
+        EntryError
+            If the attribute has no such statistic.
+        """
+
+    def scale(self, needed: Predicates, size: int) -> float:
+        """Return the weight with which a group counts beside the others."""
+        return 1.0
+
+    def groups(self, domain: Domain) -> list[Group]:
+        strata = self.strata(domain)
+        made: list[Group] = []
+        for needed in self.needed(strata):
+            group = strata.product(needed)
+            name = self._automatic(domain, needed)
+            if strata.said or isinstance(needed, Labelled):
+                name = self.words(self._counted(needed, strata.attribute), strata.said)
+            weight = 1.0 if needed is None else self.scale(needed, strata.attribute.size)
+            made.append(replace(group, name=name, weight=weight))
+        return self.weighted(made)
+
+    def needed(self, strata: Strata) -> list[Predicates | None]:
+        """Return what is needed on the attribute; errors are those of its place."""
+        with within(self.main_key(), self.attribute):
+            return self.needs(strata.attribute, strata.codes)
+
+    def strata(self, domain: Domain) -> Strata:
+        """Return the attribute in its strata, within the conditions.
+
+        Raises
+        ------
+        EntryError
+            If an attribute is unknown or named twice, its values have no order, or a condition does not fit.
+        """
+        with within(self.main_key()):
+            attribute = find_attribute(domain, self.attribute)
+            with within(attribute.name):
+                codes = tuple(attribute.all_codes)
+        conditions: dict[str, Predicates] = {}
+        said = []
+        for name, condition in self.where.items():
+            with within("where", name):
+                inside, words = allowed_values(find_attribute(domain, name), condition)
+            allowed = tuple(int(code) for code in np.flatnonzero(inside))
+            said.append(f"{name} {words}")
+            if name == attribute.name:
+                codes = allowed
+            elif not inside.all():
+                conditions[name] = Sets((allowed,))
+        if self.ordered:
+            with within(self.main_key(), attribute.name):
+                codes = _with_order(attribute, codes)
+        sets = AttributeSets.on(domain, self._by, "by")
+        for found in sets.attributes:
+            if found.name == attribute.name or found.name in self.where:
+                named, expected = "of which the statistic is", "other attributes"
+                if found.name in self.where:
+                    named = "an attribute of `where`"
+                    expected = "the values in `by` alone: by: {attribute: {sets: [[value], [value, value]]}}"
+                raise EntryError.at(("by",), f"{found.name!r}, {named}", expected, code="conflict")
+        beside = zip(sets.attributes, sets.predicates, strict=True)
+        by = {a.name: own for a, own in beside if not isinstance(own, Total)}
+        return Strata(f"{self.kind} of {attribute.name}", domain, attribute, codes, by, conditions, said)
+
+    @property
+    def _by(self) -> Mapping[str, PredicateForm]:
+        return self.by if isinstance(self.by, Mapping) else dict.fromkeys(self.by, IDENTITY)
+
+    def _counted(self, needed: Predicates | None, attribute: Attribute) -> str:
+        if needed is None:
+            return "records"
+        if isinstance(needed, Labelled):
+            return needed.describe(attribute)[0]
+        return f"{attribute.name} CDF" if self.predicates_text == "prefix" else attribute.name
+
+    def _automatic(self, domain: Domain, needed: Predicates | None) -> str:
+        """Return what an entry would call a product that the user gave no name."""
+        sets = AttributeSets.on(domain, self._by, "by")
+        texts = dict(zip((a.name for a in sets.attributes), sets.texts, strict=True))
+        if needed is not None:
+            texts[self.attribute] = self.predicates_text
+        names = domain.sort(texts)
+        called = ", ".join(names) or "total"
+        plain = set(texts.values()) <= {"identity"}
+        return called if plain else f"{called}: {' x '.join(texts[name] for name in names)}"
+
+
+def _said(condition: Condition) -> str:
+    if isinstance(condition, Span):
+        return f"{condition.ends[0]}..{condition.ends[1]}"
+    return " | ".join(map(str, condition))
+
+
+def _with_order(attribute: Attribute, codes: Codes) -> Codes:
+    """Return the codes that have a place in the order, which null has not."""
+    if not attribute.numeric:
+        found = f"{attribute.name!r}, which lists categories"
+        expected = "a numeric attribute: one given by min and max, edges, bins, dates or a size"
+        raise EntryError.at((), found, expected, code="wrong-kind")
+    if isinstance(attribute, Dates) and attribute.by == "weekday":
+        found = f"{attribute.name!r}, whose values are days of the week"
+        raise EntryError.at((), found, "values with a first and a last one", code="wrong-kind")
+    kept = tuple(code for code in codes if code != attribute.null_code)
+    if not kept:
+        raise EntryError.at((), "no value but null", "values with an order", code="empty")
+    return kept
+
+
+def check_number(codes: Codes) -> None:
+    """Check that a statistic, whose cost is the square of the number of values, is of few enough."""
+    if len(codes) > MAX_VALUES:
+        expected = f"at most {MAX_VALUES}; ask for some of them with `where`"
+        raise TooLargeError.at((), f"{len(codes)} values", expected)
+
+
+def cumulated(attribute: Attribute, codes: Codes) -> Predicates:
+    """Return the counts of the values up to each."""
+    check_number(codes)
+    if len(codes) == attribute.size:
+        return Prefix()
+    if codes == tuple(range(codes[0], codes[-1] + 1)):
+        return Ranges(tuple((codes[0], code) for code in codes))
+    return Sets(tuple(codes[: place + 1] for place in range(len(codes))))
+
+
+def each_value(attribute: Attribute, codes: Codes) -> Predicates:
+    """Return the counts of the values."""
+    check_number(codes)
+    return Identity() if len(codes) == attribute.size else Sets(tuple((code,) for code in codes))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """An attribute in strata of other attributes.
+
+    Attributes
+    ----------
+    title : str
+        What is asked.
+    domain : Domain
+        The attributes.
+    attribute : Attribute
+        The one on which queries are asked.
+    codes : tuple of int
+        The codes of it that are asked about, in order.
+    by : dict of str to Predicates
+        The strata: every combination of one predicate of each set, the last one fastest.
+    where : dict of str to Predicates
+        Conditions on other attributes, of one predicate each.
+    said : list of str
+        All conditions, in words.
+    """
+
+    title: str
+    domain: Domain
+    attribute: Attribute
+    codes: Codes
+    by: dict[str, Predicates]
+    where: dict[str, Predicates]
+    said: list[str]
+
+    @property
+    def count(self) -> int:
+        """The number of strata."""
+        return math.prod(own.count(self.domain[name].size) for name, own in self.by.items())
+
+    def _group(self, sets: Mapping[str, Predicates]) -> ProductGroup:
+        names = self.domain.sort(sets)
+        sizes = tuple(self.domain[name].size for name in names)
+        return ProductGroup(self.title, tuple(names), tuple(sets[name] for name in names), sizes)
+
+    def group(self, rows: Array) -> ProductGroup:
+        """Return queries on the attribute in every stratum; rows have a column for each code asked about."""
+        whole = np.zeros((len(rows), self.attribute.size))
+        whole[:, self.codes] = rows
+        return self.product(Matrix(whole))
+
+    def product(self, predicates: Predicates | None, stratum: int | None = None) -> ProductGroup:
+        """Return a predicate set on the attribute, or its total, in every stratum, or in one of them."""
+        sets = self.where | self.by | ({} if predicates is None else {self.attribute.name: predicates})
+        if stratum is not None:
+            sizes = [own.count(self.domain[name].size) for name, own in self.by.items()]
+            places = np.unravel_index(stratum, sizes) if sizes else ()
+            for (name, own), place in zip(self.by.items(), places, strict=True):
+                sets[name] = Matrix(own.rows(self.domain[name].size)[int(place)][None, :])
+        return self._group(sets)
+
+    def known(self, inference: Inference, group: ProductGroup) -> tuple[Array, Array]:
+        """Return the estimates of a group and their variances, shape (strata, queries on the attribute)."""
+        used = inference.spread(group)
+        found = inference.estimates(used), inference.variances(used)
+        return self.arrange(found[0], group), self.arrange(found[1], group)
+
+    def with_records(self, inference: Inference, rows: Array) -> Array:
+        """Return the covariances of queries with the number of records of their strata, as `arrange` does.
+
+        Cov(X, N) = (Var(X + t N) - Var(X - t N)) / 4t where the estimates of sums are sums of estimates, with
+        t such that neither outweighs the other; else from the queries themselves.
+        """
+        if inference.analysis.additive:
+            scale = max(float(np.abs(rows).max()), 1e-300)
+            _, variances = self.known(inference, self.group(np.vstack([rows + scale, rows - scale])))
+            more, less = np.split(variances, 2, axis=1)
+            return np.asarray((more - less) / (4.0 * scale))
+        group, whole = self.group(rows), self.group(np.ones(rows.shape))
+        pair = inference.spread(group), inference.spread(whole)
+        return self.arrange(inference.analysis.covariances(*pair, paired=True), group)
+
+    def arrange(self, values: Array, group: ProductGroup) -> Array:
+        """Return what is known of the queries of a group in the shape (strata, queries on the attribute)."""
+        tensor = values.reshape(group.counts)
+        tensor = np.moveaxis(tensor, group.attributes.index(self.attribute.name), -1)
+        return np.asarray(tensor.reshape(-1, tensor.shape[-1]))
+
+    def labels(
+        self, inference: Inference, own: Predicates | None = None, places: NDArray[np.int64] | None = None
+    ) -> Table:
+        """Return the columns of the strata, and of the attribute, whose values have places in each stratum.
+
+        ``places`` has the shape (strata, rows of each).
+        """
+        shape = (self.count, 1) if places is None else places.shape
+        each = np.repeat(np.arange(shape[0]), shape[1])
+        found = inference.labels([self._group(self.by)], each)
+        if own is None or places is None:
+            return found
+        beside = inference.labels([self._group({self.attribute.name: own})], places.ravel())
+        for place, (field, column) in enumerate(zip(found.schema, found.columns, strict=True)):
+            name = f"{field.name}_attribute" if field.name in beside.column_names else field.name
+            beside = beside.add_column(place, field.with_name(name), column)
+        return beside
+
+    def table(self, inference: Inference, labels: Table, columns: Sequence[Column], intervals: str) -> Table:
+        """Return the table of a statistic, and in its metadata what was asked and what the intervals are."""
+        where = {name: own.describe(self.domain[name])[0] for name, own in self.where.items()}
+        if len(self.codes) < self.attribute.size:
+            where[self.attribute.name] = Sets((self.codes,)).describe(self.attribute)[0]
+        said = {"statistic": self.title, "by": list(self.by), "where": where}
+        return inference.table(labels, columns, intervals, **said)
