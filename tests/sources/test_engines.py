@@ -16,7 +16,7 @@ from matrixdp.testing import check_source
 
 
 class Ledger:
-    """A stranger's table: a list of records."""
+    """A third party's table: a list of records."""
 
     def __init__(self, records):
         self.records = records
