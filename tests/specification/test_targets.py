@@ -16,9 +16,9 @@ TEXT = "domain: {a: 3}\nworkload: [{marginals: 1}]\n"
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("targets: {a: 5}\nprivacy: {least: rho, mu: 1}", r"mu beside least; expected one of them"),
-        ("privacy: {least: rho}", r"no targets; expected it beside targets"),
-        ("targets: {a: 5}", r"privacy .*found nothing; expected \{least: rho\} beside targets"),
+        ("targets: {a: 5}\nprivacy: {minimize: rho, mu: 1}", r"mu beside minimize; expected one of them"),
+        ("privacy: {minimize: rho}", r"no targets; expected it beside targets"),
+        ("targets: {a: 5}", r"privacy .*found nothing; expected \{minimize: rho\} beside targets"),
     ],
 )
 def test_budgets_and_targets_go_together(tmp_path: Path, text: str, says: str):

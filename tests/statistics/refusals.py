@@ -21,7 +21,12 @@ _WRONG: list[tuple[str, str, str, dict[str, Any]]] = [
     ("by itself", "conflict", "by", {"cdf": "hours", "by": ["hours"]}),
     ("by a condition", "conflict", "by", {"cdf": "hours", "by": ["sex"], "where": {"sex": "male"}}),
     ("by what there is not", "unknown-name", "by.sexx", {"cdf": "hours", "by": ["sexx"]}),
-    ("a condition that is not in the domain", "domain", "where.sex", {"cdf": "hours", "where": {"sex": "x"}}),
+    (
+        "a condition that is not in the domain",
+        "unknown-name",
+        "where.sex",
+        {"cdf": "hours", "where": {"sex": "x"}},
+    ),
     ("too many", "out-of-range", "top.sex", {"top": {"sex": 3}}),
     ("of what is not asked", "unknown-name", "of", {"share": {"marginals": [["sex"]]}, "of": ["hours"]}),
     ("of no attribute", "unknown-name", "of[0]", {"share": {"marginals": [["sex"]]}, "of": ["x"]}),
@@ -63,9 +68,9 @@ _WRONG: list[tuple[str, str, str, dict[str, Any]]] = [
     ("no number", "workload", "combination[0][0]", {"combination": [["x", WOMEN]]}),
     ("no entry", "workload", "combination[0][1]", {"combination": [[1, 2]]}),
     ("two attributes", "wrong-size", "quantile", {"quantile": {"age": 0.5, "hours": 0.5}}),
-    ("no share", "workload", "quantile.age", {"quantile": {"age": True}}),
-    ("all", "workload", "quantile.age[1]", {"quantile": {"age": [0.5, 1]}}),
-    ("top of no number", "workload", "top", {"top": "sex"}),
+    ("no share", "wrong-type", "quantile.age", {"quantile": {"age": True}}),
+    ("all", "wrong-type", "quantile.age[1]", {"quantile": {"age": [0.5, 1]}}),
+    ("top of no number", "wrong-type", "top", {"top": "sex"}),
     ("more weights than groups", "workload", "weights", {"mean": "hours", "weights": [1, 2]}),
     (
         "coefficients that are not finite",
@@ -75,18 +80,18 @@ _WRONG: list[tuple[str, str, str, dict[str, Any]]] = [
     ),
     ("a CDF of too many values", "too-large", "cdf.code", {"cdf": "code"}),
     ("a list of too many values", "too-large", "top.code", {"top": {"code": 5}}),
-    ("a statistic by a number", "workload", "by", {"cdf": "hours", "by": 3}),
+    ("a statistic by a number", "wrong-type", "by", {"cdf": "hours", "by": 3}),
     ("a misspelt predicate set", "workload", "by.sex", {"cdf": "hours", "by": {"sex": "identiy"}}),
-    ("a condition that is a list", "workload", "where", {"cdf": "hours", "where": ["sex"]}),
+    ("a condition that is a list", "wrong-type", "where", {"cdf": "hours", "where": ["sex"]}),
     (
         "a condition beyond the domain",
-        "domain",
+        "out-of-range",
         "where.age.range",
         {"cdf": "age", "where": {"age": {"range": [3, 30]}}},
     ),
-    ("no orders of quantiles", "workload", "quantile.hours", {"quantile": {"hours": []}}),
-    ("a list of attributes", "workload", "quantile", {"quantile": ["hours"]}),
-    ("no terms", "workload", "combination", {"combination": []}),
+    ("no orders of quantiles", "empty", "quantile.hours", {"quantile": {"hours": []}}),
+    ("a list of attributes", "wrong-type", "quantile", {"quantile": ["hours"]}),
+    ("no terms", "empty", "combination", {"combination": []}),
     ("an unknown key", "unknown-key", "bye", {"mean": "hours", "bye": "sex"}),
 ]
 
@@ -105,11 +110,11 @@ def _release() -> mdp.Release:
 
 _ONE = mdp.product(sex={"sets": [["f"]]})
 _OF_RELEASES: list[tuple[str, str, str, Callable[[Any], object]]] = [
-    ("a method of a list", "workload", "quantile", lambda r: r.quantile(["age"])),
+    ("a method of a list", "wrong-type", "quantile", lambda r: r.quantile(["age"])),
     ("a method of many groups", "wrong-size", "share", lambda r: r.share(mdp.marginals(1))),
     ("a method of what is not asked", "unknown-name", "of", lambda r: r.share(_ONE, of=["age"])),
     ("a difference from a text", "workload", "difference.right", lambda r: r.difference(_ONE, "total")),
-    ("a combination of a number", "workload", "combination", lambda r: r.combination(3)),
+    ("a combination of a number", "wrong-type", "combination", lambda r: r.combination(3)),
     ("covariances of groups", "wrong-size", "covariances", lambda r: r.covariances(mdp.marginals(1))),
     (
         "a covariance of groups",
@@ -142,7 +147,7 @@ REFUSALS = [
     *(Refusal(name, code, place, _entry(written)) for name, code, place, written in _WRONG),
     Refusal(
         "a statistic of a file",
-        "specification",
+        "wrong-type",
         "workload[0].quantiles.hours",
         lambda: load_specification("domain: {hours: 4}\nworkload:\n  - quantiles: {hours: 2}\n"),
         line=3,
