@@ -196,7 +196,7 @@ def test_release_takes_data_and_options_from_the_command_line(home: Path, tmp_pa
         asked.append(options["certify"])
         return select(workload, **options)
 
-    monkeypatch.setattr("matrixdp.strategy.select", noted)
+    monkeypatch.setattr("matrixdp.strategy.pipeline.select", noted)
     pl.read_parquet(home / "people.parquet").write_csv(tmp_path / "other.csv")
     options = ("--data", tmp_path / "other.csv", "--confidence", "0.5", "--max-answers", "3")
     result = run(
@@ -490,7 +490,7 @@ def test_release_refuses_before_it_reads_anything(home: Path, tmp_path: Path, re
     mdp.select(mdp.Workload(mdp.load_specification(spec).domain, mdp.marginals(1))).save(ones)
     out = tmp_path / "out"
     for says, options in (
-        (r"earlier release.*spend Budget\(epsilon=1.*matrixdp answer", ("--out", released)),
+        (r"earlier release.*spends another Budget\(epsilon=1.*matrixdp answer", ("--out", released)),
         ("no file", ("--out", out, "--data", tmp_path / "absent.csv")),
         ("table", ("--out", out, "--data", home / "people.parquet", "--table", "people")),
         ("confidence", ("--out", out, "--confidence", "95")),
