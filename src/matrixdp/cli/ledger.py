@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.app import PlainCommand, PlainGroup, as_written, guarded
+from matrixdp.cli.app import ForceOption, JsonOption, as_written, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 ledger = typer.Typer(
     name="ledger",
-    cls=PlainGroup,
     help="Keep account of what all releases of one dataset spend together.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -70,7 +69,9 @@ def _total(text: str) -> dict[str, Any]:
         except InvalidOperation:
             raise SpecificationError.at(("--total",), repr(text), _EXPECTED) from None
         if len(value) > 100 or abs(given[name].adjusted()) > 1000:
-            raise SpecificationError.at(("--total", name), "a number out of range", "fewer digits")
+            raise SpecificationError.at(
+                ("--total", name), "a number out of range", "fewer digits", code="out-of-range"
+            )
     return given
 
 
@@ -83,7 +84,7 @@ def _as_option(error: MatrixDPError) -> str | Problem:
     return replace(problem, path=("--total", *problem.path[1:]) if option is None else (option,))
 
 
-@ledger.command(cls=PlainCommand)
+@ledger.command()
 @guarded
 def init(
     path: _Ledger,
@@ -117,28 +118,23 @@ def init(
         unit = Unit(records=unit_records, id=unit_id)
         budget = Budget(**given, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]  # checked there
     except PrivacyError as error:
-        raise SpecificationError(_as_option(error)) from None
+        raise SpecificationError(_as_option(error), error.code) from None
     made = Ledger.create(path, dataset, budget)
     typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget!r}; nothing is spent yet.")
 
 
-@ledger.command(cls=PlainCommand)
+@ledger.command()
 @guarded
-def show(
-    path: _Ledger, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
-) -> None:
+def show(path: _Ledger, as_json: JsonOption = False) -> None:
     """Show what was spent of a ledger, what is left, and every debit.
 
-    What is left is the most that one further release may spend in the definition of the total. Whatever
-    became of a release, its debit counts.
+    What is left is the most that one further release may spend, in the definition of the total. Every debit
+    counts, even if its release was never finished.
     """
-    from rich.table import Table
-    from rich.text import Text
-
     from matrixdp.cli.console import print_facts, unit_in_words
-    from matrixdp.cli.tables import console
+    from matrixdp.cli.tables import Column, console, print_columns
+    from matrixdp.display import printable
     from matrixdp.ledger import Ledger, in_words, report
-    from matrixdp.verification.explain import printable
 
     opened = Ledger.open(path)
     found = report(opened)
@@ -154,35 +150,31 @@ def show(
     if not found["entries"]:
         screen.print("No release was debited yet.")
         return
-    table = Table(header_style="bold")
-    for name in ("time (UTC)", "state", "noise", "budget", "release"):
-        table.add_column(name, overflow="fold")
+    columns: dict[str, list[str]] = {"time (UTC)": [], "state": [], "noise": [], "budget": [], "release": []}
     for entry in found["entries"]:
         budget = {name: value for name, value in entry["budget"].items() if isinstance(value, float)}
         when = entry["time"].removesuffix("+00:00").replace("T", " ")
         cells = when, entry["state"], entry["noise"], in_words(budget), entry["release"] or "-"
-        table.add_row(*(Text(printable(text)) for text in cells))
-    screen.print(table)
+        for texts, cell in zip(columns.values(), cells, strict=True):
+            texts.append(printable(cell))
+    print_columns(screen, [Column(name, texts) for name, texts in columns.items()])
 
 
-@ledger.command(cls=PlainCommand)
+@ledger.command()
 @guarded
 def recover(
     path: _Ledger,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace earlier releases that are in the way.")
-    ] = False,
+    force: ForceOption = False,
 ) -> None:
     """Settle the debits of releases that were stopped.
 
-    A measurement that was written whole becomes the release that it was for, at no further cost. What else
-    was left is removed, and the debit is abandoned: its budget counts as spent. Releases that still run are
-    left alone.
+    A measurement that was written whole becomes its release, at no further cost. Other leftovers are removed,
+    and their debit is abandoned: its budget counts as spent. Releases that still run are left alone.
     """
     from matrixdp.cli.console import Reporter
+    from matrixdp.display import printable
     from matrixdp.ledger import Ledger
     from matrixdp.releases import recover_ledger
-    from matrixdp.verification.explain import printable
 
     with Reporter() as reporter:
         progress = reporter.counter("writing answers")

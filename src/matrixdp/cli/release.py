@@ -1,4 +1,4 @@
-"""The command ``release``."""
+"""The commands ``release``, ``recover``, ``keys`` and ``sign``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from matrixdp.cli.app import guarded
+from matrixdp.cli.app import ForceOption, guarded
 from matrixdp.cli.ledger import LedgerOption
 from matrixdp.cli.options import (
     CertifyOption,
     Confidence,
+    DatabaseTable,
     MechanismOption,
     NoiseOption,
     Objective,
@@ -35,14 +36,13 @@ _Folder = Annotated[
         metavar="DIR", show_default=False, help="Where the release was to be, or the folder it left."
     ),
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Replace an earlier release in that folder.")]
 
 
 @guarded
-def recover(folder: _Folder, force: _Force = False) -> None:
-    """Make a release of what a stopped one had measured whole.
+def recover(folder: _Folder, force: ForceOption = False) -> None:
+    """Complete a release that was stopped after its measurement was written whole.
 
-    Nothing is spent for it and the table is not read again: that release had spent its budget. If no
+    Nothing more is spent and the table is not read again: the stopped release had spent its budget. If no
     measurement was whole, there is nothing to recover.
     """
     from matrixdp.cli.console import Reporter
@@ -83,7 +83,6 @@ _Path = Annotated[
 _Key = Annotated[
     Path, typer.Option("--key", metavar="KEY", show_default=False, help="The private key, a PEM file.")
 ]
-_ReplaceSignature = Annotated[bool, typer.Option("--force", help="Replace a signature that is there.")]
 
 
 def signing_key(path: Path | None, passphrase_file: Path | None) -> SigningKey | None:
@@ -94,7 +93,9 @@ def signing_key(path: Path | None, passphrase_file: Path | None) -> SigningKey |
     if path is not None:
         return SigningKey.load(path, None if passphrase_file is None else read_passphrase(passphrase_file))
     if passphrase_file is not None:
-        raise SpecificationError.at(("--passphrase-file",), "it without --sign", "a key that it belongs to")
+        raise SpecificationError.at(
+            ("--passphrase-file",), "it without --sign", "a key that it belongs to", code="conflict"
+        )
     return None
 
 
@@ -103,8 +104,8 @@ def keys(path: _Path, passphrase_file: PassphraseFile = None) -> None:
     """Make a pair of Ed25519 keys for signatures, in two PEM files.
 
     The private key signs releases (`matrixdp release --sign`, `matrixdp sign`) and stays with you; with a
-    passphrase it is encrypted. The public key is for everybody who verifies them. Files that are there are
-    never replaced.
+    passphrase it is encrypted. The public key is for everybody who verifies them. Existing files are never
+    replaced.
     """
     from matrixdp.releases import PublicKey, make_keys, read_passphrase
 
@@ -117,11 +118,11 @@ def keys(path: _Path, passphrase_file: PassphraseFile = None) -> None:
 
 @guarded
 def sign(
-    folder: ReleaseFolder, key: _Key, passphrase_file: PassphraseFile = None, force: _ReplaceSignature = False
+    folder: ReleaseFolder, key: _Key, passphrase_file: PassphraseFile = None, force: ForceOption = False
 ) -> None:
-    """Sign a release that is there already, after checking it.
+    """Sign an existing release, after checking it.
 
-    Writes signature.json, over release.json, which lists the digests of all other files.
+    Writes signature.json: the signature of release.json, which lists the digests of all other files.
     """
     from matrixdp.releases import SigningKey, read_passphrase, sign_release
 
@@ -150,14 +151,13 @@ _Data = Annotated[
         help="The table, in place of the specification's: a path, or an address such as postgresql://host/base.",
     ),
 ]
-_Table = Annotated[str | None, typer.Option("--table", help="The table of a database given by --data.")]
 _Saved = Annotated[
     Path | None,
     typer.Option("--strategy", metavar="STRATEGY", help="Measure a strategy that `select --save` wrote."),
 ]
 _Csv = Annotated[bool, typer.Option("--csv", help="Write the answers as CSV too.")]
 _MaxAnswers = Annotated[
-    int, typer.Option("--max-answers", min=0, help="Above so many queries write the measurement alone.")
+    int, typer.Option("--max-answers", min=0, help="With more queries than this, write only the measurement.")
 ]
 _Seed = Annotated[
     int | None,
@@ -176,8 +176,8 @@ _Expect = Annotated[
         max=2**53 - 1,
         metavar="N",
         show_default=False,
-        help="How many records the table should have, a public figure: the released total is compared "
-        "with it, and the exit status is 3 where they differ by more than noise.",
+        help="The number of records the table should have, a public figure: the exit status is 3 if the "
+        "released total differs from it by more than noise.",
     ),
 ]
 
@@ -187,7 +187,7 @@ def release(
     spec: Spec,
     out: _Out,
     data: _Data = None,
-    table: _Table = None,
+    table: DatabaseTable = None,
     strategy: _Saved = None,
     mechanism: MechanismOption = "auto",
     noise: NoiseOption = "auto",
@@ -198,7 +198,7 @@ def release(
     confidence: Confidence = None,
     csv: _Csv = False,
     max_answers: _MaxAnswers = _MAX_ANSWERS,
-    force: _Force = False,
+    force: ForceOption = False,
     ledger: LedgerOption = None,
     sign: SignOption = None,
     passphrase_file: PassphraseFile = None,
@@ -210,10 +210,9 @@ def release(
     Selects a strategy (or loads one), adds exact Gaussian or Laplace noise to what it measures, and writes
     answers.parquet (one row for each query, with its standard error and interval), release.json (what was
     measured and the privacy statement) and measurement.mdp, from which `matrixdp answer` answers further
-    queries at no further cost. The folder appears whole or not at all. With targets it prints the least
-    budget that meets them before it reads the table, and spends that. With a ledger it is refused, before
-    anything is read, where less than its budget is left; what it spends is debited before any record is
-    counted.
+    queries at no further cost. The folder appears whole or not at all. With accuracy targets, it finds the
+    smallest budget that meets them and prints it before spending anything. With a ledger, it stops before
+    anything is read if too little is left; the budget is debited before any record is counted.
     """
     from matrixdp.cli.console import Reporter
     from matrixdp.cli.options import warn
@@ -230,7 +229,7 @@ def release(
 
     def tell(budget: Budget) -> None:
         if written.targets:
-            typer.echo(f"The least budget that meets the targets, which is spent: {budget!r}", err=True)
+            typer.echo(f"The smallest budget that meets the targets, which is spent: {budget!r}", err=True)
 
     with Reporter(elapsed=False) as reporter:
         result = pipeline.release(
@@ -263,7 +262,7 @@ def _certified(certify: bool, saved: Path | None) -> bool:
 
     if certify and saved is not None:
         expected = "one of the two: `select --certify --save` certifies a strategy that is saved"
-        raise SpecificationError.at(("--certify",), "a saved strategy beside it", expected)
+        raise SpecificationError.at(("--certify",), "a saved strategy beside it", expected, code="conflict")
     return certify
 
 
@@ -317,7 +316,7 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
         "files": ", ".join(sorted(path.name for path in out.iterdir())),
         "more answers": f"matrixdp answer {out} QUERY, free of further budget",
     }
-    noisy = f"(released, with noise; {100 * result.confidence:g} % confidence)"
+    noisy = f"(released, with noise; {100 * result.confidence:g}% confidence)"
     if result.size.total is not None:
         facts["records"] = f"{result.size.total} in the domain {noisy}"
     for name, found in result.out_of_domain_counts.items():
@@ -328,5 +327,5 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
     if queries > max_answers:
         screen.print(
             f"{queries:,} answers are more than --max-answers {max_answers:,}, so only the measurement was "
-            "written: `matrixdp answer` serves them."
+            "written: `matrixdp answer` computes them."
         )

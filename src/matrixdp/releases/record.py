@@ -25,7 +25,6 @@ from matrixdp.forms import is_unicode
 from matrixdp.language import marginals
 from matrixdp.measure.measurement import Measurement, NoiseScale
 from matrixdp.plan import Analysis, Part
-from matrixdp.privacy.budget import OTHER
 from matrixdp.queries import Group
 
 if TYPE_CHECKING:
@@ -446,20 +445,6 @@ def as_text(value: object, indent: str = "") -> str:
         lines = [f"{inner}{as_text(v, inner)}" for v in value]
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     return "\n".join([opening, ",\n".join(lines), f"{indent}{closing}"])
-
-
-def without_words(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record without the prose that follows from the rest of it, and that versions may reword."""
-    privacy, authorization, answers = ({**record[name]} for name in ("privacy", "authorization", "answers"))
-    for own, name in ((privacy, "text"), (authorization, "note"), (answers, "note")):
-        own.pop(name, None)
-    privacy["mechanism"] = {k: v for k, v in privacy["mechanism"].items() if k != "rounding"}
-    for name in _CLAUSES:
-        privacy[name] = [
-            clause if clause["id"] == OTHER else {k: v for k, v in clause.items() if k != "text"}
-            for clause in privacy[name]
-        ]
-    return {**record, "privacy": privacy, "authorization": authorization, "answers": answers}
 
 
 def as_version_3(record: Mapping[str, Any]) -> dict[str, Any]:
