@@ -196,7 +196,7 @@ def test_release_takes_data_and_options_from_the_command_line(home: Path, tmp_pa
         asked.append(options["certify"])
         return select(workload, **options)
 
-    monkeypatch.setattr("matrixdp.strategy.select", noted)
+    monkeypatch.setattr("matrixdp.strategy.pipeline.select", noted)
     pl.read_parquet(home / "people.parquet").write_csv(tmp_path / "other.csv")
     options = ("--data", tmp_path / "other.csv", "--confidence", "0.5", "--max-answers", "3")
     result = run(

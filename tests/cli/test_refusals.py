@@ -35,6 +35,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     strategy = mdp.select(written.workload, mechanism="residual", noise="gaussian")
     strategy.save(home / "saved.mdp")
     strategy.measure(table, mdp.Budget(rho=0.5)).reconstruct().save(home / "out")
+    mdp.select(mdp.Workload(written.domain, mdp.marginals(1)), mechanism="residual").save(home / "ones.mdp")
     domain = mdp.Domain({"sex": 2})
     mdp.select(mdp.Workload(domain, mdp.marginals(1))).save(home / "other.mdp")
     return home
@@ -84,9 +85,11 @@ SELECT = [
 RELEASE = [
     ("--out out", "", ""),
     ("--out new --data absent.csv", "", ""),
-    ("--out new --confidence 95", "--confidence", "out-of-range"),
+    ("--out new --confidence 95", "confidence: ", "out-of-range"),
     ("--out new --strategy other.mdp", "", "domain-mismatch"),
-    ("--out new --strategy absent.mdp", "", ""),
+    ("--out new --strategy absent.mdp", "absent.mdp: ", ""),
+    ("--out new --strategy ones.mdp", "", "unsupported-query"),
+    ("--out new --data people.parquet --table people", "", ""),
     ("--out new --strategy saved.mdp --certify", "--certify", "conflict"),
     ("--out new --passphrase-file bytes", "--passphrase-file", "conflict"),
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from pathlib import Path
@@ -18,10 +17,8 @@ if TYPE_CHECKING:
 
     from matrixdp.errors import MatrixDPError, Problem
     from matrixdp.errors import Path as Place
-    from matrixdp.ledger import Ledger
     from matrixdp.noise import Noise
     from matrixdp.privacy import Budget
-    from matrixdp.specification import Specification
     from matrixdp.strategy import Strategy
 
 ledger = typer.Typer(
@@ -171,8 +168,8 @@ def recover(
 ) -> None:
     """Settle the debits of releases that were stopped.
 
-    A measurement that was written whole becomes its release, at no further cost. Other leftovers are removed;
-    their debit counts as spent. Releases that still run are left alone.
+    A measurement that was written whole becomes its release, at no further cost. Other leftovers are removed,
+    and their debit is abandoned: its budget counts as spent. Releases that still run are left alone.
     """
     from matrixdp.cli.console import Reporter
     from matrixdp.display import printable
@@ -213,7 +210,7 @@ def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> di
     if budget is None:
         return told | {"enough": None, "says": left}
     try:
-        check_left(found, budget, noises)
+        found.check_any(budget, noises)
     except PrivacyError as error:
         return told | {"enough": False, "says": f"{left}: not enough: {as_written(error)}"}
     return told | {"enough": True, "says": f"{left}: enough"}
@@ -231,40 +228,6 @@ def check_terms(path: Path, budget: Budget) -> None:
     account.check_terms(budget)
 
 
-def check_left(ledger: Ledger, budget: Budget, noises: tuple[Noise, ...]) -> None:
-    """Refuse a budget that a ledger has not left for any of some noises."""
-    from matrixdp.errors import PrivacyError
-
-    *others, last = noises
-    for noise in others:
-        with suppress(PrivacyError):
-            return ledger.check(noise.cost(budget), budget)
-    return ledger.check(last.cost(budget), budget)
-
-
 def ledger_figures(path: Path | None, budget: Budget, strategy: Strategy) -> dict[str, Any]:
     """Return what a ledger has left for a strategy, under its key; nothing where there is no ledger."""
     return {} if path is None else {"ledger": has_left(path, budget, (strategy.selection.noise,))}
-
-
-def ledger_to_debit(
-    written: Specification, given: Path | None, seed: int | None, noise: str | None, mechanism: str
-) -> Ledger | None:
-    """Return the ledger that a release is debited to, if any; seeded noise is not, and that is said.
-
-    Where too little is left for every noise that selection may choose, minutes of selection are spared;
-    without a noise, that of a saved strategy, it does not say.
-    """
-    from matrixdp.ledger import Ledger
-    from matrixdp.strategy.strategy import possible_noises
-
-    path = written.ledger if given is None else given
-    if path is not None and seed is not None:
-        typer.echo(f"Seeded noise: {path} is not debited.", err=True)
-        return None
-    if path is None:
-        return None
-    ledger = Ledger.open(path)
-    if noise is not None and written.budget is not None and written.least is None:
-        check_left(ledger, written.budget, possible_noises(noise, written.budget, mechanism)[0])
-    return ledger

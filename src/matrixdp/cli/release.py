@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from matrixdp.cli.app import ForceOption, guarded
-from matrixdp.cli.ledger import LedgerOption, ledger_to_debit
+from matrixdp.cli.ledger import LedgerOption
 from matrixdp.cli.options import (
     CertifyOption,
     Confidence,
@@ -26,12 +25,8 @@ from matrixdp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from matrixdp.cli.console import Reporter
-    from matrixdp.ledger import Ledger
     from matrixdp.privacy import Budget
     from matrixdp.releases import Release, SigningKey
-    from matrixdp.specification import Specification
-    from matrixdp.strategy import Strategy
 
 # The command ``recover``.
 
@@ -140,7 +135,6 @@ def sign(
 #: The exit status of a release whose total is not the number of records that was expected.
 UNEXPECTED = 3
 
-_WRITING = "writing answers"
 _MAX_ANSWERS = 50_000_000
 _SHOWN = 8
 _SMALL = 100_000
@@ -221,41 +215,44 @@ def release(
     anything is read if too little is left; the budget is debited before any record is counted.
     """
     from matrixdp.cli.console import Reporter
-    from matrixdp.cli.options import budget_spent
-    from matrixdp.releases import mark_released, staged_folder, write_release
+    from matrixdp.cli.options import warn
     from matrixdp.specification import load_specification
+    from matrixdp.strategy import pipeline
 
     key = signing_key(sign, passphrase_file)
     given = mechanism_options(mechanism, sub_solver, option, certify=_certified(certify, strategy))
     written = load_specification(spec, require_privacy=True)
-    level = _level(confidence)
-    path, table_name = _table_of(written, data, table)
-    # a saved strategy has its own noise
-    asked = None if strategy is not None else noise
-    debited = ledger_to_debit(written, ledger, seed_not_private, asked, mechanism)
-    _check(written, path, table_name, out, expect)
-    staged = staged_folder(out, force=force, keep=True, spends=str(written.budget or "a budget"))
-    with Reporter(elapsed=False) as reporter, staged as folder:
-        chosen = _strategy(written, strategy, mechanism, noise, objective, given, reporter)
-        _check_questions(chosen, written, expect)
-        budget = budget_spent(written, chosen)
+    warn(written, expect)
+    debited = written.ledger if ledger is None else ledger
+    if debited is not None and seed_not_private is not None:
+        typer.echo(f"Seeded noise: {debited} is not debited.", err=True)
+
+    def tell(budget: Budget) -> None:
         if written.targets:
             typer.echo(f"The smallest budget that meets the targets, which is spent: {budget!r}", err=True)
-        measured = chosen.measure(
-            path,
-            budget,
-            table_name=table_name,
-            quoted_newlines=written.quoted_newlines,
-            out_of_domain=written.out_of_domain,
-            max_records=written.max_records,
-            seed_not_private=seed_not_private,
+
+    with Reporter(elapsed=False) as reporter:
+        result = pipeline.release(
+            written,
+            out,
+            table=data,
+            table_name=table,
+            strategy=strategy,
+            mechanism=mechanism,
+            noise=noise,
+            objective=objective.value,
+            options=given,
             ledger=debited,
-            release=out,
-            progress=_marking(folder, budget, debited, seed_not_private, reporter.counter("measuring")),
+            confidence=0.95 if confidence is None else confidence,
+            expect=expect,
+            csv=csv,
+            max_answers=max_answers,
+            key=key,
+            force=force,
+            seed_not_private=seed_not_private,
+            before_measuring=tell,
+            progress=reporter.stage,
         )
-        result, progress = measured.reconstruct(written.workload, level, expect), reporter.counter(_WRITING)
-        write_release(result, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
-    mark_released(result, out)
     _show(result, out, max_answers)
 
 
@@ -267,100 +264,6 @@ def _certified(certify: bool, saved: Path | None) -> bool:
         expected = "one of the two: `select --certify --save` certifies a strategy that is saved"
         raise SpecificationError.at(("--certify",), "a saved strategy beside it", expected, code="conflict")
     return certify
-
-
-def _check_questions(chosen: Strategy, written: Specification, expect: int | None) -> None:
-    """Check that the strategy determines what is asked, and the total if it is to be compared."""
-    from matrixdp.errors import SpecificationError
-    from matrixdp.releases import total_of
-
-    chosen.check_workload(written.workload)
-    if expect is not None and total_of(chosen.selection.analysis, written.domain) is None:
-        found = "a workload from which the number of records does not follow"
-        raise SpecificationError.at(("--expect",), found, "`marginals: [0]` in it, too", code="conflict")
-
-
-def _table_of(written: Specification, data: str | None, table: str | None) -> tuple[str, str | None]:
-    """Return the path of the table, and its name in a database."""
-    from matrixdp.errors import SpecificationError
-
-    path, name = (written.data, written.table) if data is None else (data, table)
-    if path is None:
-        expected = "the path of a table, here or by --data"
-        raise SpecificationError.at(("data",), "nothing", expected, code="missing-key")
-    return str(path), name
-
-
-def _check(written: Specification, path: str, table_name: str | None, out: Path, expect: int | None) -> None:
-    """Check before selection that the table has the columns, and that nothing was spent for `out` before."""
-    from matrixdp.cli.options import warn
-    from matrixdp.releases import refuse_to_spend_again
-    from matrixdp.sources import open_source
-
-    written.check_table(path)
-    source = open_source(path, table_name=table_name, quoted_newlines=written.quoted_newlines)
-    refuse_to_spend_again(out)
-    source.check(written.domain, written.out_of_domain, written.unit)
-    warn(written, expect)
-
-
-def _level(confidence: float | None) -> float:
-    from matrixdp.errors import SpecificationError
-
-    level = 0.95 if confidence is None else confidence
-    if not 0 < level < 1:
-        expected = "a number above 0 and below 1"
-        raise SpecificationError.at(("--confidence",), str(level), expected, code="out-of-range")
-    return level
-
-
-def _marking(
-    folder: Path,
-    budget: Budget,
-    debited: Ledger | None,
-    seed_not_private: int | None,
-    counter: Callable[[int, int], None],
-) -> Callable[[int, int], None]:
-    """Return a counter that first, before any noise is drawn, marks the budget as spent."""
-    from matrixdp.releases import mark_spent
-
-    def count(done: int, total: int) -> None:
-        if seed_not_private is None:
-            mark_spent(folder, budget, None if debited is None else debited.path)
-        counter(done, total)
-
-    return count
-
-
-def _strategy(
-    written: Specification,
-    saved: Path | None,
-    mechanism: str,
-    noise: str,
-    objective: Objective,
-    options: dict[str, Any],
-    reporter: Reporter,
-) -> Strategy:
-    from matrixdp.cli.options import reference_budget
-    from matrixdp.errors import StorageError
-    from matrixdp.strategy import Strategy, select
-
-    if saved is None:
-        return select(
-            written.workload,
-            noise=noise,
-            budget=reference_budget(written),
-            mechanism=mechanism,
-            objective=objective.value,
-            targets=written.targets or None,
-            progress=reporter.stage,
-            **options,
-        )
-    strategy = Strategy.load(saved)
-    if strategy.workload.domain != written.domain:
-        found = "found a strategy for another domain; expected the domain of the specification"
-        raise StorageError(f"{saved}: {found}", code="domain-mismatch")
-    return strategy
 
 
 def _show(result: Release, out: Path, max_answers: int) -> None:

@@ -476,4 +476,4 @@ class _Generate(GenerateJsonSchema):
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of ``release.json``."""
     schema = ReleaseRecord.model_json_schema(schema_generator=_Generate)
-    return {"$schema": _Generate.schema_dialect, "$id": "urn:matrixdp:release:3", **schema}
+    return {"$schema": _Generate.schema_dialect, "$id": "urn:matrixdp:release:4", **schema}

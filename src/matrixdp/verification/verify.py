@@ -46,10 +46,10 @@ from matrixdp.releases.record import (
     STATISTICS,
     as_version_3,
     document,
-    refuse_leftover,
 )
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
+from matrixdp.releases.transaction import refuse_leftover
 from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement
 

@@ -266,7 +266,7 @@ class Failing:
         def fails(*_: object, **__: object) -> Any:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("matrixdp.releases.files.save_measurement", fails)
+        monkeypatch.setattr("matrixdp.releases.transaction.save_measurement", fails)
         return 130
 
     @staticmethod
@@ -274,7 +274,7 @@ class Failing:
         def fails(*_: object, **__: object) -> Any:
             raise ValueError("what the writer says")
 
-        monkeypatch.setattr("matrixdp.releases.files.save_measurement", fails)
+        monkeypatch.setattr("matrixdp.releases.transaction.save_measurement", fails)
         return 1
 
 
