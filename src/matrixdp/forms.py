@@ -147,6 +147,8 @@ def as_lists(array: NDArray[np.float64]) -> object:
 class FormError(MatrixDPError, ValueError):
     """What was written does not have its form; the record that it is part of names it by its own error."""
 
+    code = "wrong-type"
+
 
 class Form(ABC, Generic[T]):
     """A way to write a value down.
@@ -203,7 +205,9 @@ class Accepted(Form[V]):
     def read(self, written: object, given: Given) -> V:
         value = self.accept(written)
         if value is None:
-            raise FormError.at((), describe_value(written), self.expected)
+            number = self.described.get("type") in ("integer", "number") and type(written) in (int, float)
+            code = "out-of-range" if number else None
+            raise FormError.at((), describe_value(written), self.expected, code=code)
         return value
 
     def schema(self, definitions: Schema) -> Schema:
@@ -277,7 +281,8 @@ class OneOf(Form[str]):
             return str(written)
         expected = f"{', '.join(self.words[:-1])} or {self.words[-1]}"
         close = nearest(written, self.words) if isinstance(written, str) else ()
-        raise FormError.at((), describe_value(written), expected, close)
+        code = "unknown-name" if isinstance(written, str) else None
+        raise FormError.at((), describe_value(written), expected, close, code=code)
 
     def schema(self, definitions: Schema) -> Schema:
         return {"enum": list(self.words)}
@@ -314,9 +319,11 @@ class ListOf(Form[tuple[T, ...]], Generic[T]):
         values = each(lambda item: self.item.read(item, given), written)
         if self.once is not None and len(set(values)) < len(values):
             place = next(i for i, value in enumerate(values) if value in values[:i])
-            raise FormError.at((place,), f"{describe_value(values[place])} a second time", self.once)
+            found = f"{describe_value(values[place])} a second time"
+            raise FormError.at((place,), found, self.once, code="duplicate")
         if not self.least <= len(values) <= (math.inf if self.most is None else self.most):
-            raise FormError.at((), describe_value(list(written)), self.count or self.expected)
+            code = "wrong-size" if values else "empty"
+            raise FormError.at((), describe_value(list(written)), self.count or self.expected, code=code)
         return tuple(values)
 
     def write(self, value: tuple[T, ...], kept: Kept = as_lists) -> list[object]:
@@ -360,7 +367,7 @@ class MappingOf(Form[Mapping[str, T]], Generic[T]):
         if not isinstance(written, Mapping):
             raise FormError.at((), describe_value(written), self.expected)
         if len(written) < self.least:
-            raise FormError.at((), describe_value(written), self.count or self.expected)
+            raise FormError.at((), describe_value(written), self.count or self.expected, code="empty")
         values: dict[str, T] = {}
         for name, item in written.items():
             if not isinstance(name, str):
@@ -528,7 +535,7 @@ def register(forms: dict[str, type[R]], form: type[R]) -> None:
     """Add a record to the forms of its kind by its first key, which none of them may have yet."""
     name = form.main_key()
     if name in forms:
-        raise FormError(f"the language has a form {name!r} already: {forms[name].__name__}")
+        raise FormError(f"the language has a form {name!r} already: {forms[name].__name__}", code="duplicate")
     forms[name] = form
 
 
@@ -594,7 +601,7 @@ class Record:
         if isinstance(written, cls):
             return written
         if not isinstance(written, Mapping):
-            raise cls.error.at((), describe_value(written), cls.expected)
+            raise cls.error.at((), describe_value(written), cls.expected, code="wrong-type")
         known = cls.keys()
         for name in written:
             if name not in known:
@@ -672,8 +679,7 @@ class Record:
                 try:
                     value = item.form.read(value, given)
                 except FormError as error:
-                    code = None if error.code == FormError.code else error.code
-                    raise self.error(placed(error, name).problem or "", code=code) from None
+                    raise self.error(placed(error, name).problem or "", error.code) from None
                 except MatrixDPError as error:
                     raise placed(error, name) from None
             object.__setattr__(self, item.attribute, value)

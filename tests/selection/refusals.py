@@ -193,13 +193,16 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
             mdp.product(a="prefix"), mdp.product(a="identity"), shares=[1.0, 1e24]
         ),
     },
-    ("workload", "targets.smal"): {
+    ("unknown-name", "targets.smal"): {
         "an unknown target": aimed(smal=1.0),
     },
-    ("workload", "targets.small"): {
-        **{f"a target of {value}": aimed(small=value) for value in (0, float("nan"), True)},
+    ("out-of-range", "targets.small"): {
+        **{f"a target of {value}": aimed(small=value) for value in (0, float("nan"))},
     },
-    ("workload", "targets"): {
+    ("wrong-type", "targets.small"): {
+        "a target of True": aimed(small=True),
+    },
+    ("empty", "targets"): {
         "no targets": aimed(),
     },
     ("unknown-name", "budget.least"): {
@@ -211,7 +214,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("workload", "bases"): {
         "bases that are no mapping": based(3),
     },
-    ("workload", "bases.b.matrix"): {
+    ("wrong-size", "bases.b.matrix"): {
         "a basis of three columns": based({"b": np.eye(3)}),
     },
     ("unknown-name", "bases.z"): {

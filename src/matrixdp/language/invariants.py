@@ -49,11 +49,11 @@ class Published:
         groups = self.entry.expand(domain)
         if len(groups) != 1:
             expected = "an entry of one; give each table an entry of its own"
-            raise EntryError.at((), f"an entry of {len(groups)} query groups", expected)
+            raise EntryError.at((), f"an entry of {len(groups)} query groups", expected, code="wrong-size")
         [group] = groups
         if group.queries != len(self.counts):
             expected = f"{group.queries}, one for each query of {group.name}"
-            raise EntryError.at(("counts",), f"{len(self.counts)} counts", expected)
+            raise EntryError.at(("counts",), f"{len(self.counts)} counts", expected, code="wrong-size")
         return group
 
 
@@ -69,7 +69,7 @@ class _PublishedForm(Form[Published]):
         if not isinstance(written, Mapping):
             return Published(marginals(0), _counts(written, single=True))
         if "counts" not in written:
-            raise FormError.at(("counts",), "nothing", _COUNTS)
+            raise FormError.at(("counts",), "nothing", _COUNTS, code="missing-key")
         with within("counts"):
             counts = _counts(written["counts"])
         return Published(
