@@ -51,6 +51,7 @@ __all__ = [
     "file_problem",
     "format_place",
     "placed",
+    "reading",
     "within",
 ]
 
@@ -138,6 +139,22 @@ def file_problem(error: Exception) -> str:
     ('No such file or directory', 'a name that is not a path')
     """
     return getattr(error, "strerror", None) or "a name that is not a path"
+
+
+@contextmanager
+def reading(path: object, what: str) -> Iterator[None]:
+    """Let whatever is wrong with a part of a file that is read be one `StorageError`."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except MatrixDPError as error:
+        raise StorageError(f"{path}: damaged or altered: {what}: {error}", "damaged-file") from None
+    except (MemoryError, RecursionError):
+        raise StorageError(f"{path}: {what} needs more memory than there is", "too-large") from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+        why = f"{what} is not in the form that it should have"
+        raise StorageError(f"{path}: damaged or altered: {why}", "damaged-file") from None
 
 
 def did_you_mean(suggestions: Iterable[str]) -> str:
