@@ -10,7 +10,6 @@ from typer.testing import CliRunner, Result
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.errors import SpecificationError
 
 QUANTILES = "quantile: {age: [0.25, 0.5, 0.75]}, by: [sex]"
 SPECIFICATION = """
@@ -121,33 +120,3 @@ def test_a_file_says_how_a_statistic_was_made_and_that_noise_was_seeded(home: Pa
     sql = run("answer", seeded, "--sql", "SELECT COUNT(*) AS n FROM t", "--out", tmp_path / "n.csv")
     assert sql.exit_code == 0
     assert pacsv.read_csv(tmp_path / "n.csv").column_names == ["n", "n_stddev", "n_lower", "n_upper"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("mean: month",), "Error: mean.month: found 'month', whose values are dates; expected numbers"),
-        (("cdf: age", "cdf: sex"), "query 2.cdf.sex: found 'sex', which lists categories"),
-        (("cdf: age", "cdff: age"), "query 2: found a mapping with the keys cdff"),
-        (("quantile: {age: 2}",), "query.quantile.age: found 2; expected a number above 0 and below 1"),
-        (("marginals: 0", "--out", "answers.xlsx"), "'answers.xlsx'; expected a file that ends in .csv"),
-        (("marginals: 0", "--out", "no/answers.csv"), "[no-place]"),
-        (("marginals: 0", "--out", "folder.csv", "--force"), "[no-place]"),
-    ],
-)
-def test_what_is_wrong_is_told_before_anything_is_written(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], says: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder.csv").mkdir()
-    result = run("answer", home / "out", *arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert says in result.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]
-
-
-def test_a_text_that_is_neither_yaml_nor_the_inside_of_a_mapping() -> None:
-    from matrixdp.cli.options import entries_of
-
-    with pytest.raises(SpecificationError, match="line 1"):
-        entries_of("cdf: age, by: [sex")

@@ -217,12 +217,12 @@ def test_quotes_that_hold_line_ends_are_told(tmp_path: Path, said: bool):
     (tmp_path / "spec.yaml").write_text(spec + "quoted_newlines: true\n" * said)
     result = run("release", tmp_path / "spec.yaml", "--out", tmp_path / "out")
     assert result.exit_code == 0
-    assert ("closes the quotes" in " ".join(result.stdout.split())) == said
+    assert ("every quoted field" in " ".join(result.stdout.split())) == said
     promise = json.loads((tmp_path / "out" / "release.json").read_text())["privacy"]
-    assert ("closes the quotes" in promise["text"]) == any(
-        clause["id"] == "quotes-closed" and "closes the" in clause["text"] for clause in promise["assumed"]
+    assert ("every quoted field" in promise["text"]) == any(
+        clause["id"] == "quotes-closed" for clause in promise["assumed"]
     )
-    assert ("closes the quotes" in promise["text"]) == said
+    assert ("every quoted field" in promise["text"]) == said
     estimates = pq.read_table(tmp_path / "out" / "answers.parquet")["estimate"].to_pylist()
     assert estimates == pytest.approx([0, 1 if said else 2], abs=0.1)
 
@@ -279,65 +279,10 @@ def test_answers_to_sql_have_the_shape_of_its_result(released: Path, tmp_path: P
     assert "50 of " in many
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ((), "found neither QUERY nor --sql; expected one of the two"),
-        (("marginals: 0", "--sql", "SELECT COUNT(*) FROM t"), "found QUERY and --sql; expected one"),
-        (("--sql", "SELECT COUNT(*) FROM t WHERE height > 3"), "line 1, column"),
-        (
-            ("--sql", "SELECT sex, age, code, COUNT(*) FROM t GROUP BY ALL"),
-            "What works now: the same without",
-        ),
-    ],
-)
-def test_statements_that_are_refused(released: Path, arguments: tuple[str, ...], says: str):
-    result = run("answer", released, *arguments)
-    assert result.exit_code == 2
-    assert says in " ".join(result.stderr.split())
-
-
-def test_a_file_of_sql_that_is_no_text(released: Path, tmp_path: Path):
-    (tmp_path / "q.sql").write_bytes(b"SELECT \xff")
-    assert "cannot be read as text" in run("answer", released, "--sql", tmp_path / "q.sql").stderr
-    assert "'no.sql', which is no file; expected a SQL" in run("answer", released, "--sql", "no.sql").stderr
-
-
 def test_answer_shows_a_part_of_many(released: Path):
     result = run("answer", released, "product: {age: range}")
     assert "50 of 210 answers shown" in result.stdout
     assert "answers shown" not in run("answer", released, "product: {age: range}", "--all").stdout
-
-
-@pytest.mark.parametrize(
-    ("query", "says"),
-    [
-        ("marginals: 3", "which was not measured|asks more"),
-        ("marginals: 4", "at most 3"),
-        ("product: {agee: prefix}", "did you mean 'age'"),
-        ("product: {age: {ranges: [[0, 99]]}}", r"product\.age\.ranges\[0\]"),
-        ("nothing", "no file and no entry"),
-        ("a: [", "query|line"),
-        ("[]: 1", "."),
-        ("a: 1", "expected"),
-        ("'a: 1'", "found a str; expected a workload entry"),
-        ("[marginals: 0, []]", "found a list; expected a workload entry"),
-    ],
-)
-def test_wrong_queries_are_refused_with_the_reason(released: Path, query: str, says: str):
-    result = run("answer", released, query)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert re.match(r"Error: [^:]", result.stderr)
-    assert len(result.stderr.splitlines()) == 1
-    assert re.search(says, result.stderr), result.stderr
-
-
-def test_a_query_in_a_file_that_is_no_text(released: Path, tmp_path: Path):
-    (tmp_path / "q.yaml").write_bytes(b"marginals: \xff")
-    result = run("answer", released, tmp_path / "q.yaml")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "query: found a file that cannot be read as text" in result.stderr
 
 
 def test_a_release_needs_a_table(tmp_path: Path):
@@ -346,15 +291,6 @@ def test_a_release_needs_a_table(tmp_path: Path):
     assert (result.exit_code, result.stdout) == (2, "")
     assert "data: found nothing; expected the path of a table, here or by --data" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
-
-
-def test_answer_refuses_what_is_no_release(tmp_path: Path, released: Path):
-    for folder in (tmp_path, tmp_path / "absent"):
-        result = run("answer", folder, "marginals: 0")
-        assert (result.exit_code, result.stdout) == (2, "")
-        assert "release" in result.stderr
-    assert run("answer", released, "marginals: 0", "--json", "--csv").exit_code == 2
-    assert run("answer", released, "marginals: 0", "--confidence", "95").exit_code == 2
 
 
 def test_validate_checks_without_the_data(home: Path, tmp_path: Path):
@@ -475,42 +411,6 @@ privacy: {rho: 0.1}
     told = json.loads(run("validate", spec, "--json").stdout)["warnings"]
     assert ["domain.month" in told[0], "age, band" in told[1], len(told)] == [True, True, 2]
     assert run("select", spec, "--mechanism", "identity", "--json").stderr.count("Warning: domain") == 2
-
-
-@pytest.mark.slow
-def test_release_refuses_before_it_reads_anything(home: Path, tmp_path: Path, released: Path):
-    spec = home / "people.yaml"
-    (tmp_path / "other.yaml").write_text(
-        SPEC.replace("max: 19", "max: 18").replace("people", str(home / "people"))
-    )
-    (tmp_path / "queries.npy").write_bytes((home / "queries.npy").read_bytes())
-    saved = tmp_path / "other.mdp"
-    assert run("select", tmp_path / "other.yaml", "--mechanism", "residual", "--save", saved).exit_code == 0
-    ones = tmp_path / "ones.mdp"
-    mdp.select(mdp.Workload(mdp.load_specification(spec).domain, mdp.marginals(1))).save(ones)
-    out = tmp_path / "out"
-    for says, options in (
-        (r"earlier release.*spends another Budget\(epsilon=1.*matrixdp answer", ("--out", released)),
-        ("no file", ("--out", out, "--data", tmp_path / "absent.csv")),
-        ("table", ("--out", out, "--data", home / "people.parquet", "--table", "people")),
-        ("confidence", ("--out", out, "--confidence", "95")),
-        ("another domain", ("--out", out, "--strategy", saved)),
-        ("no such file", ("--out", out, "--strategy", tmp_path / "absent.mdp")),
-        ("not measured|asks more", ("--out", out, "--strategy", ones)),
-        ("--certify: found a saved strategy", ("--out", out, "--strategy", ones, "--certify")),
-    ):
-        result = run("release", spec, *options)
-        assert result.exit_code == 2, says
-        assert re.search(says, result.stderr), result.stderr
-        assert not out.exists()
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
-
-
-def test_select_refuses_to_save_where_it_cannot(home: Path, tmp_path: Path):
-    for path in (tmp_path, tmp_path / "absent" / "s.mdp"):
-        result = run("select", home / "people.yaml", "--noise", "gaussian", "--save", path)
-        assert result.exit_code == 2
-        assert "folder" in result.stderr
 
 
 def test_help_teaches_and_the_version_is_told():

@@ -121,45 +121,9 @@ def test_mechanisms_are_compared(spec: Path, tmp_path: Path):
     assert shown.exit_code == (2 if "(--time-limit" in shown.stdout else 0)
 
 
-def test_comparisons_of_nothing_are_refused(spec: Path, tmp_path: Path):
-    assert "did you mean 'opt-kron'" in run("compare", spec, "--mechanisms", "opt-korn").stderr
-    assert run("compare", spec, "--mechanisms", ",").exit_code == 2
-    assert "png" in run("compare", spec, "--picture", tmp_path / "x.doc").stderr
-    assert "[no-place]" in run("compare", spec, "--picture", tmp_path / "no" / "x.png").stderr
-
-
 def test_the_sub_solver_is_an_option(spec: Path):
     result = run("select", spec, "--mechanism", "residual", "--sub-solver", "fast", "--json")
     assert result.exit_code == 0, result.stderr
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (
-            ["--mechanism", "opt-korn"],
-            "--mechanism: found 'opt-korn'; expected a mechanism; did you mean",
-        ),
-        (
-            ["--mechanism", "opt-m", "--sub-solver", "fast"],
-            "--sub-solver: found an option that opt-m does not",
-        ),
-        (
-            ["--mechanism", "opt-m", "--option", "restrats=3"],
-            "seed or restarts; did you mean 'restarts'?",
-        ),
-        (["--mechanism", "opt-0", "--option", "seed=x"], "--option seed: found 'x'; expected a whole number"),
-        (["--option", "seed"], "--option: found 'seed'; expected NAME=VALUE"),
-        (["--sub-solver", "fsat"], "--sub-solver: found 'fsat'; expected one of auto, optimum"),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("command", ["select", "release"])
-def test_options_belong_to_their_mechanism(spec: Path, tmp_path: Path, command: str, given, told: str):
-    out = ["--out", tmp_path / "out"] if command == "release" else []
-    result = run(command, spec, *out, *given)
-    assert result.exit_code == 2
-    assert told in result.stderr
 
 
 def test_options_are_given_by_name(spec: Path):

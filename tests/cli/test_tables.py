@@ -77,20 +77,6 @@ def test_show_says_what_is_seeded_and_what_is_cut(tmp_path: Path) -> None:
     assert "tables shown" not in run("show", folder, "--all").stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("sexx",), "did you mean 'sex'"),
-        (("--csv",), "table: found none; expected the title of a table"),
-        (("--pivot", "sex"), "table: found none"),
-        (("sex", "--tables", "x"), "--export: found a single table too; expected one of the two"),
-        (("sex", "--pivot", "code"), "pivot: found 'code'; expected an attribute of the table 'sex'"),
-    ],
-)
-def test_show_refuses(released: Path, arguments: tuple[str, ...], says: str) -> None:
-    assert says in run("show", released, *arguments, status=2).stderr
-
-
 def test_figures_have_the_digits_of_their_errors_and_words_are_whole(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -200,7 +200,7 @@ def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
     written = load_specification(path, require_privacy=True)
     if written.budget is None:
         raise SpecificationError.at(
-            ("privacy", "least"),
+            ("privacy", "minimize"),
             "no budget",
             "a budget, at which errors are shown: {rho: 0.5}, {mu: 1.0} or {epsilon: 1.0, delta: 1.0e-6}",
         )
@@ -280,7 +280,8 @@ def entries_of(query: str) -> list[tuple[Mapping[str, Any], Path]]:
         try:
             text = Path(query).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError):
-            raise SpecificationError.at(("query",), "a file that cannot be read as text", _EXPECTED) from None
+            found = "a file that cannot be read as text"
+            raise SpecificationError.at(("query",), found, _EXPECTED, code="file-missing") from None
         value = parse_yaml(text).value
     elif ":" not in query:
         raise SpecificationError.at(("query",), f"{query!r}, which is no file and no entry", _EXPECTED)
@@ -288,13 +289,14 @@ def entries_of(query: str) -> list[tuple[Mapping[str, Any], Path]]:
         value = _inline(query)
     listed = value if isinstance(value, list) else [value]
     if not listed:
-        raise SpecificationError.at(("query",), "an empty list", _EXPECTED)
-    found: list[tuple[Mapping[str, Any], Path]] = []
+        raise SpecificationError.at(("query",), "an empty list", _EXPECTED, code="empty")
+    entries: list[tuple[Mapping[str, Any], Path]] = []
     for entry in listed:
         if not isinstance(entry, Mapping):
-            raise SpecificationError.at(("query",), f"a {type(entry).__name__}", _EXPECTED)
-        found.append((entry, base))
-    return found
+            found = f"a {type(entry).__name__}"
+            raise SpecificationError.at(("query",), found, _EXPECTED, code="wrong-type")
+        entries.append((entry, base))
+    return entries
 
 
 def _inline(text: str) -> object:

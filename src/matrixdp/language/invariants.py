@@ -140,12 +140,12 @@ def check_public(
     Raises
     ------
     EntryError, DomainError
-        If they do not; at ``totals`` or ``impossible``.
+        If they do not; at ``invariants`` or ``structural_zeros``.
     """
     for place, one in enumerate(totals):
-        with within("totals", place):
+        with within("invariants", place):
             one.group(domain)
     for place, box in enumerate(impossible):
         for name, condition in box.items():
-            with within("impossible", place, name):
+            with within("structural_zeros", place, name):
                 allowed_values(find_attribute(domain, name), condition)
