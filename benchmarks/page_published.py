@@ -220,9 +220,10 @@ def summary(papers: tuple[Paper, ...], parts: dict[str, dict[str, Any]]) -> list
     lines += [
         "Each figure printed in a paper is compared with the same mechanism of ours, or its replacement. "
         "*Equal* means equal to the printed digits. Errors that depend on random draws that a paper does "
-        "not print are shown on its page but not counted. *Rows behind* compares our best mechanism of a row "
-        "with its best printed figure. Printed figures that are not errors (coefficients, sensitivities, "
-        "eigenvalues) are counted separately. Each paper's page says what is not compared, and why.",
+        "not print are shown on its page but not counted. *Rows behind* compares our best mechanism of a "
+        "row with its best printed figure. Printed figures that are not errors (coefficients, "
+        "sensitivities, eigenvalues) are counted separately. Each paper's page says what is not compared, "
+        "and why.",
         "",
         *table([*head, "rows behind", "not errors, equal"], rows),
         "",

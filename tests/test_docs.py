@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,6 +138,14 @@ def test_every_page_is_in_the_index_of_its_folder() -> None:
         index = (page.parent / "index.md").read_text(encoding="utf-8")
         assert f"({page.name})" in index, page
     assert "(benchmarks/index.md)" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_architecture_lists_packages_in_the_order_of_imports() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page[page.index("## Packages") : page.index("## The main path")]
+    listed = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", table, re.MULTILINE)
+    assert ["__main__", *reversed(listed)] == settings["contracts"][0]["layers"]
 
 
 def test_specification_example_is_valid() -> None:

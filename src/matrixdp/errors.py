@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar, final
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "file_problem",
     "format_place",
     "placed",
+    "reading",
     "within",
 ]
 
@@ -140,6 +141,22 @@ def file_problem(error: Exception) -> str:
     return getattr(error, "strerror", None) or "a name that is not a path"
 
 
+@contextmanager
+def reading(path: object, what: str) -> Iterator[None]:
+    """Let whatever is wrong with a part of a file that is read be one `StorageError`."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except MatrixDPError as error:
+        raise StorageError(f"{path}: damaged or altered: {what}: {error}", "damaged-file") from None
+    except (MemoryError, RecursionError):
+        raise StorageError(f"{path}: {what} needs more memory than there is", "too-large") from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+        why = f"{what} is not in the form that it should have"
+        raise StorageError(f"{path}: damaged or altered: {why}", "damaged-file") from None
+
+
 def did_you_mean(suggestions: Iterable[str]) -> str:
     """Return the end of a message: the names that may have been meant; empty if there are none."""
     names = " or ".join(map(repr, suggestions))
@@ -163,6 +180,8 @@ class Problem:
         Names that may have been meant, the closest first.
     position : str, optional
         Where that is in the user's own text: ``line 12``. A front end fills it in, from the path.
+    code : str, optional
+        Which of `CODES` it is, where that is known.
 
     Examples
     --------
@@ -177,6 +196,7 @@ class Problem:
     expected: str
     suggestions: tuple[str, ...] = ()
     position: str | None = None
+    code: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def suggestion(self) -> str | None:
@@ -208,7 +228,7 @@ class MatrixDPError(Exception):
     message : str or Problem
         What is wrong.
     code : str, optional
-        Which of `CODES` it is; by default the code of the class.
+        Which of `CODES` it is; by default that of the problem, or of the class.
 
     Attributes
     ----------
@@ -226,8 +246,9 @@ class MatrixDPError(Exception):
     def __init__(self, message: str | Problem = "", code: str | None = None) -> None:
         super().__init__(message)
         self.problem = message if isinstance(message, Problem) else None
-        if code is not None:
-            self.code = code
+        own = code or (self.problem.code if self.problem else None)
+        if own is not None:
+            self.code = own
 
     @property
     def path(self) -> Path:
@@ -255,7 +276,7 @@ class MatrixDPError(Exception):
         >>> str(WorkloadError.at(("kway",), "5", "at most 3"))
         'kway: found 5; expected at most 3'
         """
-        return cls(Problem(path, found, expected, suggestions), code)
+        return cls(Problem(path, found, expected, suggestions, code=code))
 
 
 class DomainError(MatrixDPError, ValueError):

@@ -115,7 +115,8 @@ def unknown_name(
     """
     names = list(candidates)
     close = nearest(name, names)
-    return Problem(path, found or repr(name), expected + ("" if close else _listing(names)), close)
+    expected += "" if close else _listing(names)
+    return Problem(path, found or repr(name), expected, close, code="unknown-name")
 
 
 def _listing(names: list[str]) -> str:
@@ -194,16 +195,22 @@ LISTS = (list, tuple, range, np.ndarray)
 @final
 @dataclass(frozen=True)
 class Accepted(Form[V]):
-    """A scalar that a function accepts; it returns None for any other."""
+    """A scalar that a function accepts; it returns None for any other.
+
+    Values of the types in `limited` have the right type, and are out of range where they are not accepted.
+    """
 
     expected: str
     accept: Callable[[object], V | None]
     described: Schema = field(default_factory=dict)
+    limited: tuple[type, ...] = ()
 
     def read(self, written: object, given: Given) -> V:
         value = self.accept(written)
         if value is None:
-            raise FormError.at((), describe_value(written), self.expected)
+            limited = isinstance(written, self.limited) and not isinstance(written, bool)
+            code = "out-of-range" if limited else "wrong-type"
+            raise FormError.at((), describe_value(written), self.expected, code=code)
         return value
 
     def schema(self, definitions: Schema) -> Schema:
@@ -219,7 +226,8 @@ def whole(expected: str, least: int | None = None) -> Accepted[int]:
         value = int(written)
         return value if least is None or value >= least else None
 
-    return Accepted(expected, accept, {"type": "integer"} | ({} if least is None else {"minimum": least}))
+    bound = {} if least is None else {"minimum": least}
+    return Accepted(expected, accept, {"type": "integer"} | bound, (Integral,))
 
 
 def number(expected: str, above: float = -math.inf) -> Accepted[float]:
@@ -235,7 +243,7 @@ def number(expected: str, above: float = -math.inf) -> Accepted[float]:
         return value if math.isfinite(value) and value > above else None
 
     bound = {"exclusiveMinimum": above} if math.isfinite(above) else {}
-    return Accepted(expected, accept, {"type": "number"} | bound)
+    return Accepted(expected, accept, {"type": "number"} | bound, (Real,))
 
 
 def text(expected: str) -> Accepted[str]:
@@ -277,7 +285,7 @@ class OneOf(Form[str]):
             return str(written)
         expected = f"{', '.join(self.words[:-1])} or {self.words[-1]}"
         close = nearest(written, self.words) if isinstance(written, str) else ()
-        raise FormError.at((), describe_value(written), expected, close)
+        raise FormError.at((), describe_value(written), expected, close, code="unknown-name")
 
     def schema(self, definitions: Schema) -> Schema:
         return {"enum": list(self.words)}
@@ -310,13 +318,15 @@ class ListOf(Form[tuple[T, ...]], Generic[T]):
 
     def read(self, written: object, given: Given) -> tuple[T, ...]:
         if not isinstance(written, LISTS):
-            raise FormError.at((), describe_value(written), self.expected)
+            raise FormError.at((), describe_value(written), self.expected, code="wrong-type")
         values = each(lambda item: self.item.read(item, given), written)
         if self.once is not None and len(set(values)) < len(values):
             place = next(i for i, value in enumerate(values) if value in values[:i])
-            raise FormError.at((place,), f"{describe_value(values[place])} a second time", self.once)
+            found = f"{describe_value(values[place])} a second time"
+            raise FormError.at((place,), found, self.once, code="duplicate")
         if not self.least <= len(values) <= (math.inf if self.most is None else self.most):
-            raise FormError.at((), describe_value(list(written)), self.count or self.expected)
+            code = "wrong-size" if values else "empty"
+            raise FormError.at((), describe_value(list(written)), self.count or self.expected, code=code)
         return tuple(values)
 
     def write(self, value: tuple[T, ...], kept: Kept = as_lists) -> list[object]:
@@ -358,13 +368,13 @@ class MappingOf(Form[Mapping[str, T]], Generic[T]):
 
     def read(self, written: object, given: Given) -> Mapping[str, T]:
         if not isinstance(written, Mapping):
-            raise FormError.at((), describe_value(written), self.expected)
+            raise FormError.at((), describe_value(written), self.expected, code="wrong-type")
         if len(written) < self.least:
-            raise FormError.at((), describe_value(written), self.count or self.expected)
+            raise FormError.at((), describe_value(written), self.count or self.expected, code="empty")
         values: dict[str, T] = {}
         for name, item in written.items():
             if not isinstance(name, str):
-                raise FormError.at((), f"the key {describe_value(name)}", self.named)
+                raise FormError.at((), f"the key {describe_value(name)}", self.named, code="wrong-type")
             try:
                 values[name] = self.item.read(item, given)
             except MatrixDPError as error:
@@ -426,7 +436,7 @@ class OrFile(Form[T], Generic[T]):
     def read(self, written: object, given: Given) -> T:
         if isinstance(written, str):
             expected = f"{self.files}; a file is named in a specification file, or given as a pathlib.Path"
-            raise FormError.at((), describe_value(written), expected)
+            raise FormError.at((), describe_value(written), expected, code="wrong-type")
         return self.form.read(written, given)
 
     def write(self, value: T, kept: Kept = as_lists) -> object:
@@ -473,6 +483,7 @@ class _Key:
     always: bool
     about: str
     blank: bool
+    former: str
     attribute: str = ""
 
     def schema(self, definitions: Schema) -> Schema:
@@ -493,6 +504,7 @@ def key(
     always: bool = False,
     about: str = "",
     blank: bool = True,
+    former: str = "",
 ) -> Any:
     """Return the field of a record.
 
@@ -512,8 +524,10 @@ def key(
         What it says, for the JSON Schema.
     blank : bool
         Whether a key with nothing behind it is as good as none, where the default is None.
+    former : str, optional
+        What the key was called before; it may still be written so.
     """
-    kept = _Key(form, default, missing, always, about, blank)
+    kept = _Key(form, default, missing, always, about, blank, former)
     return field(default=ABSENT, metadata={"key": kept, "name": name})
 
 
@@ -528,7 +542,8 @@ def register(forms: dict[str, type[R]], form: type[R]) -> None:
     """Add a record to the forms of its kind by its first key, which none of them may have yet."""
     name = form.main_key()
     if name in forms:
-        raise FormError(f"the language has a form {name!r} already: {forms[name].__name__}")
+        found = f"the language has a form {name!r} already: {forms[name].__name__}"
+        raise FormError(found, code="duplicate")
     forms[name] = form
 
 
@@ -594,10 +609,11 @@ class Record:
         if isinstance(written, cls):
             return written
         if not isinstance(written, Mapping):
-            raise cls.error.at((), describe_value(written), cls.expected)
+            raise cls.error.at((), describe_value(written), cls.expected, code="wrong-type")
         known = cls.keys()
+        names = {*known, *filter(None, (item.former for item in known.values()))}
         for name in written:
-            if name not in known:
+            if name not in names:
                 raise cls.error(cls.unknown_key(name), code="unknown-key")
         made = object.__new__(cls)
         made._fill(written, given)
@@ -608,8 +624,9 @@ class Record:
         """Return the problem of a key that the record does not have."""
         expected = f"one of {', '.join(cls.keys())}"
         if not isinstance(name, str):
-            return Problem((), f"the key {describe_value(name)}", expected)
-        return Problem((name,), f"the unknown key {name!r}", expected, nearest(name, cls.keys()))
+            return Problem((), f"the key {describe_value(name)}", expected, code="unknown-key")
+        close = nearest(name, cls.keys())
+        return Problem((name,), f"the unknown key {name!r}", expected, close, code="unknown-key")
 
     def check(self) -> None:
         """Check what the fields are together."""
@@ -661,7 +678,11 @@ class Record:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def _fill(self, written: Mapping[object, object], given: Given) -> None:
-        for name, item in self.keys().items():
+        for own, item in self.keys().items():
+            name = item.former if item.former and item.former in written else own
+            if name != own and own in written:
+                expected = f"one of them: {name!r} is the former name of {own!r}"
+                raise self.error.at((name,), f"{name!r} beside {own!r}", expected, code="conflict")
             value = written.get(name, ABSENT)
             if value is ABSENT or (value is None and item.blank and item.default in (None, {})):
                 if item.default is ABSENT:

@@ -153,7 +153,7 @@ def test_validate_and_select_say_whether_enough_is_left(home: Path):
         assert "not enough: ledger: found rho 0.4 with gaussian noise" in ledger["says"]
     assert "ledger" in run("validate", home / "people.yaml").stdout
     assert "not enough" in " ".join(run("select", home / "people.yaml").stdout.split())
-    targets = SPEC.replace("rho: 0.4", "least: rho") + "targets: {sex: 10}\n"
+    targets = SPEC.replace("rho: 0.4", "minimize: rho") + "targets: {sex: 10}\n"
     (home / "people.yaml").write_text(targets)
     validated, selected = told()
     assert validated["enough"] is None

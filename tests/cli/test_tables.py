@@ -81,12 +81,14 @@ def test_figures_have_the_digits_of_their_errors_and_words_are_whole(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     figures = {"estimate": [44.974653], "stddev": [0.00014712], "lower": [44.974363], "upper": [44.974943]}
-    told = pa.table({"neighborhood": ["Bryn - Mawr"], "citationIssued": ["YES"], **figures})
+    words = {"neighborhood": ["Bryn - Mawr"], "citationIssued": ["YES"]}
+    fields = [pa.field(name, pa.float64(), metadata={"figure": name, "of": ""}) for name in figures]
+    told = pa.table(words | figures, schema=pa.schema([pa.field(name, pa.utf8()) for name in words] + fields))
     screen = Console(width=80, highlight=False)
     print_statistic(screen, told, 0.95, 10)
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("44.97465", "44.97436", "44.97494", "citationIssued"))
-    sums = pa.table({name: [value[0] * 1e6] for name, value in figures.items()})
+    sums = pa.table({name: [value[0] * 1e6] for name, value in figures.items()}, schema=pa.schema(fields))
     print_statistic(screen, sums, 0.95, 10)
     assert "44,974,650" in capsys.readouterr().out
     small = pa.table({"group": ["g"], **{name: [value[0] / 40] for name, value in figures.items()}})

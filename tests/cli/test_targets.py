@@ -33,7 +33,7 @@ def run(home, *arguments, text):
 
 
 def test_the_least_budget_is_selected_printed_and_spent(home):
-    text = "targets: {age CDF: 5.0, all: 8.0}\nprivacy: {least: rho}\n"
+    text = "targets: {age CDF: 5.0, all: 8.0}\nprivacy: {minimize: rho}\n"
     chosen = run(home, "select", "--json", text=text)
     assert chosen.exit_code == 0, chosen.stderr
     figures = json.loads(chosen.stdout)
@@ -65,10 +65,10 @@ def test_a_budget_beside_targets_is_a_limit(home):
 
 
 def test_a_saved_strategy_spends_what_the_targets_take(home):
-    text = "targets: {age CDF: 5.0}\nprivacy: {least: mu}\n"
+    text = "targets: {age CDF: 5.0}\nprivacy: {minimize: mu}\n"
     saved = home / "strategy.mdp"
     assert run(home, "select", "--save", saved, text=text).exit_code == 0
-    looser = "targets: {age CDF: 10.0}\nprivacy: {least: mu}\n"
+    looser = "targets: {age CDF: 10.0}\nprivacy: {minimize: mu}\n"
     released = run(home, "release", "--strategy", saved, "--out", home / "out", text=looser)
     assert released.exit_code == 0, released.stderr
     assert max(mdp.load_release(home / "out").answers["stddev"].to_pylist()[-10:]) <= 10.0
@@ -77,15 +77,15 @@ def test_a_saved_strategy_spends_what_the_targets_take(home):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("privacy: {least: rho}\n", "privacy.least"),
+        ("privacy: {minimize: rho}\n", "privacy.minimize"),
         ("targets: {age CDF: 5}\n", "privacy"),
-        ("targets: {age CDF: 5}\nprivacy: {least: rho, rho: 1.0}\n", "privacy.rho"),
-        ("targets: {age CDF: 5}\nprivacy: {least: mu, delta: 1.0e-6}\n", "delta"),
-        ("targets: {age CFD: 5}\nprivacy: {least: mu}\n", "did you mean 'age CDF'"),
-        ("targets: {age CDF: 0}\nprivacy: {least: mu}\n", "targets['age CDF']"),
-        ("targets: {age CDF: five}\nprivacy: {least: mu}\n", "targets"),
-        ("targets: {}\nprivacy: {least: mu}\n", "targets"),
-        ("targets: {age CDF: 5}\nprivacy: {least: sigma}\n", "privacy.least"),
+        ("targets: {age CDF: 5}\nprivacy: {minimize: rho, rho: 1.0}\n", "privacy.rho"),
+        ("targets: {age CDF: 5}\nprivacy: {minimize: mu, delta: 1.0e-6}\n", "delta"),
+        ("targets: {age CFD: 5}\nprivacy: {minimize: mu}\n", "did you mean 'age CDF'"),
+        ("targets: {age CDF: 0}\nprivacy: {minimize: mu}\n", "targets['age CDF']"),
+        ("targets: {age CDF: five}\nprivacy: {minimize: mu}\n", "targets"),
+        ("targets: {}\nprivacy: {minimize: mu}\n", "targets"),
+        ("targets: {age CDF: 5}\nprivacy: {minimize: sigma}\n", "privacy.minimize"),
     ],
 )
 def test_wrong_targets_are_one_error(home, text, message):
@@ -104,6 +104,6 @@ def test_the_comparison_is_at_the_budget(home):
     assert chosen["targets"] == {}
     [row] = json.loads(figures.stdout)["mechanisms"]
     assert row["rmse"] == pytest.approx(chosen["rmse"], rel=1e-3)
-    refused = run(home, "compare", text="targets: {age CDF: 5.0}\nprivacy: {least: rho}\n")
+    refused = run(home, "compare", text="targets: {age CDF: 5.0}\nprivacy: {minimize: rho}\n")
     assert refused.exit_code == 2
-    assert "privacy.least" in refused.stderr
+    assert "privacy.minimize" in refused.stderr

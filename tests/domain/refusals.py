@@ -4,5 +4,5 @@ from matrixdp import Domain
 from tests.refusals import Refusal
 
 REFUSALS = [
-    Refusal("no attributes", "domain", "", lambda: Domain({})),
+    Refusal("no attributes", "empty", "", lambda: Domain({})),
 ]

@@ -77,7 +77,7 @@ SPECIFICATIONS: tuple[str, ...] = (
     RELEASED,
     *(_specification(entry, "privacy: {epsilon: 1.0, delta: 1.0e-6}") for entry in ENTRIES),
     _specification(ENTRIES[0], "privacy: {epsilon: 1.0, neighbours: replace}\nmax_records: 1000"),
-    _specification(ENTRIES[3], "privacy: {least: rho}\ntargets: {age CDF by sex: 25, all: 60}"),
+    _specification(ENTRIES[3], "privacy: {minimize: rho}\ntargets: {age CDF by sex: 25, all: 60}"),
     _specification(
         ENTRIES[0], "data: t.csv\nquoted_newlines: true\nout_of_domain: {sex: drop, code: {other: 3}}"
     ),

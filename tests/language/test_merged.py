@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from matrixdp.domain import Domain
-from matrixdp.errors import EntryError, TooLargeError, WorkloadError
+from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.language import cells, dense, disjunction, product
 from matrixdp.language import entries as merged
 from matrixdp.plan.quadratic_forms import one_query
@@ -192,47 +192,6 @@ def test_keys_are_equal_for_equal_questions_alone() -> None:
     one, two = (only(cells([{"age": 10}], by={"pay": form})).key() for form in ("prefix", "suffix"))
     assert one != two
     assert only(cells([{"age": 10}])).key() == only(dense([[1, 0, 0, 0]], ["age"])).key()
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: disjunction(age="prefix"), "any: found 1 attribute; expected at least two"),
-        (lambda: disjunction({"age": "prefix"}, age="prefix"), "any.age: found the attribute a second time"),
-        (lambda: disjunction([]), "any: found an empty list"),  # type: ignore[arg-type]
-        (lambda: disjunction(agee="prefix", sex="identity"), "any.agee: .*did you mean 'age'"),
-        (lambda: disjunction(sex="identity", age={"matrix": [[0.5, 0, 0, 1]]}), "other than 0 and 1"),
-        (lambda: disjunction(sex="identity", age="prefix", by={"age": "prefix"}), "by.age: found"),
-        (lambda: disjunction(sex="identity", age="prefix", by={"payy": "prefix"}), "by.payy: .*'pay'"),
-        (lambda: disjunction(sex="identity", age="prefix", by=["pay"]), "by: found .*; expected a mapping"),  # type: ignore[arg-type]
-        (lambda: cells({"sex": "female"}), "cells: found a mapping"),  # type: ignore[dict-item]
-        (lambda: cells([]), "cells: found an empty list"),
-        (lambda: cells([[]]), r"cells\[0\]: found an empty list"),
-        (lambda: cells(["female"]), r"cells\[0\]: found 'female'"),  # type: ignore[list-item]
-        (lambda: cells([{}]), r"cells\[0\]\[0\]: found an empty mapping"),
-        (lambda: cells([{"sex": []}]), r"cells\[0\]\[0\].sex: found an empty list"),
-        (lambda: cells([{"sex": None}]), r"cells\[0\]\[0\].sex: found nothing"),
-        (
-            lambda: cells([{"sex": [["male"]]}]),
-            r"cells\[0\]\[0\].sex\[0\]: found \['male'\]; expected one value of the",
-        ),
-        (lambda: cells([{"sex": "femal"}]), r"cells\[0\]\[0\].sex: found 'femal'.*'female'"),
-        (lambda: cells([{"age": 9}]), r"cells\[0\]\[0\].age: found 9; expected a value of 'age'"),
-        (lambda: cells([{"age": {"range": [10, 14]}}]), r"cells\[0\]\[0\].age.range: found \[10, 14\]"),
-        (
-            lambda: cells([{"age": {"range": [10]}}]),
-            r"age.range: found \[10\]; expected a range \[first, last\] of",
-        ),
-        (lambda: cells([{"age": {"ranges": [10, 11]}}]), r"age.ranges: found the unknown .*'range'\?"),
-        (lambda: cells([{"aeg": 9}]), r"cells\[0\]\[0\].aeg: .*did you mean 'age'"),
-        (lambda: dense(np.eye(4), ["age"], by={"age": "identity"}), "by.age: found"),
-        (lambda: cells([{"age": 10}], weights=[1, 2]), "weights: found 2 weights; expected 1"),
-        (lambda: cells([{"age": 10}], by={"sex": "identity"}, weights=[1]), "found 1 weights; expected 2"),
-    ],
-)
-def test_what_is_wrong_is_named(build, message: str) -> None:
-    with pytest.raises(EntryError, match=message):
-        build().expand(DOMAIN)
 
 
 def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,11 +125,11 @@ def test_what_is_public_is_kept_in_the_record_as_it_is_written(release: Any, tmp
         {
             "domain": release.domain.to_spec(),
             "workload": [{"marginals": 1}],
-            "totals": [{"marginals": [["sex"]], "counts": [150, 250]}],
-            "impossible": [rule],
+            "invariants": [{"marginals": [["sex"]], "counts": [150, 250]}],
+            "structural_zeros": [rule],
         }
     )
-    known = {"totals": specification.totals, "impossible": specification.impossible}
+    known = {"totals": specification.invariants, "impossible": specification.structural_zeros}
     model = release.model("local", accept_anyway=True, **known)
     assert model.made["totals"] == [{"marginals": [["sex"]], "counts": [150.0, 250.0]}]
     assert model.made["impossible"] == [{"sex": ["male"], "age": {"range": [6, 11]}}]

@@ -196,28 +196,24 @@ def test_the_statement_names_the_budget(release: mdp.Release):
 
 @pytest.mark.parametrize("asked", ["release", "strategy"])
 @pytest.mark.parametrize(
-    ("entry", "query", "says"),
+    ("entry", "query"),
     [
-        (mdp.marginals([["sex"]]), 2, "found query 2; expected 0 to 1 of sex"),
-        (mdp.marginals([["sex"]]), -1, "found query -1"),
-        (mdp.marginals([["sex"]]), True, "found query True"),
-        (mdp.marginals([["sex"]]), "0", "found query '0'"),
-        (mdp.marginals([["sex"]]), 0.5, "found query 0.5"),
-        (mdp.marginals(1), 0, "found an entry of 3 groups"),
-        ("sex", 0, "found a str; expected what marginals"),
-        (None, 0, "found a NoneType"),
-        ({"marginal": 0}, 0, "marginal"),
-        (mdp.marginals([["size"]]), 0, "size"),
+        *((mdp.marginals([["sex"]]), query) for query in (2, -1, True, "0", 0.5)),
+        (mdp.marginals(1), 0),
+        ("sex", 0),
+        (None, 0),
+        ({"marginal": 0}, 0),
+        (mdp.marginals([["size"]]), 0),
     ],
 )
 def test_covariances_of_what_is_no_query_are_refused(
-    strategy: mdp.Strategy, release: mdp.Release, asked: str, entry, query, says: str
+    strategy: mdp.Strategy, release: mdp.Release, asked: str, entry, query
 ):
     total = mdp.marginals(0)
     budget = () if asked == "release" else (mdp.Budget(mu=1),)
     covariance = release.covariance if asked == "release" else strategy.covariance
     for arguments in ((entry, query, total, 0), (total, 0, entry, query)):
-        with pytest.raises((WorkloadError, SpecificationError), match=says):
+        with pytest.raises((WorkloadError, SpecificationError)):
             covariance(*arguments, *budget)
 
 
@@ -229,5 +225,5 @@ def test_a_strategy_and_its_release_have_the_same_covariances(strategy: mdp.Stra
         strategy.covariance(mdp.marginals([["sex", "income"]]), 0, total, 0, mdp.Budget(mu=1))
     with pytest.raises(mdp.PrivacyError, match="budget"):
         strategy.covariance(sexes, 0, total, 0, 1.0)  # type: ignore[arg-type]
-    with pytest.raises(WorkloadError, match="found a str"):
+    with pytest.raises(WorkloadError):
         release.answer("sex")  # type: ignore[arg-type]

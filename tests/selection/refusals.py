@@ -134,18 +134,18 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("privacy", ""): {
         "unknown neighbours": asked("residual", *PRODUCT, neighbours="any"),
         "dense under Laplace noise": asked("dense", *PRODUCT, noise=LAPLACE),
-        **{
-            f"a cost of {cost}": planned(cost)
-            for cost in (Fraction(0), Fraction(-1), 0.5, float("nan"), Fraction(10**12))
-        },
-        "a cost of another noise": planned(Fraction(1), LAPLACE),
+    },
+    ("out-of-range", ""): {
+        **{f"a cost of {cost}": planned(cost) for cost in (Fraction(0), Fraction(-1), Fraction(10**12))},
         "an error of 0": lambda: LeastBudget("rho").least(GAUSSIAN.error_scale, 0.0),
     },
+    ("wrong-type", ""): {f"a cost of {cost}": planned(cost) for cost in (0.5, float("nan"))},
+    ("conflict", ""): {"a cost of another noise": planned(Fraction(1), LAPLACE)},
     ("workload", "mechanism"): {
         "an unknown mechanism": asked("best", *PRODUCT),
         "a mechanism that depends on the data": asked("dawa", *PRODUCT),
     },
-    ("privacy", "noise"): {
+    ("unknown-name", "noise"): {
         "an unknown noise": lambda: mdp.select(PAIRS, noise="uniform"),
     },
     ("workload", "sub_solver"): {
@@ -193,25 +193,28 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
             mdp.product(a="prefix"), mdp.product(a="identity"), shares=[1.0, 1e24]
         ),
     },
-    ("workload", "targets.smal"): {
+    ("unknown-name", "targets.smal"): {
         "an unknown target": aimed(smal=1.0),
     },
-    ("workload", "targets.small"): {
-        **{f"a target of {value}": aimed(small=value) for value in (0, float("nan"), True)},
+    ("out-of-range", "targets.small"): {
+        **{f"a target of {value}": aimed(small=value) for value in (0, float("nan"))},
     },
-    ("workload", "targets"): {
+    ("wrong-type", "targets.small"): {
+        "a target of True": aimed(small=True),
+    },
+    ("empty", "targets"): {
         "no targets": aimed(),
     },
-    ("privacy", "budget.least"): {
+    ("unknown-name", "budget.least"): {
         "a budget of no kind": lambda: LeastBudget("sigma"),
     },
-    ("privacy", "budget.delta"): {
+    ("conflict", "budget.delta"): {
         "a delta beside rho": lambda: LeastBudget("rho", 1e-6),
     },
     ("workload", "bases"): {
         "bases that are no mapping": based(3),
     },
-    ("workload", "bases.b.matrix"): {
+    ("wrong-size", "bases.b.matrix"): {
         "a basis of three columns": based({"b": np.eye(3)}),
     },
     ("unknown-name", "bases.z"): {

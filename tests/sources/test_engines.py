@@ -16,7 +16,7 @@ from matrixdp.testing import check_source
 
 
 class Ledger:
-    """A stranger's table: a list of records."""
+    """A third party's table: a list of records."""
 
     def __init__(self, records):
         self.records = records
@@ -78,11 +78,6 @@ def test_the_name_of_a_table_is_for_engines_that_take_one(registered):
     register_source("named", lambda table: table == 7, lambda *given: cast("Source", given), named=True)
     assert cast("object", open_source(7, table_name="people")) == (7, "people")
     assert cast("object", open_source(7)) == (7, None)
-
-
-def test_two_engines_of_one_name(registered):
-    with pytest.raises(SourceError, match="there is an engine 'path' already"):
-        register_source("path", callable, LedgerSource)
 
 
 def test_engines_that_are_not_used_are_not_loaded():

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import DomainError, SourceError
+from matrixdp.errors import SourceError
 from matrixdp.privacy import Unit
 from matrixdp.sources import Source, open_source
 from matrixdp.testing.tables import HOSTILE_IDS, check_persons, first_records
@@ -195,61 +195,11 @@ def test_bytes_that_are_no_text_name_nobody(tmp_path):
     assert counted(tmp_path / "t.csv", 1).tolist() == [0, 0, 1, 0]
 
 
-def test_an_id_is_a_column_that_is_there_once_and_no_attribute(tmp_path):
-    (tmp_path / "t.csv").write_text("age,name,age2\n0,Waldemar,1\n")
-    with pytest.raises(SourceError, match=r"^the table has no column 'person'; names are compared lett"):
-        counted(tmp_path / "t.csv", 1)
-    for table in ({"age": [0]}, pd.DataFrame({"age": [0]}), pa.table({"age": [0]})):
-        with pytest.raises(SourceError, match=r"^the table has no column 'person'; names are compared lett"):
-            counted(table, 1)
-    (tmp_path / "t.csv").write_text("age,person,person\n0,Waldemar,1\n")
-    with pytest.raises(SourceError, match="several columns named 'person'"):
-        counted(tmp_path / "t.csv", 1)
-    with pytest.raises(
-        DomainError, match=r"unit\.id: found the attribute 'age'; expected a column that is no"
-    ):
-        open_source({"age": [0]}).marginals(DOMAIN, [()], OutOfDomain(), Unit(id="age"))
-
-
-def test_ids_of_unequal_length_are_no_column():
-    with pytest.raises(SourceError, match="one length"):
-        counted({"age": [0, 1], "person": [0]}, 1)
-
-
 def test_a_text_that_says_that_it_is_every_other_one_is_the_text_that_it_is():
     ids = ["ann", Impostor("ben"), Impostor("cy"), "ann"]
     assert counted({"person": ids, "age": [0, 1, 2, 3]}, 1).tolist() == [1, 1, 1, 0]
     objects = pd.DataFrame({"person": pd.Series(ids, dtype=object), "age": [0, 1, 2, 3]})
     assert counted(objects, 1).tolist() == [1, 1, 1, 0]
-
-
-@pytest.mark.parametrize("held", [pa.binary(), pa.timestamp("us"), pa.list_(pa.int64())])
-def test_ids_of_other_kinds_are_refused_by_their_type_alone(held):
-    table = pa.table({"age": [0], "person": pa.array([None], held)})
-    with pytest.raises(SourceError, match="column 'person' holds values of another kind; ids are texts"):
-        counted(table, 1)
-
-
-@pytest.mark.parametrize(
-    "create", ["CREATE VIEW people AS SELECT * FROM t", "CREATE TABLE people AS SELECT *, 1 AS RowId FROM t"]
-)
-def test_a_table_of_a_database_without_an_order_is_refused(create, tmp_path):
-    path = tmp_path / "t.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE t AS SELECT 1 AS age, 'ann' AS person")
-        connection.execute(create)
-    with pytest.raises(SourceError, match=r"unit\.id: found a (view|table with a column 'rowid'), whose"):
-        counted(path, 1, table_name="people")
-    assert counted(path, 1, table_name="t").tolist() == [0, 1, 0, 0]
-
-
-def test_an_id_that_the_database_computes_is_refused(tmp_path):
-    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
-        connection.execute(
-            "CREATE TABLE t (age INT, name TEXT, person TEXT GENERATED ALWAYS AS (lower(name)))"
-        )
-    with pytest.raises(SourceError, match=r"unit\.id: found 'person', a column that the database computes"):
-        counted(tmp_path / "t.duckdb", 1)
 
 
 def test_names_of_columns_do_not_hide_the_order(tmp_path):

@@ -2,7 +2,6 @@
 
 import sqlite3
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -83,48 +82,18 @@ def test_the_order_of_the_records_of_a_person(tmp_path):
         "CREATE TABLE t (who, code, rowid)",
         "INSERT INTO t VALUES ('ann', 0, 9), ('01', 1, 8), ('ann', 1, 7)",
         "INSERT INTO t VALUES (1, 0, 6), ('ann', 1, 5), (NULL, 1, 4)",
-        "CREATE TABLE u (who PRIMARY KEY, code) WITHOUT ROWID",
-        "CREATE VIEW v AS SELECT * FROM t",
-        "CREATE TABLE w (who, code, rowid, _rowid_, oid)",
     )
     domain = Domain({"code": 2})
     assert counted(address, domain, "t", Unit(id="who")) == [1, 1]
     assert counted(address, domain, "t", Unit(id="who", records=2)) == [2, 2]
-    for table in "uvw":
-        with pytest.raises(SourceError, match="a view, or a table without row ids"):
-            open_source(address, table_name=table).check(domain, unit=Unit(id="who"))
 
 
-@pytest.mark.parametrize("kept", ["VIRTUAL", "STORED"])
-def test_an_id_that_the_database_computes_is_rejected(kept, tmp_path):
-    made = f"CREATE TABLE t (name, code, who AS (lower(name)) {kept})"
-    address = database(tmp_path, made, "INSERT INTO t VALUES ('Ann', 0), ('ann', 1)")
-    source = open_source(address)
-    for asked in (partial(source.check, CODES), partial(counted, address, CODES, "t")):
-        with pytest.raises(SourceError, match="found 'who', a column that the database computes") as caught:
-            asked(unit=Unit(id="who"))
-        assert caught.value.problem.path == ("unit", "id")
-    assert counted(address, CODES, "t", Unit(id="name")) == [1, 1]
-
-
-def test_columns_are_checked_before_records_are_read(tmp_path):
-    address = database(tmp_path, PEOPLE)
-    open_source(address).check(DOMAIN)
-    with pytest.raises(SourceError, match="no column 'race'"):
-        open_source(address).check(Domain({"race": 2}))
-
-
-def test_the_table_must_be_named_where_there_are_several(tmp_path):
+def test_one_of_several_tables_is_named(tmp_path):
     address = database(tmp_path, PEOPLE, "CREATE TABLE more (sex, age)")
     assert counted(address, table="people") == [[0, 1, 0, 0], [0, 0, 0, 1]]
-    for asked, told in ((None, "no single table"), ("less", "no table 'less'")):
-        with pytest.raises(SourceError, match=f"has {told}; name one of its tables: 'more', 'people'"):
-            counted(address, table=asked)
 
 
 def test_nothing_is_written_and_nothing_is_made(tmp_path):
-    with pytest.raises(SourceError, match="there is no file"):
-        open_source(f"sqlite:///{tmp_path / 'none.sqlite'}")
     address = database(tmp_path, PEOPLE)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     counted(address)
@@ -133,8 +102,7 @@ def test_nothing_is_written_and_nothing_is_made(tmp_path):
 
 def test_what_is_no_database(tmp_path):
     (tmp_path / "t.sqlite").write_text("a secret " * 99)
-    with pytest.raises(SourceError, match="could not read") as caught:
+    with pytest.raises(SourceError) as caught:
         counted(f"sqlite:///{tmp_path / 't.sqlite'}")
+    assert caught.value.code == "engine-failed"
     assert "secret" not in str(caught.value)
-    with pytest.raises(SourceError, match="sqlite:/// and the path of a file"):
-        open_source("sqlite://host/people")

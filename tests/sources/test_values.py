@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from matrixdp.domain import Domain, OutOfDomain, encode_value
 from matrixdp.domain.kinds import UNITS
 from matrixdp.domain.rules import Kind
-from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
 from tests.relations import relation
 
@@ -120,29 +119,3 @@ def test_moments_of_numpy():
         values: Any = np.array([0, -1, "NaT"], dtype=f"datetime64[{unit}]")
         ((_, found),) = open_source({"t": values}).marginals(domain, [("t",)], OutOfDomain())
         assert found.tolist() == [1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("by", "column", "says"),
-    [
-        (
-            "day",
-            pa.array([1]),
-            "column 't' holds integers; it is read from dates, timestamps, or texts such as",
-        ),
-        ("day", pa.array([True]), "column 't' holds booleans; it is read from"),
-        (
-            "hour",
-            pa.array([1], pa.date32()),
-            "column 't' holds dates; hours are read from timestamps, or texts",
-        ),
-        ("hour", pa.array([1], pa.time32("s")), "column 't' holds values of another kind; hours are read"),
-    ],
-)
-def test_columns_that_hold_no_moments(by, column, says):
-    domain = Domain({"t": {"from": "2020-01-01", "to": "2020-12-31", "by": by}})
-    with pytest.raises(SourceError, match=says):
-        open_source(pa.table({"t": column})).marginals(domain, [()], OutOfDomain())
-    moments = open_source(pa.table({"t": pa.array([0], pa.timestamp("us"))}))
-    with pytest.raises(SourceError, match="holds timestamps; a numeric attribute is read from"):
-        moments.marginals(Domain({"t": 3}), [()], OutOfDomain())

@@ -48,7 +48,7 @@ def written_form(unit):
     return {"records": unit.records} if unit.id is None else {"id": unit.id, "max_records": unit.records}
 
 
-@pytest.mark.parametrize("privacy", ["privacy: {least: rho}\n", "privacy: {rho: 100}\n"])
+@pytest.mark.parametrize("privacy", ["privacy: {minimize: rho}\n", "privacy: {rho: 100}\n"])
 def test_the_least_budget_is_for_the_unit(privacy):
     found = load_specification(TEXT + privacy + "targets: {all: 5}\nunit: {records: 3}\n")
     assert found.least is not None
@@ -137,7 +137,7 @@ def test_a_ledger_that_is_left_blank_is_not_taken_for_none():
         {"epsilon": 1, "delta": 0.1, "neighbours": "replace"},
         {"epsilon": 1, "delta": 1},
         {"epsilon": 1, "delta": 0},
-        {"epsilon": 1, "least": "epsilon"},
+        {"epsilon": 1, "minimize": "epsilon"},
     ],
 )
 def test_the_schema_takes_the_budgets_that_are_read(privacy):

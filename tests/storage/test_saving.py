@@ -343,8 +343,8 @@ def weights_that_are_none(header, members):
         (set_in("format_version", 4), "newer"),
         (set_in("format_version", 2), "make it anew"),
         (set_in("format_version", "1"), "not a number"),
-        (drop("plan"), "missing"),
-        (drop("certificate", "loss"), "missing"),
+        (drop("plan"), "form"),
+        (drop("certificate", "loss"), "form"),
         (set_in("certificate", "loss", "small"), "no number"),
         (set_in("mechanism", 5), "no text"),
         (set_in("reason", 5), "no text"),
@@ -352,7 +352,7 @@ def weights_that_are_none(header, members):
         (set_in("certificate", "scope", ["all"]), "no text"),
         (set_in("neighbours", "anyone"), "unknown"),
         (set_in("objective", "least"), "unknown"),
-        (set_in("plan", "parts", 0, "variance", -1.0), "refused"),
+        (set_in("plan", "parts", 0, "variance", -1.0), "noise variance"),
         (set_in("plan", "parts", 0, "variance", None), "form"),
         (set_in("plan", "parts", 1, "blocks", [[[99], 0]]), "form"),
         (set_in("plan", "parts", 1, "blocks", [[[0, 1], 0]]), "does not fit the attributes sex, age"),
@@ -374,8 +374,8 @@ def weights_that_are_none(header, members):
         (set_in("plan", "kind", "unheard"), "no kind of plan"),
         (set_in("plan", "kind", "direct"), "form"),
         (set_in("plan", "vectors", {}), "form"),
-        (set_in("workload", "entries", []), "refused"),
-        (set_in("workload", "domain", [["sex", "female"]]), "refused"),
+        (set_in("workload", "entries", []), "found no queries"),
+        (set_in("workload", "domain", [["sex", "female"]]), "its workload: sex"),
         (singular, "nonsingular|singular"),
         (not_integers, "integers"),
         (halved, "a plan that costs"),
@@ -416,7 +416,7 @@ def test_a_measurement_cannot_understate_its_cost(
             rewritten(tmp_path / "m.mdp", tmp_path / "x.mdp", set_in("authorization", "cost", low))
         )
     high = str(measurement.authorization.cost.value * 2)
-    with pytest.raises(StorageError, match="refused"):
+    with pytest.raises(StorageError, match="its privacy record: privacy cost"):
         load_measurement(
             rewritten(tmp_path / "m.mdp", tmp_path / "x.mdp", set_in("authorization", "cost", high))
         )

@@ -117,7 +117,7 @@ def _known(path: Path, released: Release) -> dict[str, Any]:
     if given.workload.domain != released.workload.domain:
         expected = "the specification that the release was made from, or one with the same domain"
         raise SpecificationError.at(("--spec",), "a specification with another domain", expected)
-    return {"totals": given.totals, "impossible": given.impossible}
+    return {"totals": given.invariants, "impossible": given.structural_zeros}
 
 
 def _print(made: Model, folder: Path, out: Path) -> None:

@@ -200,7 +200,7 @@ def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
     written = load_specification(path, require_privacy=True)
     if written.budget is None:
         raise SpecificationError.at(
-            ("privacy", "least"),
+            ("privacy", "minimize"),
             "no budget",
             "a budget, at which errors are shown: {rho: 0.5}, {mu: 1.0} or {epsilon: 1.0, delta: 1.0e-6}",
         )

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
 _LONGEST_KEY = 20
-_BOUNDS = ("_from", "_to")
 _FIGURES = ("estimate", "stddev", "lower", "upper")
 #: Columns of a screen without an end.
 _WIDEST = 1000
@@ -222,23 +221,30 @@ def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit
     """Print the first rows of the table of a statistic, and what is to be known of it."""
     import pyarrow as pa
 
+    from matrixdp.answers.table import BOUND, FIGURE, OF
+
     rows: list[dict[str, Any]] = answers.slice(0, limit).to_pylist()
     columns: list[Column] = []
+    told = {field.name: field.metadata or {} for field in answers.schema}
+    figures = {(own[OF], own[FIGURE]): name for name, own in told.items() if FIGURE in own}
+
+    def amounts(name: str, error: str | None) -> list[str]:
+        return [_amount(row[name], None if error is None else row[error]) for row in rows]
+
     for field in answers.schema:
-        name = field.name
-        hidden = name == "stddev" and all(row[name] is None for row in rows)
+        name, own = field.name, told[field.name]
+        kind = own.get(FIGURE)
+        hidden = kind == b"stddev" and all(row[name] is None for row in rows)
         # where the values of an attribute begin and end is said by its own column, too
-        bound = any(name.endswith(end) and name.removesuffix(end) in answers.schema.names for end in _BOUNDS)
-        if hidden or bound or name == "warning" or name.endswith("upper"):
+        if hidden or BOUND in own or name == "warning" or kind == b"upper":
             continue
-        texts = [_amount(row[name], _error_of(name, row)) for row in rows]
+        error = None if kind == b"stddev" else figures.get((own.get(OF), b"stddev"))
+        texts = amounts(name, error)
         head = name.replace("_", " ") if pa.types.is_floating(field.type) else name
-        if name.endswith("lower"):
-            start = name.removesuffix("lower")
-            ends = [_amount(row[f"{start}upper"], _error_of(name, row)) for row in rows]
-            pairs = zip(texts, ends, strict=True)
+        if kind == b"lower":
+            pairs = zip(texts, amounts(figures[own[OF], b"upper"], error), strict=True)
             texts = ["-" if "-" in pair else " to ".join(pair) for pair in pairs]
-            head = f"{start.replace('_', ' ')}{_interval(confidence)}"
+            head = f"{own[OF].decode()} {_interval(confidence)}".strip()
         words = pa.types.is_dictionary(field.type) or pa.types.is_string(field.type)
         columns.append(Column(printable(head), list(map(printable, texts)), number=not words))
     print_columns(screen, columns)
@@ -251,9 +257,3 @@ def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit
         screen.print(Text(f"Row {named}: {words}."))
     if len(rows) < answers.num_rows:
         screen.print(Text(f"{len(rows):,} of {answers.num_rows:,} answers shown."))
-
-
-def _error_of(name: str, row: dict[str, Any]) -> object:
-    """Return the standard error of what stands in a column of a statistic, None where it has none."""
-    part = name.removesuffix("lower")
-    return row.get(f"{part}stddev" if part != name else "stddev" if name == "estimate" else f"{name}_stddev")

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Protocol, Self, final
 
 import numpy as np
 
-from matrixdp.domain.rules import Ends, Kind, Rule, canonical_text, canonical_value
+from matrixdp.domain.rules import Ends, Kind, Rule, canonical_text, canonical_value, wrong_value
 from matrixdp.errors import DomainError, TooLargeError, each, within
-from matrixdp.forms import Form, MappingOf, OrFile, Raw, Schema, describe_value, is_unicode, unknown_name
+from matrixdp.forms import Form, MappingOf, OrFile, Raw, Schema, is_unicode, unknown_name
 
 # Levels of an attribute: coarser lists of values, such as the states that counties are in.
 
@@ -91,7 +91,9 @@ class Level:
             with within(self.name):
                 _check_name(value)
                 if not codes:
-                    raise DomainError.at((value,), "an empty list", "at least one value of the attribute")
+                    raise DomainError.at(
+                        (value,), "an empty list", "at least one value of the attribute", code="empty"
+                    )
 
     @classmethod
     def of(cls, attribute: Valued, name: str, groups: object) -> Self:
@@ -114,7 +116,7 @@ class Level:
         with within(name):
             if not isinstance(groups, Mapping) or not groups:
                 expected = "a mapping from each value of the level to the values that are in it, or a file"
-                raise DomainError.at((), describe_value(groups), expected)
+                raise wrong_value(groups, expected)
             found = tuple(_group(attribute, value, listed) for value, listed in groups.items())
         return cls(name, found)
 
@@ -125,7 +127,7 @@ class Level:
             for code in codes:
                 if code in seen:
                     found = f"{attribute.label(code)!r} again, which is in {seen[code]!r}"
-                    raise DomainError.at((value,), found, "each value once")
+                    raise DomainError.at((value,), found, "each value once", code="duplicate")
                 seen[code] = value
         missing = [code for code in attribute.all_codes if code not in seen]
         if missing:
@@ -173,20 +175,18 @@ def _group(attribute: Valued, value: object, listed: object) -> tuple[str, tuple
         if isinstance(listed, Mapping):
             ends = listed.get("range")
             if set(listed) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
-                raise DomainError.at(
-                    (), describe_value(listed), "a list of values, or {range: [first, last]}"
-                )
+                raise wrong_value(listed, "a list of values, or {range: [first, last]}")
             with within("range"):
                 first, last = attribute.code_range(*ends)
             return str(value), tuple(range(first, last + 1))
         if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
-            raise DomainError.at((), describe_value(listed), _LISTED)
+            raise wrong_value(listed, _LISTED)
         return str(value), tuple(each(attribute.code_of, listed))
 
 
 def _check_name(text: object) -> None:
     if not isinstance(text, str) or not text.strip() or not is_unicode(text):
-        raise DomainError.at((), describe_value(text), "text that is not empty, a name")
+        raise wrong_value(text, "text that is not empty, a name")
 
 
 # Attributes that are derived from others: a public table from the codes of the others to their own.
@@ -238,21 +238,21 @@ class Derivation:
         combinations = check_combinations(parents)
         if len(self.codes) != combinations:
             expected = f"{combinations}, one for each combination of values of {_names(parents)}"
-            raise DomainError.at(("codes",), f"{len(self.codes)} codes", expected)
+            raise DomainError.at(("codes",), f"{len(self.codes)} codes", expected, code="wrong-size")
         wrong = next((code for code in self.codes if not 0 <= code < size), None)
         if wrong is not None:
-            raise DomainError.at(("codes",), str(wrong), f"codes from 0 to {size - 1}")
+            raise DomainError.at(("codes",), str(wrong), f"codes from 0 to {size - 1}", code="out-of-range")
 
 
 def check_combinations(parents: Sequence[Valued]) -> int:
     """Return the number of combinations of the parents' values, which is limited."""
     if not parents:
         expected = "at least one attribute under `of`, or one column under `columns`"
-        raise DomainError.at((), "no parents", expected)
+        raise DomainError.at((), "no parents", expected, code="missing-key")
     combinations = math.prod(parent.size for parent in parents)
     if combinations > _MOST_COMBINATIONS:
         found = f"{combinations:,} combinations of values of {_names(parents)}"
-        raise DomainError.at((), found, f"at most {_MOST_COMBINATIONS:,}")
+        raise DomainError.at((), found, f"at most {_MOST_COMBINATIONS:,}", code="too-large")
     return combinations
 
 
@@ -312,7 +312,9 @@ def _allowed(parents: Sequence[Valued], when: Mapping[str, object]) -> dict[int,
     for name, condition in when.items():
         with within(name):
             if name not in names:
-                raise DomainError.at((), repr(name), f"one of the parents {_names(parents)}")
+                raise DomainError.at(
+                    (), repr(name), f"one of the parents {_names(parents)}", code="unknown-name"
+                )
             parent = parents[names.index(name)]
             found[names.index(name)] = _codes(parent, condition)
     return found
@@ -324,7 +326,7 @@ def _codes(parent: Valued, condition: object) -> Sequence[int]:
         ends = condition.get("range")
         if set(condition) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
             expected = "a value, a list of values, or {range: [first, last]}"
-            raise DomainError.at((), describe_value(condition), expected)
+            raise wrong_value(condition, expected)
         first, last = parent.code_range(*ends)
         return range(first, last + 1)
     listed = condition if isinstance(condition, list | tuple) else [condition]
@@ -387,11 +389,11 @@ class Codebook:
             if text is not None:
                 _check_text(text, key)
         if not isinstance(self.trim, bool):
-            raise DomainError.at(("trim",), describe_value(self.trim), "true or false")
+            raise wrong_value(self.trim, "true or false", "trim")
         for file, digest in self.sha256:
             if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
                 expected = "64 digits from 0 to 9 and a to f, the digest of a file"
-                raise DomainError.at(("sha256", file), describe_value(digest), expected)
+                raise wrong_value(digest, expected, "sha256", file)
         object.__setattr__(self, "labels", tuple(_labels(self.labels)))
 
     def to_spec(self) -> dict[str, object]:
@@ -413,7 +415,7 @@ class Codebook:
 def _labels(given: object) -> Iterable[tuple[str, str]]:
     if not isinstance(given, Mapping | tuple):
         expected = "a mapping of values to what they are called"
-        raise DomainError.at(("labels",), describe_value(given), expected)
+        raise wrong_value(given, expected, "labels")
     for value, label in given.items() if isinstance(given, Mapping) else given:
         with within("labels"):
             text = canonical_text(value)
@@ -423,7 +425,7 @@ def _labels(given: object) -> Iterable[tuple[str, str]]:
 
 def _check_text(text: object, *path: str) -> None:
     if not isinstance(text, str) or not text.strip() or not is_unicode(text):
-        raise DomainError.at(path, describe_value(text), "text that is not empty")
+        raise wrong_value(text, "text that is not empty", *path)
 
 
 NO_CODEBOOK = Codebook()
@@ -533,7 +535,7 @@ class Attribute(ABC):
             return self._code_range(low, high)
         if first > last or last == self.null_code:
             expected = f"two values of {self.name!r} in their order, neither of them null"
-            raise DomainError.at((), describe_value([low, high]), expected)
+            raise wrong_value([low, high], expected, code="out-of-range")
         return first, last
 
     def rule(self, kind: Kind) -> Rule | None:
@@ -627,15 +629,15 @@ class Attribute(ABC):
     def _check_codes(self, first: int, last: int) -> None:
         if not 0 <= first <= last < self.size:
             asked = f"code {first}" if first == last else f"codes {first} to {last}"
-            raise DomainError(f"attribute {self.name!r} has codes 0 to {self.size - 1}; found {asked}")
+            raise DomainError(
+                f"attribute {self.name!r} has codes 0 to {self.size - 1}; found {asked}", code="out-of-range"
+            )
 
     def _check_name(self) -> None:
         if not isinstance(self.name, str) or not self.name or not is_unicode(self.name):
-            raise DomainError.at(
-                (), describe_value(self.name), "a non-empty string as the name of an attribute"
-            )
+            raise wrong_value(self.name, "a non-empty string as the name of an attribute")
         if not isinstance(self.codebook, Codebook):
-            raise DomainError.at((self.name, "codebook"), describe_value(self.codebook), "a Codebook")
+            raise wrong_value(self.codebook, "a Codebook", self.name, "codebook")
 
     def _common(self, size: int) -> dict[str, Any]:
         """Set the size from the number of values, and return what every rule says besides."""
@@ -653,20 +655,24 @@ class Attribute(ABC):
         for value, label in self.codebook.labels:
             path, code = (self.name, "labels", value), self._listed(value)
             if code is None:
-                raise DomainError.at(path, repr(value), f"a value of {self.name!r}")
+                raise DomainError.at(path, repr(value), f"a value of {self.name!r}", code="unknown-name")
             if code in codes or label in codes.values():
-                raise DomainError.at(path, f"{label!r} a second time", "each value and each label once")
+                raise DomainError.at(
+                    path, f"{label!r} a second time", "each value and each label once", code="duplicate"
+                )
             if self._listed(label) not in (None, code):
-                raise DomainError.at(path, f"{label!r}, which is another value", "a text of its own")
+                raise DomainError.at(
+                    path, f"{label!r}, which is another value", "a text of its own", code="conflict"
+                )
             codes[code] = label
         null = self.codebook.null
         if null is not None and (null in codes.values() or self._listed(null) is not None):
             found = f"{null!r}, which is another value"
-            raise DomainError.at((self.name, "null"), found, "a text of its own")
+            raise DomainError.at((self.name, "null"), found, "a text of its own", code="conflict")
         for place, level in enumerate(self.codebook.levels):
             with within(self.name, "levels", level.name):
                 if level.name in [other.name for other in self.codebook.levels[:place]]:
-                    raise DomainError.at((), "the level a second time", "each level once")
+                    raise DomainError.at((), "the level a second time", "each level once", code="duplicate")
                 level.check(self)
 
     def _listed(self, text: str) -> int | None:

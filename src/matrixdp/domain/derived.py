@@ -113,7 +113,9 @@ def by_expression(parents: Sequence[Valued], expression: str) -> list[object]:
             found = held.project(f'({made}) AS "value", "{place}"').order(f'"{place}"').fetchall()
         except duckdb.Error as error:
             reason = str(error).partition("\n")[0]
-            raise DomainError.at((), f"an expression that fails ({reason})", _EXPRESSION) from None
+            raise DomainError.at(
+                (), f"an expression that fails ({reason})", _EXPRESSION, code="sql-unsupported"
+            ) from None
         finally:
             done.set()
             clock.join()
@@ -134,7 +136,7 @@ def _checked(expression: str, parents: Collection[str]) -> str:
             raise ValueError("several statements or columns")
         made: str = tree.expressions[0].sql(dialect="duckdb", comments=False, identify=True)
     except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
-        raise DomainError.at((), "what is no such expression", _EXPRESSION) from None
+        raise DomainError.at((), "what is no such expression", _EXPRESSION, code="sql-syntax") from None
     names = {name.lower() for name in parents}
     for node in tree.walk():
         if isinstance(node, exp.Column):
@@ -143,7 +145,12 @@ def _checked(expression: str, parents: Collection[str]) -> str:
             expected = None if node is tree else not_allowed(node)
         if expected is not None:
             found = node.sql(dialect="duckdb", comments=False)
-            raise DomainError.at((), found if len(found) < _LONGEST else f"{found[:_LONGEST]}...", expected)
+            raise DomainError.at(
+                (),
+                found if len(found) < _LONGEST else f"{found[:_LONGEST]}...",
+                expected,
+                code="sql-unsupported",
+            )
     return made
 
 
@@ -211,9 +218,11 @@ class DerivedForm(Record):
         given = [name for name in _RULES if getattr(self, name) not in (None, ())]
         if given not in (["sql"], ["map"], ["cases"], ["codes"], ["sql", "codes"]):
             found = " and ".join(given) or "none of them"
-            raise DomainError.at((), found, f"one of {', '.join(_RULES)}")
+            raise DomainError.at((), found, f"one of {', '.join(_RULES)}", code="conflict")
         if self.otherwise is not None and given[0] not in ("map", "cases"):
-            raise DomainError.at(("otherwise",), f"it beside {given[0]}", "it beside `map` or `cases`")
+            raise DomainError.at(
+                ("otherwise",), f"it beside {given[0]}", "it beside `map` or `cases`", code="conflict"
+            )
 
 
 def is_derived(spec: object) -> bool:
@@ -296,14 +305,18 @@ def _parents(
             label = describe_value(form.otherwise)
             found = f"{label}, which no value is left for, as the column has those of the map"
             expected = f"{{other: {label}}} for {name!r} in `out_of_domain`, and {label} under `categories`"
-            raise DomainError.at(("otherwise",), found, expected)
+            raise DomainError.at(("otherwise",), found, expected, code="conflict")
         read = {kept: rest.pop(kept) for kept in list(rest) if kept not in _BESIDE_MAP}
         columns[name] = {"categories": [value for value in form.map if value != read.get("null")], **read}
     for column, own in columns.items():
         if column in form.of:
-            raise DomainError.at(("columns", column), "an attribute under `of` too", "each parent once")
+            raise DomainError.at(
+                ("columns", column), "an attribute under `of` too", "each parent once", code="duplicate"
+            )
         if is_derived(own) or (isinstance(own, Attribute) and own.codebook.derivation is not None):
-            raise DomainError.at(("columns", column), "a derived attribute", "a column of the table")
+            raise DomainError.at(
+                ("columns", column), "a derived attribute", "a column of the table", code="not-supported"
+            )
     with within("columns"):
         made = tuple(describe(column, own) for column, own in columns.items())
     return [*parents, *made], made, rest
@@ -324,14 +337,16 @@ def _values(form: DerivedForm, parents: Sequence[Attribute]) -> list[object] | N
 def _mapped(written: Mapping[str, object], parents: Sequence[Attribute], otherwise: object) -> list[object]:
     if len(parents) != 1:
         found = f"{len(parents)} parents"
-        raise DomainError.at(("map",), found, "one parent beside `map`; `cases` and `sql` take several")
+        raise DomainError.at(
+            ("map",), found, "one parent beside `map`; `cases` and `sql` take several", code="not-supported"
+        )
     [parent] = parents
     found_codes: dict[int, object] = {}
     for value, then in written.items():
         with within("map", value):
             code = parent.find(value)
             if code in found_codes:
-                raise DomainError.at((), "the same value a second time", "each value once")
+                raise DomainError.at((), "the same value a second time", "each value once", code="duplicate")
             found_codes[code] = then
     null = parent.null_code
     if null is not None:
@@ -351,7 +366,9 @@ def _code(target: Attribute, parents: Sequence[Attribute], place: int, value: ob
             codes.append(code_of_parent)
         found = f"{told} for {described(parents, codes[::-1])}"
         expected = f"a value of {target.name!r}"
-        raise DomainError.at((), found, f"{expected}, or `null: label`" if value is None else expected)
+        raise DomainError.at(
+            (), found, f"{expected}, or `null: label`" if value is None else expected, code="unknown-name"
+        )
     return code
 
 

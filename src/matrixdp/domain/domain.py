@@ -12,8 +12,9 @@ from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, show
 from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.derived import is_derived
 from matrixdp.domain.parsing import attribute_from_spec
+from matrixdp.domain.rules import wrong_value
 from matrixdp.errors import DomainError, Problem, within
-from matrixdp.forms import Record, Schema, closest, describe_value, flag, key, record, scalar, unknown_name
+from matrixdp.forms import Record, Schema, closest, flag, key, record, scalar, unknown_name
 
 
 @final
@@ -43,13 +44,17 @@ class Domain(Displayed):
     def __init__(self, attributes: Mapping[str, object] | Iterable[Attribute]) -> None:
         listed = _described(attributes) if isinstance(attributes, Mapping) else tuple(attributes)
         if not listed:
-            raise DomainError("a domain needs at least one attribute")
+            raise DomainError("a domain needs at least one attribute", code="empty")
         seen: set[str] = set()
         for attribute in listed:
             if not isinstance(attribute, Attribute):
-                raise DomainError(f"a domain is made of attributes; found {type(attribute).__name__}")
+                raise DomainError(
+                    f"a domain is made of attributes; found {type(attribute).__name__}", code="wrong-type"
+                )
             if attribute.name in seen:
-                raise DomainError(f"the domain names the attribute {attribute.name!r} twice")
+                raise DomainError(
+                    f"the domain names the attribute {attribute.name!r} twice", code="duplicate"
+                )
             seen.add(attribute.name)
         object.__setattr__(self, "attributes", listed)
         self._check_derived()
@@ -143,7 +148,9 @@ class Domain(Displayed):
             If there is no attribute of that name.
         """
         if not isinstance(name, str) or name not in self._positions:
-            raise DomainError(f"the domain has no attribute {name!r}" + closest(str(name), self.names))
+            raise DomainError(
+                f"the domain has no attribute {name!r}" + closest(str(name), self.names), code="unknown-name"
+            )
         return self._positions[name]
 
     def sort(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -155,11 +162,13 @@ class Domain(Displayed):
             If a name is unknown or occurs twice, or `names` is one string.
         """
         if isinstance(names, str):
-            raise DomainError(f"attributes are given as a list of names; found the string {names!r}")
+            raise DomainError(
+                f"attributes are given as a list of names; found the string {names!r}", code="wrong-type"
+            )
         positions = [self.index(name) for name in names]
         for position in positions:
             if positions.count(position) > 1:
-                raise DomainError(f"the attribute {self.names[position]!r} is named twice")
+                raise DomainError(f"the attribute {self.names[position]!r} is named twice", code="duplicate")
         return tuple(self.names[position] for position in sorted(positions))
 
     def cells(self, names: Iterable[str] | None = None) -> int:
@@ -188,7 +197,10 @@ class Domain(Displayed):
             If it is not a mapping of names to descriptions, or a description is wrong.
         """
         if not isinstance(spec, Mapping):
-            raise DomainError(f"a domain is a mapping of names to attributes; found {type(spec).__name__}")
+            raise DomainError(
+                f"a domain is a mapping of names to attributes; found {type(spec).__name__}",
+                code="wrong-type",
+            )
         return cls(spec)
 
     def __getitem__(self, name: str) -> Attribute:
@@ -262,7 +274,10 @@ class RuleForm(Record):
         if (self.other is None) != self.count:
             found = "neither other nor count" if self.other is None else "other and count"
             raise DomainError.at(
-                (), found, "one of them: what is counted as another value is not out of domain"
+                (),
+                found,
+                "one of them: what is counted as another value is not out of domain",
+                code="conflict",
             )
 
 
@@ -298,7 +313,9 @@ class OutOfDomain:
     def __init__(self, codes: Mapping[str, int] | None = None, counts: Sequence[str | None] = ()) -> None:
         for name, code in (codes or {}).items():
             if isinstance(code, bool) or not isinstance(code, int) or code < 0:
-                raise DomainError(f"out_of_domain of {name!r} must be a code, 0 or above; found {code!r}")
+                raise DomainError(
+                    f"out_of_domain of {name!r} must be a code, 0 or above; found {code!r}", code="wrong-type"
+                )
         counted = dict.fromkeys(counts)
         for asked in counted:
             if not (asked is None or isinstance(asked, str)) or asked in (codes or {}):
@@ -306,6 +323,7 @@ class OutOfDomain:
                     ("out_of_domain",),
                     f"a count of {asked!r}",
                     "an attribute whose values out of domain are dropped",
+                    code="conflict",
                 )
         object.__setattr__(self, "codes", tuple(sorted((codes or {}).items())))
         whole = (None,) if None in counted else ()
@@ -336,7 +354,7 @@ class OutOfDomain:
         if spec is None or spec == "drop":
             return cls()
         if not isinstance(spec, Mapping):
-            raise DomainError.at((), describe_value(spec), f"drop, or for each attribute {_EXPECTED}")
+            raise wrong_value(spec, f"drop, or for each attribute {_EXPECTED}")
         codes: dict[str, int] = {}
         counts: list[str | None] = []
         for name, rule in spec.items():
@@ -344,13 +362,13 @@ class OutOfDomain:
                 counts += [None] * rule
                 continue
             if name not in domain and name == "count":
-                raise DomainError.at((name,), describe_value(rule), "true or false")
+                raise wrong_value(rule, "true or false", name)
             if name not in domain:
                 raise DomainError(unknown_name((name,), name, "an attribute of the domain", domain.names))
             if rule == "drop":
                 continue
             if not isinstance(rule, Mapping):
-                raise DomainError.at((name,), describe_value(rule), _EXPECTED)
+                raise wrong_value(rule, _EXPECTED, name)
             with within(name):
                 form = RuleForm.read(rule)
                 if form.count:
@@ -402,4 +420,5 @@ class OutOfDomain:
                 ("out_of_domain", "count"),
                 "an attribute of that name",
                 "another name of it beside count: true",
+                code="conflict",
             )

@@ -43,6 +43,7 @@ from matrixdp.domain.rules import (
     number_of,
     number_text,
     whole_number,
+    wrong_value,
 )
 from matrixdp.errors import DomainError, Path, within
 from matrixdp.forms import describe_value, unknown_name
@@ -111,14 +112,14 @@ class Categorical(Attribute):
         as_text = self.type in (None, "text")
         if self.case != "match" and not (self.case == "ignore" and as_text):
             expected = "match or ignore" if as_text else "no `case`: its type has none"
-            raise DomainError.at((self.name, "case"), describe_value(self.case), expected)
+            raise wrong_value(self.case, expected, self.name, "case", code="unknown-name")
         if self.type is not None and self.type not in TYPES:
             expected = f"{', '.join(TYPES[:-1])} or {TYPES[-1]}"
-            raise DomainError.at((self.name, "type"), describe_value(self.type), expected)
+            raise wrong_value(self.type, expected, self.name, "type", code="unknown-name")
         if self.type is not None or self.codebook != NO_CODEBOOK or self.case == "ignore":
             place = (self.name, "categories")
         if isinstance(self.categories, str):
-            raise DomainError.at(place, describe_value(self.categories), "a list of categories")
+            raise wrong_value(self.categories, "a list of categories", *place)
         seen: dict[str | float, str] = {}
         for position, category in enumerate(self.categories):
             with within(*place, position):
@@ -126,12 +127,12 @@ class Categorical(Attribute):
                 if value in seen:
                     same = seen[value]
                     found = f"{text!r} a second time" if same == text else f"{text!r}, the same as {same!r}"
-                    raise DomainError.at((), found, "each category once, in one spelling")
+                    raise DomainError.at((), found, "each category once, in one spelling", code="duplicate")
                 if "\x00" in text:
-                    raise DomainError.at((), "a null character", "text without one")
+                    raise DomainError.at((), "a null character", "text without one", code="wrong-type")
             seen[value] = text
         if not seen:
-            raise DomainError.at(place, "an empty list", "at least 1 category")
+            raise DomainError.at(place, "an empty list", "at least 1 category", code="empty")
         self._set(categories=tuple(seen.values()), _categories=self._rule_of(seen))
         self._check_labels()
 
@@ -141,29 +142,29 @@ class Categorical(Attribute):
             category = category.strip(WHITESPACE)
         if category == "" and self.codebook.null is not None:
             found = "a category without a text, which `null` counts as missing"
-            raise DomainError.at((), found, "another category, or no `null`")
+            raise DomainError.at((), found, "another category, or no `null`", code="conflict")
         if self.type == "text":
             if not isinstance(category, str):
-                raise DomainError.at((), describe_value(category), "text, in quotes, as its type is text")
+                raise wrong_value(category, "text, in quotes, as its type is text")
             return str(category), self._folded(str(category))
         if self.type == "date":
             day = day_of(category)
             if day is None:
-                raise DomainError.at((), describe_value(category), "a date, such as 2020-01-31")
+                raise wrong_value(category, "a date, such as 2020-01-31")
             return day.isoformat(), day.isoformat()
         text = canonical_text(category)
         value = canonical_value(self._folded(text))
         if self.type == "boolean":
             number = BOOLEANS.get(value) if isinstance(value, str) else value
             if number not in (0.0, 1.0):
-                raise DomainError.at((), describe_value(category), "true or false")
+                raise wrong_value(category, "true or false")
             return text, number
         if self.type is not None and not isinstance(value, float):
-            raise DomainError.at((), describe_value(category), _NUMBER)
+            raise wrong_value(category, _NUMBER)
         if self.type == "integer" and not float(value).is_integer():
-            raise DomainError.at((), describe_value(category), "an integer")
+            raise wrong_value(category, "an integer")
         if is_unreadable(text, value):
-            raise DomainError.at((), describe_value(text), f"text, or {_NUMBER}")
+            raise wrong_value(text, f"text, or {_NUMBER}")
         return text, value
 
     def _folded(self, text: str) -> str:
@@ -206,7 +207,7 @@ class Categorical(Attribute):
             last = self.code_of(high)
         if first > last:
             expected = f"two categories of {self.name!r}, in the listed order"
-            raise DomainError.at((), describe_value([low, high]), expected)
+            raise wrong_value([low, high], expected, code="out-of-range")
         return first, last
 
     def _spec(self) -> list[str] | dict[str, object]:
@@ -283,13 +284,15 @@ class Bins(Attribute):
         name = self.name
         edges = tuple(_edge(edge, (name, "edges", place)) for place, edge in enumerate(self.edges))
         if len(edges) < 2:
-            raise DomainError.at((name, "edges"), describe_value(list(edges)), "at least 2 edges")
+            raise wrong_value(list(edges), "at least 2 edges", name, "edges", code="wrong-size")
         for place, (before, after) in enumerate(pairwise(edges)):
             if not before < after:
                 expected = f"a number above {number_text(before)}, the edge before it; bins must not overlap"
-                raise DomainError.at((name, "edges", place + 1), number_text(after), expected)
+                raise DomainError.at(
+                    (name, "edges", place + 1), number_text(after), expected, code="out-of-range"
+                )
         if not isinstance(self.closed, bool):
-            raise DomainError.at((name, "closed"), describe_value(self.closed), "true or false")
+            raise wrong_value(self.closed, "true or false", name, "closed")
         self._set(edges=edges, _steps=Steps(edges, self.closed, **self._common(len(edges) - 1)))
         self._check_labels()
 
@@ -329,12 +332,12 @@ class Bins(Attribute):
         low, high = finite_number(minimum, (name, "min")), finite_number(maximum, (name, "max"))
         count = whole_number(bins, (name, "bins"))
         if count < 1:
-            raise DomainError.at((name, "bins"), str(count), "an integer of at least 1")
+            raise DomainError.at((name, "bins"), str(count), "an integer of at least 1", code="out-of-range")
         if count > _MOST_BINS:
-            raise DomainError.at((name, "bins"), str(count), f"at most {_MOST_BINS:,} bins")
+            raise DomainError.at((name, "bins"), str(count), f"at most {_MOST_BINS:,} bins", code="too-large")
         if not low < high:
             expected = f"a number above {number_text(low)}, the min"
-            raise DomainError.at((name, "max"), number_text(high), expected)
+            raise DomainError.at((name, "max"), number_text(high), expected, code="out-of-range")
         # Exact steps: an edge that is an integer comes out as that integer. The decimal text of an
         # end is what was meant, so that steps of 0.1 from 0 land on 0.3 and not beside it.
         start, stop = Fraction(repr(low)), Fraction(repr(high))
@@ -362,7 +365,7 @@ class Bins(Attribute):
         position = self._edge(value)
         if position is None or position > self._last:
             expected = f"the lower edge of a bin of {self.name!r}{self._near(value)}"
-            raise DomainError.at((), describe_value(value), expected)
+            raise wrong_value(value, expected, code="unknown-name")
         return position
 
     def _code_range(self, low: object, high: object) -> tuple[int, int]:
@@ -371,7 +374,7 @@ class Bins(Attribute):
         if first is None or end is None or first >= end:
             near = self._near(low if first is None else high)
             expected = f"two edges a < b of the bins of {self.name!r}, for the range [a, b){near}"
-            raise DomainError.at((), describe_value([low, high]), expected)
+            raise wrong_value([low, high], expected, code="out-of-range")
         return first, end - 1
 
     def _spec(self) -> dict[str, object]:
@@ -408,7 +411,7 @@ class Bins(Attribute):
 def _edge(value: object, path: Path) -> float:
     edge = edge_of(value)
     if edge is None:
-        raise DomainError.at(path, describe_value(value), EDGE)
+        raise wrong_value(value, EDGE, *path)
     return edge
 
 
@@ -469,12 +472,12 @@ class Dates(Attribute):
         self._check_name()
         if self.by not in UNITS:
             expected = f"{', '.join(UNITS[:-1])} or {UNITS[-1]}"
-            raise DomainError.at((self.name, "by"), describe_value(self.by), expected)
+            raise wrong_value(self.by, expected, self.name, "by", code="unknown-name")
         first = self._end("from", self.first, DAYS[0])
         last = self._end("to", self.last, DAYS[1])
         if last < first:
             expected = f"{first.isoformat()}, the first day, or a later one"
-            raise DomainError.at((self.name, "to"), last.isoformat(), expected)
+            raise DomainError.at((self.name, "to"), last.isoformat(), expected, code="out-of-range")
         self._set(first=first, last=last)
         hours: dict[str, Any] = {"first": first.toordinal() * 24, "last": last.toordinal() * 24 + 23}
         self._set(_moments=Moments(**hours, **self._divided(), **self._common(self._count())))
@@ -500,7 +503,7 @@ class Dates(Attribute):
             return forever
         day = day_of(written)
         if day is None:
-            raise DomainError.at((self.name, key), describe_value(written), "a date, such as 2013-01-31")
+            raise wrong_value(written, "a date, such as 2013-01-31", self.name, key)
         return day
 
     def _count(self) -> int:
@@ -566,7 +569,7 @@ class Dates(Attribute):
         if code is None:
             expected = f"a {self.by} of {self.name!r}, such as {self._label(0)}"
             if not isinstance(text, str):
-                raise DomainError.at((), describe_value(value), expected)
+                raise wrong_value(value, expected, code="unknown-name")
             texts = [key for key in self._places if isinstance(key, str)]
             raise DomainError(unknown_name((), text, expected, texts, describe_value(value)))
         return code
@@ -576,7 +579,7 @@ class Dates(Attribute):
         first, last = self.code_of(low), self.code_of(high)
         if first > last:
             expected = f"two values of {self.name!r}, the first of them not after the second"
-            raise DomainError.at((), describe_value([low, high]), expected)
+            raise wrong_value([low, high], expected, code="out-of-range")
         return first, last
 
     def _range_label(self, first: int, last: int) -> str:
@@ -633,7 +636,7 @@ class _Whole(Attribute):
         code = self._code(value)
         if code is None:
             expected = f"a value of {self.name!r}, an integer from {self._whole.first} to {self._whole.last}"
-            raise DomainError.at((), describe_value(value), expected)
+            raise wrong_value(value, expected, code="unknown-name")
         return code
 
     def _code_range(self, low: object, high: object) -> tuple[int, int]:
@@ -641,7 +644,7 @@ class _Whole(Attribute):
         first, last = self._code(low), self._code(high)
         if first is None or last is None or first > last:
             ends = f"from {self._whole.first} to {self._whole.last}, the values of {self.name!r}"
-            raise DomainError.at((), describe_value([low, high]), f"two integers first <= last {ends}")
+            raise wrong_value([low, high], f"two integers first <= last {ends}", code="out-of-range")
         return first, last
 
     def _code(self, value: object) -> int | None:
@@ -687,9 +690,9 @@ class Integers(_Whole):
         maximum = whole_number(self.maximum, (self.name, "max"))
         if maximum < minimum:
             expected = f"a number of at least {minimum}, the min"
-            raise DomainError.at((self.name, "max"), str(maximum), expected)
+            raise DomainError.at((self.name, "max"), str(maximum), expected, code="out-of-range")
         if self.round not in (None, "floor", "nearest"):
-            raise DomainError.at((self.name, "round"), describe_value(self.round), "floor or nearest")
+            raise wrong_value(self.round, "floor or nearest", self.name, "round", code="unknown-name")
         common = self._common(maximum - minimum + 1)
         whole = Whole(minimum, maximum, self.round, **common)
         self._set(minimum=minimum, maximum=maximum, _whole=whole)
@@ -731,7 +734,7 @@ class Coded(_Whole):
         self._check_name()
         codes = whole_number(self.codes, (self.name,))
         if codes < 1:
-            raise DomainError.at((self.name,), str(codes), "an integer of at least 1")
+            raise DomainError.at((self.name,), str(codes), "an integer of at least 1", code="out-of-range")
         self._set(codes=codes, _whole=Whole(0, codes - 1, **self._common(codes)))
         self._check_labels()
 

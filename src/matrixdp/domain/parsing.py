@@ -17,7 +17,7 @@ from typing import final
 from matrixdp.domain.attribute import LEVELS, Attribute, Codebook
 from matrixdp.domain.derived import derived_attribute, derived_schema, is_derived
 from matrixdp.domain.kinds import EDGE, UNITS, Bins, Categorical, Coded, Dates, Integers, edge_of
-from matrixdp.domain.rules import INTEGER, TYPES, canonical_text, integer_of, number_of
+from matrixdp.domain.rules import INTEGER, TYPES, canonical_text, integer_of, number_of, wrong_value
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import (
     Accepted,
@@ -29,7 +29,6 @@ from matrixdp.forms import (
     Raw,
     Record,
     Schema,
-    describe_value,
     flag,
     key,
     nearest,
@@ -67,7 +66,7 @@ class PublicFile:
         """Return the values of a file of one column."""
         if len(self.header) > 1:
             found = f"a file with the columns {', '.join(self.header)}"
-            raise DomainError.at((), found, "a file of one column, the values")
+            raise DomainError.at((), found, "a file of one column, the values", code="wrong-size")
         return tuple(row[0] for row in self.rows)
 
     def pairs(self) -> dict[str, str]:
@@ -79,13 +78,18 @@ class PublicFile:
         """Check that the file has two columns."""
         if len(self.header) != 2:
             found = f"a file with {len(self.header) or 1} column{'s' * (len(self.header) > 1)}"
-            raise DomainError.at((), found, "a CSV file of two columns: the value, and what it counts as")
+            raise DomainError.at(
+                (), found, "a CSV file of two columns: the value, and what it counts as", code="wrong-size"
+            )
 
     def groups(self) -> dict[str, dict[str, list[str]]]:
         """Return for each column but the first its values, each with those of the first that stand beside."""
         if len(self.header) < 2:
             raise DomainError.at(
-                (), "a file with 1 column", "a CSV file: the value, then a column for each level"
+                (),
+                "a file with 1 column",
+                "a CSV file: the value, then a column for each level",
+                code="wrong-size",
             )
         found: dict[str, dict[str, list[str]]] = {name: {} for name in self.header[1:]}
         for row in self._once():
@@ -98,7 +102,9 @@ class PublicFile:
         seen: set[str] = set()
         for line, row in enumerate(self.rows, start=2):
             if row[0] in seen:
-                raise DomainError.at((f"record {line}",), f"{row[0]!r} a second time", "each value once")
+                raise DomainError.at(
+                    (f"record {line}",), f"{row[0]!r} a second time", "each value once", code="duplicate"
+                )
             seen.add(row[0])
         return self.rows
 
@@ -129,12 +135,14 @@ def read_file(path: str | os.PathLike[str]) -> PublicFile:
     file = Path(path)
     kind = file.suffix.lower()
     if kind not in (".csv", ".txt"):
-        raise DomainError.at((), f"{file.name!r}", _KINDS)
+        raise DomainError.at((), f"{file.name!r}", _KINDS, code="wrong-type")
     content = _content(file)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise DomainError.at((), f"{file.name!r}, which is not UTF-8", "a file in UTF-8") from None
+        raise DomainError.at(
+            (), f"{file.name!r}, which is not UTF-8", "a file in UTF-8", code="wrong-type"
+        ) from None
     digest = hashlib.sha256(content).hexdigest()
     if kind == ".txt":
         return PublicFile((), tuple((line,) for line in _lines(text)), digest)
@@ -144,14 +152,14 @@ def read_file(path: str | os.PathLike[str]) -> PublicFile:
 
 def _content(file: Path) -> bytes:
     if not os.path.isfile(file):  # noqa: PTH113 - no error where the path is none
-        raise DomainError.at((), f"{file.name!r}, which is no file", _KINDS)
+        raise DomainError.at((), f"{file.name!r}, which is no file", _KINDS, code="file-missing")
     try:
         content = file.read_bytes() if file.stat().st_size <= _LARGEST else None
     except OSError as error:
         found = f"{file.name!r}, which cannot be read ({error.strerror})"
-        raise DomainError.at((), found, _KINDS) from None
+        raise DomainError.at((), found, _KINDS, code="file-missing") from None
     if content is None:
-        raise DomainError.at((), f"{file.name!r} of more than 64 MiB", "a smaller file")
+        raise DomainError.at((), f"{file.name!r} of more than 64 MiB", "a smaller file", code="too-large")
     return content
 
 
@@ -163,22 +171,28 @@ def _records(text: str, name: str) -> tuple[tuple[str, ...], tuple[tuple[str, ..
     try:
         records = [tuple(row) for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
     except csv.Error as error:
-        raise DomainError.at((), f"{name!r}, which is no CSV ({error})", _KINDS) from None
+        raise DomainError.at((), f"{name!r}, which is no CSV ({error})", _KINDS, code="wrong-type") from None
     if len(records) < 2:
         raise DomainError.at(
             (),
             f"{name!r} with {len(records)} record{'s' * (len(records) != 1)}",
             "a header and at least one record",
+            code="empty",
         )
     header = records[0]
     if len(set(header)) < len(header) or "" in header:
         raise DomainError.at(
-            (), f"{name!r} with the header {', '.join(header)}", "a name for each column, once"
+            (),
+            f"{name!r} with the header {', '.join(header)}",
+            "a name for each column, once",
+            code="duplicate",
         )
     for line, row in enumerate(records[1:], start=2):
         if len(row) != len(header):
             found = f"{len(row)} value{'s' * (len(row) != 1)} in record {line} of {name!r}"
-            raise DomainError.at((), found, f"{len(header)}, one for each column of its header")
+            raise DomainError.at(
+                (), found, f"{len(header)}, one for each column of its header", code="wrong-size"
+            )
     return header, tuple(records[1:])
 
 
@@ -212,8 +226,8 @@ def inlined(spec: Mapping[object, object]) -> dict[object, object]:
         given = found.get("sha256", {})
         for key, digest in digests.items():
             if isinstance(given, Mapping) and given.get(key, digest) != digest:
-                raise DomainError.at(
-                    ("sha256", key), describe_value(given[key]), f"{digest}, that of the file"
+                raise wrong_value(
+                    given[key], f"{digest}, that of the file", "sha256", key, code="damaged-file"
                 )
         found["sha256"] = {**given, **digests} if isinstance(given, Mapping) else given
     return found
@@ -454,7 +468,9 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
     """
     if isinstance(spec, Attribute):
         if spec.name != name:
-            raise DomainError(f"attribute {name!r} is described by an attribute named {spec.name!r}")
+            raise DomainError(
+                f"attribute {name!r} is described by an attribute named {spec.name!r}", code="conflict"
+            )
         return spec
     if isinstance(spec, Mapping):
         with within(name):
@@ -467,17 +483,19 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
         return form.named(name).with_levels(form.levels)
     if isinstance(spec, range):
         if spec.step != 1 or len(spec) == 0:
-            raise DomainError.at((name,), repr(spec), "a non-empty range of step 1")
+            raise DomainError.at((name,), repr(spec), "a non-empty range of step 1", code="wrong-type")
         return Integers(name, spec.start, spec.stop - 1)
     if isinstance(spec, set | frozenset):
-        raise DomainError.at((name,), "a set", "its categories in an order: a list, not a set")
+        raise DomainError.at(
+            (name,), "a set", "its categories in an order: a list, not a set", code="wrong-type"
+        )
     if isinstance(spec, tuple) and len(spec) == 2 and None not in map(integer_of, spec):
-        raise DomainError.at((name,), describe_value(spec), _either(*map(integer_of, spec)))
+        raise wrong_value(spec, _either(*map(integer_of, spec)), name)
     if isinstance(spec, Iterable) and not isinstance(spec, str | bytes):
         return Categorical(name, tuple(spec))
     if isinstance(spec, Real) and not isinstance(spec, bool):
         return Coded(name, spec)  # type: ignore[arg-type]  # checked by Coded
-    raise DomainError.at((name,), describe_value(spec), EXPECTED)
+    raise wrong_value(spec, EXPECTED, name)
 
 
 def _with_texts(spec: Mapping[object, object]) -> dict[object, object]:
@@ -514,4 +532,4 @@ def _form_of(spec: Mapping[object, object]) -> type[AttributeForm]:
     for name, form in _FORMS.items():
         if name in meant:
             return form
-    raise DomainError.at((), describe_value(spec), EXPECTED)
+    raise wrong_value(spec, EXPECTED)

@@ -342,6 +342,11 @@ LARGEST_INTEGER = 2**53 - 1
 """Integers up to here are told apart by floating point, so that every engine reads them alike."""
 
 
+def wrong_value(value: object, expected: str, *path: str | int, code: str = "wrong-type") -> DomainError:
+    """Return the error of a value that a user wrote, at its place."""
+    return DomainError.at(path, describe_value(value), expected, code=code)
+
+
 def canonical_text(value: object) -> str:
     """Return the text by which a category is compared with data.
 
@@ -360,7 +365,7 @@ def canonical_text(value: object) -> str:
         number = float(value)
         if math.isfinite(number):
             return str(int(number)) if number == math.floor(number) else repr(number)
-    raise DomainError.at((), describe_value(value), "text, a finite number, true or false")
+    raise wrong_value(value, "text, a finite number, true or false")
 
 
 def day_of(value: object) -> date | None:
@@ -433,7 +438,7 @@ def whole_number(value: object, path: Path) -> int:
     """Return a public value as `integer_of` does, or raise the error of its place."""
     number = integer_of(value)
     if number is None:
-        raise DomainError.at(path, describe_value(value), INTEGER)
+        raise wrong_value(value, INTEGER, *path)
     return number
 
 
@@ -441,7 +446,7 @@ def finite_number(value: object, path: Path) -> float:
     """Return a public value as `number_of` does, or raise the error of its place."""
     number = number_of(value)
     if number is None:
-        raise DomainError.at(path, describe_value(value), "a finite number")
+        raise wrong_value(value, "a finite number", *path)
     return number
 
 

@@ -278,5 +278,7 @@ def _by_attribute(under: str, attributes: object, more: Mapping[str, object]) ->
         return more if attributes is None else attributes
     for name in more:
         if name in attributes:
-            raise EntryError.at((under, name), "the attribute a second time", "each attribute once")
+            raise EntryError.at(
+                (under, name), "the attribute a second time", "each attribute once", code="duplicate"
+            )
     return {**attributes, **more}

@@ -153,7 +153,7 @@ class Entry(Record, ABC):
         """Return the weights of the queries of the only group, in the order of its answers."""
         if self.weights is not None and self.weights.size != queries:
             expected = f"{queries}, one for each query of the group"
-            raise EntryError.at(("weights",), f"{self.weights.size} weights", expected)
+            raise EntryError.at(("weights",), f"{self.weights.size} weights", expected, code="wrong-size")
         return self.weights
 
     def check_single(self, groups: int) -> None:
@@ -161,7 +161,7 @@ class Entry(Record, ABC):
         if self.weights is not None and groups != 1:
             found = f"weights for an entry that stands for {groups} groups"
             expected = "`weights` with one group alone; `weight` holds for all groups of an entry"
-            raise EntryError.at(("weights",), found, expected)
+            raise EntryError.at(("weights",), found, expected, code="wrong-size")
 
 
 def entry_form(form: E) -> E:
@@ -183,7 +183,7 @@ class _Entries(Form[Entry]):
                 return ENTRIES[name].read(written, given)
         close = next(filter(None, (nearest(str(name), ENTRIES) for name in keys)), ())
         expected = f"an entry with one of the keys {', '.join(ENTRIES)}"
-        raise EntryError.at((), describe_value(written), expected, close)
+        raise EntryError.at((), describe_value(written), expected, close, code="unknown-key")
 
     def write(self, value: Entry, kept: Kept = as_lists) -> object:
         return value.to_spec(kept)
@@ -243,7 +243,9 @@ def find_attribute(domain: Domain, name: str) -> Attribute:
         if owners:
             form = f"predicate sets, as in `product` and `by`, may be {owners[0]}: {{level: {name}}}"
             expected = f"the attribute {owners[0]!r} with values of its own; {form}"
-            raise EntryError.at((), f"{name!r}, a level of {' and '.join(map(repr, owners))}", expected)
+            raise EntryError.at(
+                (), f"{name!r}, a level of {' and '.join(map(repr, owners))}", expected, code="wrong-kind"
+            )
         problem = unknown_name((), name, "an attribute of the domain", domain.names)
         raise EntryError(problem, code="unknown-name")
     return domain[name]
@@ -284,7 +286,9 @@ class AttributeSets:
                 if level is None or form.text != "identity":
                     attribute = find_attribute(domain, name)
                 elif level.name in predicates:
-                    raise EntryError.at((), f"a level of {level.name!r}, which is asked too", "one of both")
+                    raise EntryError.at(
+                        (), f"a level of {level.name!r}, which is asked too", "one of both", code="conflict"
+                    )
                 else:
                     attribute, form = level, LevelForm(level=name)
                 predicates[attribute.name], texts[attribute.name] = form.on(attribute), form.text
@@ -343,14 +347,14 @@ class PairwiseEntry(Entry):
             if not domain[name].numeric:
                 found = f"{name!r}, which lists categories"
                 expected = "a numeric attribute: one given by min and max, edges, bins, dates or a size"
-                raise EntryError.at(("attributes", position), found, expected)
+                raise EntryError.at(("attributes", position), found, expected, code="wrong-kind")
             if domain[name].null_code is not None:
                 found = f"{name!r}, which has the value null"
                 expected = "an attribute without `null`, which has no place in an order"
-                raise EntryError.at(("attributes", position), found, expected)
+                raise EntryError.at(("attributes", position), found, expected, code="wrong-kind")
         if len(chosen) < 2:
             path = ("pairwise" if self.attributes is None else "attributes",)
-            raise EntryError.at(path, f"{len(chosen)} numeric attributes", "at least 2")
+            raise EntryError.at(path, f"{len(chosen)} numeric attributes", "at least 2", code="wrong-size")
         pairs = math.comb(len(chosen), 2)
         if pairs > MAX_GROUPS:
             expected = f"at most {MAX_GROUPS}; narrow them with `attributes`"
@@ -401,7 +405,7 @@ class MergedEntry(Entry):
         for name in self.by:
             if name in merged:
                 found = "an attribute of the queries themselves"
-                raise EntryError.at(("by", name), found, "other attributes")
+                raise EntryError.at(("by", name), found, "other attributes", code="conflict")
         together = sorted([*attributes, *others.attributes], key=lambda a: domain.index(a.name))
         sizes = tuple(attribute.size for attribute in together)
         weights = self.weights_for(content.count * others.queries)
@@ -444,7 +448,7 @@ class DenseEntry(MergedEntry):
         rows, columns = self.matrix.shape
         if columns != math.prod(sizes):
             expected = f"{math.prod(sizes)}, one for each cell of {', '.join(self.attributes)}"
-            raise EntryError.at(("dense",), f"a matrix of {columns} columns", expected)
+            raise EntryError.at(("dense",), f"a matrix of {columns} columns", expected, code="wrong-size")
         order = sorted(range(len(sizes)), key=lambda place: domain.index(self.attributes[place]))
         matrix = self.matrix.reshape(rows, *sizes).transpose(0, *(position + 1 for position in order))
         content = MatrixRows(matrix.reshape(rows, columns))
@@ -549,7 +553,7 @@ class _Combinations(Entry):
             if many > len(attributes):
                 path = (main,) if len(numbers) == 1 else (main, position)
                 expected = f"at most {len(attributes)}, the number of attributes to combine"
-                raise EntryError.at(path, f"{many} attributes at a time", expected)
+                raise EntryError.at(path, f"{many} attributes at a time", expected, code="out-of-range")
         asked = sum(math.comb(len(attributes), many) for many in numbers)
         if asked > MAX_GROUPS:
             found = f"{asked} combinations of {len(attributes)} attributes"
@@ -569,7 +573,9 @@ class _Combinations(Entry):
     def _some(self, chosen: list[Chosen], smallest: int) -> list[Chosen]:
         if not chosen:
             found = f"{self.max_cells}, which leaves nothing"
-            raise EntryError.at(("max_cells",), found, f"at least {smallest}, the smallest asked for")
+            raise EntryError.at(
+                ("max_cells",), found, f"at least {smallest}, the smallest asked for", code="out-of-range"
+            )
         return chosen
 
 
@@ -588,7 +594,9 @@ class MarginalsEntry(_Combinations):
         super().check()
         if self.attributes is not None and not isinstance(self.which[0], int):
             expected = "`attributes` with numbers of attributes alone"
-            raise EntryError.at(("attributes",), "attributes with listed marginals", expected)
+            raise EntryError.at(
+                ("attributes",), "attributes with listed marginals", expected, code="conflict"
+            )
 
     def groups(self, domain: Domain) -> list[Group]:
         numbers = tuple(item for item in self.which if isinstance(item, int))
@@ -617,7 +625,9 @@ def _axis(domain: Domain, name: str, before: list[Axis]) -> Axis:
     for other in before:
         if other.attribute.name == axis.attribute.name:
             found = f"{name!r} beside {other.name!r}, which are one attribute"
-            raise EntryError.at((), found, "one of them, as each value of the finer says that of the coarser")
+            raise EntryError.at(
+                (), found, "one of them, as each value of the finer says that of the coarser", code="conflict"
+            )
     return axis
 
 
@@ -661,7 +671,9 @@ class DisjunctionEntry(MergedEntry):
         count = len(self.predicates)
         if count < 2:
             expected = "at least two to join by OR; `product` asks about one"
-            raise EntryError.at(("any",), f"{count} attribute{'s' * (not count)}", expected)
+            raise EntryError.at(
+                ("any",), f"{count} attribute{'s' * (not count)}", expected, code="wrong-size"
+            )
 
     def groups(self, domain: Domain) -> list[Group]:
         sets = AttributeSets.on(domain, self.predicates, "any")
@@ -670,7 +682,7 @@ class DisjunctionEntry(MergedEntry):
             content = Disjunctions(tuple(sets.predicates), sizes)
         except WorkloadError:
             found = "a predicate with entries other than 0 and 1"
-            raise EntryError.at(("any",), found, "sets of values, joined by OR") from None
+            raise EntryError.at(("any",), found, "sets of values, joined by OR", code="wrong-kind") from None
         text = " or ".join(sets.texts)
         return [self.merged_group(domain, sets.attributes, content, text)]
 

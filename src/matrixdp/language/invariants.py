@@ -49,11 +49,11 @@ class Published:
         groups = self.entry.expand(domain)
         if len(groups) != 1:
             expected = "an entry of one; give each table an entry of its own"
-            raise EntryError.at((), f"an entry of {len(groups)} query groups", expected)
+            raise EntryError.at((), f"an entry of {len(groups)} query groups", expected, code="wrong-size")
         [group] = groups
         if group.queries != len(self.counts):
             expected = f"{group.queries}, one for each query of {group.name}"
-            raise EntryError.at(("counts",), f"{len(self.counts)} counts", expected)
+            raise EntryError.at(("counts",), f"{len(self.counts)} counts", expected, code="wrong-size")
         return group
 
 
@@ -69,7 +69,7 @@ class _PublishedForm(Form[Published]):
         if not isinstance(written, Mapping):
             return Published(marginals(0), _counts(written, single=True))
         if "counts" not in written:
-            raise FormError.at(("counts",), "nothing", _COUNTS)
+            raise FormError.at(("counts",), "nothing", _COUNTS, code="missing-key")
         with within("counts"):
             counts = _counts(written["counts"])
         return Published(
@@ -140,12 +140,12 @@ def check_public(
     Raises
     ------
     EntryError, DomainError
-        If they do not; at ``totals`` or ``impossible``.
+        If they do not; at ``invariants`` or ``structural_zeros``.
     """
     for place, one in enumerate(totals):
-        with within("totals", place):
+        with within("invariants", place):
             one.group(domain)
     for place, box in enumerate(impossible):
         for name, condition in box.items():
-            with within("impossible", place, name):
+            with within("structural_zeros", place, name):
                 allowed_values(find_attribute(domain, name), condition)

@@ -177,7 +177,8 @@ class _Predicates(Form[PredicateForm]):
             close = nearest(str(keys[0]), KEYED_PREDICATES)
         forms = ", ".join([*NAMED_PREDICATES, *(form.sample for form in KEYED_PREDICATES.values())])
         expected = f"{forms} or a list of these" if self.stacked else forms
-        raise FormError.at((), describe_value(written), expected, close)
+        code = "unknown-name" if close or (isinstance(written, str) and written) else None
+        raise FormError.at((), describe_value(written), expected, close, code=code)
 
     def write(self, value: PredicateForm, kept: Kept = as_lists) -> object:
         return value.to_spec(kept)
@@ -227,7 +228,7 @@ def read_array(file: Path) -> Array:
            [0., 0., 1., 1.]])
     """
     if not os.path.isfile(file):  # noqa: PTH113 - no error where the path is none
-        raise WorkloadError.at((str(file),), "no such file", ARRAY_FILE)
+        raise WorkloadError.at((str(file),), "no such file", ARRAY_FILE, code="file-missing")
     if file.suffix.lower() == ".csv":
         return real_array(_numbers(file), str(file))
     try:
@@ -242,7 +243,9 @@ def read_array(file: Path) -> Array:
         raise
     except _UNREADABLE:
         found = "a file that cannot be read as NumPy"
-        raise WorkloadError.at((str(file),), found, f"an array of real numbers: {ARRAY_FILE}") from None
+        raise WorkloadError.at(
+            (str(file),), found, f"an array of real numbers: {ARRAY_FILE}", code="damaged-file"
+        ) from None
     return real_array(array, str(file))
 
 
@@ -258,7 +261,7 @@ def _sparse(file: Path) -> Array:
             return real_array(held[names.pop()], str(file))
         if "format" not in names:
             found = f"a file of {len(names)} arrays"
-            raise WorkloadError.at((str(file),), found, "one array, or a sparse matrix")
+            raise WorkloadError.at((str(file),), found, "one array, or a sparse matrix", code="wrong-size")
         _check_entries(math.prod(int(size) for size in held["shape"]), file)
     return real_array(scipy.sparse.load_npz(file).toarray(), str(file))
 
@@ -278,9 +281,13 @@ def _numbers(file: Path) -> list[list[float]]:
                     _check_entries(len(rows) * len(row), file)
                     if len(row) != len(rows[0]):
                         found = f"{len(row)} numbers in line {number}, and {len(rows[0])} before"
-                        raise WorkloadError.at((str(file),), found, "as many in every line")
+                        raise WorkloadError.at(
+                            (str(file),), found, "as many in every line", code="wrong-size"
+                        )
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise WorkloadError.at((str(file),), "a file that cannot be read as CSV", ARRAY_FILE) from None
+        raise WorkloadError.at(
+            (str(file),), "a file that cannot be read as CSV", ARRAY_FILE, code="damaged-file"
+        ) from None
     return rows
 
 
@@ -291,7 +298,7 @@ def _row(row: list[str], number: int, file: Path) -> list[float]:
         place = next(place for place, cell in enumerate(row, 1) if not _is_number(cell))
         found = f"{row[place - 1][:40]!r} in line {number}, column {place}"
         expected = "numbers alone, separated by commas, without a header"
-        raise WorkloadError.at((str(file),), found, expected) from None
+        raise WorkloadError.at((str(file),), found, expected, code="wrong-type") from None
 
 
 def _is_number(cell: str) -> bool:
@@ -329,7 +336,7 @@ class ArrayForm(Form[Array]):
         value = given(written)
         array = self._numbers(value)
         if array.ndim != (array.ndim if self.axes is None else self.axes) or 0 in array.shape:
-            raise FormError.at((), f"an array of shape {array.shape}", self.expected)
+            raise FormError.at((), f"an array of shape {array.shape}", self.expected, code="wrong-size")
         if not np.isfinite(array).all():
             place = np.argwhere(~np.isfinite(array))[0] + 1
             where = f"row {place[0]}, column {place[1]}" if len(place) == 2 else f"number {place[0]}"
@@ -353,7 +360,7 @@ class ArrayForm(Form[Array]):
                 return load_array(value)
             except WorkloadError as error:
                 found = f"{error.problem.found if error.problem else error} at {os.fspath(value)}"
-                raise FormError.at((), found, f"{ARRAY_FILE} with {self.expected}") from None
+                raise FormError.at((), found, f"{ARRAY_FILE} with {self.expected}", code=error.code) from None
         if not isinstance(value, np.ndarray | list | tuple):
             expected = f"{ARRAY_FILE} or an array, {self.expected}"
             raise FormError.at((), describe_value(value), expected)
@@ -502,7 +509,7 @@ class LevelForm(KeyedPredicates):
         names = [level.name for level in attribute.codebook.levels]
         if self.level not in names:
             expected = f"a level of {attribute.name!r}"
-            raise EntryError(unknown_name(("level",), self.level, expected, names))
+            raise EntryError(unknown_name(("level",), self.level, expected, names), code="unknown-name")
         level = attribute.level(self.level)
         return Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute))
 
@@ -524,7 +531,7 @@ class MatrixForm(KeyedPredicates):
         columns = self.matrix.shape[1]
         if columns != attribute.size:
             expected = f"{attribute.size}, one for each value of the attribute"
-            raise EntryError.at(("matrix",), f"a matrix of {columns} columns", expected)
+            raise EntryError.at(("matrix",), f"a matrix of {columns} columns", expected, code="wrong-size")
         return self._rows
 
 
@@ -559,11 +566,15 @@ class PermutedForm(KeyedPredicates):
         if self.order is None:
             if attribute.size > _MOST_PERMUTED:
                 found = f"an attribute of {attribute.size:,} values"
-                raise EntryError.at((), found, f"one of at most {_MOST_PERMUTED:,} to put in order")
+                raise EntryError.at(
+                    (), found, f"one of at most {_MOST_PERMUTED:,} to put in order", code="too-large"
+                )
             return seeded_order(attribute.size, int(self.seed or 0))
         codes = _codes_of(self.order, attribute)
         if len(codes) != attribute.size:
-            raise EntryError.at((), f"{len(codes)} values", f"each of the {attribute.size} values once")
+            raise EntryError.at(
+                (), f"{len(codes)} values", f"each of the {attribute.size} values once", code="wrong-size"
+            )
         return codes
 
 
@@ -571,5 +582,7 @@ def _codes_of(values: tuple[object, ...], attribute: Attribute) -> tuple[int, ..
     codes = tuple(each(attribute.code_of, values))
     if len(set(codes)) < len(codes):
         place = next(i for i, code in enumerate(codes) if code in codes[:i])
-        raise EntryError.at((place,), f"{describe_value(values[place])} again", "each value once in a set")
+        raise EntryError.at(
+            (place,), f"{describe_value(values[place])} again", "each value once in a set", code="duplicate"
+        )
     return codes

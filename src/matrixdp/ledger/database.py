@@ -19,7 +19,7 @@ from shlex import quote as shell_quote
 from typing import Any, Protocol, final
 from urllib.parse import quote
 
-from matrixdp.errors import MatrixDPError, NumericalError, PrivacyError, StorageError
+from matrixdp.errors import NumericalError, PrivacyError, StorageError
 from matrixdp.locks import Lock
 from matrixdp.noise import Cost, Measure, checked_cost
 from matrixdp.privacy import Budget, epsilon_of
@@ -111,14 +111,14 @@ class Account:
         """Refuse a budget for other neighbours or another unit than the total's."""
         if budget.neighbours != self.total.neighbours:
             expected = f"{self.total.neighbours}, which the ledger's total is for"
-            raise PrivacyError.at(("budget", "neighbours"), budget.neighbours, expected)
+            raise PrivacyError.at(("budget", "neighbours"), budget.neighbours, expected, code="conflict")
         if budget.unit != self.total.unit:
             named = "" if budget.unit.id is None else f" --unit-id {shell_quote(budget.unit.id)}"
             expected = (
                 f"{self.total.unit!r}, which the ledger's total is for; one for what was found is made "
                 f"by `matrixdp ledger init` with --unit-records {budget.unit.records}{named}"
             )
-            raise PrivacyError.at(("budget", "unit"), repr(budget.unit), expected)
+            raise PrivacyError.at(("budget", "unit"), repr(budget.unit), expected, code="conflict")
 
     @property
     def limits(self) -> tuple[Fraction, ...]:
@@ -365,7 +365,10 @@ def _create(path: Path) -> None:
 
 def _open(path: Path) -> Connection:
     if not os.path.isfile(path):  # noqa: PTH113 - no error where the path is none
-        raise StorageError(f"{path}: no such file; expected a ledger, which `matrixdp ledger init` makes")
+        raise StorageError(
+            f"{path}: no such file; expected a ledger, which `matrixdp ledger init` makes",
+            code="file-missing",
+        )
     address = f"file:{quote(os.fsencode(path))}?mode=rw"
     return sqlite3.connect(address, timeout=0, isolation_level=None, uri=True)
 
@@ -428,7 +431,7 @@ def session(path: Path, driver: Driver, *, write: bool, new: bool = False) -> It
     except driver.error as error:
         raise _refusal(path, driver, error) from None
     except UnicodeError:
-        raise StorageError(f"{path}: damaged: holds text that is not UTF-8") from None
+        raise StorageError(f"{path}: damaged: holds text that is not UTF-8", code="damaged-file") from None
     finally:
         with suppress(driver.error):
             connection.close()
@@ -443,7 +446,10 @@ def _check_journal(path: Path) -> None:
         # SQLite puts it beside the file that a link leads to
         journal = Path(f"{os.path.realpath(path)}-journal")
         if journal.is_file() and _ending(journal) == _NAMES_ANOTHER:
-            raise StorageError(f"{journal}: names another file, which no journal of a ledger does; remove it")
+            raise StorageError(
+                f"{journal}: names another file, which no journal of a ledger does; remove it",
+                code="damaged-file",
+            )
 
 
 def _ending(journal: Path) -> bytes:
@@ -465,12 +471,13 @@ def _prepare(found: Session) -> None:
 
 def _check_kind(path: Path, found: Session) -> None:
     if found.value("application_id") != APPLICATION:
-        raise StorageError(f"{path}: not a ledger; `matrixdp ledger init` makes one")
+        raise StorageError(f"{path}: not a ledger; `matrixdp ledger init` makes one", code="damaged-file")
     version = found.value("user_version")
     if version != VERSION:
         needed = "a newer matrixdp is needed" if version > VERSION else "damaged or altered"
         raise StorageError(
-            f"{path}: a ledger of format version {version}; this matrixdp reads version {VERSION}: {needed}"
+            f"{path}: a ledger of format version {version}; this matrixdp reads version {VERSION}: {needed}",
+            code="other-version",
         )
 
 
@@ -486,9 +493,11 @@ def _check_tables(path: Path, found: Session) -> None:
     """Refuse other tables or triggers than ours before anything is read from them."""
     sql = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
     if sorted(row[0] for row in found.rows(sql)) != sorted(TABLES):
-        raise StorageError(f"{path}: damaged or altered: its tables are not those of a ledger")
+        raise StorageError(
+            f"{path}: damaged or altered: its tables are not those of a ledger", code="damaged-file"
+        )
     if found.value("integrity_check(1)") != "ok":
-        raise StorageError(f"{path}: damaged: SQLite finds its pages inconsistent")
+        raise StorageError(f"{path}: damaged: SQLite finds its pages inconsistent", code="damaged-file")
 
 
 def make_tables(found: Session) -> None:
@@ -499,16 +508,3 @@ def make_tables(found: Session) -> None:
         found.rows(statement)
     found.rows(f"PRAGMA application_id = {APPLICATION}")
     found.rows(f"PRAGMA user_version = {VERSION}")
-
-
-@contextmanager
-def reading(path: Path, what: str) -> Iterator[None]:
-    """Turn whatever is wrong with what is read into one StorageError."""
-    try:
-        yield
-    except MatrixDPError as error:
-        raise StorageError(f"{path}: damaged or altered: {what}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError):
-        raise StorageError(
-            f"{path}: damaged or altered: {what} is not in the form that it should have"
-        ) from None

@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import ROUND_FLOOR
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, final
 
-from matrixdp.errors import PrivacyError, StorageError
+from matrixdp.errors import PrivacyError, StorageError, reading
 from matrixdp.ledger.database import (
     MEASURES,
     SQLITE,
@@ -26,7 +27,6 @@ from matrixdp.ledger.database import (
     Session,
     in_words,
     make_tables,
-    reading,
     running_path,
     session,
 )
@@ -56,7 +56,7 @@ def check_name(dataset: object) -> None:
         or len(dataset) > 1000
     ):
         expected = "text of one line that is not empty, at most 1,000 characters"
-        raise PrivacyError.at(("dataset",), "no name", expected)
+        raise PrivacyError.at(("dataset",), "no name", expected, code="wrong-type")
 
 
 def chained(previous: str, *parts: object) -> str:
@@ -123,11 +123,11 @@ class Entry:
         state = "abandoned" if state == _ABANDONED else state
         texts = (name, time, state, noise, cost, budget, version, digest)
         if not all(isinstance(text, str) for text in texts) or state not in STATES:
-            raise PrivacyError("it is not in the form that it should have")
+            raise PrivacyError("it is not in the form that it should have", code="damaged-file")
         if digest != chained(previous, number, name, time, noise, cost, budget, version, release):
-            raise PrivacyError("its digest is wrong")
+            raise PrivacyError("its digest is wrong", code="damaged-file")
         if not _ID.fullmatch(name) or not (measurement is None or _SHA256.fullmatch(measurement)):
-            raise PrivacyError("its name or the digest of its measurement is none")
+            raise PrivacyError("its name or the digest of its measurement is none", code="damaged-file")
         return Entry(
             number=number,
             id=name,
@@ -192,10 +192,12 @@ class LedgerEntry:
         check_name(self.dataset)
         named = isinstance(self.entry, str) and _ID.fullmatch(self.entry)
         if not named or not isinstance(self.digest, str) or not _SHA256.fullmatch(self.digest):
-            raise PrivacyError("ledger: found an entry without a proper name or digest")
+            raise PrivacyError("ledger: found an entry without a proper name or digest", code="damaged-file")
         for sums in (self.before, self.after):
             if not sums or not set(sums) <= set(_SUMS):
-                raise PrivacyError("ledger: found other sums than of rho, squared mu or epsilon")
+                raise PrivacyError(
+                    "ledger: found other sums than of rho, squared mu or epsilon", code="damaged-file"
+                )
             for text in sums.values():
                 if text is not None:
                     exact_number(text)
@@ -210,12 +212,14 @@ class LedgerEntry:
         """
         names = MEASURES[self.total.kind]
         if set(self.before) != set(names):
-            raise PrivacyError("ledger: found sums of another kind than the total")
+            raise PrivacyError("ledger: found sums of another kind than the total", code="damaged-file")
         known = (self.before[name] for name in names)
         before = Account(self.total, tuple(None if text is None else exact_number(text) for text in known))
         after = before.plus(cost, budget)
         if after.as_dict() != self.after or not after.within:
-            raise PrivacyError("ledger: found an entry of another cost, or one above the total")
+            raise PrivacyError(
+                "ledger: found an entry of another cost, or one above the total", code="damaged-file"
+            )
 
     def as_dict(self) -> dict[str, object]:
         """Return it as JSON has it, every number exact; `read` takes it back."""
@@ -247,10 +251,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def version() -> str:
-    """Return the version of matrixdp that is running."""
+@cache
+def version(package: str = "matrixdp") -> str:
+    """Return the version of a package that is running, as what is written says it."""
     try:
-        return metadata.version("matrixdp")
+        return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "unknown"
 
@@ -347,13 +352,15 @@ class Ledger:
         """
         check_name(dataset)
         if not isinstance(total, Budget):
-            raise PrivacyError(f"total: found a {type(total).__name__}; expected a Budget")
+            raise PrivacyError(f"total: found a {type(total).__name__}; expected a Budget", code="wrong-type")
         terms = json.dumps({"dataset": dataset, "total": exact_text(total)}, sort_keys=True)
         file = Path(os.path.abspath(path))  # noqa: PTH100 - keeps symbolic links
         try:
             driver.create(file)
         except FileExistsError:
-            raise StorageError(f"{file}: found a file; expected one that is not there yet") from None
+            raise StorageError(
+                f"{file}: found a file; expected one that is not there yet", code="file-exists"
+            ) from None
         except (OSError, ValueError) as error:
             raise StorageError.unwritable(file, error) from None
         try:
@@ -573,7 +580,7 @@ class Ledger:
             bounded = any(one is not None for one in after.sums)
             given = in_words(budget.as_dict())
             found = f"{given} with {cost.noise} noise" if bounded else f"{cost.noise} noise"
-            raise PrivacyError.at(("ledger",), found, expected)
+            raise PrivacyError.at(("ledger",), found, expected, code="budget-exceeded")
         return after
 
     def _root(self, found: Session) -> str:
@@ -583,14 +590,16 @@ class Ledger:
         """Return every entry, checked, of a ledger that must still have the same terms."""
         terms = _terms(self.path, found)
         if terms[0] != self._terms:
-            raise StorageError(f"{self.path}: holds another ledger than when it was opened")
+            raise StorageError(
+                f"{self.path}: holds another ledger than when it was opened", code="damaged-file"
+            )
         digest = chained("", *terms)
         entries: list[Entry] = []
         for row in found.rows(_ROWS):
             with reading(self.path, f"its entry {len(entries) + 1}"):
                 entry = Entry.read(row, digest)
                 if entry.number != len(entries) + 1:
-                    raise PrivacyError("it does not follow the one before")
+                    raise PrivacyError("it does not follow the one before", code="damaged-file")
             entries.append(entry)
             digest = entry.digest
         return tuple(entries)
@@ -655,7 +664,9 @@ class Reservation:
 def _terms(path: Path, found: Session) -> tuple[Any, ...]:
     rows = found.rows("SELECT terms, created, version FROM ledger")
     if len(rows) != 1 or not all(isinstance(text, str) for text in rows[0]):
-        raise StorageError(f"{path}: damaged or altered: it does not have its terms once")
+        raise StorageError(
+            f"{path}: damaged or altered: it does not have its terms once", code="damaged-file"
+        )
     return rows[0]
 
 

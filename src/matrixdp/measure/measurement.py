@@ -81,7 +81,10 @@ class NoiseScale:
 def _scale(part: Part, noise: Noise, cost: float, inflation: float) -> NoiseScale:
     scale = noise.scale(part.variance, cost) * inflation
     if not (math.isfinite(scale) and scale > 0):
-        raise PrivacyError(f"part {part.attributes}: noise scale {scale}; expected a finite number above 0")
+        raise PrivacyError(
+            f"part {part.attributes}: noise scale {scale}; expected a finite number above 0",
+            code="out-of-range",
+        )
     return NoiseScale.at_least(Fraction(scale), math.frexp(scale)[1] - 1 - SCALE_BITS, noise)
 
 
@@ -179,7 +182,7 @@ def calibrate(
     between = allowed.value if neighbours == "add_remove" else allowed.value * 2**norm
     target = float(between) if between < _LARGEST_COST else math.inf
     if not 0 < target < math.inf:
-        raise PrivacyError(f"privacy cost allowed: {target} leaves floating-point range")
+        raise PrivacyError(f"privacy cost allowed: {target} leaves floating-point range", code="out-of-range")
     outside = Cost(between / 4, plan.noise) if counted and neighbours == "replace" else None
     inflation = 1.0
     for attempt in range(60):
@@ -218,7 +221,8 @@ def check_entries(scale: NoiseScale, entry: int, records: int) -> None:
     if Fraction(entry * records) / Fraction(2) ** scale.power + 64 * scale.steps >= 2**61:
         raise PrivacyError(
             "budget: so large that answers in units of the noise exceed 62 bits; a mu or epsilon above "
-            "about 10,000 is no protection and is not supported"
+            "about 10,000 is no protection and is not supported",
+            code="out-of-range",
         )
 
 
@@ -299,7 +303,8 @@ def authorize(cost: Cost, budget: Budget, ledger: Ledger | None = None) -> Autho
     if ledger is not None:
         if not isinstance(ledger, Ledger):
             raise PrivacyError(
-                f"ledger: found a {type(ledger).__name__}; expected a Ledger: Ledger.open(path)"
+                f"ledger: found a {type(ledger).__name__}; expected a Ledger: Ledger.open(path)",
+                code="wrong-type",
             )
         ledger.check(cost, budget)
     return authorization
@@ -565,7 +570,9 @@ def measure(
     the proof.
     """
     if type(max_records) is not int or max_records < 1:
-        raise PrivacyError.at(("max_records",), repr(max_records), "an integer of at least 1")
+        raise PrivacyError.at(
+            ("max_records",), repr(max_records), "an integer of at least 1", code="out-of-range"
+        )
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     between, number = budget.neighbours, len(rules.counts)
     allowed = plan.noise.cost(budget)

@@ -50,7 +50,7 @@ class LazyTail:
             raise PrivacyError("the random source does not deliver random bits: one sample used up 16384")
         bits = self.source.more_bits(_STEP)
         if not 0 <= bits < 1 << _STEP:
-            raise PrivacyError("the random source returned bits out of range")
+            raise PrivacyError("the random source returned bits out of range", code="out-of-range")
         self.value = self.value << _STEP | bits
         self.length += _STEP
 
@@ -149,13 +149,17 @@ def _checked_scale(scale: object) -> Fraction:
     """Return the scale as a Fraction, or refuse."""
     expected = f"expected an exact number between {SMALLEST_SCALE} and {LARGEST_SCALE}"
     if isinstance(scale, bool) or not isinstance(scale, Rational):
-        raise PrivacyError(f"noise scale: found a {type(scale).__name__}; {expected}")
+        raise PrivacyError(f"noise scale: found a {type(scale).__name__}; {expected}", code="wrong-type")
     exact = Fraction(int(scale.numerator), int(scale.denominator))
     if exact <= 0:
-        raise PrivacyError(f"noise scale: found {'0' if exact == 0 else 'a negative number'}; {expected}")
+        raise PrivacyError(
+            f"noise scale: found {'0' if exact == 0 else 'a negative number'}; {expected}",
+            code="out-of-range",
+        )
     if not SMALLEST_SCALE <= exact <= LARGEST_SCALE:
         raise PrivacyError(
-            f"noise scale: found a number {'below' if exact < 1 else 'above'} the range; {expected}"
+            f"noise scale: found a number {'below' if exact < 1 else 'above'} the range; {expected}",
+            code="out-of-range",
         )
     return exact
 
@@ -171,9 +175,9 @@ def _checked_offsets(
     if exact_offset is None:
         raise PrivacyError("noise offsets: found offsets without exact_offset; expected both or neither")
     if not isinstance(offsets, np.ndarray) or offsets.dtype != np.float64 or offsets.shape != (size,):
-        raise PrivacyError(f"noise offsets: expected a float64 array of shape ({size},)")
+        raise PrivacyError(f"noise offsets: expected a float64 array of shape ({size},)", code="wrong-type")
     if not bool(np.all((offsets >= 0.0) & (offsets <= 1.0))):
-        raise PrivacyError("noise offsets: found a number that is not in [0, 1)")
+        raise PrivacyError("noise offsets: found a number that is not in [0, 1)", code="out-of-range")
 
 
 def _decision_limit(distribution: Distribution, scale: Fraction, epsilon: Fraction) -> float:
@@ -203,9 +207,9 @@ def draw(
     try:
         count = operator.index(size)
     except TypeError as error:
-        raise PrivacyError("noise size: expected an integer of at least 0") from error
+        raise PrivacyError("noise size: expected an integer of at least 0", code="out-of-range") from error
     if isinstance(size, bool) or count < 0:
-        raise PrivacyError("noise size: expected an integer of at least 0")
+        raise PrivacyError("noise size: expected an integer of at least 0", code="out-of-range")
     _checked_offsets(offsets, exact_offset, count)
     limit = _decision_limit(
         distribution, exact_scale, max(epsilon or distribution.epsilon, distribution.epsilon)
@@ -258,7 +262,7 @@ def _in_order(
 def _checked_offset(exact: Fraction, rounded: float) -> Fraction:
     """Return the exact offset if it is in range and agrees with its rounded value."""
     if not isinstance(exact, Rational) or isinstance(exact, bool):
-        raise PrivacyError("noise offsets: exact_offset returned no exact number")
+        raise PrivacyError("noise offsets: exact_offset returned no exact number", code="wrong-type")
     if not 0 <= exact < 1 or abs(exact - Fraction(rounded)) > Fraction(1, 1 << 53):
         raise PrivacyError("noise offsets: exact_offset disagrees with offsets")
     return Fraction(exact)

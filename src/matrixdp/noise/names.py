@@ -23,11 +23,11 @@ def register_noise(noise: Noise) -> None:
         If it is no noise, its norm is neither 1 nor 2, or another has its name.
     """
     if not isinstance(noise, Noise):
-        raise PrivacyError(f"noise: found a {type(noise).__name__}; expected a Noise")
+        raise PrivacyError(f"noise: found a {type(noise).__name__}; expected a Noise", code="wrong-type")
     if noise.norm not in (1, 2):
-        raise PrivacyError(f"noise {noise}: found norm {noise.norm!r}; expected 1 or 2")
+        raise PrivacyError(f"noise {noise}: found norm {noise.norm!r}; expected 1 or 2", code="out-of-range")
     if NOISES.setdefault(noise.name, noise) != noise:
-        raise PrivacyError(f"noise {noise}: another noise has this name")
+        raise PrivacyError(f"noise {noise}: another noise has this name", code="conflict")
 
 
 def noise_named(name: str | Noise) -> Noise:
@@ -52,7 +52,7 @@ def noise_named(name: str | Noise) -> Noise:
     if isinstance(name, str) and name in NOISES:
         return NOISES[name]
     meant = nearest(name, NOISES) if isinstance(name, str) else ()
-    raise PrivacyError.at(("noise",), repr(name), " or ".join(NOISES), meant)
+    raise PrivacyError.at(("noise",), repr(name), " or ".join(NOISES), meant, code="unknown-name")
 
 
 def natural_noise(budget: Budget | None) -> Noise:
@@ -72,13 +72,14 @@ def natural_noise(budget: Budget | None) -> Noise:
 def checked_cost(cost: Cost, budget: Budget) -> Cost:
     """Return the cost if the budget allows its noise that much, compared exactly; refuse it otherwise."""
     if not isinstance(budget, Budget):
-        raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget")
+        raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget", code="wrong-type")
     if not isinstance(cost, Cost):
-        raise PrivacyError(f"privacy cost: found a {type(cost).__name__}; expected a Cost")
+        raise PrivacyError(f"privacy cost: found a {type(cost).__name__}; expected a Cost", code="wrong-type")
     allowed = cost.noise.cost(budget)
     if not cost <= allowed:
         raise PrivacyError(
             f"privacy cost: found {float_above(cost.value):.17g}; expected at most "
-            f"{float_below(allowed.value):.17g}, which is what {budget!r} allows"
+            f"{float_below(allowed.value):.17g}, which is what {budget!r} allows",
+            code="budget-exceeded",
         )
     return cost

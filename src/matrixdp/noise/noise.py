@@ -312,7 +312,7 @@ class Noise(ABC):
     def check_same(self, other: Noise) -> None:
         """Refuse another noise than this one."""
         if other != self:
-            raise PrivacyError(f"{other} noise in a plan for {self} noise")
+            raise PrivacyError(f"{other} noise in a plan for {self} noise", code="conflict")
 
     def draw_rounded(
         self,
@@ -392,12 +392,15 @@ class Cost:
         value = self.value
         if isinstance(value, bool) or not isinstance(value, Rational):
             raise PrivacyError(
-                f"privacy cost: found a {type(value).__name__}; expected an exact number above 0"
+                f"privacy cost: found a {type(value).__name__}; expected an exact number above 0",
+                code="wrong-type",
             )
         exact = Fraction(int(value.numerator), int(value.denominator))
         if exact <= 0:
             found = "0" if exact == 0 else "a negative number"
-            raise PrivacyError(f"privacy cost: found {found}; expected an exact number above 0")
+            raise PrivacyError(
+                f"privacy cost: found {found}; expected an exact number above 0", code="out-of-range"
+            )
         object.__setattr__(self, "value", exact)
 
     def _value_of(self, other: Cost) -> Fraction:

@@ -104,7 +104,8 @@ class SeededSource:
             raise PrivacyError("seed_not_private: found a value that is no integer; expected an integer")
         if seed_not_private < 0:
             raise PrivacyError(
-                f"seed_not_private: found {seed_not_private}; expected an integer of at least 0"
+                f"seed_not_private: found {seed_not_private}; expected an integer of at least 0",
+                code="out-of-range",
             )
         words, further = np.random.SeedSequence(int(seed_not_private)).spawn(2)
         self._words = np.random.PCG64DXSM(words)

@@ -68,9 +68,13 @@ class Unit:
         path = ("budget", "unit")
         if type(self.records) is not int or not 1 <= self.records <= MOST_RECORDS:
             found = describe_value(self.records)
-            raise PrivacyError.at((*path, "records"), found, "an integer from 1 to 2^53 - 1")
+            raise PrivacyError.at(
+                (*path, "records"), found, "an integer from 1 to 2^53 - 1", code="out-of-range"
+            )
         if self.id is not None and (type(self.id) is not str or not self.id or not is_unicode(self.id)):
-            raise PrivacyError.at((*path, "id"), describe_value(self.id), "the name of a column")
+            raise PrivacyError.at(
+                (*path, "id"), describe_value(self.id), "the name of a column", code="wrong-type"
+            )
 
     def __repr__(self) -> str:
         named = "" if self.id is None else f", id={self.id!r}"
@@ -88,7 +92,9 @@ class Unit:
         if given is None or isinstance(given, cls):
             return given or cls()
         if not isinstance(given, Mapping) or not {"records"} <= set(given) <= {"records", "id"}:
-            raise PrivacyError.at(("budget", "unit"), describe_value(given), _EXPECTED_UNIT)
+            raise PrivacyError.at(
+                ("budget", "unit"), describe_value(given), _EXPECTED_UNIT, code="wrong-type"
+            )
         return cls(**given)
 
     def as_dict(self) -> dict[str, int | str]:
@@ -185,13 +191,18 @@ class Budget:
         ]
         if len(given) != 1:
             if not given and delta is not None:
-                raise PrivacyError.at(("budget", "delta"), "delta without epsilon", _EXPECTED)
-            raise PrivacyError.at(("budget",), " and ".join(given) or "none", _EXPECTED)
+                raise PrivacyError.at(
+                    ("budget", "delta"), "delta without epsilon", _EXPECTED, code="conflict"
+                )
+            raise PrivacyError.at(("budget",), " and ".join(given) or "none", _EXPECTED, code="conflict")
         if delta is not None and given != ["epsilon"]:
-            raise PrivacyError.at(("budget", "delta"), f"delta with {given[0]}", _EXPECTED)
+            raise PrivacyError.at(("budget", "delta"), f"delta with {given[0]}", _EXPECTED, code="conflict")
         if not isinstance(neighbours, str) or neighbours not in NEIGHBOURS:
             raise PrivacyError.at(
-                ("budget", "neighbours"), describe_value(neighbours), "add_remove or replace"
+                ("budget", "neighbours"),
+                describe_value(neighbours),
+                "add_remove or replace",
+                code="unknown-name",
             )
         kind = "rho" if rho is not None else "mu" if mu is not None else "pure" if delta is None else "approx"
         values = {
@@ -242,6 +253,7 @@ class Budget:
             "none",
             "a delta in (0, 1), since Gaussian noise cannot honour pure differential privacy (epsilon "
             "alone); use Laplace noise (noise laplace or auto) for it",
+            code="not-supported",
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -384,10 +396,12 @@ class LeastBudget:
 
     def __post_init__(self) -> None:
         if self.kind not in BUDGET_KINDS:
-            raise PrivacyError.at(("budget", "least"), repr(self.kind), " or ".join(BUDGET_KINDS))
+            raise PrivacyError.at(
+                ("budget", "least"), repr(self.kind), " or ".join(BUDGET_KINDS), code="unknown-name"
+            )
         if self.delta is not None and self.kind != "epsilon":
             found = f"one with least {self.kind}"
-            raise PrivacyError.at(("budget", "delta"), found, "it with least epsilon alone")
+            raise PrivacyError.at(("budget", "delta"), found, "it with least epsilon alone", code="conflict")
         self.reference()
 
     @staticmethod
@@ -414,7 +428,9 @@ class LeastBudget:
         Budget(epsilon=0.707107, neighbours='add_remove')
         """
         if not (math.isfinite(needed) and needed > 0):
-            raise PrivacyError(f"error scale: found {needed!r}; expected a finite number above 0")
+            raise PrivacyError(
+                f"error scale: found {needed!r}; expected a finite number above 0", code="out-of-range"
+            )
 
         def enough(value: float | Decimal) -> bool:
             return error_scale(self.budget(value)) >= needed
@@ -424,7 +440,8 @@ class LeastBudget:
             low, high = high, 2.0 * high
             if high > _LARGEST:
                 raise PrivacyError(
-                    "targets: no budget below 2**100 meets them; expected larger standard errors"
+                    "targets: no budget below 2**100 meets them; expected larger standard errors",
+                    code="out-of-range",
                 )
         while high - low > 1e-7 * high:
             middle = (low + high) / 2.0
@@ -510,7 +527,8 @@ def exact_number(text: object) -> Fraction:
     number = None if match is None else Fraction(int(match[1]), int(match[2] or 1))
     if number is None or str(number) != text:
         raise PrivacyError(
-            "exact number: found something else; expected numerator/denominator in lowest terms"
+            "exact number: found something else; expected numerator/denominator in lowest terms",
+            code="damaged-file",
         )
     return number
 
@@ -524,7 +542,9 @@ def number_text(value: Fraction) -> str:
         If it would have more than 4,000 digits.
     """
     if max(abs(value.numerator), value.denominator) >= _LARGEST_PART:
-        raise PrivacyError("exact number: found more than 4,000 digits; expected a number with fewer")
+        raise PrivacyError(
+            "exact number: found more than 4,000 digits; expected a number with fewer", code="out-of-range"
+        )
     return str(value)
 
 
@@ -563,6 +583,8 @@ def exact_budget(written: Mapping[str, Any]) -> Budget:
     """
     names = set(written) - {"neighbours", "unit"}
     if not names <= {"rho", "mu", "epsilon", "delta"}:
-        raise PrivacyError("budget: found other parameters than rho, mu, epsilon and delta")
+        raise PrivacyError(
+            "budget: found other parameters than rho, mu, epsilon and delta", code="damaged-file"
+        )
     parameters = {name: exact_number(written[name]) for name in sorted(names)}
     return Budget(**parameters, neighbours=written["neighbours"], unit=written["unit"])

@@ -109,7 +109,9 @@ def root_below(value: Fraction) -> Fraction:
     (Fraction(3, 2), True)
     """
     if value < 0:
-        raise PrivacyError("square root: found a negative number; expected a number of at least 0")
+        raise PrivacyError(
+            "square root: found a negative number; expected a number of at least 0", code="out-of-range"
+        )
     shift = max(0, _ROOT_BITS + (value.denominator.bit_length() - value.numerator.bit_length()) // 2 + 1)
     return Fraction(math.isqrt((value.numerator << 2 * shift) // value.denominator), 1 << shift)
 

@@ -229,21 +229,21 @@ def check_weights(
     """
     factor = WEIGHT.accept(weight)
     if factor is None:
-        raise WorkloadError.at(("weight",), describe_value(weight), WEIGHT.expected)
+        raise WorkloadError.at(("weight",), describe_value(weight), WEIGHT.expected, code="out-of-range")
     if query_weights is None:
         return factor, None
     array = real_array(query_weights, "weights").ravel()
     if queries is not None and array.size != queries:
         expected = f"{queries}, one for each query of the group"
-        raise WorkloadError.at(("weights",), f"{array.size} weights", expected)
+        raise WorkloadError.at(("weights",), f"{array.size} weights", expected, code="wrong-size")
     if not (np.isfinite(array) & (array > 0)).all():
         found, expected = "a weight that is 0, negative or not finite", "numbers above 0, one for each query"
-        raise WorkloadError.at(("weights",), found, expected)
+        raise WorkloadError.at(("weights",), found, expected, code="out-of-range")
     with np.errstate(over="ignore", under="ignore"):
         joint = array * factor
     if not (np.isfinite(joint).all() and (joint > 0).all()):
         found = "a weight that overflows or vanishes with `weight`"
-        raise WorkloadError.at(("weights",), found, "numbers within range")
+        raise WorkloadError.at(("weights",), found, "numbers within range", code="out-of-range")
     array.setflags(write=False)
     return factor, array
 
@@ -292,7 +292,7 @@ class ProductGroup:
             try:
                 predicates.check(size)
             except WorkloadError as error:
-                raise WorkloadError(f"{self.name}: {attribute}: {error}") from None
+                raise WorkloadError(f"{self.name}: {attribute}: {error}", code=error.code) from None
         with within(self.name):
             weight, weights = check_weights(self.weight, self.query_weights, self.queries)
         object.__setattr__(self, "weight", weight)
@@ -637,7 +637,9 @@ class Disjunctions(Rows):
                 continue
             rows = predicates.rows(size)
             if not ((rows == 0) | (rows == 1)).all():
-                raise WorkloadError("any: found a predicate with entries other than 0 and 1")
+                raise WorkloadError(
+                    "any: found a predicate with entries other than 0 and 1", code="wrong-kind"
+                )
 
     @property
     def count(self) -> int:

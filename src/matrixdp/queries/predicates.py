@@ -52,7 +52,7 @@ def real_array(values: object, what: str) -> Array:
     except (TypeError, ValueError, OverflowError):
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf":
-        raise WorkloadError.at((what,), type(values).__name__, "an array of real numbers")
+        raise WorkloadError.at((what,), type(values).__name__, "an array of real numbers", code="wrong-type")
     if array.size > MAX_EXPLICIT_ENTRIES:
         raise TooLargeError(f"{what}: {array.size} entries; the limit is {MAX_EXPLICIT_ENTRIES}")
     result = np.asarray(array, dtype=float) + 0.0
@@ -421,7 +421,9 @@ class Width(_Intervals):
 
     def __post_init__(self) -> None:
         if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
-            raise WorkloadError(f"width: found {self.width!r}; expected an integer of at least 1")
+            raise WorkloadError(
+                f"width: found {self.width!r}; expected an integer of at least 1", code="out-of-range"
+            )
 
     def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         first = np.arange(self.count(size))
@@ -432,7 +434,10 @@ class Width(_Intervals):
 
     def check(self, size: int) -> None:
         if self.width > size:
-            raise WorkloadError(f"width: found {self.width}; expected at most {size}, the attribute's size")
+            raise WorkloadError(
+                f"width: found {self.width}; expected at most {size}, the attribute's size",
+                code="out-of-range",
+            )
 
 
 @dataclass(frozen=True)
@@ -460,7 +465,7 @@ class Ranges(_Intervals):
 
     def __post_init__(self) -> None:
         if not self.intervals:
-            raise WorkloadError("ranges: found an empty list; expected at least one range")
+            raise WorkloadError("ranges: found an empty list; expected at least one range", code="empty")
 
     def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         array = np.asarray(self.intervals, dtype=np.intp).reshape(-1, 2)
@@ -683,7 +688,7 @@ class Sets(Indicators):
 
     def __post_init__(self) -> None:
         if not self.sets:
-            raise WorkloadError("sets: found an empty list; expected at least one set")
+            raise WorkloadError("sets: found an empty list; expected at least one set", code="empty")
 
     def count(self, size: int) -> int:
         return len(self.sets)
@@ -709,9 +714,14 @@ class Sets(Indicators):
     def check(self, size: int) -> None:
         for codes in self.sets:
             if any(not 0 <= code < size for code in codes):
-                raise WorkloadError(f"sets: found codes {list(codes)}; expected codes within 0 to {size - 1}")
+                raise WorkloadError(
+                    f"sets: found codes {list(codes)}; expected codes within 0 to {size - 1}",
+                    code="out-of-range",
+                )
             if len(set(codes)) != len(codes):
-                raise WorkloadError(f"sets: found codes {list(codes)}; expected each value once in a set")
+                raise WorkloadError(
+                    f"sets: found codes {list(codes)}; expected each value once in a set", code="duplicate"
+                )
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,7 @@ class Labelled(Predicates):
         self.predicates.check(size)
         if self.count(size) != len(self.labels):
             found = f"{len(self.labels)} names for {self.count(size)} queries"
-            raise WorkloadError.at((), found, "a name for each query")
+            raise WorkloadError.at((), found, "a name for each query", code="wrong-size")
 
 
 # A predicate set over the values of an attribute in another order.
@@ -163,7 +163,10 @@ class Permuted(Predicates):
 
     def check(self, size: int) -> None:
         if sorted(self.order) != list(range(size)):
-            raise WorkloadError(f"permuted: found an order that does not list each code from 0 to {size - 1}")
+            raise WorkloadError(
+                f"permuted: found an order that does not list each code from 0 to {size - 1}",
+                code="wrong-size",
+            )
         self.predicates.check(size)
 
 
@@ -197,7 +200,7 @@ class Stacked(Predicates):
 
     def __post_init__(self) -> None:
         if not self.sets:
-            raise WorkloadError("stack: found no predicate set; expected at least one")
+            raise WorkloadError("stack: found no predicate set; expected at least one", code="empty")
 
     def count(self, size: int) -> int:
         return sum(predicates.count(size) for predicates in self.sets)

@@ -89,7 +89,9 @@ class Workload(Displayed):
                 groups += entry.expand(domain)
             places.append(range(places[-1].stop if places else 0, len(groups)))
         if not groups:
-            raise WorkloadError("workload: found no queries; expected at least one entry that asks something")
+            raise WorkloadError(
+                "workload: found no queries; expected at least one entry that asks something", code="empty"
+            )
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "entries", entries)
         object.__setattr__(self, "groups", tuple(groups))
@@ -146,18 +148,26 @@ def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[floa
             places.setdefault(workload.groups[place].name, []).append(place)
     found: list[float | None] = [None] * len(workload)
     if not isinstance(targets, Mapping):
-        raise EntryError.at(("targets",), describe_value(targets), "{group: standard error, ...}")
+        raise EntryError.at(
+            ("targets",), describe_value(targets), "{group: standard error, ...}", code="wrong-type"
+        )
     if not targets:
-        raise EntryError.at(("targets",), "none", "{group: standard error, ...}")
+        raise EntryError.at(("targets",), "none", "{group: standard error, ...}", code="empty")
     for name, target in targets.items():
         if isinstance(target, bool) or not isinstance(target, Real):
-            raise EntryError.at(("targets", name), describe_value(target), "a number above 0, in records")
+            raise EntryError.at(
+                ("targets", name), describe_value(target), "a number above 0, in records", code="wrong-type"
+            )
         if not (math.isfinite(target) and target > 0):
-            raise EntryError.at(("targets", name), repr(target), "a finite number above 0, in records")
+            raise EntryError.at(
+                ("targets", name), repr(target), "a finite number above 0, in records", code="out-of-range"
+            )
         if name not in places and name != EVERY_GROUP:
             expected = f"a group's name as `select --all` shows it, the name of an entry, or {EVERY_GROUP}"
             found_name = "no query group of that name"
-            raise EntryError(unknown_name(("targets", name), name, expected, places, found_name))
+            raise EntryError(
+                unknown_name(("targets", name), name, expected, places, found_name), code="unknown-name"
+            )
         for place in places.get(name, []):
             known = found[place]
             found[place] = float(target) if known is None else min(known, float(target))

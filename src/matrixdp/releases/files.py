@@ -87,7 +87,9 @@ def write_tables(release: Release, out: str | os.PathLike[str], format: str, piv
     target = Path(os.path.abspath(out))  # noqa: PTH100 - keeps a symbolic link to where the user points
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise StorageError(f"{target}: found something there; expected a folder that is new or empty")
+            raise StorageError(
+                f"{target}: found something there; expected a folder that is new or empty", code="file-exists"
+            )
         partial = temporary_name(target, "tables")
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -23,6 +21,7 @@ from matrixdp.errors import SpecificationError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.forms import is_unicode
 from matrixdp.language import marginals
+from matrixdp.ledger.ledger import version
 from matrixdp.measure.measurement import Measurement, NoiseScale
 from matrixdp.plan import Analysis, Part
 from matrixdp.queries import Group
@@ -49,50 +48,76 @@ def exact_scale(scale: Fraction) -> dict[str, Any]:
     return {"numerator": scale.numerator >> zeros, "exponent": exponent, "text": str(scale)}
 
 
-def measured(measurement: Measurement) -> dict[str, Any]:
-    """Return the matrices and the parts; parts that differ in their attributes alone are one row.
+@final
+@dataclass(frozen=True)
+class PartKind:
+    """Parts of a plan that differ in their attributes alone: the first of them, and all of them.
+
+    Attributes
+    ----------
+    first : Part
+    scale : NoiseScale
+    matrices : tuple of int
+        The places of its matrices in the list of all.
+    parts : list of Part
+    """
+
+    first: Part
+    scale: NoiseScale
+    matrices: tuple[int, ...]
+    parts: list[Part]
+
+
+def parts_summary(measurement: Measurement) -> tuple[list[MeasuredMatrix], list[PartKind]]:
+    """Return the distinct matrices and kinds of parts of a measurement, in the order of the plan.
 
     A plan can have ten thousand parts that share three matrices and a few scales.
     """
+    norm = measurement.plan.noise.norm
+    matrices: dict[object, tuple[int, MeasuredMatrix]] = {}
+    kinds: dict[object, PartKind] = {}
+    for part, scale in zip(measurement.plan.parts, measurement.scales, strict=True):
+        own = [block.matrix for block in part.blocks]
+        keys = [(_kind(matrix), matrix.digest()) for matrix in own]
+        places = tuple(
+            matrices.setdefault(key, (len(matrices), matrix))[0]
+            for key, matrix in zip(keys, own, strict=True)
+        )
+        alike = places, part.multipliers is None, part.column_power_sum(norm), scale.exact, scale.power
+        kinds.setdefault(alike, PartKind(part, scale, places, [])).parts.append(part)
+    return [matrix for _, matrix in matrices.values()], list(kinds.values())
+
+
+def measured(measurement: Measurement) -> dict[str, Any]:
+    """Return what a record says of the matrices and the parts; parts of one kind are one row."""
     plan = measurement.plan
-    norm = plan.noise.norm
-    matrices: dict[object, int] = {}
-    listed: list[dict[str, object]] = []
-    rows: dict[object, dict[str, object]] = {}
-    attributes: dict[object, list[list[list[str]]]] = {}
-    for part, scale in zip(plan.parts, measurement.scales, strict=True):
-        places = []
-        for block in part.blocks:
-            matrix = block.matrix
-            key = (_kind(matrix), matrix.digest())
-            if key not in matrices:
-                matrices[key] = len(listed)
-                power_sum = str(matrix.column_power_sum(norm))
-                shape = [matrix.rows, matrix.columns]
-                listed.append({"kind": _kind(matrix), "shape": shape, _SENSITIVITY[norm]: power_sum})
-            places.append(matrices[key])
-        row = _row(part, scale, places, norm)
-        own = (*places, "|", row["row_multipliers"], row[_SENSITIVITY[norm]], scale.exact, scale.power)
-        rows.setdefault(own, row)
-        attributes.setdefault(own, []).append([list(block.attributes) for block in part.blocks])
+    sensitivity, norm = _SENSITIVITY[plan.noise.norm], plan.noise.norm
+    matrices, kinds = parts_summary(measurement)
     return {
         "split": plan.words,
         "noise": plan.noise.name,
-        "matrices": listed,
-        "parts": [{**row, "attributes": attributes[own]} for own, row in rows.items()],
+        "matrices": [
+            {
+                "kind": _kind(matrix),
+                "shape": [matrix.rows, matrix.columns],
+                sensitivity: str(matrix.column_power_sum(norm)),
+            }
+            for matrix in matrices
+        ],
+        "parts": [
+            {
+                "matrices": list(kind.matrices),
+                "row_multipliers": kind.first.multipliers is not None,
+                "rows": kind.first.rows,
+                sensitivity: str(kind.first.column_power_sum(norm)),
+                "scale": exact_scale(kind.scale.exact),
+                "lattice_exponent": -kind.scale.power,
+                "noise_stddev": math.sqrt(kind.scale.variance),
+                "attributes": [[list(block.attributes) for block in part.blocks] for part in kind.parts],
+            }
+            for kind in kinds
+        ],
         "measured_rows": sum(part.rows for part in plan.parts),
-    }
-
-
-def _row(part: Part, scale: NoiseScale, places: list[int], norm: int) -> dict[str, object]:
-    return {
-        "matrices": places,
-        "row_multipliers": part.multipliers is not None,
-        "rows": part.rows,
-        _SENSITIVITY[norm]: str(part.column_power_sum(norm)),
-        "scale": exact_scale(scale.exact),
-        "lattice_exponent": -scale.power,
-        "noise_stddev": math.sqrt(scale.variance),
     }
 
 
@@ -289,14 +314,14 @@ def checked_origin(origin: object) -> dict[str, Any]:
     {'mechanism': 'residual', 'reason': 'asked for'}
     """
     if not isinstance(origin, Mapping):
-        raise SpecificationError.at(("origin",), f"a {type(origin).__name__}", "a mapping")
+        raise SpecificationError.at(("origin",), f"a {type(origin).__name__}", "a mapping", code="wrong-type")
     kept = _kept(origin, _FIELDS, ("origin",))
     certificate = origin.get("certificate")
     if isinstance(certificate, Mapping):
         kept["certificate"] = _kept(certificate, _CERTIFICATE, ("origin", "certificate"))
     elif certificate is not None:
         found = f"a {type(certificate).__name__}"
-        raise SpecificationError.at(("origin", "certificate"), found, "a mapping")
+        raise SpecificationError.at(("origin", "certificate"), found, "a mapping", code="wrong-type")
     return kept
 
 
@@ -306,7 +331,9 @@ def _kept(given: Mapping[str, object], fields: Mapping[str, _Check], path: tuple
         if name not in given:
             continue
         if not holds(given[name]):
-            raise SpecificationError.at((*path, name), f"a {type(given[name]).__name__}", expected)
+            raise SpecificationError.at(
+                (*path, name), f"a {type(given[name]).__name__}", expected, code="wrong-type"
+            )
         kept[name] = given[name]
     return kept
 
@@ -377,7 +404,7 @@ def document(
         "privacy": {
             **promise(release),
             "measurement": {"file": MEASUREMENT, "sha256": files[MEASUREMENT]["sha256"]},
-            "versions": _versions(),
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
         },
         "authorization": measurement.authorization.as_dict(),
         "domain": workload.domain.to_spec(),
@@ -516,21 +543,6 @@ def brief(value: Any) -> Any:
         key: {"shape": list(np.shape(item))} if key in _ARRAYS and isinstance(item, list) else brief(item)
         for key, item in value.items()
     }
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = _version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = "unknown"
-    return versions
-
-
-@cache
-def _version(package: str) -> str:
-    return metadata.version(package)
 
 
 # Tables of answers described for machines: a Data Package and Croissant, with the privacy statement.

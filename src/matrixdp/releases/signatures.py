@@ -265,7 +265,7 @@ def check_listed(folder: Path, written: Mapping[str, Any]) -> None:
     record = folder / RECORD
     listed = written.get("files")
     if not isinstance(listed, dict) or MEASUREMENT not in listed or not set(listed) <= set(LISTED):
-        raise StorageError(f"{record}: damaged: it does not list the files of a release")
+        raise StorageError(f"{record}: damaged: it does not list the files of a release", code="damaged-file")
     for name in LISTED:
         path = folder / name
         if name not in listed:
@@ -286,7 +286,9 @@ def check_files(folder: Path, content: bytes) -> dict[str, Any]:
     """
     written = read_strictly(content, str(folder / RECORD))
     if written.get("format") != RELEASE_FORMAT:
-        raise StorageError(f"{folder / RECORD}: holds something else than the record of a release")
+        raise StorageError(
+            f"{folder / RECORD}: holds something else than the record of a release", code="damaged-file"
+        )
     check_listed(folder, written)
     return written
 

@@ -19,8 +19,6 @@ from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import DEBUG, DomainError, MatrixDPError, SourceError, TooLargeError
 from matrixdp.privacy import Clause, Unit
 
-# What all sources do alike: checks before counting, columns to read, and arrays from grouped counts.
-
 OUT_OF_DOMAIN: tuple[str, ...] = ("",)
 """In the place of the attributes of a marginal, none of which is so called: the counts out of domain."""
 
@@ -201,8 +199,8 @@ def _expected(attribute: Attribute) -> str:
 
 COMPUTED = Clause(
     "computed-rows",
-    "The table is a view, a relation or a lazy frame, and its records are the rows that its engine computes: "
-    "it is assumed that a row more or less changes no other row, and that the engine fails on none.",
+    "The table is a view, a relation or a lazy frame, whose rows its engine computes. Assumption: adding or "
+    "removing one row does not change any other row, and does not make the engine fail.",
 )
 """What is assumed of every table that is computed from others."""
 
@@ -217,8 +215,8 @@ INFERRED = (
 
 QUOTES_CLOSED = Clause(
     "quotes-closed",
-    "It is assumed that every record of the CSV files closes the quotes that it opens, as quotes may hold "
-    "line ends there: one that does not takes the records after it into itself, and no promise covers that.",
+    "Assumption: every quoted field of the CSV files is closed. An unclosed quote swallows the records after "
+    "it, and the guarantee does not cover that.",
 )
 """What is assumed of CSV files where quotes may hold line ends."""
 
@@ -355,7 +353,7 @@ class Source(ABC):
         return Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the promise assumes of the table, in sentences that quote nothing of it.
+        """Return what the guarantee assumes of the table, in sentences that quote nothing of it.
 
         A `matrixdp.privacy.Clause` is a sentence with an identifier for machines.
         A source whose records are counted one by one, each without regard to the others, assumes nothing.
@@ -376,7 +374,7 @@ class Source(ABC):
         raise SourceError(message, code="not-supported")
 
     def check_columns(self, request: Request) -> None:
-        """Refuse what `count` refuses before its iterator is returned, without reading a record.
+        """Reject what `count` rejects before its iterator is returned, without reading a record.
 
         An engine that reads records before it returns the iterator has one of its own.
 
@@ -416,7 +414,7 @@ class ComputedSource(Source):
         self._table: Any = native(table)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the promise assumes of the table."""
+        """Return what the guarantee assumes of the table."""
         return (COMPUTED, INFERRED)
 
 

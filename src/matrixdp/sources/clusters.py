@@ -154,7 +154,7 @@ class ModinSource(ComputedSource):
         self._whole = FrameSource(frame)
 
     def check_columns(self, request: Request) -> None:
-        """Refuse a frame that lacks columns, or has such as cannot be read."""
+        """Reject a frame that lacks columns, or has some that cannot be read."""
         self._whole.check_columns(request)
 
     def count(self, request: Request) -> Iterator[Marginal]:

@@ -30,7 +30,7 @@ LISTED = arrow.dictionary(arrow.int32(), arrow.large_string())
 def plain(array: Any) -> Any:
     """Return a column with what DuckDB does not read replaced by what it reads.
 
-    Bytes of texts that are not UTF-8 become U+FFFD, as in CSV files; DuckDB would refuse the whole table.
+    Bytes of texts that are not UTF-8 become U+FFFD, as in CSV files; DuckDB would reject the whole table.
     """
     if arrow.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
@@ -51,7 +51,7 @@ def plain(array: Any) -> Any:
 
 
 def _microseconds(array: Any) -> Any:
-    """Return timestamps in microseconds; DuckDB would refuse the table for one that it has none for.
+    """Return timestamps in microseconds; DuckDB would reject the table for one that it has none for.
 
     What is smaller is left out, and what is beyond all years that have a text stays beyond them.
     """

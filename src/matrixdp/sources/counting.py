@@ -163,7 +163,7 @@ def count(
 
 
 def check(request: Request, read: Read) -> None:
-    """Refuse what the columns of a table make impossible; `read` is given what has them and no records."""
+    """Reject what the columns of a table make impossible; `read` is given what has them and no records."""
     with connect_to_kept() as connection:
         guarded(lambda: bounded(read(connection), request), "read the table")
 

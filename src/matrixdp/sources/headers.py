@@ -51,7 +51,7 @@ def read_header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) 
 
 
 def _check_encoding(file: str) -> None:
-    """Refuse a file whose first line is not UTF-8, and only that: what records hold refuses no table."""
+    """Reject a file whose first line is not UTF-8, and only that: no record makes it reject a table."""
     with opened_text(file) as data:
         line = data.readline()
     marked = line.startswith(_WIDE_MARKS)

@@ -43,11 +43,11 @@ class FrameSource(Source):
         self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the promise assumes of the table."""
+        """Return what the guarantee assumes of the table."""
         return (INFERRED,)
 
     def check_columns(self, request: Request) -> None:
-        """Refuse a frame that lacks columns, or has such as cannot be read."""
+        """Reject a frame that lacks columns, or has some that cannot be read."""
         check(request, read_frame(request, guarded(lambda: self._frame.head(0), _READING)))
 
     def count(self, request: Request) -> Iterator[Marginal]:
@@ -70,7 +70,7 @@ class ArraysSource(Source):
         self._arrays = arrays
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the promise assumes of the table."""
+        """Return what the guarantee assumes of the table."""
         return (INFERRED,)
 
     def count(self, request: Request) -> Iterator[Marginal]:
@@ -79,7 +79,7 @@ class ArraysSource(Source):
         return count(request, partial(_encoded, request, lambda name: _array(self._arrays[name])), few=few)
 
     def check_columns(self, request: Request) -> None:
-        """Refuse arrays of which one is missing, longer than the others, or cannot be read."""
+        """Reject arrays of which one is missing, longer than the others, or cannot be read."""
         self._check_lengths(request)
         check(request, partial(_encoded, request, lambda name: _array(self._arrays[name], empty=True)))
 
@@ -96,7 +96,7 @@ class RelationSource(ComputedSource):
     """A DuckDB relation; its own connection encodes it, and nothing is written there."""
 
     def check_columns(self, request: Request) -> None:
-        """Refuse a relation that lacks columns, or has such as cannot be read."""
+        """Reject a relation that lacks columns, or has some that cannot be read."""
         guarded(lambda: encode(self._table, request, request.domain), _READING)
 
     def count(self, request: Request) -> Iterator[Marginal]:
@@ -118,7 +118,7 @@ def _array(values: Any, *, empty: bool = False) -> Any:
 
 
 def read_frame(request: Request, frame: Any) -> Read:
-    """Return what reads a frame in memory of any engine; columns that are missing are refused here."""
+    """Return what reads a frame in memory of any engine; missing columns are rejected here."""
     held: nw.DataFrame[Any] = guarded(lambda: nw.from_native(frame, eager_only=True), _READING)
     request.check_columns(guarded(lambda: list(held.columns), _READING))
     return partial(_encoded, request, partial(_column, held))

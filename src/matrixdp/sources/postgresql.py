@@ -410,7 +410,7 @@ class PostgreSQLSource(Source):
         return f"PostgreSQLSource({shown(self._address)!r})"
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the promise assumes of the table."""
+        """Return what the guarantee assumes of the table."""
         with ExitStack() as stack:
             table = self._table(self._cursor(stack))
         computed = table.computed or not table.generated.isdisjoint(domain.columns)
@@ -423,7 +423,7 @@ class PostgreSQLSource(Source):
         return {name: POSTGRESQL.kind(type_name) for name, type_name in types.items()}
 
     def check_columns(self, request: Request) -> None:
-        """Refuse a table that lacks columns, or has such as cannot be read."""
+        """Reject a table that lacks columns, or has some that cannot be read."""
         with ExitStack() as stack:
             _codes(request, self._table(self._cursor(stack)))
 

@@ -91,7 +91,7 @@ class SQLiteSource(Source):
         return f"SQLiteSource({str(self._path)!r})"
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the promise assumes of the table."""
+        """Return what the guarantee assumes of the table."""
         return (COMPUTED, INFERRED) if self._computed(domain) else (INFERRED,)
 
     def _computed(self, domain: Domain) -> bool:
@@ -107,7 +107,7 @@ class SQLiteSource(Source):
             return dict.fromkeys(self._columns(connection, name), Kind.TEXT)
 
     def check_columns(self, request: Request) -> None:
-        """Refuse a table that lacks columns, or whose records have no order where that is asked for."""
+        """Reject a table that lacks columns, or whose records have no order where that is asked for."""
         with closing(self._connect()) as connection:
             self._query(connection, request)
 

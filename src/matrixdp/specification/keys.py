@@ -49,7 +49,10 @@ def _count(written: object) -> int | None:
 
 _TEXT = text("text that is not empty")
 _RECORDS = Accepted(
-    "an integer from 1 to 2^53 - 1", _count, {"type": "integer", "minimum": 1, "maximum": MOST_RECORDS}
+    "an integer from 1 to 2^53 - 1",
+    _count,
+    {"type": "integer", "minimum": 1, "maximum": MOST_RECORDS},
+    (int,),
 )
 _PARAMETER = Accepted("a number", _number, {"type": "number", "exclusiveMinimum": 0})
 _BELOW_ONE = {"exclusiveMaximum": 1}
@@ -78,9 +81,9 @@ class _DomainForm(Form[Domain]):
 @final
 @record
 class PrivacyPart(Record):
-    """The budget: one of rho, mu, or epsilon with delta; or, with targets, which of them is made least."""
+    """The budget: one of rho, mu, or epsilon with delta; or, with targets, which of them to minimize."""
 
-    least: str | None = key(OneOf(BUDGET_KINDS), default=None)
+    minimize: str | None = key(OneOf(BUDGET_KINDS), default=None, former="least")
     rho: float | None = key(_PARAMETER, default=None)
     mu: float | None = key(_PARAMETER, default=None)
     epsilon: float | None = key(_PARAMETER, default=None)
@@ -92,14 +95,16 @@ class PrivacyPart(Record):
     def unknown_key(cls, name: object) -> Problem:
         """Return the problem of a key that it does not have; one of the file's belongs beside `privacy`."""
         if name in set(WrittenSpecification.keys()):
-            return Problem((str(name),), f"the key {name!r}", f"`{name}` beside `privacy`, not in it")
+            expected = f"`{name}` beside `privacy`, not in it"
+            return Problem((str(name),), f"the key {name!r}", expected, code="unknown-key")
         return super().unknown_key(name)
 
     def check(self) -> None:
-        for name in BUDGET_KINDS if self.least is not None else ():
+        for name in BUDGET_KINDS if self.minimize is not None else ():
             if getattr(self, name) is not None:
-                found = f"{name} beside least"
-                raise FormError.at((name,), found, "one of them: least, or a budget not to exceed")
+                found = f"{name} beside minimize"
+                expected = "one of them: minimize, or a budget not to exceed"
+                raise FormError.at((name,), found, expected, code="conflict")
         try:
             self.least_budget()
         except PrivacyError as error:
@@ -113,14 +118,14 @@ class PrivacyPart(Record):
         found = super().schema(definitions)
         alone = [{"required": [name]} for name in ("rho", "mu")]
         definitions[cls.__name__] |= {
-            "oneOf": [*alone, {"required": ["epsilon"]}, {"required": ["least"]}],
+            "oneOf": [*alone, {"required": ["epsilon"]}, {"required": ["minimize"]}],
             "dependentSchemas": {"delta": {"not": {"anyOf": alone}, "properties": {"delta": _BELOW_ONE}}},
         }
         return found
 
     def budget(self, unit: Unit | None = None) -> Budget | None:
         """Return the budget for a unit; None if it says which parameter is made least."""
-        if self.least is not None:
+        if self.minimize is not None:
             return None
         return Budget(
             rho=self.rho,
@@ -137,7 +142,7 @@ class PrivacyPart(Record):
         if budget is not None:
             return LeastBudget.within(budget)
         between: Any = self.neighbours
-        return LeastBudget(str(self.least), self.delta, between, Unit.of(unit))
+        return LeastBudget(str(self.minimize), self.delta, between, Unit.of(unit))
 
 
 @final
@@ -157,7 +162,8 @@ class UnitPart(Record):
         given = [name for name in ("records", "id", "max_records") if getattr(self, name) is not None]
         if given not in (["records"], ["id", "max_records"]):
             expected = "{records: 3}, or {id: person, max_records: 3} with the column that names the person"
-            raise FormError.at((), " and ".join(given) or "nothing", expected)
+            code = "conflict" if given else "missing-key"
+            raise FormError.at((), " and ".join(given) or "nothing", expected, code=code)
 
     @classmethod
     def schema(cls, definitions: Schema) -> Schema:
@@ -219,20 +225,24 @@ class WrittenSpecification(Record):
         default=DEFAULT_MAX_RECORDS,
         about="a public bound on the number of records",
     )
-    totals: tuple[Published, ...] | None = key(
-        PUBLISHED, default=None, about="published counts, which models keep exactly"
+    invariants: tuple[Published, ...] | None = key(
+        PUBLISHED, default=None, about="published counts, which models keep exactly", former="totals"
     )
-    impossible: tuple[ImpossibleBox, ...] | None = key(
-        IMPOSSIBLE, default=None, about="combinations of values that no record has, for models"
+    structural_zeros: tuple[ImpossibleBox, ...] | None = key(
+        IMPOSSIBLE,
+        default=None,
+        about="combinations of values that no record has, for models",
+        former="impossible",
     )
 
     def check(self) -> None:
-        if self.targets is None and self.privacy is not None and self.privacy.least is not None:
+        if self.targets is None and self.privacy is not None and self.privacy.minimize is not None:
             expected = "it beside targets: {group: standard error}"
-            raise EntryError.at(("privacy", "least"), "no targets", expected)
+            raise EntryError.at(("privacy", "minimize"), "no targets", expected, code="missing-key")
         if self.targets is not None and self.privacy is None:
-            expected = "{least: rho} beside targets, or a budget not to exceed"
-            raise EntryError.at(("privacy",), "nothing", expected)
+            expected = "{minimize: rho} beside targets, or a budget not to exceed"
+            raise EntryError.at(("privacy",), "nothing", expected, code="missing-key")
         if self.unit is not None and self.unit.id in self.domain:
             expected = "a column that is no attribute of the domain"
-            raise EntryError.at(("unit", "id"), f"the attribute {self.unit.id!r}", expected)
+            found = f"the attribute {self.unit.id!r}"
+            raise EntryError.at(("unit", "id"), found, expected, code="conflict")

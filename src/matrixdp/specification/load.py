@@ -141,25 +141,29 @@ def parse_yaml(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(part for part in (error.context, error.problem) if part)
-        raise SpecificationError.at(
-            (_at(mark),), f"text that is not YAML ({problem})", "one YAML document"
-        ) from None
+        found = f"text that is not YAML ({problem})"
+        raise SpecificationError.at((_at(mark),), found, "one YAML document", code="bad-yaml") from None
     except yaml.YAMLError as error:
         found = f"text that is not YAML ({str(error).splitlines()[0]})"
-        raise SpecificationError.at(("the file",), found, "one YAML document") from None
+        raise SpecificationError.at(("the file",), found, "one YAML document", code="bad-yaml") from None
     except RecursionError:
-        raise SpecificationError.at(("the file",), "values nested too deeply", "a flatter document") from None
+        raise _too_deep() from None
     builder = _Builder()
     if node is None:
         return Document(None, {(): 1})
     try:
         return Document(builder.build(node, ()), builder.lines, tuple(builder.unfilled))
     except RecursionError:
-        raise SpecificationError.at(("the file",), "values nested too deeply", "a flatter document") from None
+        raise _too_deep() from None
 
 
 def _at(mark: yaml.Mark | None) -> str:
     return "the file" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _too_deep() -> SpecificationError:
+    found, expected = "values nested too deeply", "a flatter document"
+    return SpecificationError.at(("the file",), found, expected, code="too-large")
 
 
 class _Builder:
@@ -173,9 +177,8 @@ class _Builder:
     def build(self, node: Node, path: JsonPath) -> object:
         self.lines[path] = node.start_mark.line + 1
         if len(self.lines) > MAX_NODES:
-            raise SpecificationError.at(
-                ("the file",), f"more than {MAX_NODES} values", "fewer; large arrays go in .npy files"
-            )
+            found, expected = f"more than {MAX_NODES} values", "fewer; large arrays go in .npy files"
+            raise SpecificationError.at(("the file",), found, expected, code="too-large")
         if id(node) in self._open:
             raise self._error(
                 node, path, "an alias of what it stands in", "a value that does not hold itself"
@@ -204,7 +207,8 @@ class _Builder:
                 raise self._error(key_node, path, "a key that is empty", "text as a key")
             key: str = key_node.value
             if key in result:
-                raise self._error(key_node, (*path, key), f"the key {key!r} a second time", "each key once")
+                found = f"the key {key!r} a second time"
+                raise self._error(key_node, (*path, key), found, "each key once", "duplicate")
             result[key] = self.build(value_node, (*path, key))
         return result
 
@@ -235,8 +239,10 @@ class _Builder:
             raise self._error(node, path, f"the tag {node.tag}", "a value without a tag")
 
     @staticmethod
-    def _error(node: Node, path: JsonPath, found: str, expected: str) -> SpecificationError:
-        return SpecificationError(Problem(path, found, expected, position=_at(node.start_mark)))
+    def _error(
+        node: Node, path: JsonPath, found: str, expected: str, code: str = "bad-yaml"
+    ) -> SpecificationError:
+        return SpecificationError(Problem(path, found, expected, position=_at(node.start_mark), code=code))
 
 
 _BUDGETS = "a budget: {rho: 0.5}, {mu: 1.0}, {epsilon: 1.0, delta: 1.0e-6} or {epsilon: 1.0}"
@@ -277,9 +283,9 @@ class Specification:
         What happens to values that are out of domain.
     max_records : int
         A public bound on the number of records.
-    totals : tuple of Published
+    invariants : tuple of Published
         Published counts, which models of a release keep exactly.
-    impossible : tuple of mapping
+    structural_zeros : tuple of mapping
         Combinations of values that no record has, for models of a release.
     document : dict
         The same as plain values for JSON, with arrays as lists; `load_specification` reads it.
@@ -300,8 +306,8 @@ class Specification:
     least: LeastBudget | None
     out_of_domain: OutOfDomain
     max_records: int
-    totals: tuple[Published, ...]
-    impossible: tuple[ImpossibleBox, ...]
+    invariants: tuple[Published, ...]
+    structural_zeros: tuple[ImpossibleBox, ...]
     document: Mapping[str, object]
     files: frozenset[Path]
 
@@ -318,7 +324,8 @@ class Specification:
             for file in self.files:
                 if os.path.samefile(found, file):  # noqa: PTH121
                     told = f"{file.name!r}, which the specification names as a file of public values, too"
-                    raise SpecificationError.at(("data",), told, "a table whose records are not published")
+                    expected = "a table whose records are not published"
+                    raise SpecificationError.at(("data",), told, expected, code="privacy")
 
 
 def load_specification(
@@ -436,14 +443,15 @@ def _check_filled(document: Document) -> None:
         more = ", ".join(f"{format_place(path)} (line {document.lines[path]})" for path in others)
         found = f"{UNFILLED} (and at {more})" if others else UNFILLED
         expected = "what the table may hold, from public knowledge; in quotes where it is a text of the table"
-        raise SpecificationError.at(first, found, expected)
+        raise SpecificationError.at(first, found, expected, code="missing-key")
 
 
 def _path(source: str | os.PathLike[str]) -> Path:
     try:
         return Path(source).expanduser().resolve()
     except (OSError, ValueError, RuntimeError):
-        raise SpecificationError.at((), "a name that is not a path", "a specification file (YAML)") from None
+        expected = "a specification file (YAML)"
+        raise SpecificationError.at((), "a name that is not a path", expected, code="file-missing") from None
 
 
 def read_document(path: Path) -> Document:
@@ -451,13 +459,17 @@ def read_document(path: Path) -> Document:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise SpecificationError.at((str(path),), "no such file", "a specification file (YAML)") from None
+        raise SpecificationError.at(
+            (str(path),), "no such file", "a specification file (YAML)", code="file-missing"
+        ) from None
     except UnicodeDecodeError:
-        raise SpecificationError.at((str(path),), "text that is not UTF-8", "a YAML file in UTF-8") from None
+        raise SpecificationError.at(
+            (str(path),), "text that is not UTF-8", "a YAML file in UTF-8", code="bad-yaml"
+        ) from None
     except (OSError, ValueError) as error:
         reason = file_problem(error)
         found = f"a file that cannot be read ({reason})"
-        raise SpecificationError.at((str(path),), found, "a YAML file") from None
+        raise SpecificationError.at((str(path),), found, "a YAML file", code="file-missing") from None
     return parse_yaml(text)
 
 
@@ -490,7 +502,8 @@ def _table_under(base: Path, written: str) -> Path | str:
         expected = (
             "an address without a password, as others read specifications; PGPASSWORD or ~/.pgpass has it"
         )
-        raise SpecificationError.at(("data",), f"a password for {shown(written)}", expected)
+        found = f"a password for {shown(written)}"
+        raise SpecificationError.at(("data",), found, expected, code="privacy")
     start, _, path = written.partition(":///")
     return f"{start}:///{_under(base, path)}" if has_scheme(written, "sqlite") and path else written
 
@@ -520,7 +533,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     workload = Workload(written.domain, *written.workload)
     privacy, targets = written.privacy, dict(written.targets or {})
     if privacy is None and require_privacy:
-        raise SpecificationError.at(("privacy",), "nothing", _BUDGETS)
+        raise SpecificationError.at(("privacy",), "nothing", _BUDGETS, code="missing-key")
     if targets:
         group_targets(workload, targets)
     debited = None if privacy is None else privacy.ledger
@@ -543,8 +556,10 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         document["targets"] = targets
     document["out_of_domain"] = rule.to_spec(written.domain)
     document["max_records"] = written.max_records
-    check_public(written.domain, written.totals or (), written.impossible or ())
-    document |= {name: spec[name] for name in ("totals", "impossible") if spec.get(name) is not None}
+    check_public(written.domain, written.invariants or (), written.structural_zeros or ())
+    document |= {
+        name: spec[name] for name in ("invariants", "structural_zeros") if spec.get(name) is not None
+    }
     specification = Specification(
         path=path,
         data=None if written.data is None else _table_under(base, written.data),
@@ -559,8 +574,8 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         least=privacy.least_budget(unit) if privacy is not None and targets else None,
         out_of_domain=rule,
         max_records=written.max_records,
-        totals=written.totals or (),
-        impossible=written.impossible or (),
+        invariants=written.invariants or (),
+        structural_zeros=written.structural_zeros or (),
         document=document,
         files=frozenset(files),
     )
@@ -656,13 +671,15 @@ def given_entries(parts: Sequence[object], shares: Sequence[object] | None = Non
     [1.0, 3.0]
     """
     if not isinstance(parts, list | tuple) or not parts:
-        raise WorkloadError.at(("parts",), f"a {type(parts).__name__}", "a list of at least one entry")
+        expected = "a list of at least one entry"
+        raise WorkloadError.at(("parts",), f"a {type(parts).__name__}", expected, code="wrong-type")
     with within("parts"):
         found = ListOf(_GivenEntries(), "a list of entries").read(parts, as_given)
     if shares is None:
         return found
     if len(shares) != len(found):
-        raise WorkloadError.at(("shares",), f"{len(shares)} shares", f"{len(found)}, one for each part")
+        expected = f"{len(found)}, one for each part"
+        raise WorkloadError.at(("shares",), f"{len(shares)} shares", expected, code="wrong-size")
     with within("shares"):
         own = ListOf(_SHARE, "a list of numbers").read(list(shares), as_given)
     return tuple(GivenEntry(part.entry, share) for part, share in zip(found, own, strict=True))
@@ -702,7 +719,7 @@ def load_given(path: str | os.PathLike[str], workload: Workload) -> tuple[GivenE
             f"a matrix of {cells} columns, one for each cell of {', '.join(names)}, which the workload asks "
             "about; for other attributes write a YAML file: `strategy: [{dense: FILE, attributes: [...]}]`"
         )
-        raise SpecificationError.at((str(file),), found, expected)
+        raise SpecificationError.at((str(file),), found, expected, code="wrong-size")
     try:
         return (GivenEntry(dense(matrix, list(names))),)
     except MatrixDPError as error:
@@ -760,7 +777,8 @@ def read_bases(given: object) -> Mapping[str, PredicateForm]:
         }
         return _WrittenBases.read({"bases": matrices}).bases
     found = f"a {type(given).__name__}"
-    raise WorkloadError.at(("bases",), found, "a file with the key bases, or a predicate set by attribute")
+    expected = "a file with the key bases, or a predicate set by attribute"
+    raise WorkloadError.at(("bases",), found, expected, code="wrong-type")
 
 
 def bases_on(domain: Domain, bases: Mapping[str, PredicateForm]) -> dict[str, NDArray[np.float64]]:

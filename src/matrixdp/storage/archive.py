@@ -15,7 +15,7 @@ import stat
 import time
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self, final
@@ -23,8 +23,8 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import MatrixDPError, StorageError, format_place
 from matrixdp.errors import Path as JsonPath
+from matrixdp.errors import StorageError, format_place, reading
 from matrixdp.queries.predicates import NOT_NUMPY
 
 _HEADER = "header.json"
@@ -80,7 +80,7 @@ class ArchiveWriter:
         """Write an array that comes in consecutive pieces, row-major, and return its name."""
         little = np.dtype(dtype).newbyteorder("<")
         if little.str not in _DTYPES:
-            raise StorageError(f"arrays of {np.dtype(dtype)} cannot be saved")
+            raise StorageError(f"arrays of {np.dtype(dtype)} cannot be saved", code="not-supported")
         front = io.BytesIO()
         form = {"descr": little.str, "fortran_order": False, "shape": tuple(int(n) for n in shape)}
         np.lib.format.write_array_header_1_0(front, form)
@@ -94,7 +94,7 @@ class ArchiveWriter:
                 written += member.write(data)
         entries = (written - len(front.getvalue())) // little.itemsize
         if entries != int(np.prod(shape, dtype=object)):
-            raise StorageError(f"an array of shape {shape} was given {entries} entries")
+            raise StorageError(f"an array of shape {shape} was given {entries} entries", code="wrong-size")
         self._sums[name] = digest.hexdigest()
         return name
 
@@ -125,12 +125,14 @@ class ArchiveReader:
     def __init__(self, path: str | os.PathLike[str], kind: str, version: int) -> None:
         self.path = Path(path)
         if not os.path.isfile(self.path):  # noqa: PTH113 - no error where the path is none
-            raise StorageError(f"{self.path}: no such file; expected a saved {kind}")
+            raise StorageError(f"{self.path}: no such file; expected a saved {kind}", code="file-missing")
         self._unread: set[str] = set()
         try:
             self._zip = zipfile.ZipFile(self.path)
         except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
-            raise StorageError(f"{self.path}: not a saved {kind}, or a damaged one") from None
+            raise StorageError(
+                f"{self.path}: not a saved {kind}, or a damaged one", code="damaged-file"
+            ) from None
         try:
             with self.reading("its header"):
                 self.header: dict[str, Any] = self._read_header(kind, version)
@@ -147,14 +149,17 @@ class ArchiveReader:
         except (ValueError, RecursionError):
             raise self.damaged("its header is not JSON") from None
         if not isinstance(header, dict) or header.get("format") != kind:
-            raise StorageError(f"{self.path}: holds something else; expected a saved {kind}")
+            raise StorageError(
+                f"{self.path}: holds something else; expected a saved {kind}", code="damaged-file"
+            )
         found = header.get("format_version")
         if isinstance(found, bool) or not isinstance(found, int) or found < 1:
             raise self.damaged("its format version is not a number")
         if found != version:
             needed = "a newer matrixdp is needed" if found > version else "make it anew"
             raise StorageError(
-                f"{self.path}: has format version {found}; this matrixdp reads version {version}: {needed}"
+                f"{self.path}: has format version {found}; this matrixdp reads version {version}: {needed}",
+                code="other-version",
             )
         sums = header.get("checksums")
         listed = {_HEADER, _DIGEST, *(sums if isinstance(sums, dict) else ())}
@@ -166,23 +171,11 @@ class ArchiveReader:
 
     def damaged(self, why: str) -> StorageError:
         """Return the error of an archive that is damaged."""
-        return StorageError(f"{self.path}: damaged or altered: {why}")
+        return StorageError(f"{self.path}: damaged or altered: {why}", "damaged-file")
 
-    @contextmanager
-    def reading(self, what: str) -> Iterator[None]:
-        """Turn whatever goes wrong while something of the archive is read into one StorageError."""
-        try:
-            yield
-        except StorageError:
-            raise
-        except MatrixDPError as error:
-            raise self.damaged(f"{what} is refused ({error})") from None
-        except KeyError:
-            raise self.damaged(f"a part of {what} is missing") from None
-        except (MemoryError, RecursionError):
-            raise StorageError(f"{self.path}: {what} needs more memory than there is") from None
-        except (IndexError, TypeError, ValueError, AttributeError, ArithmeticError):
-            raise self.damaged(f"{what} is not in the form that it should have") from None
+    def reading(self, what: str) -> AbstractContextManager[None]:
+        """Let whatever is wrong with a part of the archive be one StorageError."""
+        return reading(self.path, what)
 
     def text(self, value: object) -> str:
         """Return a text of the header; what is none is refused."""
@@ -265,9 +258,11 @@ def read_strictly(text: bytes, name: str) -> dict[str, Any]:
     try:
         found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise StorageError(f"{name}: not JSON that all read alike ({_brief(error)})") from None
+        raise StorageError(
+            f"{name}: not JSON that all read alike ({_brief(error)})", code="damaged-file"
+        ) from None
     if not isinstance(found, dict):
-        raise StorageError(f"{name}: found a {type(found).__name__}; expected an object")
+        raise StorageError(f"{name}: found a {type(found).__name__}; expected an object", code="wrong-type")
     return found
 
 
@@ -370,9 +365,11 @@ def _plain(path: Path) -> io.BufferedReader:
     try:
         descriptor = os.open(path, _PLAIN)
     except FileNotFoundError:
-        raise StorageError(f"{path}: no such file") from None
+        raise StorageError(f"{path}: no such file", code="file-missing") from None
     except (OSError, ValueError):
-        raise StorageError(f"{path}: cannot be read, or is a link; expected a file") from None
+        raise StorageError(
+            f"{path}: cannot be read, or is a link; expected a file", code="file-missing"
+        ) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise StorageError(f"{path}: found something else than a file")
@@ -390,5 +387,5 @@ def plain_content(path: Path, limit: int = _LARGEST_RECORD) -> bytes:
     with _plain(path) as stream:
         content = stream.read(limit + 1)
     if len(content) > limit:
-        raise StorageError(f"{path}: found more than {limit} bytes")
+        raise StorageError(f"{path}: found more than {limit} bytes", code="out-of-range")
     return content

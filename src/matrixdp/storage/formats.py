@@ -103,7 +103,7 @@ def _write_matrix(matrix: MeasuredMatrix, archive: ArchiveWriter) -> dict[str, o
         groups = [archive.add(group.astype(np.int32)) for group in matrix.groups]
         return {"kind": "merged", "groups": groups, "matrix": _write_matrix(matrix.matrix, archive)}
     if not isinstance(matrix, ExplicitMatrix):
-        raise StorageError(f"a matrix of kind {type(matrix).__name__} cannot be saved")
+        raise StorageError(f"a matrix of kind {type(matrix).__name__} cannot be saved", code="not-supported")
     narrow = int(np.abs(matrix.entries).max(initial=0)) < 2**31
     form: dict[str, object] = {
         "kind": "integer" if isinstance(matrix, IntegerMatrix) else "deficient",
@@ -223,7 +223,9 @@ def write_workload(workload: Workload, archive: ArchiveWriter) -> dict[str, obje
     for position, entry in enumerate(workload.entries):
         if not isinstance(entry, Entry):
             found = f"a {type(entry).__name__}"
-            raise StorageError.at(("workload", position), found, "an entry of the query language")
+            raise StorageError.at(
+                ("workload", position), found, "an entry of the query language", code="wrong-type"
+            )
         entries.append(entry.to_spec(kept))
     return {
         "domain": [[name, form] for name, form in workload.domain.to_spec().items()],

@@ -1,4 +1,4 @@
-"""The dense oracle: queries, measurements and errors as whole matrices, straight from their definitions."""
+"""Checks of predicates, plans, mechanisms and noises, and the dense matrices that they compare with."""
 
 from __future__ import annotations
 

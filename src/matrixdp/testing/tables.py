@@ -1,4 +1,4 @@
-"""Values that readers stumble over, and attributes of every kind that they may stumble for."""
+"""Checks of sources: hostile values in columns of every kind, contribution bounding and neighbours."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ HOSTILE_OBJECTS: tuple[object, ...] = (
 """Python objects that a column of objects may hold, some of which raise whatever is asked of them."""
 
 
-# That of the records of one person only the first ones are counted, whoever else is in the table.
+# Contribution bounding: of the records of one person the first are counted, whatever else is in the table.
 
 HOSTILE_IDS = (
     "1", "01", "1.0", " 1", "+1", "10e-1", "1_0", "0", "-0", "ann", "Ann", "ANN", " ann", "ann ", "ann\x00",
@@ -139,9 +139,9 @@ def first_records(ids: Sequence[object], most: int) -> list[bool]:
 def check_persons(open_table: Callable[[Any], Source], ids: Any) -> None:
     """Check that an engine counts the first records of each person, or says that it cannot.
 
-    Every id has three records between those of others, of which one is out of domain. What is counted must be
-    what `first_records` says, and must differ by at most as many records as a person may have when all
-    records of one person are taken away.
+    Every id has three records between those of others, one of them out of domain. The counts must be those
+    of `first_records`. Without the records of one person they must differ by at most as many records as a
+    person may have.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One file of a stranger's adds mechanisms: to Python, to the commands, to comparisons."""
+"""A third party's file adds mechanisms: to Python, to the commands, to comparisons."""
 
 import json
 import os
@@ -38,21 +38,21 @@ def select(task: Task[TotalsOptions]):
     total = task.options.heaviness
     rows = [np.vstack([np.eye(size), np.full((1, size), total)]) for size in terms.sizes]
     task.progress("adding totals", None)
-    return product_of(task.workload, task.noise, terms, rows, "no bound: it is a stranger's")
+    return product_of(task.workload, task.noise, terms, rows, "no bound: it is a third party's")
 
 
 def simulate(workload, table, budget, simulations, out_of_domain):
     return Simulation(rmse=float(simulations), weighted_rmse=2.0, rmse_standard_error=0.5, max_rmse=9.0)
 
 
-register(Mechanism("cells-and-totals", "A stranger, 2031", (1, 2), TotalsOptions, select))
-register(DataDependent("guess", "A stranger, 2032", (LAPLACE,), simulate))
+register(Mechanism("cells-and-totals", "A third party, 2031", (1, 2), TotalsOptions, select))
+register(DataDependent("guess", "A third party, 2032", (LAPLACE,), simulate))
 '''
 ENTRY_POINTS = """
 [matrixdp.mechanisms]
-cells-and-totals = strangers_mechanisms
-guess = strangers_mechanisms
-forgotten = strangers_mechanisms
+cells-and-totals = their_mechanisms
+guess = their_mechanisms
+forgotten = their_mechanisms
 """
 SPEC = """
 data: no-such-table.parquet
@@ -67,17 +67,17 @@ WORKLOAD = mdp.Workload(DOMAIN, mdp.product(sex="identity", age="prefix"), mdp.m
 @pytest.fixture(autouse=True)
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A package installed beside ours."""
-    (tmp_path / "strangers_mechanisms.py").write_text(FILE)
-    about = tmp_path / "strangers-1.0.dist-info"
+    (tmp_path / "their_mechanisms.py").write_text(FILE)
+    about = tmp_path / "theirs-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: strangers\nVersion: 1.0\n")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(ENTRY_POINTS)
     (tmp_path / "spec.yaml").write_text(SPEC)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     yield tmp_path
     # what an uninstalled package leaves behind must not be seen by other tests
-    sys.modules.pop("strangers_mechanisms", None)
+    sys.modules.pop("their_mechanisms", None)
     for name in ("cells-and-totals", "guess"):
         _registered.pop(name, None)
 
@@ -146,7 +146,7 @@ def test_comparisons_show_it(package: Path):
 
 
 def test_what_does_not_keep_its_word_is_told():
-    with pytest.raises(mdp.WorkloadError, match="strangers_mechanisms does not register 'forgotten'"):
+    with pytest.raises(mdp.WorkloadError, match="their_mechanisms does not register 'forgotten'"):
         mdp.select(WORKLOAD, mechanism="forgotten")
     with pytest.raises(mdp.WorkloadError, match="a second one called 'cells-and-totals'"):
         register(MECHANISMS["cells-and-totals"])

@@ -1,4 +1,4 @@
-"""One file of a stranger's adds a family of predicates: to Python, specifications, releases and archives."""
+"""A third party's file adds a family of predicates: to Python, specifications, releases and archives."""
 
 import json
 from dataclasses import dataclass

@@ -1,0 +1,190 @@
+"""What sources reject, by names and types alone; a table of files is made in the folder of an attempt."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.exact.resources import MEMORY_LIMIT
+from matrixdp.privacy import Unit
+from matrixdp.sources import open_source, register_source
+from matrixdp.sources.engines import THREADS
+from tests.refusals import Refusal
+from tests.sources.ways import database
+
+AGE = Domain({"age": 4})
+SPAN = {"from": "2020-01-01", "to": "2020-12-31"}
+READ = Domain({"age": {"min": 0, "max": 3, "column": "Age, years"}})
+PEOPLE = "CREATE TABLE people AS SELECT 1 AS age, 'ann' AS person"
+
+
+def checked(table: Any, domain: Domain = AGE, unit: Unit | None = None, rule=None) -> Callable[[], Any]:
+    return lambda: open_source(table).check(domain, rule, unit)
+
+
+def person(table: Any, name: str = "person") -> Callable[[], Any]:
+    return checked(table, unit=Unit(id=name))
+
+
+def held(column: Any, **spec: Any) -> Callable[[], Any]:
+    """Return the check of a column for an attribute."""
+    return checked(pa.table({"t": column}), Domain({"t": spec}))
+
+
+def opened(name: str, made: dict[str, str] | None = None, **options: Any) -> Callable[[Path], Any]:
+    """Return what opens a path below a folder that has some files."""
+
+    def attempt(folder: Path) -> Any:
+        for own, text in (made or {}).items():
+            database(folder / own, text) if own.endswith(".db") else (folder / own).write_text(text)
+        return open_source(str(folder / name) if name else folder, **options)
+
+    return attempt
+
+
+def asked(name: str, made: dict[str, str], domain=AGE, unit=None, **options: Any) -> Callable[[Path], Any]:
+    return lambda folder: opened(name, made, **options)(folder).check(domain, unit=unit)
+
+
+def sqlite(table_name: str | None, *statements: str, unit=None) -> Callable[[Path], Any]:
+    def attempt(folder: Path) -> None:
+        with closing(sqlite3.connect(folder / "t.sqlite")) as connection, connection:
+            for statement in statements:
+                connection.execute(statement)
+        open_source(f"sqlite:///{folder / 't.sqlite'}", table_name=table_name).check(AGE, unit=unit)
+
+    return attempt
+
+
+def granted(variable: str, text: str) -> Callable[[], Any]:
+    def attempt() -> None:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv(variable, text)
+            open_source({"age": [1]}).marginals(AGE, [("age",)], OutOfDomain())
+
+    return attempt
+
+
+def taken(engine: str) -> Callable[[], Any]:
+    return lambda: register_source(engine, callable, "nothing:nothing")
+
+
+CSV = {"t.csv": "age,person\n1,ann\n"}
+DB = {"t.db": PEOPLE, "u.db": PEOPLE}
+LIMITS = [(THREADS, text) for text in ("0", "-1", "all", "2.5")]
+LIMITS += [(MEMORY_LIMIT, text) for text in ("80%", "4", "4GB'", "much", "9999999TB")]
+#: By the code of the error, and its place where one is named.
+REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
+    ("file-missing", ""): {
+        "no file": opened("none.csv"),
+        "no file of a pattern": opened("none*.parquet"),
+        "no file of SQLite": lambda: open_source("sqlite:///none.sqlite"),
+    },
+    ("source", ""): {"a folder": opened("")},
+    ("conflict", ""): {
+        "formats together": opened("t.*", {**CSV, "t.parquet": ""}),
+        "databases together": opened("*.db", DB),
+        "a table of a file": opened("t.csv", CSV, table_name="people"),
+        "a table of a frame": lambda: open_source(pa.table({"sex": ["male"]}), table_name="people"),
+        "quotes in a database": opened("t.db", DB, quoted_newlines=True),
+        "quotes in a frame": lambda: open_source(pa.table({"sex": ["male"]}), quoted_newlines=True),
+        "quotes in Parquet": lambda: open_source("s3://bucket/a.parquet", quoted_newlines=True),
+        "a table of an address": lambda: open_source("s3://bucket/a.parquet", table_name="people"),
+    },
+    ("unknown-name", ""): {
+        "no single table": asked("t.db", {"t.db": f"{PEOPLE}; CREATE TABLE more AS FROM people"}),
+        "no such table": asked("t.db", DB, table_name="persons"),
+        "no single table of SQLite": sqlite(None, PEOPLE, "CREATE TABLE more (age)"),
+        "no such table of SQLite": sqlite("less", PEOPLE),
+    },
+    ("unknown-name", "data"): {
+        "an unknown scheme": lambda: open_source("gopher://ann:secret@host/a.csv"),
+    },
+    ("source", "data"): {"a host of SQLite": lambda: open_source("sqlite://host/people")},
+    ("wrong-type", ""): {
+        f"{type(table).__module__}.{type(table).__name__}": checked(table)
+        for table in (None, 3, [1, 2], object(), np.zeros((2, 2)), pd.Series([1]), pl.Series([1]))
+    },
+    ("duplicate", ""): {
+        "an engine twice": taken("path"),
+        "a column twice": asked("t.csv", {"t.csv": "age,age\n1,2\n"}),
+        "an id twice": asked("t.csv", {"t.csv": "age,person,person\n0,Waldemar,1\n"}, unit=Unit(id="person")),
+        "a column to draft twice": lambda folder: opened("t.csv", {"t.csv": "sex,age,sex\n"})(
+            folder
+        ).columns(),
+    },
+    ("missing-column", ""): {
+        "no column": checked({"Age": [1]}),
+        "no columns": checked(pa.table({"Age": [1]}), Domain({"sex": ["f"], "age": 4})),
+        "no column of another name": checked({"age": [1]}, READ),
+        "no id": person({"age": [0]}),
+        "no id in a file": asked("t.csv", {"t.csv": "age,name\n0,Waldemar\n"}, unit=Unit(id="person")),
+    },
+    ("wrong-size", ""): {
+        "arrays of two lengths": checked(
+            {"sex": ["male"], "age": [1, 2]}, Domain({"sex": ["male"], "age": 4})
+        ),
+        "ids of another length": person({"age": [0, 1], "person": [0]}),
+    },
+    ("wrong-kind", ""): {
+        "integers for days": held(pa.array([1]), **SPAN, by="day"),
+        "booleans for days": held(pa.array([True]), **SPAN, by="day"),
+        "dates for hours": held(pa.array([1], pa.date32()), **SPAN, by="hour"),
+        "times for hours": held(pa.array([1], pa.time32("s")), **SPAN, by="hour"),
+        "timestamps for codes": held(pa.array([0], pa.timestamp("us")), size=3),
+        "dates for codes": held(pa.array([1], pa.date32()), size=3),
+        "dates of another name": checked(pa.table({"Age, years": pa.array([1], pa.date32())}), READ),
+        "integers for texts": held(pa.array([1]), categories=["1", "01"], type="text"),
+        **{
+            f"ids of {kind}": person(pa.table({"age": [0], "person": pa.array([None], kind)}))
+            for kind in (pa.binary(), pa.timestamp("us"), pa.list_(pa.int64()))
+        },
+    },
+    ("conflict", "unit.id"): {
+        "an id that is an attribute": person({"age": [0]}, "age"),
+        "an id that is read": checked({"Age, years": [0]}, READ, Unit(id="Age, years")),
+    },
+    ("not-supported", "unit.id"): {
+        "ids of a lazy frame": person(pl.LazyFrame({"age": [0], "person": ["ann"]})),
+        "ids of a view": asked(
+            "t.db",
+            {"t.db": f"{PEOPLE}; CREATE VIEW v AS FROM people"},
+            unit=Unit(id="person"),
+            table_name="v",
+        ),
+        "ids beside a column 'rowid'": asked(
+            "t.db",
+            {"t.db": "CREATE TABLE t AS SELECT 1 AS age, 1 AS person, 1 AS RowId"},
+            unit=Unit(id="person"),
+        ),
+        "ids that a database computes": asked(
+            "t.db",
+            {"t.db": "CREATE TABLE t (age INT, name TEXT, person TEXT GENERATED ALWAYS AS (lower(name)))"},
+            unit=Unit(id="person"),
+        ),
+        "ids of a view of SQLite": sqlite(
+            "v", "CREATE TABLE t (person, age)", "CREATE VIEW v AS SELECT * FROM t", unit=Unit(id="person")
+        ),
+        **{
+            f"ids of SQLite, {table}": sqlite(None, f"CREATE TABLE t {table}", unit=Unit(id="person"))
+            for table in (
+                "(person PRIMARY KEY, age) WITHOUT ROWID",
+                "(person, age, rowid, _rowid_, oid)",
+                "(name, age, person AS (lower(name)) VIRTUAL)",
+                "(name, age, person AS (lower(name)) STORED)",
+            )
+        },
+    },
+}
+REFUSALS = [
+    *(Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()),
+    *(Refusal(f"{name} of {text}", "source", name, granted(name, text)) for name, text in LIMITS),
+]

@@ -1,0 +1,155 @@
+"""What specifications, YAML texts and files of strategies reject."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import matrixdp as mdp
+from matrixdp.queries.workload import group_targets
+from matrixdp.specification import load_given, load_specification, parse_yaml
+from tests.refusals import Refusal
+
+DOMAIN = """domain:
+  sex: [female, male]
+  age: {min: 0, max: 9}
+  income: {edges: [0, 10, 20]}
+"""
+WORKLOAD = "workload:\n  - marginals: [1]\n"
+PRIVACY = "privacy: {rho: 0.5}\n"
+SMALL = "domain: {a: 3}\nworkload: [{marginals: 1}]\n"
+
+
+def _entry(text: str) -> str:
+    return DOMAIN + "workload:\n  - " + text.replace("\n", "\n    ") + "\n" + PRIVACY
+
+
+def _loading(text: str) -> Callable[[], object]:
+    return lambda: load_specification(text, require_privacy=True)
+
+
+def _parsing(text: str) -> Callable[[], object]:
+    return lambda: parse_yaml(text)
+
+
+def _targets(targets: object) -> Callable[[], object]:
+    workload = mdp.Workload(mdp.Domain({"a": 3, "b": 2}), mdp.marginals(1))
+    return lambda: group_targets(workload, targets)  # type: ignore[arg-type]  # what a user might write
+
+
+_SPECIFICATIONS = [
+    ("unknown attribute", "unknown-name", "workload[0].product.sexx", 6, _entry("product: {sexx: identity}")),
+    ("overlapping bins", "out-of-range", "domain.income.edges[2]", 4,
+     DOMAIN.replace("10, 20", "10, 5") + WORKLOAD + PRIVACY),
+    ("a category twice", "duplicate", "domain.sex[1]", 2,
+     DOMAIN.replace("female, male", "female, female") + WORKLOAD + PRIVACY),
+    ("a range outside", "out-of-range", "workload[0].product.age.ranges[0]", 6,
+     _entry("product: {age: {ranges: [[0, 12]]}}")),
+    ("a range off the edges", "out-of-range", "workload[0].product.income.ranges[0]", 6,
+     _entry("product: {income: {ranges: [[0, 15]]}}")),
+    ("a NaN weight", "out-of-range", "workload[0].weight", 7, _entry("product: {age: prefix}\nweight: .nan")),
+    ("a negative weight", "out-of-range", "workload[0].weight", 7,
+     _entry("product: {age: prefix}\nweight: -1")),
+    ("a zero weight", "out-of-range", "workload[0].weight", 7, _entry("product: {age: prefix}\nweight: 0")),
+    ("a misspelled set", "specification", "workload[0].product.age", 6, _entry("product: {age: prefx}")),
+    ("a misspelled kind", "specification", "workload[0]", 6, _entry("margnals: [1]")),
+    ("a key of the file in the budget", "unknown-key", "privacy.unit", 7,
+     DOMAIN + WORKLOAD + "privacy: {rho: 1, unit: {records: 2}}"),
+    ("a value for others that is not listed", "unknown-name", "out_of_domain.sex.other", 8,
+     DOMAIN + WORKLOAD + PRIVACY + "out_of_domain: {sex: {other: other}}\n"),
+    ("an attribute in by and where", "conflict", "workload[0].by", 7,
+     _entry("mean: age\nby: [sex]\nwhere: {sex: male}")),
+    ("too many ways", "specification", "workload[0].kway", 6, _entry("kway: 7")),
+    ("a matrix that is not there", "specification", "workload[0].dense", 6,
+     _entry("dense: nothere.npy\nattributes: [age]")),
+    ("weights that are not there", "specification", "workload[0].weights", 7,
+     _entry("product: {age: prefix}\nweights: nothere.npy")),
+    ("a name that cannot be written", "wrong-type", "workload[0].name", 7,
+     _entry('product: {age: prefix}\nname: "a\\ud800"')),
+    ("a category that cannot be written", "wrong-type", "domain.sex[0]", 2,
+     DOMAIN.replace("female,", '"\\udc8f",') + WORKLOAD + PRIVACY),
+    ("an attribute that cannot be written", "wrong-type", "domain", 2,
+     DOMAIN.replace("sex:", '"\\udfff":') + WORKLOAD + PRIVACY),
+    ("an empty workload", "empty", "workload", 5, DOMAIN + "workload: []\n" + PRIVACY),
+    ("a key twice", "duplicate", "domain.age", None, DOMAIN + "  age: 5\n" + WORKLOAD + PRIVACY),
+    ("an unknown key", "unknown-key", "privcy", 8, DOMAIN + WORKLOAD + PRIVACY + "privcy: 3\n"),
+    ("delta above 1", "specification", "privacy.delta", 7,
+     DOMAIN + WORKLOAD + "privacy: {epsilon: 1, delta: 1.5}\n"),
+    ("no budget", "missing-key", "privacy", 1, DOMAIN + WORKLOAD),
+    ("not YAML", "bad-yaml", "line 2, column 1", None, "domain: [1,\n"),
+    ("a budget beside what is minimized", "conflict", "privacy.mu", 4,
+     SMALL + "targets: {a: 5}\nprivacy: {minimize: rho, mu: 1}"),
+    ("nothing to minimize for", "missing-key", "privacy.minimize", 3, SMALL + "privacy: {minimize: rho}"),
+    ("targets alone", "missing-key", "privacy", 1, SMALL + "targets: {a: 5}"),
+    ("what is still to be filled in", "missing-key", "domain.age.max", 2,
+     "domain:\n  age: {min: 0, max: TODO}\n  state: [TODO, done]\nworkload: [marginals: 1]\n"),
+]  # fmt: skip
+_TEXTS = [
+    ("an open list", "bad-yaml", "line 1, column 6", "a: [1"),
+    ("a control character", "bad-yaml", "the file", "a: \x01"),
+    ("itself", "bad-yaml", "a[0]", "a: &x [*x]"),
+    ("a key that is a list", "bad-yaml", "", "? [1, 2]\n: 3"),
+    ("an empty key", "bad-yaml", "", "{? : 4}"),
+    ("a number as a key twice", "duplicate", "3", "3: 4\n'3': 5"),
+    ("a key of a mapping twice", "duplicate", "a", "a: 1\na: 2"),
+    ("a tag on text", "bad-yaml", "a", "a: !!int x"),
+    ("a tag of one's own", "bad-yaml", "a", "a: !thing [1]"),
+    ("a long integer", "bad-yaml", "a", "a: " + "1" * 401),
+]  # fmt: skip
+_TARGETS = [
+    ("a list", "workload", "targets", [1]),
+    ("none", "workload", "targets", {}),
+    ("a text", "workload", "targets.a", {"a": "5"}),
+    ("a truth value", "workload", "targets.a", {"a": True}),
+    ("zero", "workload", "targets.a", {"a": 0}),
+    ("not a number", "workload", "targets.a", {"a": math.nan}),
+    ("another group", "unknown-name", "targets.c", {"c": 1}),
+]
+
+
+def _latin(folder: Path) -> None:
+    (folder / "latin.yaml").write_bytes("größe: 1".encode("latin-1"))
+    load_specification(folder / "latin.yaml")
+
+
+def _given(rows: Any) -> Callable[[Path], object]:
+    domain = mdp.Domain({"sex": ["female", "male"], "age": range(4), "other": 3})
+    workload = mdp.Workload(domain, mdp.product(sex="identity", age="prefix"))
+
+    def attempt(folder: Path) -> object:
+        file = folder / ("own.yaml" if isinstance(rows, str) else "own.npy")
+        file.write_text(rows) if isinstance(rows, str) else np.save(file, rows)
+        return load_given(file, workload)
+
+    return attempt
+
+
+_GIVEN: list[tuple[str, str, str, object]] = [
+    ("a matrix of other columns", "wrong-size", "FOLDER/own.npy", np.ones((2, 7))),
+    ("a matrix that is not finite", "specification", "FOLDER/own.npy", np.full((2, 8), np.inf)),
+    ("an attribute of a part", "unknown-name", "strategy[1].product.agee",
+     "strategy:\n  - marginals: 1\n  - product:\n      agee: prefix\n"),
+]  # fmt: skip
+
+REFUSALS = [
+    *(
+        Refusal(name, code, place, _loading(text), mdp.SpecificationError, line)
+        for name, code, place, line, text in _SPECIFICATIONS
+    ),
+    *(
+        Refusal(f"YAML: {name}", code, place, _parsing(text), mdp.SpecificationError)
+        for name, code, place, text in _TEXTS
+    ),
+    *(Refusal(f"targets: {name}", code, place, _targets(targets)) for name, code, place, targets in _TARGETS),
+    *(Refusal(name, code, place, _given(rows)) for name, code, place, rows in _GIVEN),
+    Refusal(
+        "no file",
+        "file-missing",
+        "FOLDER/absent.yaml",
+        lambda folder: load_specification(folder / "absent.yaml"),
+    ),
+    Refusal("a file of another encoding", "bad-yaml", "FOLDER/latin.yaml", _latin),
+    Refusal("a folder", "file-missing", "FOLDER", load_specification),
+]
