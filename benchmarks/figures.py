@@ -32,6 +32,8 @@ _FIGURE = re.compile(
     rf"|\bRMSE(?: (?:of|is|about|was|by)){{0,2}} {_NUMERAL}"
     rf"|\bgaps?(?: (?:of|is|was|about|below)){{0,2}} {_NUMERAL}"
 )
+#: The level of confidence of intervals is no measurement.
+_LEVEL = re.compile(r"95 ?%")
 #: In a README every number with a point is one, and every large one.
 _PLAIN = re.compile(r"(?<![\w.^])\d[\d,]*\.\d+(?:e-?\d+)?(?![\w.])|(?<![\w.])\d{1,3}(?:,\d{3})+(?!\w)")
 #: What the numbers of a column are of.
@@ -78,7 +80,7 @@ def figures(path: Path, text: str) -> Iterator[tuple[str, str]]:
     """Yield every figure in prose with the words around it."""
     units: dict[int, str] = {}
     for line in text.splitlines():
-        found = [*_FIGURE.finditer(line)]
+        found = [match for match in _FIGURE.finditer(line) if not _LEVEL.fullmatch(match.group(0))]
         if path.name == "README.md":
             plain = _SPAN.sub(lambda span: " " * len(span.group(0)), line)
             found += [match for match in _PLAIN.finditer(plain) if not _FIGURE.search(match.group(0))]

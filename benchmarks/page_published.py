@@ -218,18 +218,17 @@ def summary(papers: tuple[Paper, ...], parts: dict[str, dict[str, Any]]) -> list
     rows.append(["all", *_counts(counted(every)), _equal(quantities)])
     head = ["paper", "printed errors compared", "equal", "ours better", "ours worse", "without ours"]
     lines += [
-        "Figures that are printed in a paper, beside which the same mechanism of ours, or what stands in its "
-        "place, is shown; equal is equal to the printed digits. Errors that depend on what a paper drew at "
-        "random and does not print are shown on its page, and counted nowhere. As to rows behind, our best "
-        "mechanism of a row stands against its best printed figure. Printed figures that are no errors "
-        "(coefficients, sensitivities, eigenvalues) are counted by themselves, with how many of them ours "
-        "equal. What of a paper is not compared, and why, stands on its page.",
+        "Each figure printed in a paper is compared with the same mechanism of ours, or its replacement. "
+        "*Equal* means equal to the printed digits. Errors that depend on random draws that a paper does "
+        "not print are shown on its page but not counted. *Rows behind* compares our best mechanism of a row "
+        "with its best printed figure. Printed figures that are not errors (coefficients, sensitivities, "
+        "eigenvalues) are counted separately. Each paper's page says what is not compared, and why.",
         "",
-        *table([*head, "rows behind", "no errors, equal"], rows),
+        *table([*head, "rows behind", "not errors, equal"], rows),
         "",
     ]
     worse = [found for found in _columns(every) if found[2].get("worse_by")]
-    lines += ["Worse than printed:", ""] if worse else []
+    lines += ["Figures in which ours is worse than printed:", ""] if worse else []
     for title, name, column in worse:
         ours = beside(column["ours"], column["published"])
         lines.append(
@@ -242,7 +241,11 @@ def summary(papers: tuple[Paper, ...], parts: dict[str, dict[str, Any]]) -> list
         for row in part["figures"]["rows"]
         if row["best"].get("worse_by")
     ]
-    lines += ["", "Rows in which our best is behind the best printed figure:", "", *behind] if behind else []
+    lines += (
+        ["", "Rows in which our best mechanism is behind the best printed figure:", "", *behind]
+        if behind
+        else []
+    )
     return [*lines, ""]
 
 

@@ -65,17 +65,19 @@ def _index(known: Parts, done: Parts) -> list[str]:
     return [
         "# Benchmarks",
         "",
-        "Made by `python benchmarks/run.py`; [results.json](results.json) has every figure, and for each "
-        "part its date, processor and versions. Errors are root mean squared errors over all queries of a "
-        "workload, from the strategies themselves: no data are needed. Engines count random records.",
+        "This page has all measured figures. For the main results, see "
+        "[how matrixdp compares](../comparison.md). `python benchmarks/run.py` writes these pages; "
+        "[results.json](results.json) has every figure, and for each part its date, processor and versions. "
+        "Errors are root mean squared errors over all queries of a workload, computed from the strategies "
+        "themselves without data. Engines count random records.",
         "",
         *[f"- [{paper.title}]({paper.name}.md): {_titles(paper)}" for paper in PAPERS],
         "- [Other workloads](other-workloads.md): every mechanism on ranges, prefixes and marginals",
         "- [Random workloads](random-workloads.md): every mechanism on WDiscrete, WRange, WRelated and "
         "WMarginal",
         "- [Scaling](scaling.md): seconds of selection as pictures",
-        "- [Engines](engines.md): seconds and memory of counting, beside statements written by hand",
-        "- [Models](models.md): non-negative, consistent answers against the true ones",
+        "- [Engines](engines.md): seconds and memory of counting, compared with hand-written SQL",
+        "- [Models](models.md): non-negative, consistent answers compared with the true ones",
         "",
         *summary(PAPERS, done),
         *_timed(timed),
@@ -88,7 +90,7 @@ def _index(known: Parts, done: Parts) -> list[str]:
 
 def _titles(paper: Paper) -> str:
     titles = [table.title.partition(":")[0] for table in paper.tables]
-    titles += ["figures that are no errors"] if paper.quantities else []
+    titles += ["figures that are not errors"] if paper.quantities else []
     return "; ".join(titles) if titles else paper.shown
 
 
@@ -119,8 +121,8 @@ def _timed(parts: list[dict[str, Any]]) -> list[str]:
         "",
         *table(head, rows),
         "",
-        "Seconds and memory of a whole process, from its start to its end; limits are of processor time, "
-        "which other work on the machine does not use up. The mix is 1-way ranges, 2-way "
+        "Seconds and memory are those of the whole process; limits are on processor time, which other work "
+        "on the machine does not affect. The mix is 1-way ranges, 2-way "
         "affine queries and 3-way prefixes on d attributes of n values. Published for the mix with n = 40 on "
         "a 128-core server (QuerySmasher): 60 s and 3.4 GB at d = 10, 3,032 s and 227 GB at d = 40. A whole "
         "release is selection, measurement, and every answer with its standard error and interval in a "
@@ -156,9 +158,9 @@ def _busy(part: dict[str, Any] | None) -> list[str]:
         for row in figures["table"]
     ]
     return [
-        "## Beside busy processes",
+        "## Next to busy processes",
         "",
-        *table(["command", "processor seconds alone", "beside two busy processes", "ratio"], rows),
+        *table(["command", "processor seconds alone", "next to two busy processes", "ratio"], rows),
         "",
         f"The bundled example; medians of {figures['times']} runs, one of each in turn. The ratio may be at "
         f"most {figures['most']:g}: threads that wait for one another would use up processor time where "

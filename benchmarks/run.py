@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import readme_figure
 from claims import write_claims
 from harness import end_all, figures_of, machine, measured
 from pages import write_pages
@@ -263,6 +264,7 @@ def main() -> None:
         sys.exit(1 if differences else 0)
     if given.texts:
         print("\n".join(write_claims(HERE.parent)) or "the texts say what was measured")
+        readme_figure.main()
         return
     if given.adult is not None and not given.adult.is_file():
         sys.exit(f"--adult: there is no file {given.adult}")

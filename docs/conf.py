@@ -1,4 +1,4 @@
-"""How the site is made of these pages: ``make site`` writes it to out/site."""
+"""Settings of the site: ``make site`` builds it in out/site."""
 
 import re
 
@@ -35,12 +35,12 @@ copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
 _PAGE = re.compile(r"\]\((?!\.\.)([\w./-]+)\.md\)")
-#: A link to a file that is no page of the site: readers get the file.
+#: A link to a file that is not a page of the site, which readers download.
 _FILE = re.compile(r"\[([^]]+)\]\((\.\./(?:\.\./)*(?:examples/)?[\w.-]+\.(?:md|ipynb))\)")
 
 
 def _read(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Let the links of an index be its table of contents, one for each heading, and files be downloads."""
+    """Make tables of contents of the links in an index; link to other files as downloads."""
     text = source[0]
     if docname.rpartition("/")[2] == "index":
         for section in re.split(r"^#+ ", text, flags=re.MULTILINE)[1:]:
@@ -53,8 +53,7 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
     outside = {found for found in _FILE.findall(text) if found[1].count("../") > own}
     for label, target in outside:
         text = text.replace(f"[{label}]({target})", f"{{download}}`{label.removeprefix('../')} <{target}>`")
-    # the title of a page in the place of the name of its file
-    source[0] = re.sub(r"\[[\w./-]+\.md\]\(([\w./-]+\.md)\)", r"[](\1)", text)
+    source[0] = text
 
 
 #: Stands for a colon where napoleon would take what is before it for the type of a property.
@@ -71,7 +70,7 @@ def _show_colon(app: Sphinx, what: str, name: str, value: object, options: objec
 
 
 def setup(app: Sphinx) -> None:
-    """Connect what is ours."""
+    """Connect the hooks above."""
     app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _hide_colon, priority=400)
     app.connect("autodoc-process-docstring", _show_colon, priority=600)

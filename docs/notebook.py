@@ -1,4 +1,4 @@
-"""Make the tutorial's notebook of its page: ``python docs/notebook.py`` writes examples/tutorial.ipynb.
+"""Write the tutorial as a notebook: ``python docs/notebook.py`` writes examples/tutorial.ipynb.
 
 The notebook has no outputs, and lies beside the table that it reads.
 """

@@ -53,9 +53,9 @@ TEXTS = {
     "command-line.md": [
         f"up to {proposals._FEW_INTEGERS} integers with gaps; texts, up to {proposals._MOST_CATEGORIES} |",
         f"integers within a range of {proposals._MOST_INTEGERS}",
-        f"with more than {fourier.MAX_FOURIER_CELLS:,} pairs of values are refused",
+        f"with more than {fourier.MAX_FOURIER_CELLS:,} pairs of values are rejected",
         f"up to {whole_table.MAX_DENSE_CELLS:,} cells that do not factor",
-        f"beyond {quadratic.LARGE_CELLS:,} to a gap of {100 * quadratic.LARGE_GAP:g} %",
+        f"beyond {quadratic.LARGE_CELLS:,} to a gap of {100 * quadratic.LARGE_GAP:g}%",
         f"up to {free_bases.MAX_FREE_CELLS:,} cells that do not factor",
         f"over the data vector (up to 10^{math.log10(table_shape.MAX_TABLE_CELLS):g} cells)",
         f"parts that have at most {given_parts.MAX_STACKED_CELLS:,} cells together",
@@ -98,7 +98,7 @@ TEXTS = {
         f"two parts of up to {pair.MAX_CELLS / 1e6:g} million cells each ({pair.MAX_VALUES:,} values",
         f"several with up to {overlaps.MAX_COMMON:,} unknowns in common",
         f"groups of up to {intervals.MAX_EXACT_QUERIES:,} queries",
-        f"enough for *every* combination: {LAPLACE_95} standard deviations at 95 %",
+        f"enough for *every* combination: {LAPLACE_95} standard deviations at 95%",
         f"a single Laplace variable needs {math.log(20) / math.sqrt(2):.3f} and many terms {GAUSSIAN_95}",
     ],
     "privacy.md": [

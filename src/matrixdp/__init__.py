@@ -25,7 +25,7 @@ __version__ = "0.1.0"
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
-_HOMES = {name: home for home, name in re.findall(r"from (matrixdp\.\w+) import (\w+) as", _STUB)}
+_HOMES = {name: home for home, name in re.findall(r"from (matrixdp\.[\w.]+) import (\w+) as", _STUB)}
 __all__ = sorted(["__version__", *_HOMES])
 
 

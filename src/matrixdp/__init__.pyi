@@ -44,6 +44,7 @@ from matrixdp.statistics import ask as ask
 from matrixdp.strategy import MeasuredStrategy as MeasuredStrategy
 from matrixdp.strategy import Strategy as Strategy
 from matrixdp.strategy import select as select
+from matrixdp.strategy.pipeline import release as release
 from matrixdp.verification import Verification as Verification
 from matrixdp.verification import explain_release as explain_release
 from matrixdp.verification import verify_model as verify_model

@@ -1,6 +1,6 @@
-"""How values show themselves: two lines of text, and a small table in a notebook.
+"""How values show themselves: numbers, names, and small tables in a notebook.
 
-Both stay short however much the value holds, and whatever the names in it are.
+All stay short however much the value holds, and whatever the names in it are.
 """
 
 from __future__ import annotations
@@ -9,8 +9,22 @@ import html
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
 
-__all__ = ["MAX_ROWS", "Displayed", "Preview", "counted", "listed", "shown_text"]
+__all__ = [
+    "MAX_ROWS",
+    "Displayed",
+    "Preview",
+    "about",
+    "above",
+    "counted",
+    "figure",
+    "listed",
+    "printable",
+    "rounded",
+    "shown_text",
+]
 
 #: Rows that a table in a notebook has at most.
 MAX_ROWS = 20
@@ -30,6 +44,67 @@ def shown_text(text: object, longest: int = _LONGEST) -> str:
     line = str(text)
     line = line if len(line) <= longest else f"{line[: longest - 3]}..."
     return "".join(m if m.isprintable() else m.encode("unicode_escape").decode() for m in line)
+
+
+def printable(text: str) -> str:
+    """Return a text without what would control a terminal.
+
+    Examples
+    --------
+    >>> printable("a" + chr(27) + "[1mb")
+    'a\N{REPLACEMENT CHARACTER}[1mb'
+    """
+    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in text)
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """Return a number with a few significant digits; whole from 1,000 on.
+
+    Examples
+    --------
+    >>> figure(1234.5678), figure(0.00012345), figure(12.345, 3), figure(None)
+    ('1,235', '0.0001234', '12.3', '-')
+    """
+    if value is None:
+        return "-"
+    if abs(value) < 1000:
+        return f"{value:.{digits}g}"
+    return f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.{digits - 1}e}"
+
+
+def rounded(value: float, decimals: int) -> str:
+    """Return a number with so many digits after the point, or before it where negative; never minus zero.
+
+    Examples
+    --------
+    >>> rounded(-0.04, 1), rounded(20200.46, 0), rounded(20249.0, -2)
+    ('0.0', '20,200', '20,200')
+    """
+    return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
+
+
+def about(value: Fraction) -> str:
+    """Return an exact number with a decimal near it.
+
+    Examples
+    --------
+    >>> about(Fraction(3)), about(Fraction(1, 3))
+    ('3', '1/3 (about 0.333333)')
+    """
+    return str(value) if value.denominator == 1 and value < 10**9 else f"{value} (about {float(value):.6g})"
+
+
+def above(value: Fraction) -> str:
+    """Return a number with nine digits, rounded up.
+
+    Examples
+    --------
+    >>> above(Fraction(1, 3)), above(Fraction(1, 2)), above(Fraction(1, 10**9)), above(Fraction(100))
+    ('0.333333334', '0.5', '1E-9', '100')
+    """
+    context = Context(prec=9, rounding=ROUND_CEILING)
+    written = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
+    return f"{written:f}" if 0 < written.adjusted() < 9 else str(written)
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:

@@ -319,6 +319,11 @@ class StorageError(MatrixDPError):
 
     code = "storage"
 
+    @classmethod
+    def unwritable(cls, path: object, error: Exception) -> Self:
+        """Return the error of a path that the system does not let be written."""
+        return cls(f"{path}: cannot be written ({file_problem(error)})", "no-place")
+
 
 class SignatureError(MatrixDPError):
     """A key that cannot be used, or a signature that does not hold."""

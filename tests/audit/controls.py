@@ -28,7 +28,7 @@ ROWS = {"gaussian": 3, "gaussian, two parts": 2, "laplace": 1, "laplace, tree": 
 
 
 def small_noise(patch: Patch) -> None:
-    """Noise has 98 % of the scale that it is said to have."""
+    """Noise has 98% of the scale that it is said to have."""
     honest = Noise.draw_rounded
 
     def draw(self, scale, size, **rest):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from matrixdp.noise.drawing import CHUNK
-from matrixdp.releases.files import save_release
+from matrixdp.releases import save_release
 from matrixdp.strategy import Strategy, select
 from tests.audit import exact_tests as exact
 from tests.audit.cases import COPY, Case

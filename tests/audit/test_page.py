@@ -38,7 +38,7 @@ def test_the_constants_are_on_the_page():
         f"{math.prod(COPIES):,} copies",
         f"({math.prod(RATIO_COPIES):,} in the case",
         f"There are {TESTS} of a case",
-        f"at least {100 * TIGHT:.1f} %",
+        f"at least {100 * TIGHT:.1f}%",
         f"at most {ALARM:.0e} a run",
         f"one part in {len(CASES) + 1} of that",
         f"one part in {TESTS} of the case's, {LEVEL:.3g}",

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
 from matrixdp.cli import compare as comparison
-from matrixdp.cli import compare as comparison_table
-from matrixdp.cli.compare import (
-    Limits,
-    Live,
-    Outcome,
-    compare_mechanisms,
-    draw_comparison,
-    print_comparison,
-    quickest_first,
-    ratios,
-)
+from matrixdp.cli.compare import Comparison, Live, Outcome, draw_comparison, limited, print_comparison, ratios
 from matrixdp.selection.mechanisms.table import MECHANISMS
 
 LARGE = Outcome("residualplanner-plus", "gaussian", 123456.79, 654321.2, 987654.3, 100.0, seconds=115.6,
@@ -35,33 +27,43 @@ NONE = [
 ]
 
 
-def test_every_mechanism_of_ours_has_its_place():
-    ours = set(comparison._QUICKEST) | set(comparison._SLOWEST)
-    assert ours == {*MECHANISMS, "auto"}
-    assert quickest_first(["coa", "auto", "hb", "a-strangers"]) == ["hb", "auto", "a-strangers", "coa"]
+def test_mechanisms_that_take_long_come_last():
+    names = list(MECHANISMS)
+    assert names[0] == "identity"
+    assert names[-3:] == ["min-error", "coa", "dawa"]
+    assert comparison._mechanisms("coa, auto,hb,hdmm") == ["hb", "hdmm", "coa", "auto"]
 
 
 def test_time_for_all_together_is_kept(monkeypatch: pytest.MonkeyPatch):
     clock, given = [0.0], []
 
-    def outcome(_spec, mechanism, noise, limit):
-        given.append((mechanism, limit.seconds))
+    def outcome(_function, arguments, seconds, _note):
+        given.append((arguments[1], seconds))
         clock[0] += 40.0
-        return Outcome(mechanism, noise, rmse=1.0, weighted_rmse=1.0)
+        return {"rmse": 1.0, "weighted_rmse": 1.0}
 
-    monkeypatch.setattr(comparison, "_outcome", outcome)
+    monkeypatch.setattr(comparison, "limited", outcome)
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    names = ["identity", "residual", "hdmm", "dawa"]
     seen = []
-    rows = compare_mechanisms(
-        Path("none"), ["hdmm", "identity", "dawa", "residual"], ["laplace"], Limits(100.0, 60.0),
-        lambda label, share, found: seen.append((label.split(" ")[0], len(found))), None, 2,
-    )  # fmt: skip
+    compared = Comparison(Path("none"), names, ["laplace"], 100.0, 60.0, None, 2)
+    rows = compared.run(lambda label, found: seen.append((label.split(" ")[0], len(found))))
     assert given == [("identity", 60.0), ("residual", 60.0), ("hdmm", 20.0)]
     assert seen == [("identity", 0), ("residual", 1), ("hdmm", 2), ("dawa", 3)]
     (late,) = [row for row in rows if row.unfinished]
     assert (late.mechanism, late.data_dependent) == ("dawa", True)
     assert late.note == "not begun within 100 s for all mechanisms (--time-limit)"
-    assert "what was left of 100 s" in Limits(100.0, 60.0).now(left=59.0).note
+
+
+def test_what_takes_too_long_or_dies_is_told():
+    late = limited(time.sleep, (60,), 0.5, "too long")
+    assert (late["note"], late["unfinished"]) == ("too long", True)
+    assert late["seconds"] < 30
+    assert limited(os.abort, (), 60.0, "too long") == {"note": "out of memory, or killed"}
+    assert limited(cast("Any", int), ("a secret",), 60.0, "too long")["note"].startswith(
+        "unexpected ValueError ("
+    )
+    assert limited(dict, ([("rmse", 1.0)],), 60.0, "too long") == {"rmse": 1.0}
 
 
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
@@ -99,11 +101,11 @@ def test_the_table_grows_at_a_terminal(monkeypatch: pytest.MonkeyPatch):
     def terminal(*_args, **_options):
         return Console(file=screen, force_terminal=True, width=100, highlight=False)
 
-    monkeypatch.setattr(comparison_table, "Console", terminal)
-    monkeypatch.setattr(comparison_table, "console", terminal)
+    monkeypatch.setattr(comparison, "Console", terminal)
+    monkeypatch.setattr(comparison, "console", terminal)
     with Live() as live:
-        live.report("identity (gaussian), 1 of 2", 0.0, [])
-        live.report("hb (gaussian), 2 of 2", 0.5, ratios([SMALL]))
+        live.report("identity (gaussian), 1 of 2", [])
+        live.report("hb (gaussian), 2 of 2", ratios([SMALL]))
         live._screen.refresh()
     assert "hb (gaussian), 2 of 2" in screen.getvalue()
     assert "14.25" in screen.getvalue()

@@ -5,8 +5,9 @@ import pytest
 import typer
 
 from matrixdp.cli.app import guarded
-from matrixdp.cli.console import Reporter, figure
+from matrixdp.cli.console import Reporter
 from matrixdp.cli.forecast import forecast, measured_marginals
+from matrixdp.display import figure
 from matrixdp.domain import Domain
 from matrixdp.errors import PrivacyError, TooLargeError
 from matrixdp.language import kway, marginals, pairwise, product
@@ -27,7 +28,9 @@ def ending(error: BaseException) -> int:
 def test_wrong_input_ends_with_2(capsys: pytest.CaptureFixture[str]):
     assert ending(PrivacyError("budget: found nothing")) == 2
     assert ending(TooLargeError("too many cells")) == 2
-    assert capsys.readouterr().err == "Error: budget: found nothing\nError: too many cells\n"
+    assert capsys.readouterr().err == (
+        "Error: budget: found nothing [privacy]\nError: too many cells [too-large]\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,7 @@ def test_budgets_are_named_as_a_specification_has_them(
     path: tuple[str, ...], place: str, capsys: pytest.CaptureFixture[str]
 ):
     assert ending(PrivacyError.at(path, "none", "some")) == 2
-    assert capsys.readouterr().err == f"Error: {place}: found none; expected some\n"
+    assert capsys.readouterr().err == f"Error: {place}: found none; expected some [privacy]\n"
 
 
 def test_other_failures_end_with_1_and_quote_nothing(

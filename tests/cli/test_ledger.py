@@ -283,7 +283,7 @@ def test_the_unit_of_a_ledger_is_that_of_every_release(home: Path):
     for told in (refused, run("validate", home / "people.yaml")):
         assert told.exit_code == 2
         assert "Error: unit: found Unit(records=1); expected Unit(records=2, id='person')" in told.stderr
-        assert "`matrixdp ledger init` with --unit-records 1\n" in told.stderr
+        assert "`matrixdp ledger init` with --unit-records 1 [" in told.stderr
     (home / "people.yaml").write_text(SPEC + "unit: {id: person, max_records: 2}\n")
     assert release(home, "out").exit_code == 0
     (entry,) = shown(home)["entries"]

@@ -10,7 +10,7 @@ from matrixdp.cli.app import app
 from matrixdp.storage.archive import entry
 
 RUNNER = CliRunner()
-FEW = ("--components", "4", "--steps", "60", "--accept-anyway")
+FEW = ("--components", "4", "--steps", "60", "--allow-poor-fit")
 
 
 def run(*arguments: object) -> Result:
@@ -58,7 +58,7 @@ def test_records_in_the_form_of_the_data_are_released_again(modelled: Path, tmp_
 def test_a_model_is_verified(modelled: Path):
     result = run("verify", modelled)
     assert result.exit_code == 0
-    assert "what was checked holds" in result.stdout
+    assert "all checks passed" in result.stdout
     found = json.loads(run("verify", modelled, "--json").stdout)
     assert [finding["subject"] for finding in found["findings"]][-1] == "fit"
     assert "what its own tests" not in result.stdout
@@ -112,7 +112,7 @@ def test_a_model_that_does_not_fit_is_refused(tmp_path: Path):
     assert result.exit_code == 2
     assert "does not fit what was measured" in result.stderr
     assert not (tmp_path / "model").exists()
-    result = run("model", folder, "--out", tmp_path / "model", *mixture, "--accept-anyway")
+    result = run("model", folder, "--out", tmp_path / "model", *mixture, "--allow-poor-fit")
     assert result.exit_code == 0
     assert "NO: its tests reject it" in result.stdout
     assert "NOT PRIVATE" in result.stdout

@@ -125,7 +125,7 @@ def test_comparisons_of_nothing_are_refused(spec: Path, tmp_path: Path):
     assert "did you mean 'opt-kron'" in run("compare", spec, "--mechanisms", "opt-korn").stderr
     assert run("compare", spec, "--mechanisms", ",").exit_code == 2
     assert "png" in run("compare", spec, "--picture", tmp_path / "x.doc").stderr
-    assert "no folder" in run("compare", spec, "--picture", tmp_path / "no" / "x.png").stderr
+    assert "[no-place]" in run("compare", spec, "--picture", tmp_path / "no" / "x.png").stderr
 
 
 def test_the_sub_solver_is_an_option(spec: Path):

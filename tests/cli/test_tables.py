@@ -83,7 +83,7 @@ def test_show_says_what_is_seeded_and_what_is_cut(tmp_path: Path) -> None:
         (("sexx",), "did you mean 'sex'"),
         (("--csv",), "table: found none; expected the title of a table"),
         (("--pivot", "sex"), "table: found none"),
-        (("sex", "--tables", "x"), "--tables: found a single table too; expected one of the two"),
+        (("sex", "--tables", "x"), "--export: found a single table too; expected one of the two"),
         (("sex", "--pivot", "code"), "pivot: found 'code'; expected an attribute of the table 'sex'"),
     ],
 )

@@ -85,10 +85,10 @@ class Process:
                 record = self.ledger.reserve(noise.cost(budget), budget).record
                 self.told[record.entry] = record, "reserved"
                 return
-            before = {"measured": "reserved", "released": "measured", "spent by crash": "reserved"}[action]
+            before = {"measured": "reserved", "released": "measured", "abandoned": "reserved"}[action]
             for name, (record, state) in self.told.items():
                 if state == before:
-                    digest = None if action == "spent by crash" else name * 2
+                    digest = None if action == "abandoned" else name * 2
                     self.ledger.advance(name, action, digest)
                     self.told[name] = record, action
                     return
@@ -137,7 +137,7 @@ class Trial:
         self.disk.arm(Fault(kind, chance.randrange(_REACH[kind] * (1 + both)), chance.choice((1, 1, 2, 10))))
         if both:
             self._interrupt(processes[1], chance)
-        for action in chance.sample(("reserve", "measured", "released", "spent by crash"), 2):
+        for action in chance.sample(("reserve", "measured", "released", "abandoned"), 2):
             processes[0].act(action, LARGE if chance.random() < 0.8 else SMALL)
         self.disk.before = None
         if not self.disk.struck:

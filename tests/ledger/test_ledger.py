@@ -115,13 +115,13 @@ def test_states_advance(ledger: Ledger):
     for _ in range(2):
         reservation.released(SHA)
         assert ledger.entries[0].state == "released"
-    for state in ("reserved", "measured", "spent by crash", "forgiven"):
+    for state in ("reserved", "measured", "abandoned", "forgiven"):
         with pytest.raises(StorageError, match=f"is released; it cannot come to be {state}"):
             ledger.advance(name, state)
     with pytest.raises(StorageError, match="found no entry"):
         ledger.advance("0" * 32, "measured", SHA)
     lost = ledger.reserve(COST, TENTH)
-    ledger.advance(lost.record.entry, "spent by crash")
+    ledger.advance(lost.record.entry, "abandoned")
     assert ledger.spent == Budget(rho=COST.value)
     lost.measured(OTHER)  # it was found after all
     assert ledger.entries[1].state == "measured"
@@ -151,7 +151,7 @@ def raw(ledger: Ledger) -> sqlite3.Connection:
         "UPDATE entries SET state = 'measured' WHERE number = 1",
         "UPDATE entries SET state = 'released', measurement = replace(measurement, 'a', 'b')",
         "UPDATE entries SET measurement = NULL WHERE number = 2",
-        "UPDATE entries SET measurement = NULL, state = 'spent by crash' WHERE number = 2",
+        "UPDATE entries SET measurement = NULL, state = 'abandoned' WHERE number = 2",
         "INSERT OR REPLACE INTO entries SELECT 1, id, time, state, noise, cost, budget, version, release, "
         "measurement, digest FROM entries WHERE number = 1",
         "INSERT INTO entries SELECT 3, 'x', time, 'measured', noise, cost, budget, version, release, "

@@ -92,9 +92,9 @@ class LedgerMachine(RuleBasedStateMachine):
         kept = sha or debit.sha
         same = (debit.state, debit.sha) == (state, kept)
         before = {
-            "measured": ("reserved", "measured", "spent by crash"),
+            "measured": ("reserved", "measured", "abandoned"),
             "released": ("measured",),
-            "spent by crash": ("reserved", "measured"),
+            "abandoned": ("reserved", "measured"),
         }
         # the measurement may be written anew until it is released
         allowed = debit.state in before[state] and (state == "measured" or debit.sha == kept)
@@ -115,7 +115,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(debit=debits, handle=st.integers(0, 1))
     def given_up(self, debit: Debit, handle: int) -> None:
-        self.advance(debit, handle, "spent by crash", None)
+        self.advance(debit, handle, "abandoned", None)
 
     @rule(debit=debits)
     def crash(self, debit: Debit) -> None:
@@ -129,7 +129,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for one, debit in zip(done, waiting, strict=True):
             assert one.settled == (debit.held is None)
             if one.settled:
-                debit.state = "spent by crash"  # nothing was written anywhere
+                debit.state = "abandoned"  # nothing was written anywhere
             assert one.state == debit.state
         assert all(not one.settled for one in mdp.recover_ledger(self.handles[handle]))
 

@@ -6,7 +6,9 @@ from fractions import Fraction
 
 import pytest
 
+import matrixdp as mdp
 from matrixdp.errors import PrivacyError
+from matrixdp.measure import measurement
 from matrixdp.measure.measurement import Authorization, authorize
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.privacy import Budget
@@ -83,3 +85,20 @@ def test_the_record():
     assert json.loads(json.dumps(record.as_dict()))["cost"] == "1"
     with pytest.raises(FrozenInstanceError):
         record.cost = gaussian(2)  # type: ignore[misc]
+
+
+def test_no_noise_is_drawn_where_what_comes_before_it_fails(monkeypatch):
+    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
+    strategy, steps = mdp.select(workload), []
+    real = measurement.noisy
+    monkeypatch.setattr(measurement, "noisy", lambda *given: steps.append("noise") or real(*given))
+
+    def stop():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        strategy.measure({"sex": ["male"]}, Budget(mu=1), before_noise=stop)
+    assert steps == []
+    strategy.measure({"sex": ["male"]}, Budget(mu=1), before_noise=lambda: steps.append("before"))
+    assert steps == ["before"] + ["noise"] * (len(steps) - 1)
+    assert len(steps) > 1

@@ -5,15 +5,13 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import (
-    NumericalError,
-    PrivacyError,
     TooLargeError,
     UnsupportedQueryError,
     WorkloadError,
 )
-from matrixdp.exact import CenteredMatrix, IdentityMatrix
+from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Analysis, Block, Direct, Part, Split, pieces, pooled
+from matrixdp.plan import Analysis, Block, Direct, Part, pieces, pooled
 from matrixdp.plan import analysis as analysis_module
 from matrixdp.selection.auto import select
 
@@ -73,29 +71,6 @@ def test_a_missing_attribute_is_named():
     group = mdp.Workload(DOMAIN, mdp.marginals([["c"]])).groups[0]
     with pytest.raises(UnsupportedQueryError, match="'c' was not measured"):
         analysis.variances(group)
-
-
-@pytest.mark.parametrize("variance", [0.0, -1.0, float("nan"), float("inf")])
-def test_parts_without_noise_cannot_be_made(variance):
-    with pytest.raises(PrivacyError, match="noise variance"):
-        Part(("a",), (Block(("a",), IdentityMatrix(5)),), variance)
-
-
-def test_parts_that_measure_nothing_cannot_be_made():
-    with pytest.raises(PrivacyError, match="nothing is measured"):
-        Part(("a",), (Block(("a",), CenteredMatrix(1)),), 1.0)
-    with pytest.raises(PrivacyError, match="measures nothing"):
-        Direct(DOMAIN, (), GAUSSIAN)
-    with pytest.raises(PrivacyError, match="multiplier below 1"):
-        Part(("a",), (Block(("a",), IdentityMatrix(5)),), 1.0, np.zeros(5, dtype=np.int64))
-
-
-def test_parts_must_cover_their_marginal():
-    with pytest.raises(NumericalError, match="blocks cover"):
-        Part(("a", "b"), (Block(("a",), IdentityMatrix(5)),), 1.0)
-    part = Part(("a",), (Block(("a",), IdentityMatrix(5)),), 2.0)
-    with pytest.raises(NumericalError, match="one part for each marginal"):
-        Split(DOMAIN, (part, part), GAUSSIAN, {})
 
 
 def test_explicit_queries_outside_what_was_measured_are_refused():

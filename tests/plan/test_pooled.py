@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, UnsupportedQueryError
-from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
+from matrixdp.errors import UnsupportedQueryError
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block, Part, Pooled, pooled
+from matrixdp.plan import Block, Part, pooled
 from matrixdp.selection.compose.pooled_products import pooled_products
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
 
@@ -94,28 +93,3 @@ def test_many_noise_variables_are_not_listed(monkeypatch: pytest.MonkeyPatch):
 
 def part(matrix, *attributes, **own):
     return Part(attributes, tuple(Block((name,), matrix) for name in attributes), 1e6, **own)
-
-
-def test_plans_that_are_not_of_one_matrix_for_each_attribute_are_refused():
-    square = IntegerMatrix(2 * np.eye(4, dtype=np.int64) + 1)
-    pair = Part(("a", "b"), (Block(("a", "b"), IdentityMatrix(12)),), 1e6)
-    for wrong in (pair, part(square, "b", multipliers=np.arange(1, 5))):
-        with pytest.raises(NumericalError, match="products of matrices"):
-            Pooled(DOMAIN, (wrong,), GAUSSIAN)
-    both = Part(("b", "c"), (Block(("b",), IdentityMatrix(4)), Block(("c",), IdentityMatrix(2))), 1e6)
-    refusing = IntegerMatrix(square.entries, np.array([[1.0, -1.0, 0.0, 0.0]]) / np.sqrt(2.0))
-    for other in (both, Part(("b", "c"), (Block(("b",), refusing), both.blocks[1]), 1e6)):
-        with pytest.raises(NumericalError, match="'b': a pooled plan has one matrix for each"):
-            Pooled(DOMAIN, (part(square, "b"), other), GAUSSIAN)
-    for unfit in (CenteredMatrix(4), DeficientMatrix(np.array([[1, 0, 0, 0]]))):
-        with pytest.raises(NumericalError, match="'b': its matrix in a pooled plan measures no total"):
-            Pooled(DOMAIN, (part(unfit, "b"),), GAUSSIAN)
-
-
-def test_strategies_and_marginals_that_do_not_fit_are_refused():
-    with pytest.raises(NumericalError, match=r"'a': a strategy of shape \(2, 4\) does not fit it"):
-        pooled_products(DOMAIN, {"a": PAIR}, {("a",): 1.0}, GAUSSIAN)
-    wrong: list[tuple[tuple[str, ...], float]] = [(("b", "a"), 1.0), (("a",), 0.0), (("a",), np.nan)]
-    for names, precision in wrong:
-        with pytest.raises(NumericalError, match="expected domain order and a precision above 0"):
-            pooled_products(DOMAIN, {"a": None, "b": None}, {names: precision}, GAUSSIAN)

@@ -6,7 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -16,8 +19,8 @@ from typer.testing import CliRunner
 import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.errors import StorageError
-from matrixdp.releases import files as staging
-from matrixdp.releases import record as leftovers
+from matrixdp.measure import measurement
+from matrixdp.releases import record, transaction
 from matrixdp.storage import archive
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"]})
@@ -35,8 +38,8 @@ import hashlib, itertools, os, shutil, signal, sys
 from dataclasses import replace
 from pathlib import Path
 import matrixdp as mdp
-from matrixdp.releases import files as staging
-from matrixdp.releases import mark_spent, staged_folder
+from matrixdp.releases import transaction as staging
+from matrixdp.releases.transaction import mark_spent, staged_folder
 from matrixdp.storage.formats import load_measurement, save_measurement
 
 base, earlier, force, exchange = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "force", sys.argv[4]
@@ -116,9 +119,9 @@ def test_a_process_killed_at_each_step(release: mdp.Release, tmp_path: Path, for
         confidence = mdp.load_release(out).confidence if out.exists() else None
         seen.add((confidence, kinds))
         assert confidence is not None or force == "new" or exchange == "none"
-        spent = [folder for folder in hidden(home) if (folder / leftovers.SPENT).exists()]
+        spent = [folder for folder in hidden(home) if (folder / record.SPENT).exists()]
         # what was paid for is in its place, or stands in the way of paying again
-        if any((folder / leftovers.MEASUREMENT).exists() for folder in spent):
+        if any((folder / record.MEASUREMENT).exists() for folder in spent):
             assert confidence != 0.8
             recovered = shutil.copytree(home, home.with_name(f"{home.name}-recovered")) / "out"
             mdp.recover_release(recovered, force=True)
@@ -126,19 +129,19 @@ def test_a_process_killed_at_each_step(release: mdp.Release, tmp_path: Path, for
             assert hidden(recovered.parent) == []
         for folder in spent:
             with pytest.raises(StorageError, match=r"rho=0\.5.*was spent for it, and counts"):
-                leftovers.refuse_to_spend_again(out)
-            leftovers.remove_release(folder)
+                transaction.refuse_to_spend_again(out)
+            transaction.remove_release(folder)
             for path in folder.iterdir() if folder.exists() else ():
                 path.unlink()
             if folder.exists():
                 folder.rmdir()
-        leftovers.refuse_to_spend_again(out)
-        leftovers.settle(out)
+        transaction.refuse_to_spend_again(out)
+        transaction.settle(out)
         assert hidden(home) == []
         assert out.exists() or force == "new"
         if out.exists():
             assert mdp.load_release(out).confidence in {0.8, 0.9}
-            assert not (out / leftovers.SPENT).exists()
+            assert not (out / record.SPENT).exists()
     last = mdp.load_release(homes[-1] / "out")
     assert last.confidence == 0.8
     assert (None, (".replaced", ".unfinished")) in seen or (force, exchange) != ("force", "none")
@@ -152,16 +155,71 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(home: Path, *arguments: object):
+@dataclass
+class Done:
+    """What a run came to: of a function what it raised, told as a command tells it."""
+
+    exit_code: int
+    stderr: str
+
+
+def command(home: Path, force: bool = False, seed: int | None = None) -> Done:
     words = ["release", str(home / "people.yaml"), "--out", str(home / "out"), "--noise", "gaussian"]
-    return CliRunner().invoke(app, [*words, *map(str, arguments)])
+    words += ["--force"] * force + ([] if seed is None else ["--seed-not-private", str(seed)])
+    result = CliRunner().invoke(app, words)
+    return Done(result.exit_code, result.stderr)
+
+
+def function(home: Path, force: bool = False, seed: int | None = None) -> Done:
+    try:
+        mdp.release(home / "people.yaml", home / "out", noise="gaussian", force=force, seed_not_private=seed)
+    except (mdp.MatrixDPError, OSError, KeyboardInterrupt) as error:
+        told = getattr(error, "strerror", None) or str(error)
+        notes = "".join(f"{note}.\n" for note in getattr(error, "__notes__", ()))
+        return Done(2 if isinstance(error, mdp.MatrixDPError) else 1, f"Error: {told}\n{notes}")
+    return Done(0, "")
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture(params=[command, function], ids=["command", "python"])
+def run(request: pytest.FixtureRequest) -> Run:
+    return request.param
 
 
 def fail(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_before_the_noise_spends_nothing(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_budget_is_marked_as_spent_before_noise_is_drawn(home: Path, run: Run, monkeypatch):
+    marked, real = [], measurement.noisy
+
+    def noisy(*given: Any) -> Any:
+        marked.append([(folder / record.SPENT).exists() for folder in hidden(home)])
+        return real(*given)
+
+    monkeypatch.setattr(measurement, "noisy", noisy)
+    assert run(home).exit_code == 0
+    assert marked
+    assert all(one == [True] for one in marked)
+
+
+def test_nothing_is_spent_where_the_budget_is_declined(home: Path, monkeypatch):
+    monkeypatch.setattr(measurement, "noisy", fail)
+    asked = []
+
+    def decline(budget: mdp.Budget) -> None:
+        asked.append(budget)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mdp.release(home / "people.yaml", home / "out", before_measuring=decline)
+    assert asked == [mdp.Budget(rho=0.5)]
+    assert hidden(home) == []
+
+
+def test_a_full_disk_before_the_noise_spends_nothing(home: Path, run: Run, monkeypatch):
     monkeypatch.setattr(os, "fsync", fail)
     result = run(home)
     assert result.exit_code == 1
@@ -169,7 +227,7 @@ def test_a_full_disk_before_the_noise_spends_nothing(home: Path, monkeypatch: py
     assert hidden(home) == []
 
 
-def test_a_full_disk_after_the_noise_says_what_was_spent(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_after_the_noise_says_what_was_spent(home: Path, run: Run, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(archive.ArchiveWriter, "close", fail)
         result = run(home)
@@ -191,7 +249,7 @@ def test_a_full_disk_after_the_noise_says_what_was_spent(home: Path, monkeypatch
     assert answered.exit_code == 2
     assert "stopped before its folder took its place" in answered.stderr
     assert f"{BUDGET} was spent for it, and counts; the measurement is whole: {kept}" in answered.stderr
-    again = run(home, "--force")
+    again = run(home, force=True)
     assert again.exit_code == 2
     assert (
         f"the measurement is whole: {kept}. {recovery}. To spend a budget once more, remove that folder"
@@ -200,7 +258,7 @@ def test_a_full_disk_after_the_noise_says_what_was_spent(home: Path, monkeypatch
 
 
 @pytest.mark.parametrize("replaces", [False, True])
-def test_each_failing_call_of_the_system_is_told(home: Path, monkeypatch: pytest.MonkeyPatch, replaces: bool):
+def test_each_failing_call_of_the_system_is_told(home: Path, run: Run, monkeypatch, replaces: bool):
     if replaces:
         assert run(home).exit_code == 0
     before = (home / "out" / "release.json").read_bytes() if replaces else None
@@ -224,12 +282,12 @@ def test_each_failing_call_of_the_system_is_told(home: Path, monkeypatch: pytest
         with monkeypatch.context() as patch:
             for name in real:
                 patch.setattr(os, name, counted(name))
-            patch.setattr(staging, "_exchange", lambda *_: False)
-            result = run(home, "--force")
+            patch.setattr(transaction, "_exchange", lambda *_: False)
+            result = run(home, force=True)
         if not failed:
             assert result.exit_code == 0
             break
-        assert result.exit_code in {1, 2}, result.output
+        assert result.exit_code in {1, 2}, result.stderr
         if "The release is whole in" in result.stderr:
             complete += 1
             assert mdp.load_release(home / "out").private
@@ -238,7 +296,7 @@ def test_each_failing_call_of_the_system_is_told(home: Path, monkeypatch: pytest
             assert (home / "out" / "release.json").read_bytes() == before
         else:
             assert not (home / "out").exists()
-        kept = [folder for folder in hidden(home) if (folder / leftovers.SPENT).exists()]
+        kept = [folder for folder in hidden(home) if (folder / record.SPENT).exists()]
         assert ("The measurement is whole" in result.stderr) == bool(kept)
         spent += f"The budget was spent: {BUDGET}" in result.stderr
         for folder in (*hidden(home), *([] if replaces else [home / "out"])):
@@ -249,22 +307,22 @@ def test_each_failing_call_of_the_system_is_told(home: Path, monkeypatch: pytest
     assert complete >= 1
 
 
-def test_an_interrupt_after_the_noise_is_told(home: Path, monkeypatch: pytest.MonkeyPatch):
-    def interrupt(*_: object) -> None:
+def test_an_interrupt_after_the_noise_is_told(home: Path, run: Run, monkeypatch):
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", interrupt)
     assert "The measurement is whole" in run(home).stderr
 
 
-def test_a_failure_after_the_folder_is_in_place_is_told(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failure_after_the_folder_is_in_place_is_told(home: Path, monkeypatch):
     monkeypatch.setattr("matrixdp.cli.release._print", fail)
-    result = run(home)
+    result = command(home)
     assert f"The budget was spent: {BUDGET}. The release is whole in {home / 'out'}.\n" in result.stderr
     assert json.loads((home / "out" / "release.json").read_text())["private"]
 
 
-def test_seeded_demonstrations_spend_nothing(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_seeded_demonstrations_spend_nothing(home: Path, run: Run, monkeypatch):
     monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
-    assert "spent" not in run(home, "--seed-not-private", "1").stderr
+    assert "spent" not in run(home, seed=1).stderr
     assert hidden(home) == []

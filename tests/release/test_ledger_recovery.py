@@ -25,8 +25,8 @@ from matrixdp.ledger import Ledger
 from matrixdp.ledger.database import running_path
 from matrixdp.locks import Lock
 from matrixdp.noise import LAPLACE
-from matrixdp.releases import record as leftovers
-from matrixdp.releases import recovery
+from matrixdp.releases import record, transaction
+from matrixdp.storage.archive import digest
 from matrixdp.storage.formats import load_measurement
 
 SPEC = """
@@ -43,11 +43,19 @@ QUICK = ("--mechanism", "residual")
 KILLED = """
 import importlib, itertools, os, shutil, signal, sys
 from pathlib import Path
+import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.ledger import database
 
 before, home, first, stride = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 words = sys.argv[5:]
+
+
+def run():
+    if words == ["python"]:
+        mdp.release(home / "people.yaml", home / "out", mechanism="residual")
+    else:
+        app([word.replace("HOME", str(home)) for word in words])
 
 
 def begin():
@@ -88,7 +96,7 @@ def load_what_a_run_loads():
     if process == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         try:
-            app([word.replace("HOME", str(home)) for word in words])
+            run()
         finally:
             (home / "modules").write_text(" ".join(sys.modules))
             os._exit(0)
@@ -108,9 +116,10 @@ for step in itertools.count(first, stride):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         watch_from(step)
         try:
-            app([word.replace("HOME", str(home)) for word in words])
+            run()
         except SystemExit as end:
             os._exit(end.code or 0)
+        os._exit(0)
     status = os.waitpid(process, 0)[1]
     print("stopped", flush=True)
     sys.stdin.readline()
@@ -177,16 +186,16 @@ def check(home: Path) -> str:
     assert all(one.settled for one in done)
     after = entries(home)
     assert [entry.digest for entry in after] == [entry.digest for entry in before], "a debit was lost"
-    assert {entry.state for entry in after} <= {"released", "spent by crash"}
+    assert {entry.state for entry in after} <= {"released", "abandoned"}
     released = [entry for entry in after if entry.state == "released"]
     out = home / "out"
     if released:
         loaded = mdp.load_release(out).measurement.authorization.ledger
         assert loaded is not None
         assert loaded.entry == released[0].id
-        assert recovery.digest(out / "measurement.mdp") == released[0].measurement
+        assert digest(out / "measurement.mdp") == released[0].measurement
         assert {path.parent for path in answers(home)} == {out}
-        assert not set(leftovers.MARKS) & {path.name for path in out.iterdir()}
+        assert not set(record.MARKS) & {path.name for path in out.iterdir()}
     else:
         assert not whole
         assert answers(home) == [], "what is not released is not thrown away"
@@ -220,7 +229,7 @@ def kill(
 #: What a stopped release can come to.
 LEFT = {
     "[] to []",
-    "['reserved'] to ['spent by crash']",
+    "['reserved'] to ['abandoned']",
     "['reserved'] to ['released']",
     "['measured'] to ['released']",
     "['released'] to ['released']",
@@ -231,9 +240,13 @@ LEFT = {
 STRIDE = int(os.environ.get("MATRIXDP_STRIDE", "17"))
 
 
+COMMAND = ("release", "HOME/people.yaml", "--out", "HOME/out", *QUICK)
+
+
 @pytest.mark.slow
-def test_a_release_killed_at_its_steps(home: Path):
-    seen = kill(home, STRIDE // 2, STRIDE, "release", "HOME/people.yaml", "--out", "HOME/out", *QUICK)
+@pytest.mark.parametrize("words", [COMMAND, ("python",)], ids=["command", "python"])
+def test_a_release_killed_at_its_steps(home: Path, words: tuple[str, ...]):
+    seen = kill(home, STRIDE // 2, STRIDE, *words)
     assert set(seen) <= LEFT
     assert seen.total() > 60 // STRIDE
     assert set(seen) == LEFT or STRIDE > 1
@@ -250,9 +263,9 @@ def test_a_recovery_killed_at_each_step(home: Path):
 
 def thrown_away(home: Path) -> str:
     mdp.recover_ledger(Ledger.open(home / "people.ledger"))
-    assert [entry.state for entry in entries(home)] == ["spent by crash"]
+    assert [entry.state for entry in entries(home)] == ["abandoned"]
     assert answers(home) == []
-    assert not leftovers.unfinished(home / "out")
+    assert not transaction.unfinished(home / "out")
     return "thrown away"
 
 
@@ -274,14 +287,22 @@ sys.dont_write_bytecode = True  # half a file of it would be read by the next pr
 from matrixdp.cli.app import app
 import matrixdp.releases, matrixdp.strategy, matrixdp.specification, matrixdp.sources
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
-app(sys.argv[2:])
+if sys.argv[2] == "python":
+    from matrixdp.strategy.pipeline import release
+    try:
+        release(sys.argv[4], sys.argv[6], mechanism="residual")
+    except (OSError, matrixdp.errors.MatrixDPError):
+        sys.exit(1)
+else:
+    app(sys.argv[3:])
 """
 
 
+@pytest.mark.parametrize("face", ["command", "python"])
 @pytest.mark.parametrize("limit", [0, 4000, 24_500])
-def test_a_disk_that_takes_no_larger_files(home: Path, limit: int):
+def test_a_disk_that_takes_no_larger_files(home: Path, limit: int, face: str):
     words = ["release", home / "people.yaml", "--out", home / "out", *QUICK]
-    command = [sys.executable, "-W", "ignore", "-c", LIMITED, limit, *words]
+    command = [sys.executable, "-W", "ignore", "-c", LIMITED, limit, face, *words]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     assert done.returncode in ({1, 2} if limit < 15_000 else {0, 1, 2}), done.stderr
     assert "Traceback" not in done.stderr
@@ -391,7 +412,7 @@ def test_a_recovery_that_was_too_early_takes_nothing_back(home: Path):
         {"sex": ["male"]}, mdp.Budget(epsilon=0.5), ledger=ledger
     )
     running_path(ledger.path, ledger.entries[0].id).unlink()
-    assert [one.state for one in mdp.recover_ledger(ledger)] == ["spent by crash"]
+    assert [one.state for one in mdp.recover_ledger(ledger)] == ["abandoned"]
     mdp.save_release(measured.reconstruct(), home / "elsewhere")
     assert entries(home)[0].state == "released"
     assert ledger.spent == mdp.Budget(epsilon=0.5)
@@ -482,7 +503,7 @@ def test_a_forged_measurement_is_thrown_away(home: Path, change: str):
     forged(home, **{change: True})
     ledger = Ledger.open(home / "people.ledger")
     (one,) = mdp.recover_ledger(ledger)
-    assert one.state == "spent by crash"
+    assert one.state == "abandoned"
     assert "what its run had left was removed" in one.says
     assert answers(home) == []
     assert ledger.spent == mdp.Budget(epsilon=Fraction(ledger.entries[0].cost.value))
@@ -492,7 +513,7 @@ def test_a_measurement_of_an_entry_in_no_ledger_is_left_and_never_served(home: P
     forged(home, entry=True)
     ledger = Ledger.open(home / "people.ledger")
     (one,) = mdp.recover_ledger(ledger)
-    assert one.state == "spent by crash"
+    assert one.state == "abandoned"
     (path,) = answers(home)
     with pytest.raises(StorageError, match="not served"):
         mdp.load_release(path.parent)
@@ -523,7 +544,7 @@ def test_a_note_that_leads_nowhere_is_passed_over(home: Path):
         path = running_path(ledger.path, reservation.record.entry)
         del reservation
         shutil.copy(home / "note", path)
-        assert [one.state for one in mdp.recover_ledger(ledger)] == ["spent by crash"]
+        assert [one.state for one in mdp.recover_ledger(ledger)] == ["abandoned"]
         if len(ledger.entries) == 4:
             break
     assert len(ledger.entries) == 4
@@ -548,10 +569,10 @@ def test_what_others_spent_for_the_same_place_stays_told(home: Path, debited: st
     ledger.reserve(LAPLACE.cost(budget), budget, home / "out")
     folder = home / f".out.{2**22:x}-1.unfinished"
     folder.mkdir()
-    leftovers.mark_spent(folder, budget, None if debited is None else home / debited)
+    transaction.mark_spent(folder, budget, None if debited is None else home / debited)
     (one,) = mdp.recover_ledger(ledger)
     assert (one.state, one.says) == (
-        "spent by crash", "no measurement of it is whole; its run had left nothing; its cost counts"
+        "abandoned", "no measurement of it is whole; its run had left nothing; its budget counts as spent"
     )  # fmt: skip
     assert (folder / "spent.txt").exists()
     assert release(home).exit_code == 2
@@ -571,7 +592,7 @@ def test_a_note_that_leads_through_a_link_removes_nothing(home: Path, damaged: b
     path = running_path(ledger.path, reservation.record.entry)
     del reservation
     path.write_text(str(link))
-    assert [one.state for one in mdp.recover_ledger(ledger)] == ["spent by crash"]
+    assert [one.state for one in mdp.recover_ledger(ledger)] == ["abandoned"]
     assert {path.name for path in (home / "theirs").iterdir()} == files
 
 
@@ -586,4 +607,4 @@ def test_what_cannot_be_removed_stops_no_other_entry(home: Path):
     result = run("ledger", "recover", ledger.path)
     assert result.exit_code == 0
     assert "cannot be settled" in result.stdout
-    assert [entry.state for entry in entries(home)] == ["reserved", "spent by crash"]
+    assert [entry.state for entry in entries(home)] == ["reserved", "abandoned"]

@@ -16,9 +16,8 @@ import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.errors import StorageError
 from matrixdp.locks import Lock
-from matrixdp.releases import files as staging
-from matrixdp.releases import record as leftovers
-from matrixdp.releases import recovery
+from matrixdp.releases import record, transaction
+from matrixdp.storage.archive import digest
 
 SPEC = """
 data: people.csv
@@ -31,7 +30,6 @@ KILLED = """
 import itertools, os, shutil, signal, sys
 from pathlib import Path
 import matrixdp as mdp
-from matrixdp.releases import recovery
 
 base, home = map(Path, sys.argv[1:])
 
@@ -94,14 +92,18 @@ def home(tmp_path: Path) -> Path:
     return furnish(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def stopped_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["command", "python"])
+def stopped_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home of a release that found the disk full after its measurement was written."""
     home = furnish(tmp_path_factory.mktemp("stopped"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", fail)
         words = ["--confidence", "0.9", "--csv", "--noise", "laplace"]
-        assert run("release", home / "people.yaml", "--out", home / "out", *words).exit_code == 1
+        if request.param == "command":
+            assert run("release", home / "people.yaml", "--out", home / "out", *words).exit_code == 1
+        else:
+            with pytest.raises(OSError, match="No space left"):
+                mdp.release(home / "people.yaml", home / "out", confidence=0.9, csv=True, noise="laplace")
     return home
 
 
@@ -132,11 +134,11 @@ def test_a_stopped_release_is_completed_as_it_was_asked_for(home: Path, stopped:
                 "--noise", "laplace")  # fmt: skip
     assert other.exit_code == 0
     records = [json.loads((home / name / "release.json").read_text()) for name in ("out", "other")]
-    for record in records:
+    for own in records:
         for part in ("files", "authorization", "size"):
-            del record[part]
+            del own[part]
         for part in ("measurement", "time"):
-            del record["privacy"][part]
+            del own["privacy"][part]
     assert records[0] == records[1]
     again = run("recover", home / "out")
     assert again.exit_code == 2
@@ -204,7 +206,7 @@ def test_a_damaged_request_is_the_usual_one(home: Path, stopped: Path, request_t
 
 
 def test_a_release_that_runs_is_left_alone(home: Path, stopped: Path):
-    with Lock(stopped / leftovers.RUNNING):
+    with Lock(stopped / record.RUNNING):
         refused = run("recover", home / "out")
     assert refused.exit_code == 2
     assert "still runs; nothing was changed" in refused.stderr
@@ -212,11 +214,11 @@ def test_a_release_that_runs_is_left_alone(home: Path, stopped: Path):
 
 
 def test_a_release_holds_its_lock_until_it_is_in_its_place(tmp_path: Path):
-    with staging.staged_folder(tmp_path / "out") as folder:
-        assert Lock.is_held(folder / leftovers.RUNNING)
+    with transaction.staged_folder(tmp_path / "out") as folder:
+        assert Lock.is_held(folder / record.RUNNING)
         (folder / "release.json").write_text("{}")
-        (folder / leftovers.SPENT).write_text("a budget\n")
-        (folder / leftovers.MEASUREMENT).write_bytes(b"")
+        (folder / record.SPENT).write_text("a budget\n")
+        (folder / record.MEASUREMENT).write_bytes(b"")
         with pytest.raises(StorageError, match="still runs"):
             mdp.recover_release(tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"release.json", "measurement.mdp"}
@@ -232,7 +234,7 @@ def left(home: Path) -> frozenset[tuple[str, bytes | None]]:
 
 @pytest.mark.slow
 def test_a_kill_at_each_step_of_a_recovery_loses_nothing(home: Path, stopped: Path, tmp_path_factory):
-    digest = recovery.digest(stopped / "measurement.mdp")
+    measured = digest(stopped / "measurement.mdp")
     base = tmp_path_factory.mktemp("killed")
     subprocess.run([sys.executable, "-W", "ignore", "-c", KILLED, str(base), str(home)], check=True)
     seen = set()
@@ -249,13 +251,13 @@ def test_a_kill_at_each_step_of_a_recovery_loses_nothing(home: Path, stopped: Pa
         for folder in hidden(here):
             with pytest.raises(StorageError, match="not served"):
                 mdp.load_release(folder)
-        assert digest in map(recovery.digest, here.rglob("measurement.mdp"))
+        assert measured in map(digest, here.rglob("measurement.mdp"))
         seen.add(out.exists())
-        if any((folder / "measurement.mdp").exists() for folder in leftovers.unfinished(out)):
+        if any((folder / "measurement.mdp").exists() for folder in transaction.unfinished(out)):
             mdp.recover_release(out)
-        assert recovery.digest(out / "measurement.mdp") == digest
+        assert digest(out / "measurement.mdp") == measured
         assert mdp.load_release(out).confidence == 0.9
-        leftovers.settle(out)
+        transaction.settle(out)
         assert [path for path in hidden(here) if any(path.iterdir())] == []
     assert len(states) > 15
     assert seen == {False, True}

@@ -162,7 +162,7 @@ def test_the_command_compares_and_ends_with_a_status_of_its_own(tmp_path):
 
     refused = run("parts.yaml", "--mechanism", "workload", "--out", str(tmp_path / "out"), "--expect", "9")
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "--expect: found a workload from which the number of records does not follow" in refused.stderr
+    assert "expect: found a workload from which the number of records does not follow" in refused.stderr
     # refused while it costs nothing
     assert run("s.yaml", "--out", str(tmp_path / "out"), "--expect", f"1{'0' * 400}").exit_code == 2
     assert list(tmp_path.glob("*out*")) == []

@@ -13,7 +13,7 @@ import matrixdp as mdp
 from matrixdp.answers import table as columns_module
 from matrixdp.errors import StorageError, UnsupportedQueryError
 from matrixdp.releases import files as writing
-from matrixdp.releases import staged_folder
+from matrixdp.releases.transaction import staged_folder
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 19}, "code": 6})
 TABLE = {"sex": ["female", "male"] * 50, "age": [3] * 100, "code": [5] * 100}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matrixdp as mdp
-from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.sub_solver import SubSolver
@@ -259,15 +259,6 @@ def test_explicit_queries_on_many_cells(kind, better):
         losses[name] = certificate.loss
     assert losses["auto"] == pytest.approx(min(losses.values()), rel=1e-6)
     assert min(losses, key=lambda name: (round(losses[name], 3), name == "auto")) == better
-
-
-def test_wrong_arguments():
-    workload = mdp.Workload(DOMAIN, mdp.marginals(1))
-    with pytest.raises(WorkloadError, match="sub_solver"):
-        select_by_decomposition(workload, LAPLACE, "residual", 1e-6, sub_solver="best")
-    for name in ("fourier", "fixed"):
-        with pytest.raises(WorkloadError, match="Gaussian"):
-            select_by_decomposition(workload, LAPLACE, "residual", 1e-6, sub_solver=name)
 
 
 SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "one": 1})

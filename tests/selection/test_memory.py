@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tracemalloc
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,12 @@ def test_limits_of_the_process_count(unlimited):
     limited = ["/bin/sh", "-c", 'ulimit -v 4000000; exec "$0" -c "$1"', sys.executable, code]
     done = subprocess.run(limited, capture_output=True, text=True, timeout=60, check=True)
     assert float(done.stdout) == 0.8 * 4_096_000_000
+
+
+def test_queries_on_too_many_cells_are_refused_before_their_gram_matrix_is_made(monkeypatch):
+    module = import_module("matrixdp.selection.mechanisms.workload")
+    monkeypatch.setattr(module, "joint_gram", lambda *given: pytest.fail("it was made"))
+    line = mdp.Domain({"a": 100, "b": 100})
+    workload = mdp.Workload(line, mdp.product(a="prefix"), mdp.product(b="prefix"))
+    with pytest.raises(TooLargeError):
+        select(workload, noise=LAPLACE, mechanism="workload")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.weight_vectors import AGAIN_EVALUATIONS, Objective, optimized_weights
@@ -61,12 +60,6 @@ def test_the_decomposition_is_balanced_too(noise):
     # searches under Laplace noise are few and start where the sum ends
     assert balanced.max_variance <= by_sum.max_variance * (0.97 if noise == GAUSSIAN else 1 + 1e-9)
     assert balanced.plan.cost == pytest.approx(1.0)
-
-
-def test_other_objectives_are_refused():
-    workload = mdp.Workload(mdp.Domain({"a": 2}), mdp.marginals(1))
-    with pytest.raises(WorkloadError, match="objective"):
-        select(workload, objective="median", noise=GAUSSIAN)
 
 
 def test_the_objective_is_saved(tmp_path):

@@ -1,29 +1,26 @@
 """Every engine gives the counts that plain Python gives."""
 
-import csv
-from collections.abc import Callable
 from contextlib import nullcontext
 from decimal import Decimal
-from functools import partial
+from pathlib import Path
 from typing import get_args
 
-import dask.dataframe as dd
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matrixdp.domain import Domain, OutOfDomain, encode_value
 from matrixdp.domain.rules import Categories, Kind, Rule
-from matrixdp.sources import Source, engine_names, open_source
+from matrixdp.privacy import Unit
+from matrixdp.sources import engine_names, open_source
 from matrixdp.testing import HOSTILE_DOMAIN, HOSTILE_VALUES, check_source
 from tests import servers
 from tests.relations import relation
+from tests.sources.ways import MATRIX, counts
 
 DOMAIN = HOSTILE_DOMAIN
 #: Attributes that columns of every kind but dates are read for.
@@ -38,94 +35,28 @@ SUBSETS = [
     ("odd bins",),
 ]
 KINDS = {
-    "text": (st.text(max_size=3).filter(str.isprintable), pl.String, pa.string(), "str"),
-    "integer": (st.integers(-2, 5), pl.Int64, pa.int64(), "Int64"),
-    "float": (st.floats(), pl.Float64, pa.float64(), "float64"),
-    "boolean": (st.booleans(), pl.Boolean, pa.bool_(), "boolean"),
+    "text": (st.text(max_size=3).filter(str.isprintable), pa.string()),
+    "integer": (st.integers(-2, 5), pa.int64()),
+    "float": (st.floats(), pa.float64()),
+    "boolean": (st.booleans(), pa.bool_()),
 }
 
 
-def from_pandas(table, change=lambda series: series):
-    series = {}
-    for field in table.schema:
-        dtype = next((kind[3] for kind in KINDS.values() if kind[2] == field.type), None)
-        values = table[field.name]
-        series[field.name] = change(
-            values.to_pandas(types_mapper=pd.ArrowDtype)
-            if dtype is None
-            else pd.Series(values.to_pylist(), dtype=dtype)
-        )
-    return open_source(pd.DataFrame(series))
-
-
-def from_dask(table):
-    frame = table.to_pandas(types_mapper=pd.ArrowDtype)
-    return open_source(dd.from_pandas(frame, npartitions=2))
-
-
-def from_objects(table):
-    series = {name: pd.Series(table[name].to_pylist(), dtype=object) for name in table.column_names}
-    return open_source(pd.DataFrame(series))
-
-
-def from_csv(table, path):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerow(table.column_names)
-        for record in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            # a record that ends early ends in nulls
-            csv.writer(file).writerow(record[: record.index(None)] if None in record else record)
-    return open_source(path, quoted_newlines=True)
-
-
-def from_parquet(table, path):
-    pyarrow.parquet.write_table(table, path)
-    return open_source(path)
-
-
-def from_database(table, path):
-    path.unlink(missing_ok=True)
-    with duckdb.connect(str(path)) as connection:
-        connection.register("given", table)
-        connection.execute("CREATE TABLE people AS SELECT * FROM given")
-    return open_source(path)
-
-
-#: Every way in which an engine of the table of engines is given a table.
-ENGINES: dict[str, dict[str, Callable[..., Source]]] = {
-    "arrays": {"lists": lambda table: open_source(table.to_pydict())},
-    "frame": {
-        "pandas": from_pandas,
-        "pandas objects": from_objects,
-        "pandas categories": partial(from_pandas, change=lambda series: series.astype("category")),
-        "polars": lambda table: open_source(pl.from_arrow(table)),
-        "pyarrow": open_source,
-    },
-    "polars lazy": {"polars lazy": lambda table: open_source(pl.DataFrame(table).lazy())},
-    "dask": {"dask": from_dask},
-    "relation": {"duckdb relation": lambda table: open_source(relation(table))},
-    "path": {"csv": from_csv, "parquet": from_parquet, "database": from_database},
-    "postgresql": {"postgresql": servers.from_postgresql},
-    "sqlite": {"sqlite": servers.from_sqlite},
-}
 #: Engines that files of their own test: test_streams.py, test_spark.py, test_remote.py and
 #: modin_frames.py; others refuse.
 ELSEWHERE = ("address", "ibis", "modin", "remote", "spark")
-WAYS = {way: opened for ways in ENGINES.values() for way, opened in ways.items()}
-ENDINGS = {"csv": "t.csv", "parquet": "t.parquet", "database": "t.duckdb", "sqlite": "t.sqlite"}
-#: What columns can hold where that is not everything.
-HOLDS = {"csv": [Kind.TEXT], "sqlite": [Kind.TEXT, Kind.INTEGER, Kind.FLOAT]}
-IN_MEMORY = sorted(set(WAYS) - set(ENDINGS) - {"postgresql"})
+IN_MEMORY = [way for way, own in MATRIX.items() if own.engine not in ("path", "postgresql", "sqlite")]
 
 
 def test_no_engine_is_forgotten():
-    assert {*ENGINES, *ELSEWHERE} == set(engine_names())
+    assert {own.engine for own in MATRIX.values()} | set(ELSEWHERE) == set(engine_names())
 
 
-@pytest.mark.parametrize("way", sorted(WAYS))
+@pytest.mark.parametrize("way", MATRIX)
 def test_every_engine_conforms(way, tmp_path):
-    opened = partial(WAYS[way], path=tmp_path / ENDINGS[way]) if way in ENDINGS else WAYS[way]
+    own = MATRIX[way]
     with servers.one_connection() if way == "postgresql" else nullcontext():
-        check_source(opened, HOLDS.get(way, list(HOSTILE_VALUES)))
+        check_source(lambda table: own.opens(table, tmp_path), own.kinds)
 
 
 def test_every_rule_is_checked():
@@ -139,7 +70,7 @@ def tables(draw):
     columns = {}
     for name in DOMAIN.names:
         kind = draw(st.sampled_from([kind for kind in sorted(KINDS) if DOMAIN[name].rule(Kind(kind))]))
-        random, _, dtype, _ = KINDS[kind]
+        random, dtype = KINDS[kind]
         values = st.one_of(st.sampled_from(HOSTILE_VALUES[Kind(kind)]), random)
         columns[name] = pa.array(draw(st.lists(values, min_size=rows, max_size=rows)), type=dtype)
     return pa.table(columns)
@@ -171,7 +102,7 @@ def check(source, columns, domain=DOMAIN, subsets=SUBSETS, rules=BOTH):
 @given(table=tables())
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_tables(way, table):
-    check(WAYS[way](table), table.to_pydict())
+    check(MATRIX[way].opens(table, Path()), table.to_pydict())
 
 
 COLUMNS = {
@@ -296,3 +227,57 @@ def test_categories_that_no_value_of_the_type_can_have():
     rules = [OutOfDomain.drop(), OutOfDomain({"sex": 1})]
     for table in (pa.table(columns), pl.DataFrame(columns), pl.LazyFrame(columns)):
         check(open_source(table), columns, domain, [(), ("sex",)], rules)
+
+
+CODEBOOK = Domain(
+    {
+        "age": {"min": 0, "max": 3, "column": "Age, years", "null": "unknown"},
+        "adult": {"edges": ["-inf", 2, "inf"], "column": "Age, years", "null": "unknown"},
+        "sex": {"categories": ["f", "m"], "column": "age", "trim": True, "null": "unknown"},
+    }
+)
+READ = {"Age, years": ["0", "3", "", None, "9", "x"], "age": ["f", " m ", " ", None, "m", "f"]}
+
+
+@pytest.mark.parametrize("way", MATRIX)
+def test_columns_of_another_name_that_several_attributes_read(way, tmp_path):
+    expected = np.zeros(CODEBOOK.shape, dtype=np.int64)
+    np.add.at(expected, tuple(np.transpose([(0, 0, 0), (3, 1, 1), (4, 2, 2), (4, 2, 2)])), 1)
+    source = MATRIX[way].opens(pa.table(READ), tmp_path)
+    assert counts(source, CODEBOOK) == expected.tolist()
+    # out of domain is not null
+    assert counts(source, CODEBOOK, ("age",), OutOfDomain({"age": 1, "adult": 0})) == [1, 2, 0, 1, 2]
+    if source.bounds_contributions:
+        table = pa.table(READ | {"person": ["1", "1", "2", "2", "3", "3"]})
+        own = MATRIX[way].opens(table, tmp_path)
+        assert counts(own, CODEBOOK, ("age",), unit=Unit(id="person", records=1)) == [1, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("way", [way for way, own in MATRIX.items() if Kind.FLOAT in own.kinds])
+def test_numbers_that_are_missing(way, tmp_path):
+    table = pa.table({"Age, years": [0.0, 3.0, float("nan"), None], "age": ["f", "m", "f", "m"]})
+    assert counts(MATRIX[way].opens(table, tmp_path), CODEBOOK, ("age",)) == [1, 0, 0, 1, 2]
+
+
+DECLARED = Domain(
+    {
+        "text": {"categories": ["1", "01"], "type": "text"},
+        "number": {"categories": [1, 0], "type": "number"},
+        "boolean": {"categories": [True, False], "type": "boolean"},
+        "date": {"categories": ["2020-01-31"], "type": "date"},
+    }
+)
+EQUAL = ([1, 0, 1], [1.0, 0.0, 1.0], [True, False, True], ["01", "no", "True"], ["1.0", "0", "t"])
+DATES = (["x", " 2020-01-31", "2020-01-31"], [1, 2, 3], [0.5, 1.0, 2.0], [True, False, True])
+
+
+@pytest.mark.parametrize("way", IN_MEMORY)
+def test_what_a_declared_type_means_in_every_kind_of_column(way, tmp_path):
+    def found(name, values):
+        return counts(MATRIX[way].opens(pa.table({name: values}), tmp_path), Domain([DECLARED[name]]))
+
+    for values in EQUAL:
+        assert found("number", values) == found("boolean", values) == [2, 1], values
+    for values in DATES:
+        assert found("date", values) == [2 if isinstance(values[0], str) else 0], values
+    assert found("text", ["1", "01", " 1", "1.0", "01"]) == [1, 2]

@@ -17,49 +17,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import DomainError, SourceError, TooLargeError
+from matrixdp.errors import DomainError, SourceError
 from matrixdp.privacy import Unit
 from matrixdp.sources import open_source
-from matrixdp.sources.base import MOST_CELLS, guarded
-from tests.relations import relation
+from matrixdp.sources.base import guarded
+from tests.sources.ways import TYPED, WAYS
 
 SECRET = "Waldemar-4711"  # noqa: S105
 DOMAIN = Domain({"sex": ["female", "male"], "age": 10})
 TABLE = pa.table({"sex": ["male", "female", None], "age": [1, 2, 3]})
 
 
-def sources(table, folder):
-    pq.write_table(table, folder / "t.parquet")
-    (folder / "t.csv").write_text(table.to_pandas().to_csv(index=False))
-    with duckdb.connect(str(folder / "t.duckdb")) as connection:
-        connection.register("given", table)
-        connection.execute("CREATE TABLE people AS SELECT * FROM given")
-    return {
-        "parquet": open_source(folder / "t.parquet"),
-        "csv": open_source(folder / "t.csv"),
-        "database": open_source(folder / "t.duckdb"),
-        "pandas": open_source(table.to_pandas()),
-        "polars": open_source(pl.from_arrow(table)),
-        "lazy": open_source(pl.DataFrame(table).lazy()),
-        "pyarrow": open_source(table),
-        "relation": open_source(relation(table)),
-        "arrays": open_source(table.to_pydict()),
-    }
-
-
 NAMED = "names are compared letter by letter, and `column: name` is for attributes that are called otherwise"
-KINDS = ["parquet", "csv", "database", "pandas", "polars", "lazy", "pyarrow", "relation", "arrays"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_missing_column_is_named_by_the_call(kind, tmp_path):
-    source = sources(TABLE.rename_columns(["Sex", "aeg"]), tmp_path)[kind]
-    with pytest.raises(SourceError) as caught:
-        source.marginals(DOMAIN, [()], OutOfDomain())
-    assert str(caught.value) == f"the table has no columns 'sex', 'age'; {NAMED}"
-    with pytest.raises(SourceError) as caught:
-        source.marginals(Domain({"Sex": ["male"], "age": 3}), [("Sex",)], OutOfDomain())
-    assert str(caught.value) == f"the table has no column 'age'; {NAMED}"
 
 
 class Unread(list):
@@ -71,9 +40,9 @@ class Unread(list):
     __getitem__ = __reversed__ = __iter__  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_columns_are_checked_without_reading_a_record(kind, tmp_path, monkeypatch):
-    source = sources(TABLE, tmp_path)[kind]
+@pytest.mark.parametrize("way", ["csv", "lists", *TYPED])
+def test_columns_are_checked_without_reading_a_record(way, tmp_path, monkeypatch):
+    source = WAYS[way].opens(TABLE, tmp_path)
 
     def read(*_, **__):
         raise AssertionError("a record was read")
@@ -158,45 +127,11 @@ def refused(source, case):
     assert str(caught.value).startswith("column 'sex' holds values of another kind; categories are compared")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_wrong_requests_are_refused_by_the_call(kind, tmp_path):
-    source = sources(TABLE, tmp_path)[kind]
-    with pytest.raises(DomainError, match="no attribute 'aeg'"):
-        source.marginals(DOMAIN, [("aeg",)], OutOfDomain())
-    with pytest.raises(DomainError, match="named twice"):
-        source.marginals(DOMAIN, [("age", "age")], OutOfDomain())
-    with pytest.raises(DomainError, match="codes 0 to 1"):
-        source.marginals(DOMAIN, [()], OutOfDomain({"sex": 2}))
-    large = Domain({"sex": MOST_CELLS // 2, "age": 3})
-    with pytest.raises(TooLargeError, match="sex, age has"):
-        source.marginals(large, [("sex", "age")], OutOfDomain())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_total_and_the_order_of_axes(kind, tmp_path):
-    source = sources(TABLE, tmp_path)[kind]
-    subsets = [(), ("age",), ("age", "sex")]
-    found = dict(source.marginals(DOMAIN, subsets, OutOfDomain()))
-    assert sorted(found) == subsets
-    assert found[()].shape == ()
-    assert found[()] == 2
-    assert found[("age", "sex")].shape == (10, 2)
-    assert all(array.dtype == np.int64 and array.flags.c_contiguous for array in found.values())
-    assert list(source.marginals(DOMAIN, [], OutOfDomain())) == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_source_can_be_counted_again(kind, tmp_path):
-    source = sources(TABLE, tmp_path)[kind]
-    first, second = (dict(source.marginals(DOMAIN, [("sex",)], OutOfDomain())) for _ in range(2))
-    np.testing.assert_array_equal(first[("sex",)], second[("sex",)])
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("csv", "arrays")])
-def test_types_that_cannot_be_read_are_named(kind, tmp_path):
+@pytest.mark.parametrize("way", TYPED)
+def test_types_that_cannot_be_read_are_named(way, tmp_path):
     table = pa.table({"sex": pa.array([0], pa.timestamp("us")), "age": [1]})
     with pytest.raises(SourceError, match=r"column 'sex' holds timestamps; .*convert it first"):
-        sources(table, tmp_path)[kind].marginals(DOMAIN, [()], OutOfDomain())
+        WAYS[way].opens(table, tmp_path).check(DOMAIN)
 
 
 def test_a_date_is_not_a_number():
@@ -291,15 +226,6 @@ def test_an_engine_that_fails_on_a_value_does_not_tell_it(kind, tmp_path):
         list(source.marginals(DOMAIN, [("sex",)], OutOfDomain()))
     assert SECRET not in everything(caught.value)
     assert caught.value.__context__ is None
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_values_out_of_domain_leave_no_trace(kind, tmp_path, capfd, caplog):
-    table = pa.table({"sex": ["male", SECRET, "female"], "age": ["1", "2", SECRET]})
-    found = dict(sources(table, tmp_path)[kind].marginals(DOMAIN, [(), ("sex",)], OutOfDomain()))
-    assert found[()] == 1
-    output = capfd.readouterr()
-    assert output.out == output.err == caplog.text == ""
 
 
 def test_sources_hold_no_table_of_their_own():

@@ -3,9 +3,9 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-import duckdb
-import pandas as pd
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,34 +14,15 @@ import pytest
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
-from matrixdp.sources.base import COMPUTED, INFERRED
-from tests.relations import relation
+from matrixdp.sources.base import COMPUTED, INFERRED, QUOTES_CLOSED
+from tests.sources.ways import TYPED, WAYS, counts, database, parquet
 
 SEXES = Domain({"sex": ["female", "male"]})
 BOTH = Domain({"sex": ["female", "male"], "age": 9})
 
 
-def counts(table, domain=BOTH, **options):
-    found = open_source(table, **options).marginals(domain, [domain.names], OutOfDomain())
-    return next(iter(found))[1].tolist()
-
-
 def total(table, domain=BOTH, **options):
-    return sum(sum(row) if isinstance(row, list) else row for row in counts(table, domain, **options))
-
-
-def database(folder, *statements):
-    path = folder / "t.duckdb"
-    path.unlink(missing_ok=True)
-    with duckdb.connect(str(path)) as connection:
-        for statement in statements:
-            connection.execute(statement)
-    return path
-
-
-def parquet(folder, table, name="t.parquet", **options):
-    pq.write_table(table, folder / name, **options)
-    return folder / name
+    return int(np.sum(counts(table, domain, **options)))
 
 
 def with_enumeration(path: Path, name: str) -> None:
@@ -53,46 +34,21 @@ def with_enumeration(path: Path, name: str) -> None:
     path.write_bytes(held.replace(encoded + text, encoded + listed))
 
 
-WAYS = {
-    "pandas": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
-    "pandas objects": lambda table, _: table.to_pandas(
-        types_mapper={pa.date32(): pd.ArrowDtype(pa.date32())}.get
-    ),
-    "polars": lambda table, _: pl.from_arrow(table),
-    "lazy": lambda table, _: pl.DataFrame(table).lazy(),
-    "pyarrow": lambda table, _: table,
-    "relation": lambda table, _: relation(table),
-    "parquet": lambda table, folder: parquet(folder, table),
-    "parquet without texts": lambda table, folder: parquet(folder, table.drop_columns("sex")),
-    "database": lambda table, folder: _database_of(table, folder),
-}
-
-
-def _database_of(table, folder):
-    path = database(folder)
-    with duckdb.connect(str(path)) as connection:
-        connection.register("given", table)
-        connection.execute("CREATE TABLE people AS SELECT * FROM given")
-    return path
-
-
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", TYPED)
 @pytest.mark.parametrize("days", [[], [1, 2, None], [None, None, None], [10**9, -(10**9), 5]])
 def test_dates_are_refused_for_numbers_whatever_the_records_are(way, days, tmp_path):
     table = pa.table(
         {"sex": ["male", "\x00", "x" * 9][: len(days)], "age": pa.array(days, pa.int32()).cast(pa.date32())}
     )
-    domain = Domain({"age": 9}) if way == "parquet without texts" else BOTH
-    given = WAYS[way](table, tmp_path)
-    with pytest.raises(SourceError) as caught:
-        open_source(given).marginals(domain, [()], OutOfDomain())
-    expected = "a numeric attribute is read from numbers, booleans or texts of numbers"
-    assert str(caught.value) == f"column 'age' holds dates; {expected}, so convert it first"
+    for given, domain in ((table, BOTH), (table.drop_columns("sex"), Domain({"age": 9}))):
+        with pytest.raises(SourceError, match="column 'age' holds dates; a numeric attribute") as caught:
+            WAYS[way].opens(given, tmp_path).marginals(domain, [()], OutOfDomain())
+        assert caught.value.code == "wrong-kind"
 
 
 def test_what_cannot_be_read_is_told_before_records_that_cannot_be_read_either(tmp_path):
     table = pa.table({"sex": ["male"] * 9, "age": pa.array([1] * 9, pa.date32())})
-    path = parquet(tmp_path, table, compression="none")
+    path = parquet(table, tmp_path, compression="none")
     held = path.read_bytes()
     # Everything but the first bytes and the footer is destroyed.
     footer = int.from_bytes(held[-8:-4], "little") + 8
@@ -100,58 +56,58 @@ def test_what_cannot_be_read_is_told_before_records_that_cannot_be_read_either(t
     with pytest.raises(SourceError, match="could not"):
         counts(path, SEXES)
     with pytest.raises(SourceError, match="column 'age' holds dates"):
-        counts(path)
+        counts(path, BOTH)
 
 
 def test_enumerations_of_parquet_are_texts_beside_texts_and_alone(tmp_path):
     texts = pa.array([b"male", b"\xff", None, b"female", b"male"], pa.binary()).view(pa.string())
     table = pa.table({"sex": texts, "note": ["x"] * 5, "age": [1, 2, 3, 4, 5]})
-    options = {"store_schema": False, "use_dictionary": False, "write_statistics": False}
-    path = parquet(tmp_path, table, **options)
+    options: Any = {"store_schema": False, "use_dictionary": False, "write_statistics": False}
+    path = parquet(table, tmp_path, **options)
     with_enumeration(path, "sex")
     assert pq.read_schema(path).field("sex").type == pa.binary()
     assert counts(path, SEXES) == [1, 2]
     assert counts(path, Domain({"sex": ["female", "male"], "note": ["x"]})) == [[1], [2]]
-    parquet(tmp_path, table, "u.parquet", **options)
+    parquet(table, tmp_path, "u.parquet", **options)
     assert counts(tmp_path / "*.parquet", SEXES) == [2, 4]
 
 
 def test_bytes_of_parquet_are_refused_beside_texts_and_alone(tmp_path):
     table = pa.table({"sex": pa.array([b"male"], pa.binary()), "note": ["x"]})
-    path = parquet(tmp_path, table)
+    path = parquet(table, tmp_path)
     for domain in (SEXES, Domain({"sex": ["female", "male"], "note": ["x"]})):
         with pytest.raises(SourceError, match="column 'sex' holds values of another kind"):
             counts(path, domain)
 
 
 def test_columns_of_parquet_that_differ_in_case_alone(tmp_path):
-    path = parquet(tmp_path, pa.table({"age": [1], "AGE": [2], "AGE_1": [3], "Age": [4]}))
+    path = parquet(pa.table({"age": [1], "AGE": [2], "AGE_1": [3], "Age": [4]}), tmp_path)
     for name, code in (("age", 1), ("AGE", 2), ("AGE_1", 3), ("Age", 4)):
         assert counts(path, Domain({name: 9})) == [int(place == code) for place in range(9)]
     assert counts(path, Domain({"AGE": 3, "age": 3})) == [[0, 0, 0], [0, 0, 0], [0, 1, 0]]
 
 
 def test_columns_of_several_parquet_files_that_differ_in_case_alone(tmp_path):
-    parquet(tmp_path, pa.table({"age": [1, 1]}), "1.parquet")
-    parquet(tmp_path, pa.table({"AGE": [2]}), "2.parquet")
+    parquet(pa.table({"age": [1, 1]}), tmp_path, "1.parquet")
+    parquet(pa.table({"AGE": [2]}), tmp_path, "2.parquet")
     assert counts(tmp_path / "*.parquet", Domain({"age": 3})) == [0, 2, 0]
     assert counts(tmp_path / "*.parquet", Domain({"AGE": 3})) == [0, 0, 1]
 
 
-def test_types_may_have_been_inferred_everywhere_but_in_files_of_texts(tmp_path):
-    table = pa.table({"sex": ["male"], "age": [3]})
-    for way in WAYS:
-        assumed = open_source(WAYS[way](table, tmp_path)).assumptions(BOTH)
-        assert assumed == ((COMPUTED, INFERRED) if way in ("lazy", "relation") else (INFERRED,)), way
-    for arrays in (table.to_pydict(), table.to_pandas().to_records()):
-        assert open_source(arrays).assumptions(BOTH) == (INFERRED,)
-    (tmp_path / "t.csv").write_text("sex,age\nmale,3\n")
-    assert open_source(tmp_path / "t.csv").assumptions(BOTH) == ()
+@pytest.mark.parametrize("way", WAYS)
+def test_types_may_have_been_inferred_everywhere_but_in_files_of_texts(way, tmp_path):
+    source = WAYS[way].opens(pa.table({"sex": ["male"], "age": ["3"]}), tmp_path)
+    expected: tuple[str, ...] = (INFERRED,)
+    if way in ("lazy", "relation", "dask"):
+        expected = (COMPUTED, INFERRED)
+    if "csv" in way or way in ("tsv", "gzip"):
+        expected = (QUOTES_CLOSED,) if "quoted" in way else ()
+    assert source.assumptions(BOTH) == expected
 
 
 def test_columns_that_a_database_computes_are_assumed_to_be_computed_record_by_record(tmp_path):
     path = database(
-        tmp_path,
+        tmp_path / "t.duckdb",
         "CREATE TABLE people (sex VARCHAR, raw VARCHAR, age INTEGER AS (CAST(raw AS INTEGER)))",
         "INSERT INTO people (sex, raw) VALUES ('male', '3')",
     )
@@ -171,7 +127,7 @@ def test_a_cast_of_a_view_that_fails_tells_how_to_mend_it_and_nothing_else(tmp_p
     told = []
     for value in ("Waldemar", "4711x"):
         database(
-            tmp_path,
+            tmp_path / "t.duckdb",
             "CREATE TABLE people (sex VARCHAR, raw VARCHAR)",
             "INSERT INTO people VALUES ('male', '3')",
             f"INSERT INTO people VALUES ('male', '{value}')",  # noqa: S608
@@ -193,5 +149,5 @@ def test_a_lazy_csv_file_that_fails_on_one_record(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("sex,age\n" + "male,3\n" * 200 + "male,x\n")
     with pytest.raises(SourceError, match=r"could not count the table \(.*; .*its engine failed on a"):
-        counts(pl.scan_csv(path))
+        counts(pl.scan_csv(path), BOTH)
     assert total(pl.scan_csv(path, infer_schema=False)) == 200

@@ -10,7 +10,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import StorageError
 from matrixdp.verification import explain as measured
-from matrixdp.verification.explain import cell, table
+from matrixdp.verification.explain import Items, Table, markdown
 
 DOMAIN = mdp.Domain({"sex": ["female", "male", "a|b\n*c*"], "age": {"min": 0, "max": 5}, "code": 1})
 TABLE = {"sex": ["male", "female"], "age": [0, 9], "code": [0, 0]}
@@ -62,7 +62,7 @@ def test_the_numbers_are_those_of_the_release(budget: mdp.Budget, power: int, m:
         assert cost - Fraction(len(parts), 2**160) <= total <= cost
     else:  # no more than two records, no less than one
         assert total / 2**power <= cost <= total
-    shares = [float(row[-1].split()[0]) for row in parts]
+    shares = [float(row[-1].rstrip("%")) for row in parts]
     assert sum(shares) == pytest.approx(100, abs=0.01)
     assert shares == sorted(shares, reverse=True)
     # every guarantee is there, its figure not below its exact bound
@@ -98,8 +98,8 @@ def test_names_stand_as_they_are_and_break_no_table(tmp_path: Path) -> None:
     ]
     assert listed[0][0] == r"a\|b"
     assert listed[1][3] == r"\<b\> .. \`y\`"
-    assert cell("x" * 100) == "x" * 77 + "..."
-    assert table(("a",), [(1,)]) == ["| a |", "| --- |", "| 1 |"]
+    made = markdown("t", {"": ["a|b"], "s": [Table(("h",), [("*x*",)]), Items(("one",))]})
+    assert made == "# t\n\na\\|b\n\n## s\n\n| h |\n| --- |\n| \\*x\\* |\n\n- one\n"
 
 
 def test_large_plans_stay_short(tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ def test_what_is_special_is_told(tmp_path: Path) -> None:
     release = replace(release, measurement=replace(release.measurement, authorization=authorization))
     mdp.save_release(release, tmp_path / "seeded")
     text = mdp.explain_release(tmp_path / "seeded")
-    assert "**NOT PRIVATE: the noise was seeded." in text
-    assert "whom the column who names, at most 2 records are counted" in text
+    assert "NOT PRIVATE: the noise was seeded." in text
+    assert "The column who names the person. At most 2 records of each person are counted" in text
     assert "| counted as 5 |" in text
     ledger = mdp.Ledger.create(tmp_path / "ledger", "health", mdp.Budget(rho=1))
     released(tmp_path / "debited", mdp.Budget(rho=Fraction(1, 4)), ledger=ledger)

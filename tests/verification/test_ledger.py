@@ -87,7 +87,7 @@ def without_triggers(path: Path, statement: str) -> None:
             "UPDATE entries SET state = 'reserved', measurement = NULL",
             "its entry is reserved; expected measured",
         ),
-        ("UPDATE entries SET state = 'spent by crash'", "its entry is spent by crash; expected measured"),
+        ("UPDATE entries SET state = 'abandoned'", "its entry is abandoned; expected measured"),
         ("UPDATE entries SET cost = '1/10'", "damaged or altered"),
         ("DELETE FROM entries", "it has no entry"),
     ],

@@ -5,7 +5,6 @@ import json
 import math
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,18 +88,10 @@ def test_a_release_of_the_measurement_alone_holds(tmp_path: Path) -> None:
     found = mdp.verify_release(tmp_path / "out")
     assert found.holds
     assert [f.outcome for f in found if f.subject == "answers"] == ["not checked"]
-    note = json.loads((tmp_path / "out" / "release.json").read_text())["answers"]["note"]
-    for words in ("All is exact.", f"{note} All is exact.", note.replace("of 3", "of 999999")):
-        forge_record(tmp_path / "out", partial(put, path=("answers", "note"), change=partial(_said, words)))
-        assert subjects(tmp_path / "out") == {"record"}
-    forge_record(tmp_path / "out", partial(put, path=("answers", "note"), change=partial(_said, note)))
+    forge_record(tmp_path / "out", lambda record: record["answers"].update(note="Ask `matrixdp answer`."))
     assert subjects(tmp_path / "out") == set()
     forge_record(tmp_path / "out", lambda record: record.update(rmse=record["rmse"] * 1.01))
     assert subjects(tmp_path / "out") == {"record"}
-
-
-def _said(words: str, _: object) -> str:
-    return words
 
 
 def test_progress_counts_the_answers(released: Path) -> None:
@@ -125,7 +116,14 @@ def altered(value: Any) -> Any:
 
 def spared(place: tuple[str | int, ...]) -> bool:
     """Whether a field does not follow from the measurement."""
-    return any(place[: len(prefix)] == prefix for prefix in UNFOUNDED if prefix != ("files",))
+    founded = any(place[: len(prefix)] == prefix for prefix in UNFOUNDED if prefix != ("files",))
+    return founded or is_sentence(place)
+
+
+def is_sentence(place: tuple[str | int, ...]) -> bool:
+    """Whether it stands at a place where a record has a sentence."""
+    names = ("text", "note", "totals", "rounding", "intervals")
+    return place[-2:-1] == ("warnings",) or (place[-1] in names and not {"scale", "attributes"} & set(place))
 
 
 @pytest.mark.slow
@@ -149,18 +147,26 @@ def test_every_field_of_the_record_that_follows_is_checked(
         holds = mdp.verify_release(released).holds
         (free if holds and spared(place) else missed if holds else []).append(place)
     assert missed == []
-    assert {place[0] for place in free} <= {"versions", "strategy", "privacy"}
-    assert len(free) < 30
+    assert {place[0] for place in free if not is_sentence(place)} <= {"versions", "strategy", "privacy"}
+    assert len(free) < 45
 
 
-def reworded(record: dict[str, Any]) -> None:
-    """Let another version have written a record, in other words."""
+def reworded(record: dict[str, Any]) -> list[str]:
+    """Reword every sentence of a record, and return which it had."""
     record["privacy"]["versions"]["matrixdp"] = "0.0.9"
-    record["privacy"]["text"] = record["authorization"]["note"] = "In other words."
-    for section in ("covered", "assumed", "not_covered"):
-        for clause in record["privacy"][section]:
-            if clause["id"] != "other":
-                clause["text"] += " In other words."
+    places = [place for place in leaves(record) if is_sentence(place)]
+    sentences = []
+    for place in places:
+        if place[-1] == "text" and record_at(record, place[:-1]).get("id") == "other":
+            continue  # the sentence is all that tells it apart
+        put(record, place, lambda words: sentences.append(words) or f"In other words: {words.upper()}")
+    return sentences
+
+
+def record_at(record: Any, place: tuple[str | int, ...]) -> Any:
+    for step in place:
+        record = record[step]
+    return record
 
 
 def version_3(record: dict[str, Any]) -> None:
@@ -173,39 +179,42 @@ def version_3(record: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("most", [0, 10**9])
-@pytest.mark.parametrize("changes", [(), (reworded,), (version_3,), (reworded, version_3)])
-def test_another_version_may_word_what_it_says_in_its_own_way(
-    changes: tuple[Callable[[dict[str, Any]], None], ...], most: int, tmp_path: Path
+@pytest.mark.parametrize("changes", [(reworded,), (version_3,), (reworded, version_3)])
+def test_the_words_of_another_version_hold(
+    changes: tuple[Callable[[dict[str, Any]], Any], ...], most: int, tmp_path: Path
 ) -> None:
     released = mdp.select(WORKLOAD, mechanism="residual").measure(TABLE, mdp.Budget(mu=1)).reconstruct()
     folder = mdp.save_release(released, tmp_path / "out", max_answers=most)
     for change in changes:
-        forge_record(folder, change)
-    found = mdp.verify_release(folder)
-    assert found.holds, found.failed
+        found: list[Any] = []
+
+        def changed(record: dict[str, Any], change: Any = change, found: Any = found) -> None:
+            found.append(change(record))
+
+        forge_record(folder, changed)
+        assert change is not reworded or (len(found[0]) > 12 and all(" " in words for words in found[0]))
+    assert subjects(folder) == set()
     assert mdp.load_release(folder).private
-    assert ("version" in {finding.subject for finding in found.findings}) == bool(changes)
-
-    def weaker(record: dict[str, Any]) -> None:
-        (clause,) = (own for own in record["privacy"]["assumed"] if own["id"] == "bits-per-sample")
-        clause["id"] = "bits"
-
-    forge_record(folder, weaker)
-    assert [finding.subject for finding in mdp.verify_release(folder).failed] == ["statement"]
 
 
-def test_what_a_reworded_clause_says_is_compared(released: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(released, tmp_path / "other"))
-
-    def more(record: dict[str, Any]) -> None:
-        (clause,) = (own for own in record["privacy"]["assumed"] if own["id"] == "records-per-person")
-        clause["parameters"]["records"] = 3
-
-    forge_record(folder, reworded)
-    forge_record(folder, more)
-    (failed,) = mdp.verify_release(folder).failed
-    assert failed.subject == "statement"
-    assert "privacy.assumed[0].parameters.records" in failed.words
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda privacy: privacy["assumed"].pop(),
+        lambda privacy: privacy["covered"].reverse(),
+        lambda privacy: privacy["covered"][0].update(id="population"),
+        lambda privacy: privacy["assumed"][0]["parameters"].update(records=7),
+        lambda privacy: privacy["covered"][1]["parameters"].update(counted=True),
+        lambda privacy: privacy["unit"].update(records=3),
+        lambda privacy: privacy["budget"]["exact"].update(epsilon="1/2"),
+        lambda privacy: privacy["guarantees"][0]["exact"].update(mu="1/1000"),
+        lambda privacy: privacy["not_covered"][0].update(text=7),
+        lambda privacy: privacy.pop("text"),
+    ],
+)
+def test_a_statement_of_something_else_is_found(forged: Path, change: Callable[[Any], object]) -> None:
+    forge_record(forged, lambda record: change(record["privacy"]))
+    assert subjects(forged) & {"statement", "record"}
 
 
 def test_missing_and_added_fields_are_found(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,7 +456,6 @@ def test_a_seeded_release_cannot_be_told_to_be_private_in_one_place(tmp_path: Pa
         "private": lambda record: record.update(private=True),
         "privacy.private": lambda record: record["privacy"].update(private=True),
         "warning": lambda record: record.pop("warning"),
-        "text": lambda record: record["privacy"].update(text=record["privacy"]["text"][15:]),
     }
     for change in changes.values():
         forged = Path(shutil.copytree(folder, tmp_path / "forged"))

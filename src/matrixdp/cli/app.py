@@ -1,4 +1,4 @@
-"""The program ``matrixdp``: its commands, and what its exit status means.
+"""The program ``matrixdp``: its commands, and its exit status.
 
 What is heavy is imported inside commands, so that help appears at once.
 """
@@ -12,23 +12,22 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from importlib import import_module, metadata
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from matrixdp import __version__
 from matrixdp.errors import DEBUG, MatrixDPError, SafeNote
 
-# From errors to exit statuses: one clear line on stderr, and never what a table says.
-
 P = ParamSpec("P")
 R = TypeVar("R")
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV, with every row.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Show every row, however many.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
@@ -48,42 +47,44 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        status = 1
-        failed: BaseException
         try:
             return command(*args, **kwargs)
         except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit) as error:
             _tell(error)
             raise
-        except MatrixDPError as error:
-            failed, status, says = error, 2, as_written(error)
         except BrokenPipeError as error:
             _tell(error)
-            # Whoever read our output has seen enough; nothing more can be said to them.
+            # the reader of the output has seen enough; nothing more can be said
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(status) from None
-        except OSError as error:
-            failed, where = error, f"{error.filename}: " if error.filename else ""
-            says = f"{where}{error.strerror or type(error).__name__}"
-        except MemoryError as error:
-            failed, says = error, "out of memory; ask for less, or on a machine with more"
+            raise typer.Exit(1) from None
         except BaseException as error:
-            if os.environ.get(DEBUG):
+            if os.environ.get(DEBUG) and not isinstance(error, MatrixDPError | OSError | MemoryError):
                 raise
+            says, status = explained(error)
+            code = f" [{error.code}]" if isinstance(error, MatrixDPError) else ""
             failed = error
-            says = (
-                f"unexpected {type(error).__name__} (what it says may quote the data and is withheld; set "
-                f"{DEBUG}=1 to see it)"
-            )
-        typer.echo(f"Error: {says}", err=True)
+        typer.echo(f"Error: {says}{code}", err=True)
         _tell(failed)
         raise typer.Exit(status)
 
     return run
 
 
+def explained(error: BaseException) -> tuple[str, int]:
+    """Return what is told of an error, which is never what a table says, and the exit status."""
+    if isinstance(error, MatrixDPError):
+        return as_written(error), 2
+    if isinstance(error, MemoryError):
+        return "out of memory; ask for less, or use a machine with more", 1
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or type(error).__name__}", 1
+    withheld = f"its message may quote the data and is withheld; set {DEBUG}=1 to see it"
+    return f"unexpected {type(error).__name__} ({withheld})", 1
+
+
 def as_written(error: MatrixDPError) -> str:
-    """Return what an error says, with a part of a budget named as the specification has it.
+    """Return the message of an error, with a part of a budget named as the specification has it.
 
     Examples
     --------
@@ -107,68 +108,7 @@ def _tell(error: BaseException) -> None:
             typer.echo(f"{note}.", err=True)
 
 
-# Commands that read options by their types alone: Typer's own way loads Pydantic.
-#
-# That takes as long as many of the other libraries of a short command together.
-
-
-class _Plain:
-    """Reads an option or argument by its parser or type, and leaves to Typer what that refuses."""
-
-    def __init__(self, read: Callable[[str], object], typers: Callable[[], Any]) -> None:
-        self.read, self.typers = read, typers
-
-    def coerce(self, value: object, param: Any, ctx: Any) -> Any:
-        if value is None:
-            return () if param.multiple or param.nargs == -1 else None
-        if isinstance(value, str):
-            with suppress(ValueError, typer.BadParameter):
-                return self.read(value)
-        return self.typers().coerce(value, param=param, ctx=ctx)
-
-
-def _readable(path: str) -> Path:
-    if not os.access(path, os.R_OK):
-        raise ValueError("no file, or one that cannot be read")
-    return Path(path)
-
-
-def _unknown(value: str) -> None:
-    raise ValueError(value)
-
-
-def _plainly(parameters: list[Any]) -> list[Any]:
-    """Return the parameters, which read plainly where the version of Typer has this seam."""
-    for parameter in parameters:
-        typers = getattr(parameter, "get_runtime_param", None)
-        if typers is not None and not isinstance(typers, partial):
-            described = parameter.type_descriptor
-            kind, read = described.annotation, described.parameter_info.parser
-            if read is None and isinstance(kind, type):
-                read = _readable if kind is Path else kind if issubclass(kind, str) else None
-            parameter.get_runtime_param = partial(_Plain, read or _unknown, typers)
-    return parameters
-
-
-class PlainCommand(TyperCommand):
-    """A command whose options are read plainly."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options and arguments, with that for help."""
-        return _plainly(super().get_params(ctx))
-
-
-class PlainGroup(TyperGroup):
-    """Commands, and options before them that are read plainly."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options, with that for help."""
-        return _plainly(super().get_params(ctx))
-
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     app: typer.Typer
 
 
@@ -191,10 +131,11 @@ Write a specification (domain, workload, privacy) as YAML, or begin with a draft
   matrixdp verify released --ledger health.ledger
   matrixdp report released
 
-The ledger may be left out; with it all releases of the data together keep to its total.
+A ledger is optional; with one, all releases of the data together stay within its total.
 
-Exit status: 0 success; 2 wrong input, with one line that says what is wrong and where; 3 a release whose
-total is not what --expect says; 1 anything else, such as a release that does not hold.
+Exit status: 0: success. 1: any other failure, e.g. verification failed. 2: wrong input; one line says what is
+wrong and where, and ends with the code of the error. 3: the released total differs from --expect by more than
+noise.
 """
 
 _MODULES = {
@@ -232,7 +173,7 @@ def program(
             "--version",
             callback=_version,
             is_eager=True,
-            help="Show the versions of this and of what it uses.",
+            help="Show the versions of matrixdp and of its libraries.",
         ),
     ] = False,
 ) -> None:
@@ -243,7 +184,6 @@ def _with(names: Iterable[str]) -> typer.Typer:
     """Return the program with some of its commands."""
     made = typer.Typer(
         name="matrixdp",
-        cls=PlainGroup,
         help=_HELP,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -256,7 +196,7 @@ def _with(names: Iterable[str]) -> typer.Typer:
         if isinstance(command, typer.Typer):
             made.add_typer(command)
         else:
-            made.command(cls=PlainCommand)(command)
+            made.command()(command)
     return made
 
 
@@ -270,19 +210,16 @@ def __getattr__(name: str) -> typer.Typer:
 
 def main() -> None:
     """Run the program."""
-    # of what a command imports nothing is garbage, and looking for it takes time
+    # imports make no garbage, and looking for it takes time
     gc.set_threshold(_ALLOCATIONS_A_COLLECTION)
     named = [name for name in sys.argv[1:2] if name in _MODULES]
     try:
         _with(named or _MODULES)()
     finally:
-        # nor is it when the process ends, where Python looks several times; DuckDB's binding counts what is
-        # not freed, and would complain
+        # nor at the end, where Python looks several times; DuckDB's binding complains of what is not freed
         if "duckdb" not in sys.modules:
             gc.freeze()
 
-
-# Which versions run: this program's, Python's, and those of the libraries that it uses.
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 

@@ -1,31 +1,29 @@
-"""The command ``compare``."""
+"""The command ``compare``: every mechanism on one workload, each in a process of its own."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import threading
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 from rich.console import Console
 from rich.console import Group as Lines
-from rich.measure import Measurement
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
-from matrixdp.cli.app import guarded
-from matrixdp.cli.console import figure
-from matrixdp.cli.options import Spec, check_picture, noise_name
-from matrixdp.cli.tables import console
+from matrixdp.cli.app import explained, guarded
+from matrixdp.cli.options import PICTURES, PictureOption, Spec, check_output, noise_name
+from matrixdp.cli.tables import Column, console, print_columns, table_of
+from matrixdp.display import figure
 from matrixdp.errors import SpecificationError
 from matrixdp.noise import noise_named
 from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
@@ -64,10 +62,6 @@ TimeLimitEach = Annotated[
     float, typer.Option("--time-limit-each", min=1.0, metavar="SECONDS", help="For each mechanism.")
 ]
 Why = Annotated[bool, typer.Option("--why", help="Say why mechanisms do not apply, or did not finish.")]
-Picture = Annotated[
-    Path | None,
-    typer.Option("--picture", metavar="FILE", help="Draw the errors: PNG, SVG or PDF by its ending."),
-]
 PublicTable = Annotated[
     Path | None,
     typer.Option(
@@ -92,7 +86,7 @@ def compare(
     time_limit: TimeLimit = 180.0,
     time_limit_each: TimeLimitEach = 60.0,
     why: Why = False,
-    picture: Picture = None,
+    picture: PictureOption = None,
     public_table: PublicTable = None,
     simulations: Simulations = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -105,19 +99,18 @@ def compare(
     """
     from matrixdp.cli.console import unit_in_words
     from matrixdp.cli.options import specification_with_budget
-    from matrixdp.errors import SpecificationError
     from matrixdp.sources import open_source
 
     written, budget = specification_with_budget(spec)
     names = _mechanisms(mechanisms)
-    if picture is not None:
-        check_picture(picture)
+    check_output("--picture", picture, endings=PICTURES)
     if public_table is not None:
         open_source(str(public_table))
-    kinds = _noises(noise, budget)
-    limits = Limits(time_limit, time_limit_each)
+    comparison = Comparison(
+        spec, names, _noises(noise, budget), time_limit, time_limit_each, public_table, simulations
+    )
     with Live() as live:
-        rows = compare_mechanisms(spec, names, kinds, limits, live.report, public_table, simulations)
+        rows = comparison.run(live.report)
     if picture is not None:
         parameters = budget.as_dict() | budget.unit.as_dict()
         figures = ", ".join(f"{name} {value}" for name, value in parameters.items() if name != "unit")
@@ -129,34 +122,34 @@ def compare(
             "time_limit": time_limit,
             "time_limit_each": time_limit_each,
             "public_table": None if public_table is None else str(public_table),
-            "mechanisms": [row.as_dict() for row in rows],
+            "mechanisms": [asdict(row) for row in rows],
         }
         typer.echo(json.dumps(printed))
         return
-    print_comparison(rows, why=why or all(row.rmse is None for row in rows))
+    applies = any(row.rmse is not None for row in rows)
+    print_comparison(rows, why=why or not applies)
     if picture is not None:
         typer.echo(f"drawn: {picture}")
     typer.echo(f"unit: {unit_in_words(budget.unit)}")
-    if all(row.rmse is None for row in rows):
+    if not applies:
         raise SpecificationError.at(
-            ("--mechanisms",), "none that applies, see above", "at least one that applies"
+            ("--mechanisms",), "none that applies, see above", "one that applies", code="not-supported"
         )
 
 
 def _mechanisms(given: str | None) -> list[str]:
-    from matrixdp.errors import SpecificationError
+    """Return the mechanisms that are asked for, in the order in which they are tried."""
     from matrixdp.forms import unknown_name
-    from matrixdp.selection.mechanisms.table import MECHANISMS
 
     if given is None:
         return list(MECHANISMS)
-    names = [name.strip() for name in given.split(",") if name.strip()]
-    for name in names:
-        if name != "auto" and name not in MECHANISMS:
-            raise SpecificationError(unknown_name(("--mechanisms",), name, "a mechanism", MECHANISMS))
+    names = {name.strip() for name in given.split(",") if name.strip()}
+    for name in names - {"auto", *MECHANISMS}:
+        unknown = unknown_name(("--mechanisms",), name, "a mechanism", MECHANISMS)
+        raise SpecificationError(unknown, "unknown-name")
     if not names:
-        raise SpecificationError.at(("--mechanisms",), "nothing", "names separated by commas")
-    return list(dict.fromkeys(names))
+        raise SpecificationError.at(("--mechanisms",), "nothing", "names separated by commas", code="empty")
+    return [name for name in (*MECHANISMS, "auto") if name in names]
 
 
 def _noises(noise: str, budget: Budget) -> list[str]:
@@ -169,51 +162,8 @@ def _noises(noise: str, budget: Budget) -> list[str]:
     return [noise]
 
 
-# Several mechanisms on one workload, each selected in a process of its own.
-
-#: The mechanisms by how long they take to select, the quickest first; others come after `auto`.
-_QUICKEST = (
-    *(
-        "identity",
-        "wavelet",
-        "hierarchical",
-        "hb",
-        "hb-product",
-        "quadtree",
-        "singular-value",
-        "fourier-thresholds",
-    ),
-    *("residualplanner", "residualplanner-plus", "workload", "greedy-h", "datacube", "l2-approximation"),
-    *(
-        "residual",
-        "querysmasher",
-        "fourier",
-        "opt-kron",
-        "eigen-query",
-        "weighted-product",
-        "opt-m",
-        "opt-0",
-        "dense",
-        "auto",
-    ),
-    *("generalized-marginals", "hdmm", "opt-plus"),
-)
-#: Those that take long wherever they apply.
-_SLOWEST = ("low-rank", "exponential-smoothing", "rotation", "min-sensitivity", "min-error", "coa", "dawa")
 #: A mechanism is not begun with less time than this, in seconds.
 _LEAST_TIME = 0.5
-
-#: What is taken over from ``select``, or from why it failed.
-_FIGURES = (
-    "rmse",
-    "weighted_rmse",
-    "max_stddev",
-    "lower_bound_rmse",
-    "seconds",
-    "peak_memory_mb",
-    "note",
-    "unfinished",
-)
 
 
 @dataclass(frozen=True)
@@ -254,130 +204,133 @@ class Outcome:
         """
         return f"{self.mechanism} (data-dependent, simulated)" if self.data_dependent else self.mechanism
 
-    def as_dict(self) -> dict[str, object]:
-        """Return the figures as JSON has them."""
-        return asdict(self)
+
+Report = Callable[[str, Sequence[Outcome]], None]
+"""Is called with what is being done, and what came of it so far."""
+Figures = dict[str, Any]
+"""Fields of an `Outcome`."""
 
 
-Report = Callable[[str, float | None, Sequence[Outcome]], None]
-"""Is called with what is being done, the share that is done, and what came of it so far."""
-
-
+@final
 @dataclass(frozen=True)
-class Limits:
-    """How long a comparison may take, in seconds: all mechanisms together, and each.
+class Comparison:
+    """What is compared, and how long it may take, in seconds: all mechanisms together, and each."""
 
-    Examples
-    --------
-    >>> Limits(180.0, 60.0).now(left=20.0).seconds
-    20.0
-    """
-
+    spec: Path
+    mechanisms: Sequence[str]
+    noises: Sequence[str]
     together: float
     each: float
+    public_table: Path | None
+    simulations: int
 
-    def now(self, left: float) -> Limit:
-        """Return the limit of the next mechanism where so much is left for all."""
-        if left < self.each:
-            return Limit(left, f"not within what was left of {self.together:g} s for all (--time-limit)")
-        return Limit(self.each, f"not within {self.each:g} s (--time-limit-each)")
+    def run(self, report: Report) -> list[Outcome]:
+        """Select with every mechanism and noise, one after the other, and return the outcomes, best first."""
+        found: list[Outcome] = []
+        pairs = [(mechanism, noise) for mechanism in self.mechanisms for noise in self.noises]
+        started = time.perf_counter()
+        for number, (mechanism, noise) in enumerate(pairs, 1):
+            report(f"{mechanism} ({noise}), {number} of {len(pairs)}", ratios(found))
+            found.append(self._outcome(mechanism, noise, self.together - (time.perf_counter() - started)))
+        return ratios(found)
 
-
-@dataclass(frozen=True)
-class Limit:
-    """How long one mechanism may take, in seconds, and what is said if it takes longer."""
-
-    seconds: float
-    note: str
-
-
-def compare_mechanisms(
-    spec: Path,
-    mechanisms: Sequence[str],
-    noises: Sequence[str],
-    limits: Limits,
-    report: Report,
-    public_table: Path | None,
-    simulations: int,
-) -> list[Outcome]:
-    """Select with every mechanism and noise, and return what came of each, best first.
-
-    The quickest mechanisms come first, so that a limit for all together leaves out the slowest. Of a public
-    table, on which mechanisms whose error depends on the table are simulated, exact answers are computed.
-    """
-    found: list[Outcome] = []
-    pairs = [(mechanism, noise) for mechanism in quickest_first(mechanisms) for noise in noises]
-    started = time.perf_counter()
-    for number, (mechanism, noise) in enumerate(pairs):
-        report(f"{mechanism} ({noise}), {number + 1} of {len(pairs)}", number / len(pairs), ratios(found))
-        listed = MECHANISMS[mechanism] if mechanism != "auto" else None
-        left = limits.together - (time.perf_counter() - started)
+    def _outcome(self, mechanism: str, noise: str, left: float) -> Outcome:
+        listed = None if mechanism == "auto" else MECHANISMS[mechanism]
+        nothing = Outcome(mechanism, noise, data_dependent=isinstance(listed, DataDependent))
         if left < _LEAST_TIME:
-            note = f"not begun within {limits.together:g} s for all mechanisms (--time-limit)"
-            depends = isinstance(listed, DataDependent)
-            found.append(Outcome(mechanism, noise, note=note, unfinished=True, data_dependent=depends))
-        elif isinstance(listed, DataDependent):
-            found.append(_simulated(spec, listed, noise, limits.now(left), public_table, simulations))
-        else:
-            found.append(_outcome(spec, mechanism, noise, limits.now(left)))
-    return ratios(found)
+            note = f"not begun within {self.together:g} s for all mechanisms (--time-limit)"
+            return replace(nothing, note=note, unfinished=True)
+        note = f"not within {self.each:g} s (--time-limit-each)"
+        if left < self.each:
+            note = f"not within what was left of {self.together:g} s for all (--time-limit)"
+        if not isinstance(listed, DataDependent):
+            figures = limited(selected, (self.spec, mechanism, noise), min(left, self.each), note)
+            return replace(nothing, **figures)
+        own = listed.noises[0]
+        if noise_named(noise) not in listed.noises:
+            return replace(nothing, note=f"adds {own.title} noise alone; use --noise {own}")
+        if self.public_table is None:
+            needed = "its error depends on the table: needs a public one (--public-table FILE)"
+            return replace(nothing, note=needed)
+        given = self.spec, mechanism, self.public_table, self.simulations
+        return replace(nothing, **limited(simulated, given, min(left, self.each), note))
 
 
-def quickest_first(mechanisms: Iterable[str]) -> list[str]:
-    """Return names of mechanisms in the order in which they are tried.
-
-    Examples
-    --------
-    >>> quickest_first(["coa", "a-strangers", "hdmm", "identity"])
-    ['identity', 'hdmm', 'a-strangers', 'coa']
-    """
-    order = {name: place for place, name in enumerate(_QUICKEST)}
-    order |= {name: len(_QUICKEST) + 1 + place for place, name in enumerate(_SLOWEST)}
-    return sorted(mechanisms, key=lambda name: order.get(name, len(_QUICKEST)))
-
-
-def _outcome(spec: Path, mechanism: str, noise: str, limit: Limit) -> Outcome:
-    command = ["matrixdp", "select", str(spec.absolute())]
-    command += ["--mechanism", mechanism, "--noise", noise, "--json", "--ignore-targets"]
-    found = _printed(command, limit)
-    return replace(Outcome(mechanism, noise), **{key: found[key] for key in _FIGURES if key in found})
-
-
-def _simulated(
-    spec: Path, mechanism: DataDependent, noise: str, limit: Limit, table: Path | None, simulations: int
-) -> Outcome:
-    nothing = Outcome(mechanism.name, noise, data_dependent=True)
-    own = mechanism.noises[0]
-    if noise_named(noise) not in mechanism.noises:
-        return replace(nothing, note=f"adds {own.title} noise alone; use --noise {own}")
-    if table is None:
-        return replace(
-            nothing, note="its error depends on the table: needs a public one (--public-table FILE)"
-        )
-    command = ["matrixdp.cli.simulation", mechanism.name, str(spec.absolute()), str(table), str(simulations)]
-    return replace(nothing, **_printed(command, limit))
-
-
-def _printed(command: list[str], limit: Limit) -> dict[str, Any]:
-    """Return what a module prints as JSON in a process of its own, or a note on why it failed."""
-    command = [sys.executable, "-m", *command]
+def limited(function: Callable[..., Figures], given: tuple[Any, ...], seconds: float, note: str) -> Figures:
+    """Return what a function returns in a process of its own, or a note on why it does not in that time."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_answered, args=(theirs, function, given))
     started = time.perf_counter()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit.seconds, check=False)  # noqa: S603
-    except subprocess.TimeoutExpired:
-        passed = time.perf_counter() - started
-        return {"seconds": passed, "note": limit.note, "unfinished": True}
-    if done.returncode != 0:
-        return {"note": _reason(done.stderr, done.returncode)}
-    printed: dict[str, Any] = json.loads(done.stdout)
-    return printed
+        process.start()
+        theirs.close()
+        if not ours.poll(seconds):
+            return {"seconds": time.perf_counter() - started, "note": note, "unfinished": True}
+        with suppress(EOFError):
+            found: Figures = ours.recv()
+            return found
+        process.join()
+        killed = process.exitcode is not None and process.exitcode < 0
+        return {"note": "out of memory, or killed" if killed else "ended without an answer"}
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+        ours.close()
 
 
-def _reason(text: str, status: int) -> str:
-    lines = [line for line in text.strip().splitlines() if line.strip()]
-    if not lines:
-        return "out of memory, or killed" if status < 0 else f"failed with status {status}"
-    return lines[-1].removeprefix("Error: ")
+def _answered(pipe: Connection, function: Callable[..., Figures], given: tuple[Any, ...]) -> None:
+    """Send what a function returns, or why it failed; what it prints is not shown."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    try:
+        found = function(*given)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the next mechanism is tried
+        found = {"note": explained(error)[0]}
+    pipe.send(found)
+
+
+def selected(spec: Path, mechanism: str, noise: str) -> Figures:
+    """Select a strategy, and return its errors."""
+    started = time.perf_counter()
+    from matrixdp.cli.console import selection_figures
+    from matrixdp.cli.options import specification_with_budget
+    from matrixdp.strategy import select
+
+    written, budget = specification_with_budget(spec)
+    strategy = select(written.workload, mechanism=mechanism, noise=noise, budget=budget)
+    figures = selection_figures(strategy, budget)
+    kept = ("rmse", "weighted_rmse", "max_stddev", "lower_bound_rmse", "peak_memory_mb")
+    return {name: figures[name] for name in kept} | {"seconds": time.perf_counter() - started}
+
+
+def simulated(spec: Path, mechanism: str, public_table: Path, simulations: int) -> Figures:
+    """Simulate a mechanism whose error depends on the table on a public one. Exact answers are computed."""
+    started = time.perf_counter()
+    from matrixdp.cli.console import peak_memory_mb
+    from matrixdp.cli.options import specification_with_budget
+
+    written, budget = specification_with_budget(spec)
+    found = MECHANISMS[mechanism]
+    assert isinstance(found, DataDependent)
+    result = found.simulate(written.workload, public_table, budget, simulations, written.out_of_domain)
+    note = (
+        f"simulated {simulations} times on the public table, whose exact answers were computed: NOT PRIVATE. "
+        f"RMSE ± {result.rmse_standard_error:.2g} (Monte Carlo standard error); other tables may have other "
+        "errors"
+    )
+    return {
+        "rmse": result.rmse,
+        "weighted_rmse": result.weighted_rmse,
+        "max_stddev": result.max_rmse,
+        "rmse_standard_error": result.rmse_standard_error,
+        "simulations": simulations,
+        "seconds": time.perf_counter() - started,
+        "peak_memory_mb": peak_memory_mb(),
+        "note": note,
+    }
 
 
 def ratios(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -420,33 +373,25 @@ def weighted(outcomes: Iterable[Outcome]) -> bool:
 
 # The table of a comparison: as it grows, and at its end.
 
-_WIDEST = 1000
-_TITLES = ("RMSE", "largest stddev", "to best", "to bound", "s", "MB")
 
-
-def comparison_table(rows: Sequence[Outcome]) -> Table:
-    """Return the rows that apply as a table; names are broken where the screen is narrow, never figures."""
-    aside = weighted(rows)
-    table = Table(header_style="bold", box=None, padding=(0, 1, 0, 0))
-    table.add_column("mechanism", overflow="fold")
-    table.add_column("noise", no_wrap=True)
-    for title in ("RMSE", "weighted RMSE", *_TITLES[1:]) if aside else _TITLES:
-        table.add_column(title.replace(" ", "\n"), justify="right", no_wrap=True)
-    for row in rows:
-        if row.rmse is None:
-            continue
-        errors = [row.rmse, *([row.weighted_rmse] if aside else []), row.max_stddev]
-        texts = [
-            *map(figure, errors),
-            *map(_ratio, (row.ratio_to_best, row.ratio_to_lower_bound)),
-            *("-" if spent is None else f"{spent:.{digits}f}" for spent, digits in _spent(row)),
-        ]
-        table.add_row(Text(row.label.replace(" ", "\n")), row.noise, *texts)
-    return table
-
-
-def _spent(row: Outcome) -> tuple[tuple[float | None, int], ...]:
-    return ((row.seconds, 1), (row.peak_memory_mb, 0))
+def _columns(rows: Sequence[Outcome]) -> list[Column]:
+    """Return the rows that apply as columns."""
+    rows = [row for row in rows if row.rmse is not None]
+    found = {"RMSE": [figure(row.rmse) for row in rows]}
+    if weighted(rows):
+        found["weighted RMSE"] = [figure(row.weighted_rmse) for row in rows]
+    found |= {
+        "largest stddev": [figure(row.max_stddev) for row in rows],
+        "to best": [_ratio(row.ratio_to_best) for row in rows],
+        "to bound": [_ratio(row.ratio_to_lower_bound) for row in rows],
+        "s": ["-" if row.seconds is None else f"{row.seconds:.1f}" for row in rows],
+        "MB": ["-" if row.peak_memory_mb is None else f"{row.peak_memory_mb:.0f}" for row in rows],
+    }
+    return [
+        Column("mechanism", [row.label.replace(" ", "\n") for row in rows]),
+        Column("noise", [row.noise for row in rows], whole=True),
+        *(Column(name.replace(" ", "\n"), texts, number=True, whole=True) for name, texts in found.items()),
+    ]
 
 
 def _ratio(ratio: float | None) -> str:
@@ -457,14 +402,11 @@ def print_comparison(rows: Sequence[Outcome], *, why: bool) -> None:
     """Print the table, what its columns mean, and which mechanisms are not in it."""
     screen = console()
     if any(row.rmse is not None for row in rows):
-        table = comparison_table(rows)
-        # a narrower screen breaks lines itself: nothing is left out
-        needed = Measurement.get(screen, screen.options.update(max_width=_WIDEST), table).maximum
-        Console(highlight=False, width=max(screen.width, needed)).print(table)
+        print_columns(screen, _columns(rows), plain=True)
         named = "weighted RMSE" if weighted(rows) else "RMSE"
         screen.print(
-            f"to best: ratio of the {named} to the least promised one of either noise. to bound: ratio to "
-            "the lower bound for the same noise, below which no strategy comes."
+            f"to best: ratio of the {named} to the smallest one, simulations apart. to bound: ratio to the "
+            "lower bound for the same noise."
         )
     for row in rows:
         if row.note and (why or row.rmse is not None):
@@ -494,20 +436,19 @@ class Live:
     Examples
     --------
     >>> with Live() as live:
-    ...     live.report("identity (gaussian), 1 of 9", 0.0, [])
+    ...     live.report("identity (gaussian), 1 of 9", [])
     """
 
     def __init__(self) -> None:
         self._screen: Screen | None = None
-        self._lock = threading.Lock()
 
-    def report(self, label: str, _share: float | None, rows: Sequence[Outcome]) -> None:
+    def report(self, label: str, rows: Sequence[Outcome]) -> None:
         """Show what is being done, below what came of it so far."""
         if self._screen is None:
             return
         working = Spinner("dots", text=Text(label))
         shown = any(row.rmse is not None for row in rows)
-        self._screen.update(Lines(comparison_table(rows), working) if shown else working)
+        self._screen.update(Lines(table_of(_columns(rows), plain=True), working) if shown else working)
 
     def __enter__(self) -> Live:
         from rich.live import Live as Screen
@@ -518,17 +459,9 @@ class Live:
             self._screen.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._screen is not None:
             self._screen.stop()
-
-
-# Pictures of comparisons, drawn with matplotlib where it is installed.
-
-_COLOURS = {"gaussian": "#3465a4", "laplace": "#ce5c00"}
-_OTHER_COLOUR = "#4e9a06"
 
 
 def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
@@ -536,52 +469,41 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
 
     Where queries have weights, bars are the weighted RMSE, which the bounds are for, and points the other.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import NullFormatter, ScalarFormatter
-    except ImportError:
-        raise SpecificationError.at(
-            ("--picture",), "no matplotlib", "an installation with it: pip install 'matrixdp[pictures]'"
-        ) from None
+    from matrixdp.pictures.style import INK, SERIES, new_figure, quiet
+
     applies = [row for row in rows if row.weighted_rmse is not None]
     if not applies:
-        raise SpecificationError.at(("--picture",), "no mechanism that applies", "at least one")
+        raise SpecificationError.at(
+            ("--picture",), "no mechanism that applies", "at least one", code="not-supported"
+        )
     aside = weighted(applies)
-    figure = Figure(figsize=(8.0, 1.6 + 0.32 * len(applies)), layout="constrained")
-    axes = figure.add_subplot()
+    drawn = new_figure(8.0, 1.6 + 0.32 * len(applies))
+    from matplotlib.ticker import NullFormatter, ScalarFormatter
+
+    axes = drawn.add_subplot()
     values = [float(row.weighted_rmse or 0.0) for row in applies]
-    labels = [f"{row.label} ({row.noise})" for row in applies]
-    colours = {row.noise: _COLOURS.get(row.noise, _OTHER_COLOUR) for row in applies}
-    bars = axes.barh(range(len(values)), values, color=[colours[row.noise] for row in applies])
+    places = range(len(values))
+    colours = dict(zip(dict.fromkeys(row.noise for row in applies), SERIES, strict=False))
+    bars = axes.barh(places, values, color=[colours[row.noise] for row in applies])
     for bar, row in zip(bars, applies, strict=True):
         if row.data_dependent:
             bar.set(hatch="///", alpha=0.5)
     if aside:
         plain = [float(row.rmse or 0.0) for row in applies]
-        axes.scatter(
-            plain, range(len(plain)), marker="D", s=18, zorder=3.5, label="RMSE, unweighted",
-            facecolor="white", edgecolor="black",
-        )  # fmt: skip
-    axes.set_yticks(range(len(values)), labels)
+        axes.plot(plain, places, "D", markersize=4, label="RMSE, unweighted", color="white", mec=INK)
+    axes.set_yticks(places, [f"{row.label} ({row.noise})" for row in applies])
     axes.invert_yaxis()
     for place, (value, row) in enumerate(zip(values, applies, strict=True)):
-        axes.annotate(
-            f"{value:.4g}",
-            (max(value, float(row.rmse or 0.0)), place),
-            (5, 0),
-            textcoords="offset points",
-            va="center",
-            zorder=4,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85},
-        )
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}
+        end = (max(value, float(row.rmse or 0.0)), place)
+        axes.annotate(f"{value:.4g}", end, (5, 0), textcoords="offset points", va="center", bbox=box)
     for noise, colour in colours.items():
         bounds = [row.lower_bound_rmse for row in applies if row.noise == noise and row.lower_bound_rmse]
         if bounds:
-            axes.axvline(
-                max(bounds), color=colour, linestyle="--", zorder=3, label=f"lower bound, {noise} noise"
-            )
+            label = f"lower bound, {noise} noise"
+            axes.axvline(max(bounds), color=colour, linestyle="--", zorder=3, label=label)
     if axes.get_legend_handles_labels()[0]:
-        figure.legend(loc="outside lower center", ncols=3, frameon=False)
+        drawn.legend(loc="outside lower center", ncols=3, frameon=False)
     if max(values) > 20 * min(values):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(ScalarFormatter())
@@ -589,5 +511,5 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
     axes.margins(x=0.12, y=0.01)
     axes.set_xlabel("weighted RMSE in records, which is minimized" if aside else "RMSE in records")
     axes.set_title(title, fontsize="medium")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
+    quiet(axes, grid="")
+    drawn.savefig(path, dpi=150)

@@ -1,20 +1,16 @@
-"""Facts on screen: names and values in two columns, and figures as people read them."""
+"""What commands tell on screen: names with values, progress, and the figures of a strategy."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import shutil
 import sys
-import tempfile
 import textwrap
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import typer
 
@@ -28,25 +24,9 @@ if TYPE_CHECKING:
     from matrixdp.noise import Noise
     from matrixdp.privacy import Budget, Unit
     from matrixdp.queries import Workload
-    from matrixdp.releases import Release
     from matrixdp.strategy import Strategy
 
 _NARROWEST = 20
-
-
-def figure(value: float | None) -> str:
-    """Return a figure with four significant digits.
-
-    Examples
-    --------
-    >>> figure(1234.5678), figure(0.00012345), figure(None)
-    ('1,235', '0.0001234', '-')
-    """
-    if value is None:
-        return "-"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.3e}"
-    return f"{value:.4g}"
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
@@ -67,8 +47,6 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
         for line in others:
             typer.echo(f"{'':{names}}  {line}")
 
-
-# Progress on stderr, for whatever takes longer than two seconds at a terminal.
 
 _PATIENCE = 2.0
 
@@ -146,9 +124,7 @@ class Reporter:
         self._timer.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         with self._lock:
             self._closed = True
@@ -284,7 +260,7 @@ def _title(spec: Mapping[str, object]) -> str:
     return f"{kind} {value}" if short else kind
 
 
-def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dict[str, object]:
+def selection_figures(strategy: Strategy, budget: Budget) -> dict[str, object]:
     """Return what ``select --json`` prints."""
     from matrixdp.selection.targets import largest_ratio
 
@@ -320,107 +296,5 @@ def selection_figures(strategy: Strategy, budget: Budget, seconds: float) -> dic
             for row in by_group(strategy, budget)
         ],
         "privacy": privacy_figures(budget, selection.noise),
-        "seconds": seconds,
         "peak_memory_mb": peak_memory_mb(),
     }
-
-
-# Answers to questions as texts and files: JSON, CSV and Parquet.
-
-_ENDINGS = (".csv", ".parquet", ".json")
-Answered = Sequence[tuple[Any, Any]]
-"""Entries, None for a SQL statement, each with the table of its answers."""
-
-
-def title_of(entry: Any) -> str:
-    """Return what a question is called."""
-    from matrixdp.statistics import StatisticEntry, in_words
-
-    return entry.title if isinstance(entry, StatisticEntry) else in_words(entry)
-
-
-def check_out(out: Path | None, force: bool) -> None:
-    """Check that a file can be written, by its ending, and is not there yet."""
-    from matrixdp.errors import SpecificationError
-
-    if out is None:
-        return
-    if out.suffix.lower() not in _ENDINGS:
-        raise SpecificationError.at(
-            ("--out",), f"{out.name!r}", "a file that ends in .csv, .parquet or .json"
-        )
-    if not out.parent.is_dir():
-        raise SpecificationError.at(
-            ("--out",), f"{str(out.parent)!r}, which is no folder", "a folder that is"
-        )
-    if os.path.lexists(out) and not force:
-        raise SpecificationError.at(("--out",), f"{str(out)!r}, which is there", "a new file, or --force")
-    if os.path.lexists(out) and not out.is_file():
-        raise SpecificationError.at(("--out",), f"{str(out)!r}, which is no file", "a new file")
-
-
-def write_out(out: Path, result: Release, tables: Answered) -> None:
-    """Write answers to a file, which appears whole or not at all."""
-    import pyarrow.parquet as pq
-
-    from matrixdp.releases.files import privacy_mark
-
-    kind = out.suffix.lower()
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
-        made = Path(folder) / "answers"
-        if kind == ".parquet":
-            table = _one(tables)
-            known = table.schema.metadata or {}
-            said = {b"matrixdp": privacy_mark(result.private)}
-            if b"matrixdp" in known:
-                said[b"statistic"] = known[b"matrixdp"]
-            pq.write_table(table.replace_schema_metadata(said), made, compression="zstd")
-        elif kind == ".json":
-            made.write_text(printed_json(result, tables) + "\n", encoding="utf-8")
-        else:
-            made.write_text(printed_csv(tables), encoding="utf-8", newline="")
-        made.replace(out)
-
-
-def printed_json(result: Release, tables: Answered) -> str:
-    """Return answers as one JSON object: under ``answers``, or under ``tables`` where there are several."""
-    written: dict[str, object] = {"private": result.private, "confidence": result.confidence}
-    if len(tables) == 1:
-        written |= _described(tables[0][1])
-    else:
-        written["tables"] = [{"name": title_of(entry), **_described(table)} for entry, table in tables]
-    return json.dumps(written, ensure_ascii=False, default=str, allow_nan=False)
-
-
-def _described(table: Any) -> dict[str, object]:
-    """Return the rows of a table, and how those of a statistic were made."""
-    said = (table.schema.metadata or {}).get(b"matrixdp")
-    made = {} if said is None else {"made": json.loads(said)}
-    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
-    return made | {"answers": rows}
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def printed_csv(tables: Answered) -> str:
-    """Return answers as CSV; several tables below one another, with their names in a first column."""
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-
-    from matrixdp.answers.table import plain_schema
-
-    table = _one(tables)
-    sink = pa.BufferOutputStream()
-    pacsv.write_csv(table.cast(plain_schema(table.schema)), sink)
-    text: str = sink.getvalue().to_pybytes().decode()
-    return text
-
-
-def _one(tables: Answered) -> Any:
-    from matrixdp.answers.table import joined
-
-    if len(tables) == 1:
-        return tables[0][1]
-    return joined([(title_of(entry), table) for entry, table in tables], "table")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from pathlib import Path
@@ -11,22 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.app import PlainCommand, PlainGroup, as_written, guarded
+from matrixdp.cli.app import ForceOption, JsonOption, as_written, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from matrixdp.errors import MatrixDPError, Problem
     from matrixdp.errors import Path as Place
-    from matrixdp.ledger import Ledger
     from matrixdp.noise import Noise
     from matrixdp.privacy import Budget
-    from matrixdp.specification import Specification
     from matrixdp.strategy import Strategy
 
 ledger = typer.Typer(
     name="ledger",
-    cls=PlainGroup,
     help="Keep account of what all releases of one dataset spend together.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -73,7 +69,9 @@ def _total(text: str) -> dict[str, Any]:
         except InvalidOperation:
             raise SpecificationError.at(("--total",), repr(text), _EXPECTED) from None
         if len(value) > 100 or abs(given[name].adjusted()) > 1000:
-            raise SpecificationError.at(("--total", name), "a number out of range", "fewer digits")
+            raise SpecificationError.at(
+                ("--total", name), "a number out of range", "fewer digits", code="out-of-range"
+            )
     return given
 
 
@@ -86,7 +84,7 @@ def _as_option(error: MatrixDPError) -> str | Problem:
     return replace(problem, path=("--total", *problem.path[1:]) if option is None else (option,))
 
 
-@ledger.command(cls=PlainCommand)
+@ledger.command()
 @guarded
 def init(
     path: _Ledger,
@@ -120,28 +118,23 @@ def init(
         unit = Unit(records=unit_records, id=unit_id)
         budget = Budget(**given, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]  # checked there
     except PrivacyError as error:
-        raise SpecificationError(_as_option(error)) from None
+        raise SpecificationError(_as_option(error), error.code) from None
     made = Ledger.create(path, dataset, budget)
     typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget!r}; nothing is spent yet.")
 
 
-@ledger.command(cls=PlainCommand)
+@ledger.command()
 @guarded
-def show(
-    path: _Ledger, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
-) -> None:
+def show(path: _Ledger, as_json: JsonOption = False) -> None:
     """Show what was spent of a ledger, what is left, and every debit.
 
-    What is left is the most that one further release may spend in the definition of the total. Whatever
-    became of a release, its debit counts.
+    What is left is the most that one further release may spend, in the definition of the total. Every debit
+    counts, even if its release was never finished.
     """
-    from rich.table import Table
-    from rich.text import Text
-
     from matrixdp.cli.console import print_facts, unit_in_words
-    from matrixdp.cli.tables import console
+    from matrixdp.cli.tables import Column, console, print_columns
+    from matrixdp.display import printable
     from matrixdp.ledger import Ledger, in_words, report
-    from matrixdp.verification.explain import printable
 
     opened = Ledger.open(path)
     found = report(opened)
@@ -157,34 +150,31 @@ def show(
     if not found["entries"]:
         screen.print("No release was debited yet.")
         return
-    table = Table(header_style="bold")
-    for name in ("time (UTC)", "state", "noise", "budget", "release"):
-        table.add_column(name, overflow="fold")
+    columns: dict[str, list[str]] = {"time (UTC)": [], "state": [], "noise": [], "budget": [], "release": []}
     for entry in found["entries"]:
         budget = {name: value for name, value in entry["budget"].items() if isinstance(value, float)}
         when = entry["time"].removesuffix("+00:00").replace("T", " ")
         cells = when, entry["state"], entry["noise"], in_words(budget), entry["release"] or "-"
-        table.add_row(*(Text(printable(text)) for text in cells))
-    screen.print(table)
+        for texts, cell in zip(columns.values(), cells, strict=True):
+            texts.append(printable(cell))
+    print_columns(screen, [Column(name, texts) for name, texts in columns.items()])
 
 
-@ledger.command(cls=PlainCommand)
+@ledger.command()
 @guarded
 def recover(
     path: _Ledger,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace earlier releases that are in the way.")
-    ] = False,
+    force: ForceOption = False,
 ) -> None:
     """Settle the debits of releases that were stopped.
 
-    A measurement that was written whole becomes the release that it was for, at no further cost. What else
-    was left is removed, and the debit is spent by crash: it counts. Releases that still run are left alone.
+    A measurement that was written whole becomes its release, at no further cost. Other leftovers are removed,
+    and their debit is abandoned: its budget counts as spent. Releases that still run are left alone.
     """
     from matrixdp.cli.console import Reporter
+    from matrixdp.display import printable
     from matrixdp.ledger import Ledger
     from matrixdp.releases import recover_ledger
-    from matrixdp.verification.explain import printable
 
     with Reporter() as reporter:
         progress = reporter.counter("writing answers")
@@ -220,7 +210,7 @@ def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> di
     if budget is None:
         return told | {"enough": None, "says": left}
     try:
-        check_left(found, budget, noises)
+        found.check_any(budget, noises)
     except PrivacyError as error:
         return told | {"enough": False, "says": f"{left}: not enough: {as_written(error)}"}
     return told | {"enough": True, "says": f"{left}: enough"}
@@ -238,40 +228,6 @@ def check_terms(path: Path, budget: Budget) -> None:
     account.check_terms(budget)
 
 
-def check_left(ledger: Ledger, budget: Budget, noises: tuple[Noise, ...]) -> None:
-    """Refuse a budget that a ledger has not left for any of some noises."""
-    from matrixdp.errors import PrivacyError
-
-    *others, last = noises
-    for noise in others:
-        with suppress(PrivacyError):
-            return ledger.check(noise.cost(budget), budget)
-    return ledger.check(last.cost(budget), budget)
-
-
 def ledger_figures(path: Path | None, budget: Budget, strategy: Strategy) -> dict[str, Any]:
     """Return what a ledger has left for a strategy, under its key; nothing where there is no ledger."""
     return {} if path is None else {"ledger": has_left(path, budget, (strategy.selection.noise,))}
-
-
-def ledger_to_debit(
-    written: Specification, given: Path | None, seed: int | None, noise: str | None, mechanism: str
-) -> Ledger | None:
-    """Return the ledger that a release is debited to, if any; seeded noise is not, and that is said.
-
-    Where too little is left for every noise that selection may choose, minutes of selection are spared;
-    without a noise, that of a saved strategy, it does not say.
-    """
-    from matrixdp.ledger import Ledger
-    from matrixdp.strategy.strategy import possible_noises
-
-    path = written.ledger if given is None else given
-    if path is not None and seed is not None:
-        typer.echo(f"Seeded noise: {path} is not debited.", err=True)
-        return None
-    if path is None:
-        return None
-    ledger = Ledger.open(path)
-    if noise is not None and written.budget is not None and written.least is None:
-        check_left(ledger, written.budget, possible_noises(noise, written.budget, mechanism)[0])
-    return ledger

@@ -1,4 +1,4 @@
-"""The command ``model``."""
+"""The commands ``model`` and ``synthesize``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.app import guarded
+from matrixdp.cli.app import ForceOption, JsonOption, guarded
 from matrixdp.cli.options import Confidence, ReleaseFolder
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ _Method = Annotated[
     ),
 ]
 _Seed = Annotated[
-    int, typer.Option("--seed", min=0, help="Of the fit; no privacy depends on it. Kept in model.json.")
+    int,
+    typer.Option("--seed", min=0, help="Seeds the fit, not the noise; kept in model.json."),
 ]
 _Spec = Annotated[
     Path | None,
@@ -53,11 +54,12 @@ _Components = Annotated[
 _Steps = Annotated[
     int | None, typer.Option("--steps", min=1, show_default=False, help="Of the fit of each mixture.")
 ]
-_Anyway = Annotated[
-    bool, typer.Option("--accept-anyway", help="Keep a model that its own tests reject; it says so.")
+_PoorFit = Annotated[
+    bool,
+    typer.Option(
+        "--allow-poor-fit", "--accept-anyway", help="Keep a model that its own tests reject; it says so."
+    ),
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Replace an earlier model in that folder.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print model.json.")]
 
 
 @guarded
@@ -69,18 +71,18 @@ def model(
     spec: _Spec = None,
     components: _Components = None,
     steps: _Steps = None,
-    accept_anyway: _Anyway = False,
+    allow_poor_fit: _PoorFit = False,
     confidence: Confidence = None,
-    force: _Force = False,
-    as_json: _Json = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make non-negative, consistent answers of a release, without the data.
 
-    It costs no further budget. MODEL gets answers_consistent.parquet, the rows of answers.parquet in the
-    same order with the column `modelled` beside the unbiased estimate, its standard error and interval;
-    model.json, which says how it was made and tested; and what `matrixdp synthesize MODEL` makes records
-    from. What is modelled is biased: the unbiased estimates stay the only promise. A model that does not fit
-    the release is refused, with the reason.
+    It costs no further budget. MODEL gets answers_consistent.parquet: the rows of answers.parquet in the same
+    order, with the column `modelled` beside the unbiased estimate, its standard error and interval. It gets
+    model.json, which says how the model was made and tested, and what `matrixdp synthesize MODEL` needs.
+    Modelled answers are biased; standard errors and intervals are those of the unbiased estimates. A model
+    that does not fit the release is rejected, with the reason.
     """
     from matrixdp.cli.console import Reporter
     from matrixdp.model.folder import check_out
@@ -96,7 +98,7 @@ def model(
             components=components,
             steps=steps,
             **known,
-            accept_anyway=accept_anyway,
+            accept_anyway=allow_poor_fit,
             progress=reporter.counter("fitting a model"),
         )
         made.save(out, force=force, progress=reporter.counter("writing answers"))
@@ -165,8 +167,7 @@ _TableOut = Annotated[
         "--out",
         metavar="FILE",
         show_default=False,
-        help="Where the records go: a new file whose name ends in .parquet or .csv. What they are comes "
-        "beside it, in FILE.json.",
+        help="Where the records go: a new .parquet or .csv file. FILE.json beside it describes them.",
     ),
 ]
 _Rows = Annotated[
@@ -184,13 +185,11 @@ _Values = Annotated[
     typer.Option(
         "--values",
         metavar="<labels|data>",
-        help="labels: values in the words of the answers, bins as texts. data: the columns that the domain "
-        "is read from, with values that are read as the same ones; of a bin its middle.",
+        help="labels: category labels and bin ranges, as in the answers. data: the original columns and "
+        "codes; binned values become bin midpoints.",
     ),
 ]
 _Levels = Annotated[bool, typer.Option("--levels", help="A column for each level of an attribute too.")]
-_TableForce = Annotated[bool, typer.Option("--force", help="Replace an earlier file.")]
-_TableJson = Annotated[bool, typer.Option("--json", help="Print what is in FILE.json.")]
 
 
 @guarded
@@ -201,13 +200,13 @@ def synthesize(
     seed: _TableSeed = None,
     values: _Values = "labels",
     levels: _Levels = False,
-    force: _TableForce = False,
-    as_json: _TableJson = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write synthetic records of a model: tables that are counted on them are those of the model, rounded.
+    """Write synthetic records of a model: tables counted on them are those of the model, rounded.
 
-    No record is that of a person, and none costs any budget. The records are biased as the model is, and how
-    attributes go together that were not measured together is the model's guess.
+    No record belongs to a person, and none costs any budget. The records are biased as the model is, and how
+    attributes relate that were not measured together is a guess of the model.
     """
     from matrixdp.cli.console import Reporter
     from matrixdp.model import Model

@@ -1,10 +1,10 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what commands are given, checked before anything is done."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matrixdp.domain import Domain
-from matrixdp.errors import SpecificationError, StorageError
+from matrixdp.errors import Problem, SpecificationError, WorkloadError
 from matrixdp.privacy import Budget, delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.selection.mechanisms.table import MECHANISMS, OF_OTHERS
@@ -28,11 +28,17 @@ if TYPE_CHECKING:
 ReleaseFolder = Annotated[
     Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
 ]
+PictureOption = Annotated[
+    Path | None,
+    typer.Option("--picture", metavar="FILE", help="Draw a picture: PNG, SVG or PDF by its ending."),
+]
+DatabaseTable = Annotated[
+    str | None, typer.Option("--table", show_default=False, help="The table of a database.")
+]
 
 
 def noise_name(words: tuple[str, ...], value: str) -> str:
     """Return the name of a noise that there is, or one of some words."""
-    from matrixdp.errors import Problem
     from matrixdp.forms import nearest
     from matrixdp.noise import NOISES
 
@@ -55,7 +61,7 @@ def _noise_names(incomplete: str) -> list[str]:
 
 
 class Objective(StrEnum):
-    """What selection makes least."""
+    """What selection minimizes."""
 
     sum = "sum"
     max = "max"
@@ -70,7 +76,7 @@ MechanismOption = Annotated[
     typer.Option(
         "--mechanism",
         autocompletion=_mechanism_names,
-        help="auto: the least expected error among those that fit. dense: the optimum on the whole domain, "
+        help="auto: the smallest expected error of those that fit. dense: the optimum on the whole domain, "
         "for a few thousand cells. residual: one part for each marginal, with optimized weight vectors. "
         "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis. hdmm: the best of "
         "opt-0 (one explicit table), opt-kron (one product), opt-plus (a union of products) and opt-m "
@@ -97,7 +103,7 @@ ObjectiveOption = Annotated[
     Objective,
     typer.Option(
         "--objective",
-        help="What is made least: the sum of the (weighted) variances of all queries, or the largest one.",
+        help="What is minimized: the sum of the (weighted) variances of all queries, or the largest one.",
     ),
 ]
 SubSolverOption = Annotated[
@@ -106,7 +112,7 @@ SubSolverOption = Annotated[
         "--sub-solver",
         metavar="NAME",
         show_default="auto",
-        help="How residual and querysmasher solve the sub-workload of a marginal: optimum (refused where it "
+        help="How residual and querysmasher solve the sub-workload of a marginal: optimum (an error if it "
         "is too large), product (one product with row weights), fourier, fixed (each attribute's own "
         "optimum as basis), fast (few iterations), or auto: the optimum where it fits, else the best of the "
         "others.",
@@ -118,8 +124,7 @@ SeedOption = Annotated[
         "--seed",
         min=0,
         show_default="0",
-        help="Of the searches for a strategy that start from random points: equal seeds, equal strategies. "
-        "The noise knows nothing of it.",
+        help="Seeds the searches for a strategy that start from random points. It does not affect the noise.",
     ),
 ]
 RestartsOption = Annotated[
@@ -128,8 +133,7 @@ RestartsOption = Annotated[
         "--restarts",
         min=0,
         show_default="10",
-        help="How many random covers by marginals opt-m and generalized-marginals start from under Laplace "
-        "noise.",
+        help="With Laplace noise, random covers by marginals that opt-m and generalized-marginals try.",
     ),
 ]
 OptionOption = Annotated[
@@ -170,7 +174,6 @@ def mechanism_options(
     >>> mechanism_options("opt-0", None, ["seed=1"])
     {'seed': '1'}
     """
-    from matrixdp.errors import SpecificationError, WorkloadError
     from matrixdp.selection.auto import check_mechanism
 
     flags = {"sub_solver": sub_solver, "seed": seed, "restarts": restarts}
@@ -188,11 +191,8 @@ def mechanism_options(
         name = str(error.problem.path[0])
         own = name == "mechanism" or flags.get(name) is not None
         flag = f"--{name.replace('_', '-')}" if own else f"--option {name}"
-        raise SpecificationError(replace(error.problem, path=(flag,))) from None
+        raise SpecificationError(replace(error.problem, path=(flag,)), error.code) from None
     return given | {"certify": True} if certify else given
-
-
-# What commands are given, checked before anything is done.
 
 
 def specification_with_budget(path: Path) -> tuple[Specification, Budget]:
@@ -226,7 +226,7 @@ def budget_spent(written: Specification, strategy: Strategy) -> Budget:
 
 
 def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]:
-    """Return what is likely to be a mistake in the domain, or in the delta of the budget, in sentences."""
+    """Return likely mistakes in the domain, and in the delta of the budget, in sentences."""
     budget = written.budget
     if budget is None and written.least is not None:
         budget = written.least.reference()
@@ -249,12 +249,10 @@ def _domain_warnings(domain: Domain) -> Iterator[str]:
 
 
 def warn(written: Specification, expect: int | None = None) -> None:
-    """Print to standard error what is likely to be a mistake."""
+    """Print likely mistakes to stderr."""
     for sentence in advice(written, expect):
         typer.echo(f"Warning: {sentence}.", err=True)
 
-
-# Questions as the command ``answer`` is given them: entries as YAML, inline or in files.
 
 _EXPECTED = (
     "a workload entry such as 'product: {age: {ranges: [[0, 17]]}}' or 'quantile: {age: 0.5}', or a file "
@@ -274,7 +272,6 @@ def read_questions(queries: Iterable[str]) -> list[tuple[tuple[str, ...], Entry]
 
 def entries_of(query: str) -> list[tuple[Mapping[str, Any], Path]]:
     """Return the entries that a text or a file holds, and what their paths are relative to."""
-    from matrixdp.errors import SpecificationError
     from matrixdp.specification import parse_yaml
 
     base = Path()
@@ -302,7 +299,6 @@ def entries_of(query: str) -> list[tuple[Mapping[str, Any], Path]]:
 
 def _inline(text: str) -> object:
     """Return what a text says: YAML, or the inside of a mapping, as in ``cdf: age, by: [sex]``."""
-    from matrixdp.errors import SpecificationError
     from matrixdp.specification import parse_yaml
 
     try:
@@ -313,11 +309,25 @@ def _inline(text: str) -> object:
         raise
 
 
-def check_picture(picture: Path) -> None:
-    """Refuse a file that no picture can be written to, before anything is computed."""
-    if picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def check_output(
+    option: str, path: Path | None, *, force: bool = True, endings: Collection[str] = ()
+) -> None:
+    """Check that a file can be written, with one of some endings, before anything is computed.
+
+    Without `force` it may not be there yet.
+    """
+    if path is None:
+        return
+    if endings and path.suffix.lower() not in endings:
+        raise SpecificationError.at((option,), repr(path.name), f"a file that ends in {' or '.join(endings)}")
+    there, found = os.path.lexists(path), repr(str(path))
+    if not path.absolute().parent.is_dir() or path.is_dir():
+        what = "a folder" if there else "in a folder that does not exist"
+        raise SpecificationError.at((option,), f"{found}, {what}", "a file in a folder", code="no-place")
+    if there and not (force and path.is_file()):
         raise SpecificationError.at(
-            ("--picture",), picture.suffix or "no ending", "a file .png, .svg or .pdf"
+            (option,), f"{found}, which exists", "a new file, or --force", code="file-exists"
         )
-    if not picture.absolute().parent.is_dir():
-        raise StorageError(f"{picture}: found no folder to save a file of that name in")

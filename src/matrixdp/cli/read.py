@@ -1,23 +1,36 @@
-"""The command ``show``."""
+"""The commands that read a release: ``show``, ``answer``, ``verify``, ``report`` and ``explain``."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.app import guarded
-from matrixdp.cli.options import Confidence, ReleaseFolder
+from matrixdp.cli.app import AllOption, CsvOption, ForceOption, JsonOption, guarded
+from matrixdp.cli.options import Confidence, ReleaseFolder, check_output
 
 if TYPE_CHECKING:
     from matrixdp.releases import Release
 
 _SHOWN = 50
+
+
+def _warn(release: Release) -> None:
+    from matrixdp.cli.tables import NOT_PRIVATE
+
+    if not release.private:
+        typer.echo(NOT_PRIVATE, err=True)
+
+
+# The command ``show``.
+
 _Table = Annotated[
     str | None,
     typer.Argument(
@@ -32,17 +45,17 @@ _Pivot = Annotated[
         "--pivot", metavar="ATTRIBUTE", show_default=False, help="An attribute whose values become columns."
     ),
 ]
-_Csv = Annotated[
-    bool, typer.Option("--csv", help="Print CSV, every row, with the digits that the error justifies.")
-]
-_All = Annotated[bool, typer.Option("--all", help="Show every row, however many.")]
-_Tables = Annotated[
+_Export = Annotated[
     Path | None,
     typer.Option(
-        "--tables", metavar="OUT", show_default=False, help="Write every table into this new folder."
+        "--export",
+        "--tables",
+        metavar="OUT",
+        show_default=False,
+        help="Write every table to this new folder.",
     ),
 ]
-_Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="What --tables writes.")]
+_Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="What --export writes.")]
 
 
 @guarded
@@ -50,9 +63,9 @@ def show(
     folder: ReleaseFolder,
     table: _Table = None,
     pivot: _Pivot = None,
-    as_csv: _Csv = False,
-    every: _All = False,
-    tables: _Tables = None,
+    as_csv: CsvOption = False,
+    every: AllOption = False,
+    export: _Export = None,
     format: _Format = "csv",  # noqa: A002
     confidence: Confidence = None,
 ) -> None:
@@ -60,19 +73,18 @@ def show(
 
     From the release alone: no data are read, and it costs no further budget.
     """
-    from matrixdp.cli.tables import NOT_PRIVATE
     from matrixdp.errors import SpecificationError
     from matrixdp.releases import Release
 
-    if table is not None and tables is not None:
-        raise SpecificationError.at(("--tables",), "a single table too", "one of the two")
-    if table is None and (as_csv or (pivot is not None and tables is None)):
-        raise SpecificationError.at(("table",), "none", "the title of a table with --csv and --pivot")
+    if table is not None and export is not None:
+        raise SpecificationError.at(("--export",), "a single table too", "one of the two", code="conflict")
+    if table is None and (as_csv or (pivot is not None and export is None)):
+        expected = "the title of a table with --csv and --pivot"
+        raise SpecificationError.at(("table",), "none", expected, code="missing-key")
     release = Release.load(folder, confidence=confidence)
-    if not release.private:
-        typer.echo(NOT_PRIVATE, err=True)
-    if tables is not None:
-        out = release.save_tables(tables, format=format, pivot=pivot)
+    _warn(release)
+    if export is not None:
+        out = release.save_tables(export, format=format, pivot=pivot)
         written = len(release.workload.groups)
         typer.echo(f"{out}: {written:,} table{'s' * (written != 1)}, datapackage.json, croissant.json.")
     elif table is not None:
@@ -82,44 +94,37 @@ def show(
 
 
 def _show_table(release: Release, text: str, pivot: str | None, as_csv: bool, every: bool) -> None:
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-
     from matrixdp.answers.intervals import decimals_of, for_people, least_error
     from matrixdp.cli.tables import console, print_table
 
     found = release.table(text, pivot=pivot)
     if as_csv:
-        shown = for_people(found, decimals_of(least_error(found)))
-        sink = pa.BufferOutputStream()
-        pacsv.write_csv(shown, sink)
-        typer.echo(sink.getvalue().to_pybytes().decode(), nl=False)
+        typer.echo(_csv_text(for_people(found, decimals_of(least_error(found)))), nl=False)
         return
-    limit = found.num_rows if every else _SHOWN
-    print_table(console(), found, release.confidence, limit)
+    print_table(console(), found, release.confidence, found.num_rows if every else _SHOWN)
 
 
 def _list(release: Release, every: bool) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     from matrixdp.answers.titles import titles
-    from matrixdp.cli.console import figure
-    from matrixdp.cli.tables import console
-    from matrixdp.verification.explain import printable
+    from matrixdp.cli.tables import Column, console, print_columns
+    from matrixdp.display import figure, printable
 
     screen = console()
     groups = release.workload.groups
     limit = len(groups) if every else _SHOWN
-    listed = Table(header_style="bold")
-    listed.add_column("table", overflow="fold")
-    for name in ("answers", "RMSE", "largest stddev"):
-        listed.add_column(name, justify="right", no_wrap=True)
-    for name, group in zip(titles(groups)[:limit], groups[:limit], strict=True):
-        error = release.analysis.group(group)
-        errors = (figure((error.total / group.queries) ** 0.5), figure(error.largest**0.5))
-        listed.add_row(Text(printable(name)), f"{group.queries:,}", *errors)
-    screen.print(listed)
+    errors = [release.analysis.group(group) for group in groups[:limit]]
+    queries = [group.queries for group in groups[:limit]]
+    rmse = [figure((error.total / number) ** 0.5) for error, number in zip(errors, queries, strict=True)]
+    largest = [figure(error.largest**0.5) for error in errors]
+    columns = [
+        Column("table", [printable(name) for name in titles(groups)[:limit]]),
+        Column("answers", [f"{number:,}" for number in queries], number=True, whole=True),
+        Column("RMSE", rmse, number=True, whole=True),
+        Column("largest stddev", largest, number=True, whole=True),
+    ]
+    print_columns(screen, columns)
     if limit < len(groups):
         screen.print(f"{limit} of {len(groups):,} tables shown; --all shows every one.")
     screen.print(Text(release.statement.text))
@@ -131,6 +136,8 @@ def _list(release: Release, every: bool) -> None:
 
 # The command ``answer``.
 
+Answered = Sequence[tuple[Any, Any]]
+"""Entries, None for a SQL statement, each with the table of its answers."""
 _Queries = Annotated[
     list[str] | None,
     typer.Argument(
@@ -146,7 +153,7 @@ _Sql = Annotated[
         "--sql",
         metavar="STATEMENT",
         show_default=False,
-        help="In the place of QUERY: SQL that counts, or a file with it; answered in its result's shape.",
+        help="Instead of QUERY: SQL that counts, or a file with it; the answer has the shape of its result.",
     ),
 ]
 _AnswerOut = Annotated[
@@ -158,10 +165,6 @@ _AnswerOut = Annotated[
         help="Write every answer to a new file, by its ending: .csv, .parquet or .json.",
     ),
 ]
-_AnswerForce = Annotated[bool, typer.Option("--force", help="With --out, replace a file that is there.")]
-_AnswerJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, with every answer.")]
-_AnswerCsv = Annotated[bool, typer.Option("--csv", help="Print CSV, with every answer.")]
-_AnswerAll = Annotated[bool, typer.Option("--all", help="Show every answer, however many.")]
 
 
 @guarded
@@ -171,96 +174,159 @@ def answer(
     sql: _Sql = None,
     confidence: Confidence = None,
     out: _AnswerOut = None,
-    force: _AnswerForce = False,
-    as_json: _AnswerJson = False,
-    as_csv: _AnswerCsv = False,
-    every: _AnswerAll = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    every: AllOption = False,
 ) -> None:
     """Answer new queries from a release, without the data: counts, and statistics of counts.
 
     It costs no further budget. Every answer comes with its standard error or its interval. A query that the
-    measurement does not determine is refused, with the reason.
+    measurement does not determine is rejected, with the reason.
     """
-    from matrixdp.cli.console import check_out, printed_csv, printed_json, write_out
     from matrixdp.cli.options import read_questions
     from matrixdp.errors import SpecificationError, within
     from matrixdp.releases import load_release
 
     asked = queries or []
     if as_json and as_csv:
-        raise SpecificationError.at(("--csv",), "--json too", "one of the two")
+        raise SpecificationError.at(("--csv",), "--json too", "one of the two", code="conflict")
     if bool(asked) == (sql is not None):
         found = "QUERY and --sql" if asked else "neither QUERY nor --sql"
-        raise SpecificationError.at(("query",), found, "one of the two")
-    check_out(out, force)
+        raise SpecificationError.at(("query",), found, "one of the two", code="conflict")
+    check_output("--out", out, force=force, endings=(".csv", ".parquet", ".json"))
     entries = read_questions(asked) if asked else []
-    statement = None if sql is None else statement_of(sql)
-    result = load_release(folder, confidence=confidence)
-    tables: list[tuple[Any, Any]] = [] if statement is None else [(None, result.sql(statement))]
+    statement = None if sql is None else _statement(sql)
+    release = load_release(folder, confidence=confidence)
+    tables: list[tuple[Any, Any]] = [] if statement is None else [(None, release.sql(statement))]
     for place, entry in entries:
         with within(*place):
-            tables.append((entry, result.answer(entry)))
+            tables.append((entry, release.answer(entry)))
     if out is not None:
-        write_out(out, result, tables)
+        _write(out, release, tables)
     if as_json:
-        typer.echo(printed_json(result, tables))
-    elif as_csv:
-        _warn(result)
-        typer.echo(printed_csv(tables), nl=False)
-    elif out is None:
-        _show(result, tables, every)
+        typer.echo(_json(release, tables))
+    elif out is None and not as_csv:
+        _show(release, tables, every)
     else:
-        _warn(result)
+        _warn(release)
         rows = sum(table.num_rows for _, table in tables)
-        typer.echo(f"{rows:,} answers written to {out}.")
+        typer.echo(_csv(tables) if as_csv else f"{rows:,} answers written to {out}.", nl=not as_csv)
 
 
-def _warn(result: Release) -> None:
-    from matrixdp.cli.tables import NOT_PRIVATE
-
-    if not result.private:
-        typer.echo(NOT_PRIVATE, err=True)
-
-
-def _show(result: Release, tables: Sequence[tuple[Any, Any]], every: bool) -> None:
+def _show(release: Release, tables: Answered, every: bool) -> None:
     from rich.text import Text
 
-    from matrixdp.cli.console import title_of
     from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_result, print_statistic
     from matrixdp.statistics import StatisticEntry
 
     screen = console()
-    if not result.private:
+    if not release.private:
         screen.print(NOT_PRIVATE, style="bold red")
-    cut = False
     for entry, table in tables:
-        if len(tables) > 1 or isinstance(entry, StatisticEntry):
-            screen.print(Text(title_of(entry), style="bold"))
-        limit = table.num_rows if every else _SHOWN
-        if isinstance(entry, StatisticEntry):
-            print_statistic(screen, table, result.confidence, limit)
-        else:
-            shown = print_result if entry is None else print_answers
-            shown(screen, table, result.confidence, limit)
-        cut = cut or table.num_rows > limit
-    if cut:
+        statistic = isinstance(entry, StatisticEntry)
+        if len(tables) > 1 or statistic:
+            screen.print(Text(_title(entry), style="bold"))
+        shown = print_statistic if statistic else print_result if entry is None else print_answers
+        shown(screen, table, release.confidence, table.num_rows if every else _SHOWN)
+    if not every and any(table.num_rows > _SHOWN for _, table in tables):
         screen.print("--all shows every one; --json and --csv print them.")
 
 
-def statement_of(sql: str) -> str:
+def _statement(sql: str) -> str:
     """Return the statement that a text is, or a file holds."""
     from matrixdp.errors import SpecificationError
 
+    expected = "a SQL statement, or a file with one"
     if not os.path.isfile(sql):  # noqa: PTH113 - no error where the path is none
         if sql.endswith(".sql") and len(sql.split()) == 1:
-            found, expected = f"{sql!r}, which is no file", "a SQL statement, or a file with one"
-            raise SpecificationError.at(("--sql",), found, expected)
+            raise SpecificationError.at(
+                ("--sql",), f"{sql!r}, which is no file", expected, code="file-missing"
+            )
         return sql
     try:
         return Path(sql).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        found, expected = "a file that cannot be read as text", "a SQL statement, or a file with one"
-        raise SpecificationError.at(("--sql",), found, expected) from None
+        found = "a file that cannot be read as text"
+        raise SpecificationError.at(("--sql",), found, expected, code="file-missing") from None
+
+
+def _title(entry: Any) -> str:
+    """Return what a question is called."""
+    from matrixdp.statistics import StatisticEntry, in_words
+
+    return entry.title if isinstance(entry, StatisticEntry) else in_words(entry)
+
+
+def _write(out: Path, result: Release, tables: Answered) -> None:
+    """Write answers to a file, which appears whole or not at all."""
+    import pyarrow.parquet as pq
+
+    from matrixdp.releases.files import privacy_mark
+
+    kind = out.suffix.lower()
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
+        made = Path(folder) / "answers"
+        if kind == ".parquet":
+            table = _one(tables)
+            known = table.schema.metadata or {}
+            said = {b"matrixdp": privacy_mark(result.private)}
+            if b"matrixdp" in known:
+                said[b"statistic"] = known[b"matrixdp"]
+            pq.write_table(table.replace_schema_metadata(said), made, compression="zstd")
+        elif kind == ".json":
+            made.write_text(_json(result, tables) + "\n", encoding="utf-8")
+        else:
+            made.write_text(_csv(tables), encoding="utf-8", newline="")
+        made.replace(out)
+
+
+def _json(result: Release, tables: Answered) -> str:
+    """Return answers as one JSON object: under ``answers``, or under ``tables`` where there are several."""
+    written: dict[str, object] = {"private": result.private, "confidence": result.confidence}
+    if len(tables) == 1:
+        written |= _described(tables[0][1])
+    else:
+        written["tables"] = [{"name": _title(entry), **_described(table)} for entry, table in tables]
+    return json.dumps(written, ensure_ascii=False, default=str, allow_nan=False)
+
+
+def _described(table: Any) -> dict[str, object]:
+    """Return the rows of a table, and how those of a statistic were made."""
+    said = (table.schema.metadata or {}).get(b"matrixdp")
+    made = {} if said is None else {"made": json.loads(said)}
+    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    return made | {"answers": rows}
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _csv(tables: Answered) -> str:
+    """Return answers as CSV; several tables below one another, with their names in a first column."""
+    from matrixdp.answers.table import plain_schema
+
+    table = _one(tables)
+    return _csv_text(table.cast(plain_schema(table.schema)))
+
+
+def _one(tables: Answered) -> Any:
+    from matrixdp.answers.table import joined
+
+    if len(tables) == 1:
+        return tables[0][1]
+    return joined([(_title(entry), table) for entry, table in tables], "table")
+
+
+def _csv_text(table: Any) -> str:
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    sink = pa.BufferOutputStream()
+    pacsv.write_csv(table, sink)
+    text: str = sink.getvalue().to_pybytes().decode()
+    return text
 
 
 # The command ``verify``.
@@ -271,41 +337,42 @@ _Folder = Annotated[
 ]
 _Ledger = Annotated[
     Path | None,
-    typer.Option("--ledger", metavar="FILE", show_default=False, help="The ledger that must hold the debit."),
+    typer.Option(
+        "--ledger", metavar="FILE", show_default=False, help="Check that this ledger records the spend."
+    ),
 ]
 _Key = Annotated[
     Path | None,
     typer.Option(
-        "--key", metavar="KEY", show_default=False, help="The public key that it must be signed with."
+        "--key", metavar="KEY", show_default=False, help="Check that the holder of this public key signed it."
     ),
 ]
-_VerifyJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @guarded
-def verify(folder: _Folder, ledger: _Ledger = None, key: _Key = None, as_json: _VerifyJson = False) -> None:
-    """Check a release, or a model of one, without the data: all is computed again.
+def verify(folder: _Folder, ledger: _Ledger = None, key: _Key = None, as_json: JsonOption = False) -> None:
+    """Check a release, or a model of one, without the data: everything is computed again.
 
-    Cost, digests, statement and every answer, and with their options the signature and the ledger. One line
-    for each subject: ok, FAILED, or not checked. Exit status: 0 if nothing is false, 1 if something is, 2
-    for wrong use.
+    Cost, digests, statement and every answer; with their options, the signature and the ledger. One line for
+    each subject: ok, FAILED, or not checked. Exit status: 0 if nothing failed, 1 if something did, 2 for
+    wrong use.
     """
     from matrixdp.cli.console import Reporter
+    from matrixdp.display import printable
     from matrixdp.errors import SpecificationError
     from matrixdp.model.folder import is_model
     from matrixdp.verification import verify_model, verify_release
-    from matrixdp.verification.explain import printable
 
+    model = is_model(folder)
+    if model and (ledger is not None or key is not None):
+        expected = "the folder of a release: models are neither debited nor signed"
+        raise SpecificationError.at(("DIR",), f"the model {folder}", expected, code="not-supported")
     with Reporter() as reporter:
         progress = reporter.counter("computing answers again")
-        model = is_model(folder)
-        if not model:
-            found = verify_release(folder, ledger=ledger, key=key, progress=progress)
-        elif ledger is not None or key is not None:
-            expected = "the folder of a release: that of a model is neither debited nor signed"
-            raise SpecificationError.at(("DIR",), f"the model {folder}", expected)
-        else:
+        if model:
             found = verify_model(folder, progress=progress)
+        else:
+            found = verify_release(folder, ledger=ledger, key=key, progress=progress)
     if as_json:
         typer.echo(json.dumps(found.as_dict()))
     else:
@@ -313,13 +380,13 @@ def verify(folder: _Folder, ledger: _Ledger = None, key: _Key = None, as_json: _
             outcome = "FAILED" if finding.outcome == "failed" else finding.outcome
             typer.echo(f"{outcome:<12} {finding.subject:<12} {printable(finding.words)}")
         what = "model" if model else "release"
-        verdict = "what was checked holds" if found.holds else f"FAILED: the {what} is not what it says"
+        verdict = "all checks passed" if found.holds else f"FAILED: the {what} is not what it says"
         typer.echo(f"{found.folder}: {verdict}.")
     if not found.holds:
         raise typer.Exit(1)
 
 
-# The command ``report``.
+# The commands ``report`` and ``explain``.
 
 _ReportOut = Annotated[
     Path | None,
@@ -327,43 +394,53 @@ _ReportOut = Annotated[
         "--out",
         metavar="FILE",
         show_default=False,
-        help="Where to write; DIR.html beside the folder if not given.",
+        help="Where to write (default: DIR.html beside the folder; with --markdown, stdout).",
     ),
 ]
-_Title = Annotated[
+_PageTitle = Annotated[
     str | None,
     typer.Option(
-        "--title",
-        metavar="TEXT",
-        show_default=False,
-        help="The page's title, in place of the name.",
+        "--title", metavar="TEXT", show_default=False, help="The title (default: the folder's name)."
     ),
 ]
-_ReportForce = Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")]
+_Markdown = Annotated[
+    bool, typer.Option("--markdown", help="Only how the release came about, for a reviewer, in Markdown.")
+]
 
 
 @guarded
 def report(
-    folder: ReleaseFolder, out: _ReportOut = None, title: _Title = None, force: _ReportForce = False
+    folder: ReleaseFolder,
+    out: _ReportOut = None,
+    title: _PageTitle = None,
+    markdown: _Markdown = False,
+    force: ForceOption = False,
 ) -> None:
-    """Write a release as one page to look at, in HTML.
+    """Write a release as one HTML page.
 
-    The promise in plain words, the accuracy of every table, pictures with their errors, and tables that can
-    be searched, sorted and downloaded. The page needs no network and no other file. It lies outside the
-    folder, as it follows from it.
-    """
+    \b
+    - the privacy guarantee
+    - the accuracy of each table, compared with per-query noise and with the lower bound
+    - quartiles
+    - plots with error bars
+    - searchable tables with CSV download
+    - how the release came about: what was measured, its cost, and what is assumed
+
+    The page needs no network and no other file.
+    """  # noqa: D301 - click reads the character itself
     from matrixdp.cli.console import Reporter
-    from matrixdp.errors import StorageError
+    from matrixdp.errors import SpecificationError
     from matrixdp.report import report_release
 
+    if markdown:
+        _explain(folder, out, force)
+        return
     whole = folder.resolve()
     path = whole.parent / f"{whole.name}.html" if out is None else out
-    if not path.absolute().parent.is_dir() or path.is_dir():
-        raise StorageError(f"{path}: found no folder to save a file of that name in")
+    check_output("--out", path, force=force)
     if path.resolve().is_relative_to(whole):
-        raise StorageError(f"{path}: expected a file outside the folder of the release")
-    if path.exists() and not force:
-        raise StorageError(f"{path}: found a file; expected one that is not there yet, or --force")
+        found = f"{str(path)!r}, in the folder of the release"
+        raise SpecificationError.at(("--out",), found, "a file outside it", code="no-place")
     with Reporter() as reporter:
         reporter.stage("drawing the page")
         page = report_release(folder, title=title)
@@ -371,28 +448,18 @@ def report(
     typer.echo(f"{path}: {len(page.encode()) / 1000:,.0f} KB.")
 
 
-# The command ``explain``.
-
-_ExplainOut = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE", show_default=False, help="Write Markdown to this file instead."),
-]
-
-
 @guarded
-def explain(folder: ReleaseFolder, out: _ExplainOut = None) -> None:
-    """Explain a release to a reviewer, in words and exact numbers.
+def explain(folder: ReleaseFolder, out: _ReportOut = None) -> None:
+    """Print how a release came about: the same as `report --markdown`, which replaces this command."""
+    _explain(folder, out, force=False)
 
-    From the domain to the promise, computed from the files, without the data. Into a file or a pipe it is
-    Markdown.
-    """
-    from matrixdp.errors import StorageError
+
+def _explain(folder: Path, out: Path | None, force: bool) -> None:
     from matrixdp.verification import explain_release
 
+    check_output("--out", out, force=force)
     text = explain_release(folder)
     if out is not None:
-        if out.exists():
-            raise StorageError(f"{out}: found a file; expected one that is not there yet")
         out.write_text(text, encoding="utf-8")
         typer.echo(f"{out}: {len(text.splitlines())} lines.")
     elif sys.stdout.isatty():

@@ -1,18 +1,18 @@
-"""The command ``release``."""
+"""The commands ``release``, ``recover``, ``keys`` and ``sign``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from matrixdp.cli.app import guarded
-from matrixdp.cli.ledger import LedgerOption, ledger_to_debit
+from matrixdp.cli.app import ForceOption, guarded
+from matrixdp.cli.ledger import LedgerOption
 from matrixdp.cli.options import (
     CertifyOption,
     Confidence,
+    DatabaseTable,
     MechanismOption,
     NoiseOption,
     Objective,
@@ -25,12 +25,8 @@ from matrixdp.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from matrixdp.cli.console import Reporter
-    from matrixdp.ledger import Ledger
     from matrixdp.privacy import Budget
     from matrixdp.releases import Release, SigningKey
-    from matrixdp.specification import Specification
-    from matrixdp.strategy import Strategy
 
 # The command ``recover``.
 
@@ -40,14 +36,13 @@ _Folder = Annotated[
         metavar="DIR", show_default=False, help="Where the release was to be, or the folder it left."
     ),
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Replace an earlier release in that folder.")]
 
 
 @guarded
-def recover(folder: _Folder, force: _Force = False) -> None:
-    """Make a release of what a stopped one had measured whole.
+def recover(folder: _Folder, force: ForceOption = False) -> None:
+    """Complete a release that was stopped after its measurement was written whole.
 
-    Nothing is spent for it and the table is not read again: that release had spent its budget. If no
+    Nothing more is spent and the table is not read again: the stopped release had spent its budget. If no
     measurement was whole, there is nothing to recover.
     """
     from matrixdp.cli.console import Reporter
@@ -88,7 +83,6 @@ _Path = Annotated[
 _Key = Annotated[
     Path, typer.Option("--key", metavar="KEY", show_default=False, help="The private key, a PEM file.")
 ]
-_ReplaceSignature = Annotated[bool, typer.Option("--force", help="Replace a signature that is there.")]
 
 
 def signing_key(path: Path | None, passphrase_file: Path | None) -> SigningKey | None:
@@ -99,7 +93,9 @@ def signing_key(path: Path | None, passphrase_file: Path | None) -> SigningKey |
     if path is not None:
         return SigningKey.load(path, None if passphrase_file is None else read_passphrase(passphrase_file))
     if passphrase_file is not None:
-        raise SpecificationError.at(("--passphrase-file",), "it without --sign", "a key that it belongs to")
+        raise SpecificationError.at(
+            ("--passphrase-file",), "it without --sign", "a key that it belongs to", code="conflict"
+        )
     return None
 
 
@@ -108,8 +104,8 @@ def keys(path: _Path, passphrase_file: PassphraseFile = None) -> None:
     """Make a pair of Ed25519 keys for signatures, in two PEM files.
 
     The private key signs releases (`matrixdp release --sign`, `matrixdp sign`) and stays with you; with a
-    passphrase it is encrypted. The public key is for everybody who verifies them. Files that are there are
-    never replaced.
+    passphrase it is encrypted. The public key is for everybody who verifies them. Existing files are never
+    replaced.
     """
     from matrixdp.releases import PublicKey, make_keys, read_passphrase
 
@@ -122,11 +118,11 @@ def keys(path: _Path, passphrase_file: PassphraseFile = None) -> None:
 
 @guarded
 def sign(
-    folder: ReleaseFolder, key: _Key, passphrase_file: PassphraseFile = None, force: _ReplaceSignature = False
+    folder: ReleaseFolder, key: _Key, passphrase_file: PassphraseFile = None, force: ForceOption = False
 ) -> None:
-    """Sign a release that is there already, after checking it.
+    """Sign an existing release, after checking it.
 
-    Writes signature.json, over release.json, which lists the digests of all other files.
+    Writes signature.json: the signature of release.json, which lists the digests of all other files.
     """
     from matrixdp.releases import SigningKey, read_passphrase, sign_release
 
@@ -139,7 +135,6 @@ def sign(
 #: The exit status of a release whose total is not the number of records that was expected.
 UNEXPECTED = 3
 
-_WRITING = "writing answers"
 _MAX_ANSWERS = 50_000_000
 _SHOWN = 8
 _SMALL = 100_000
@@ -156,14 +151,13 @@ _Data = Annotated[
         help="The table, in place of the specification's: a path, or an address such as postgresql://host/base.",
     ),
 ]
-_Table = Annotated[str | None, typer.Option("--table", help="The table of a database given by --data.")]
 _Saved = Annotated[
     Path | None,
     typer.Option("--strategy", metavar="STRATEGY", help="Measure a strategy that `select --save` wrote."),
 ]
 _Csv = Annotated[bool, typer.Option("--csv", help="Write the answers as CSV too.")]
 _MaxAnswers = Annotated[
-    int, typer.Option("--max-answers", min=0, help="Above so many queries write the measurement alone.")
+    int, typer.Option("--max-answers", min=0, help="With more queries than this, write only the measurement.")
 ]
 _Seed = Annotated[
     int | None,
@@ -182,8 +176,8 @@ _Expect = Annotated[
         max=2**53 - 1,
         metavar="N",
         show_default=False,
-        help="How many records the table should have, a public figure: the released total is compared "
-        "with it, and the exit status is 3 where they differ by more than noise.",
+        help="The number of records the table should have, a public figure: the exit status is 3 if the "
+        "released total differs from it by more than noise.",
     ),
 ]
 
@@ -193,7 +187,7 @@ def release(
     spec: Spec,
     out: _Out,
     data: _Data = None,
-    table: _Table = None,
+    table: DatabaseTable = None,
     strategy: _Saved = None,
     mechanism: MechanismOption = "auto",
     noise: NoiseOption = "auto",
@@ -204,7 +198,7 @@ def release(
     confidence: Confidence = None,
     csv: _Csv = False,
     max_answers: _MaxAnswers = _MAX_ANSWERS,
-    force: _Force = False,
+    force: ForceOption = False,
     ledger: LedgerOption = None,
     sign: SignOption = None,
     passphrase_file: PassphraseFile = None,
@@ -216,47 +210,49 @@ def release(
     Selects a strategy (or loads one), adds exact Gaussian or Laplace noise to what it measures, and writes
     answers.parquet (one row for each query, with its standard error and interval), release.json (what was
     measured and the privacy statement) and measurement.mdp, from which `matrixdp answer` answers further
-    queries at no further cost. The folder appears whole or not at all. With targets it prints the least
-    budget that meets them before it reads the table, and spends that. With a ledger it is refused, before
-    anything is read, where less than its budget is left; what it spends is debited before any record is
-    counted.
+    queries at no further cost. The folder appears whole or not at all. With accuracy targets, it finds the
+    smallest budget that meets them and prints it before spending anything. With a ledger, it stops before
+    anything is read if too little is left; the budget is debited before any record is counted.
     """
     from matrixdp.cli.console import Reporter
-    from matrixdp.cli.options import budget_spent
-    from matrixdp.releases import mark_released, staged_folder, write_release
+    from matrixdp.cli.options import warn
     from matrixdp.specification import load_specification
+    from matrixdp.strategy import pipeline
 
     key = signing_key(sign, passphrase_file)
     given = mechanism_options(mechanism, sub_solver, option, certify=_certified(certify, strategy))
     written = load_specification(spec, require_privacy=True)
-    level = _level(confidence)
-    path, table_name = _table_of(written, data, table)
-    # a saved strategy has its own noise
-    asked = None if strategy is not None else noise
-    debited = ledger_to_debit(written, ledger, seed_not_private, asked, mechanism)
-    _check(written, path, table_name, out, expect)
-    staged = staged_folder(out, force=force, keep=True, spends=str(written.budget or "a budget"))
-    with Reporter(elapsed=False) as reporter, staged as folder:
-        chosen = _strategy(written, strategy, mechanism, noise, objective, given, reporter)
-        _check_questions(chosen, written, expect)
-        budget = budget_spent(written, chosen)
+    warn(written, expect)
+    debited = written.ledger if ledger is None else ledger
+    if debited is not None and seed_not_private is not None:
+        typer.echo(f"Seeded noise: {debited} is not debited.", err=True)
+
+    def tell(budget: Budget) -> None:
         if written.targets:
-            typer.echo(f"The least budget that meets the targets, which is spent: {budget!r}", err=True)
-        measured = chosen.measure(
-            path,
-            budget,
-            table_name=table_name,
-            quoted_newlines=written.quoted_newlines,
-            out_of_domain=written.out_of_domain,
-            max_records=written.max_records,
-            seed_not_private=seed_not_private,
+            typer.echo(f"The smallest budget that meets the targets, which is spent: {budget!r}", err=True)
+
+    with Reporter(elapsed=False) as reporter:
+        result = pipeline.release(
+            written,
+            out,
+            table=data,
+            table_name=table,
+            strategy=strategy,
+            mechanism=mechanism,
+            noise=noise,
+            objective=objective.value,
+            options=given,
             ledger=debited,
-            release=out,
-            progress=_marking(folder, budget, debited, seed_not_private, reporter.counter("measuring")),
+            confidence=0.95 if confidence is None else confidence,
+            expect=expect,
+            csv=csv,
+            max_answers=max_answers,
+            key=key,
+            force=force,
+            seed_not_private=seed_not_private,
+            before_measuring=tell,
+            progress=reporter.stage,
         )
-        result, progress = measured.reconstruct(written.workload, level, expect), reporter.counter(_WRITING)
-        write_release(result, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
-    mark_released(result, out)
     _show(result, out, max_answers)
 
 
@@ -266,99 +262,8 @@ def _certified(certify: bool, saved: Path | None) -> bool:
 
     if certify and saved is not None:
         expected = "one of the two: `select --certify --save` certifies a strategy that is saved"
-        raise SpecificationError.at(("--certify",), "a saved strategy beside it", expected)
+        raise SpecificationError.at(("--certify",), "a saved strategy beside it", expected, code="conflict")
     return certify
-
-
-def _check_questions(chosen: Strategy, written: Specification, expect: int | None) -> None:
-    """Check that the strategy determines what is asked, and the total if it shall be compared."""
-    from matrixdp.errors import SpecificationError
-    from matrixdp.releases import total_of
-
-    chosen.check_workload(written.workload)
-    if expect is not None and total_of(chosen.selection.analysis, written.domain) is None:
-        found = "a workload from which the number of records does not follow"
-        raise SpecificationError.at(("--expect",), found, "`marginals: [0]` in it, too")
-
-
-def _table_of(written: Specification, data: str | None, table: str | None) -> tuple[str, str | None]:
-    """Return the path of the table, and its name in a database."""
-    from matrixdp.errors import SpecificationError
-
-    path, name = (written.data, written.table) if data is None else (data, table)
-    if path is None:
-        raise SpecificationError.at(("data",), "nothing", "the path of a table, here or by --data")
-    return str(path), name
-
-
-def _check(written: Specification, path: str, table_name: str | None, out: Path, expect: int | None) -> None:
-    """Check before selection that the table has the columns, and that nothing was spent for `out` before."""
-    from matrixdp.cli.options import warn
-    from matrixdp.releases import refuse_to_spend_again
-    from matrixdp.sources import open_source
-
-    written.check_table(path)
-    source = open_source(path, table_name=table_name, quoted_newlines=written.quoted_newlines)
-    refuse_to_spend_again(out)
-    source.check(written.domain, written.out_of_domain, written.unit)
-    warn(written, expect)
-
-
-def _level(confidence: float | None) -> float:
-    from matrixdp.errors import SpecificationError
-
-    level = 0.95 if confidence is None else confidence
-    if not 0 < level < 1:
-        raise SpecificationError.at(("--confidence",), str(level), "a number above 0 and below 1")
-    return level
-
-
-def _marking(
-    folder: Path,
-    budget: Budget,
-    debited: Ledger | None,
-    seed_not_private: int | None,
-    counter: Callable[[int, int], None],
-) -> Callable[[int, int], None]:
-    """Return a counter that first, before any noise is drawn, marks the budget as spent."""
-    from matrixdp.releases import mark_spent
-
-    def count(done: int, total: int) -> None:
-        if seed_not_private is None:
-            mark_spent(folder, budget, None if debited is None else debited.path)
-        counter(done, total)
-
-    return count
-
-
-def _strategy(
-    written: Specification,
-    saved: Path | None,
-    mechanism: str,
-    noise: str,
-    objective: Objective,
-    options: dict[str, Any],
-    reporter: Reporter,
-) -> Strategy:
-    from matrixdp.cli.options import reference_budget
-    from matrixdp.errors import StorageError
-    from matrixdp.strategy import Strategy, select
-
-    if saved is None:
-        return select(
-            written.workload,
-            noise=noise,
-            budget=reference_budget(written),
-            mechanism=mechanism,
-            objective=objective.value,
-            targets=written.targets or None,
-            progress=reporter.stage,
-            **options,
-        )
-    strategy = Strategy.load(saved)
-    if strategy.workload.domain != written.domain:
-        raise StorageError(f"{saved}: found a strategy for another domain than that of the specification")
-    return strategy
 
 
 def _show(result: Release, out: Path, max_answers: int) -> None:
@@ -411,7 +316,7 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
         "files": ", ".join(sorted(path.name for path in out.iterdir())),
         "more answers": f"matrixdp answer {out} QUERY, free of further budget",
     }
-    noisy = f"(released, with noise; {100 * result.confidence:g} % confidence)"
+    noisy = f"(released, with noise; {100 * result.confidence:g}% confidence)"
     if result.size.total is not None:
         facts["records"] = f"{result.size.total} in the domain {noisy}"
     for name, found in result.out_of_domain_counts.items():
@@ -422,5 +327,5 @@ def _print(result: Release, out: Path, max_answers: int) -> None:
     if queries > max_answers:
         screen.print(
             f"{queries:,} answers are more than --max-answers {max_answers:,}, so only the measurement was "
-            "written: `matrixdp answer` serves them."
+            "written: `matrixdp answer` computes them."
         )

@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.app import guarded
+from matrixdp.cli.app import AllOption, JsonOption, guarded
 from matrixdp.cli.ledger import ledger_figures
 from matrixdp.cli.options import (
+    PICTURES,
     CertifyOption,
     MechanismOption,
     NoiseOption,
     Objective,
     ObjectiveOption,
     OptionOption,
+    PictureOption,
     RestartsOption,
     SeedOption,
     Spec,
     SubSolverOption,
+    check_output,
     mechanism_options,
 )
 
@@ -31,26 +34,21 @@ if TYPE_CHECKING:
     from matrixdp.queries import Workload
     from matrixdp.strategy import Strategy
 
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with every group.")]
 _Save = Annotated[
     Path | None,
     typer.Option("--save", metavar="STRATEGY", help="Save the strategy here, for `release --strategy`."),
 ]
 _IgnoreTargets = Annotated[
-    bool, typer.Option("--ignore-targets", help="Select for the budget, whatever targets there are.")
+    bool, typer.Option("--ignore-targets", help="Select for the budget; ignore accuracy targets.")
 ]
-_Every = Annotated[bool, typer.Option("--all", help="Show every query group, however many.")]
-_Picture = Annotated[
-    Path | None,
-    typer.Option("--picture", metavar="FILE", help="Draw the strategy: PNG, SVG or PDF by its ending."),
-]
-_Given = Annotated[
+_StrategyFile = Annotated[
     Path | None,
     typer.Option(
+        "--strategy-file",
         "--given",
         metavar="FILE",
         show_default=False,
-        help="Take this strategy instead of choosing one: YAML or JSON that lists what is measured under "
+        help="Use this strategy instead of choosing one: YAML or JSON that lists what is measured under "
         "`strategy`, or a matrix (.npy, .npz or .csv) over the cells of the attributes that are asked about.",
     ),
 ]
@@ -68,19 +66,19 @@ def select(
     seed: SeedOption = None,
     restarts: RestartsOption = None,
     option: OptionOption = None,
-    as_json: _Json = False,
+    as_json: JsonOption = False,
     save: _Save = None,
     ignore_targets: _IgnoreTargets = False,
-    every: _Every = False,
-    picture: _Picture = None,
-    given: _Given = None,
+    every: AllOption = False,
+    picture: PictureOption = None,
+    strategy_file: _StrategyFile = None,
     certify: CertifyOption = False,
 ) -> None:
     """Choose the strategy for a workload, without touching the data.
 
-    Prints the expected error of every query group at the specification's budget, and the certified lower
-    bound where there is one: no strategy can do better. All errors are standard errors of counts. With
-    targets the budget is the least at which they are met.
+    Prints the expected error of every query group at the specification's budget, and a certified lower bound
+    where one is known: no strategy can do better. All errors are standard errors of counts. With accuracy
+    targets, the budget is the smallest that meets them.
     """
     started = time.perf_counter()
     from matrixdp.cli import options as inputs
@@ -89,7 +87,8 @@ def select(
     from matrixdp.strategy import select as select_strategy
 
     options = mechanism_options(mechanism, sub_solver, option, seed=seed, restarts=restarts, certify=certify)
-    _check_files(save, picture)
+    check_output("--save", save)
+    check_output("--picture", picture, endings=PICTURES)
     written = (
         inputs.specification_with_budget(spec)[0]
         if ignore_targets
@@ -104,31 +103,26 @@ def select(
             "objective": objective.value,
             "targets": None if ignore_targets else written.targets or None,
         }
-        if given is None:
+        if strategy_file is None:
             strategy = select_strategy(
                 written.workload, mechanism=mechanism, progress=reporter.stage, **how, **options
             )
         else:
             reporter.stage("evaluating the strategy")
-            strategy = _evaluated(written.workload, given, mechanism, how, options)
+            strategy = _evaluated(written.workload, strategy_file, mechanism, how, options)
         reporter.stage("analysing the error")
         budget = reference if ignore_targets else inputs.budget_spent(written, strategy)
-        figures = selection_figures(strategy, budget, 0.0)
+        figures = selection_figures(strategy, budget)
     figures |= ledger_figures(written.ledger, budget, strategy)
     figures["seconds"] = time.perf_counter() - started
-    _write(strategy, budget, save, picture)
-    if as_json:
-        typer.echo(json.dumps(figures))
-    else:
-        _show(strategy, budget, figures, every, save)
-
-
-def _write(strategy: Strategy, budget: Budget, save: Path | None, picture: Path | None) -> None:
-    """Write the files that were asked for."""
     if save is not None:
         strategy.save(save)
     if picture is not None:
         strategy.plot(budget).savefig(picture, dpi=150)
+    if as_json:
+        typer.echo(json.dumps(figures))
+    else:
+        _show(strategy, budget, figures, every, save)
 
 
 def _evaluated(
@@ -140,27 +134,18 @@ def _evaluated(
     from matrixdp.strategy import Strategy
 
     if mechanism != "auto" or options:
-        found = "a strategy that is given beside --mechanism, its options or --certify"
-        raise SpecificationError.at(("--given",), found, "one of the two: it is not selected by a mechanism")
+        found = "a strategy beside --mechanism, its options or --certify"
+        expected = "one of the two: a given strategy is not selected by a mechanism"
+        raise SpecificationError.at(("--strategy-file",), found, expected, code="conflict")
     return Strategy.from_parts(workload.domain, load_given(given, workload), workload=workload, **how)
-
-
-def _check_files(save: Path | None, picture: Path | None) -> None:
-    """Refuse files that cannot be written, before anything is computed."""
-    from matrixdp.cli.options import check_picture
-    from matrixdp.errors import StorageError
-
-    if save is not None and (save.is_dir() or not save.absolute().parent.is_dir()):
-        raise StorageError(f"{save}: found no folder to save a file of that name in")
-    if picture is not None:
-        check_picture(picture)
 
 
 def _show(
     strategy: Strategy, budget: Budget, figures: dict[str, object], every: bool, save: Path | None
 ) -> None:
-    from matrixdp.cli.console import by_entry, by_group, counts_records, figure, print_facts, unit_in_words
+    from matrixdp.cli.console import by_entry, by_group, counts_records, print_facts, unit_in_words
     from matrixdp.cli.tables import console, print_errors
+    from matrixdp.display import figure
     from matrixdp.measure.statement import statement
 
     def number(key: str) -> str:
@@ -176,7 +161,7 @@ def _show(
     gap = strategy.certificate.gap
     targets = strategy.selection.targets
     if targets:
-        value, bound = "lower_bound_target_ratio", "no strategy has a ratio of stddev to target below "
+        value, bound = "lower_bound_target_ratio", "ratio of stddev to target at least "
     elif strategy.selection.objective == "max":
         value, bound = "lower_bound_max_stddev", ""
     else:
@@ -208,7 +193,7 @@ def _show(
             3, ("targets", f"met; the largest ratio of stddev to target is {number('target_ratio')}")
         )
     elif figures["weighted_rmse"] != figures["rmse"] and not mixed:
-        facts.insert(3, ("weighted RMSE", f"{number('weighted_rmse')}, which the lower bound is about"))
+        facts.insert(3, ("weighted RMSE", f"{number('weighted_rmse')} (the lower bound is for this)"))
     debited = figures.get("ledger")
     if isinstance(debited, dict):
         facts.append(("ledger", debited["says"]))

@@ -1,4 +1,4 @@
-"""The command ``validate``."""
+"""The commands ``validate``, ``draft`` and ``schema``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matrixdp.cli.app import guarded
+from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.ledger import check_terms, has_left
-from matrixdp.cli.options import Spec
+from matrixdp.cli.options import DatabaseTable, Spec
 from matrixdp.sources.formats import format_names
 
 if TYPE_CHECKING:
@@ -25,17 +25,18 @@ _MAX_ANSWERS = 50_000_000
 @guarded
 def validate(
     spec: Spec,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Check a specification without the data, and tell what to expect.
+    """Check a specification without the data, and say what to expect.
 
     Prints the sizes of the domain and the workload, what the budget amounts to, and roughly the memory and
-    time that a release will take; where that is minutes, what to change. Whether the data are there, with
-    every column that is needed, is checked; no record of them is read.
+    time that a release will take; if that is minutes, what to change. Checks that the data are there with
+    every column needed; no record is read.
     """
-    from matrixdp.cli.console import figure, print_facts, privacy_figures, unit_in_words
+    from matrixdp.cli.console import print_facts, privacy_figures, unit_in_words
     from matrixdp.cli.forecast import forecast, in_words, suggestions
     from matrixdp.cli.options import advice, warn
+    from matrixdp.display import figure
     from matrixdp.noise import natural_noise
     from matrixdp.specification import load_specification
 
@@ -105,7 +106,7 @@ def _promise(written: Specification) -> str:
     if written.least is not None:
         most = "" if budget is None else f", at most {budget!r}"
         delta = "" if written.least.delta is None else f" at delta {written.least.delta}"
-        return f"the least {written.least.kind}{delta} that meets the targets{most}: `select` says how much"
+        return f"the smallest {written.least.kind}{delta} that meets the targets{most}; `select` prints it"
     if budget is None:
         return "no budget: `select` and `release` need one"
     promise = statement(natural_noise(budget).cost(budget), budget, private=True)
@@ -142,7 +143,6 @@ _Data = Annotated[
         help=f"The table: a path ({format_names()}; a pattern of files too) or the address of a database.",
     ),
 ]
-_Table = Annotated[str | None, typer.Option("--table", show_default=False, help="The table of a database.")]
 _Public = Annotated[
     Path | None,
     typer.Option(
@@ -158,14 +158,14 @@ _Quoted = Annotated[bool, typer.Option("--quoted-newlines", help="Quotes in CSV 
 
 @guarded
 def draft(
-    data: _Data, table: _Table = None, public_table: _Public = None, quoted_newlines: _Quoted = False
+    data: _Data, table: DatabaseTable = None, public_table: _Public = None, quoted_newlines: _Quoted = False
 ) -> None:
     """Print a first specification for a table, without reading a record of it.
 
-    It follows from the names and the storage types of the columns; identifiers and free text are left out,
-    with the reason. Values are left as TODO, which `validate` rejects by name, or with --public-table taken
-    from a table that is public, and marked so. A column with one public value, or with dates as texts, keeps
-    a TODO for the values to add:
+    The draft uses only column names and types; it leaves out identifiers and free text, with the reason.
+    Values are left as TODO, which `validate` rejects by name. With --public-table, values found in that
+    public table are filled in and flagged for review; a column with one public value, or with dates as texts,
+    keeps a TODO:
 
     \b
       matrixdp draft people.csv --public-table people-2019.csv > people.yaml
@@ -187,7 +187,7 @@ def draft(
 
 
 class Document(StrEnum):
-    """What there are schemas of."""
+    """Documents that have a schema."""
 
     release = "release"
     specification = "specification"
@@ -197,16 +197,17 @@ class Document(StrEnum):
 _Document = Annotated[
     Document,
     typer.Argument(
-        metavar="DOCUMENT", help="specification, strategy (for `select --given`), or release (release.json)."
+        metavar="DOCUMENT",
+        help="specification, strategy (for `select --strategy-file`), or release (release.json).",
     ),
 ]
 
 
 @guarded
 def schema(document: _Document = Document.specification) -> None:
-    """Print the JSON Schema of specifications, of strategies that are given, or of release.json.
+    """Print the JSON Schema of specifications, of strategy files, or of release.json.
 
-    Editors complete and check a specification by it: save it beside the file and begin the file with
+    Editors complete and check a specification with it: save it beside the file and begin the file with
 
     \b
       # yaml-language-server: $schema=matrixdp.schema.json

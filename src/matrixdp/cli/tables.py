@@ -1,24 +1,30 @@
-"""Tables and texts on screen, through rich."""
+"""Tables on screen, through rich."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from matrixdp.answers.intervals import decimals_of
-from matrixdp.cli.console import Row, figure
+from matrixdp.display import figure, printable, rounded
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from matrixdp.cli.console import Row
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
 _LONGEST_KEY = 20
 _BOUNDS = ("_from", "_to")
 _FIGURES = ("estimate", "stddev", "lower", "upper")
+#: Columns of a screen without an end.
+_WIDEST = 1000
 
 
 def console() -> Console:
@@ -26,193 +32,73 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def print_errors(screen: Console, rows: Sequence[Row]) -> None:
-    """Print a table of errors."""
-    several = any(row.groups != 1 for row in rows)
-    aimed = any(row.target is not None for row in rows)
+@final
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: numbers stand on the right; what is whole is never broken into lines."""
+
+    head: str
+    texts: Sequence[str]
+    number: bool = False
+    whole: bool = False
+
+
+def table_of(columns: Sequence[Column], *, plain: bool = False) -> Table:
+    """Return columns as a table, without lines where it is plain."""
     table = Table(header_style="bold")
-    table.add_column("asked" if several else "group", overflow="fold")
-    counts = ["groups", "queries"] if several else ["queries"]
-    for name in (*counts, "RMSE", "largest stddev", *(["target"] if aimed else [])):
-        table.add_column(name, justify="right")
-    for row in rows:
-        groups = [f"{row.groups:,}"] if several else []
-        target = [figure(row.target)] if aimed else []
-        errors = [figure(row.rmse), figure(row.max_stddev)]
-        table.add_row(Text(row.name), *groups, f"{row.queries:,}", *errors, *target)
+    if plain:
+        table = Table(header_style="bold", box=None, padding=(0, 1, 0, 0))
+    for column in columns:
+        side: Literal["left", "right"] = "right" if column.number else "left"
+        table.add_column(Text(column.head), justify=side, overflow="fold", no_wrap=column.whole)
+    for row in zip(*(column.texts for column in columns), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def print_columns(screen: Console, columns: Sequence[Column], *, plain: bool = False) -> None:
+    """Print a table; a plain one is whole, which makes a narrow screen break its lines."""
+    table = table_of(columns, plain=plain)
+    if plain:
+        needed = Measurement.get(screen, screen.options.update(max_width=_WIDEST), table).maximum
+        Console(highlight=False, width=max(screen.width, needed)).print(table)
+        return
+    _fit(table, columns, screen.width)
     screen.print(table)
 
 
-def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
-    """Print the first rows of a table of answers, and say how many there are."""
-    from matrixdp.answers.table import BOUND
-    from matrixdp.verification.explain import printable
-
-    shown: Any = answers.slice(0, limit)
-    bounds = {field.name for field in answers.schema if BOUND in (field.metadata or {})}
-    texts = [name for name in answers.schema.names if name not in {*_FIGURES, "group"} | bounds]
-    table = Table(header_style="bold")
-    for name in ("group", "records with"):
-        table.add_column(name, overflow="fold")
-    for name in ("estimate", "stddev", f"{100 * confidence:g} % interval"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in shown.to_pylist():
-        asked = ((row[name] if name == "query" else f"{name} {row[name]}") for name in texts if row[name])
-        estimate, low, high = (_count(row[name], row["stddev"]) for name in ("estimate", "lower", "upper"))
-        words = (Text(printable(text)) for text in (row["group"], ", ".join(asked) or "(all)"))
-        table.add_row(*words, estimate, figure(row["stddev"]), f"{low} to {high}")
-    _print(screen, table)
-    _print_number(screen, shown.num_rows, answers.num_rows)
-
-
-def print_table(screen: Console, found: pa.Table, confidence: float, limit: int) -> None:
-    """Print the first rows of one clean table: estimates with half the length of their intervals."""
-    from matrixdp.answers.intervals import for_people, least_error, rounded_up
-    from matrixdp.answers.table import BOUND, FIGURE
-    from matrixdp.verification.explain import printable
-
-    decimals = decimals_of(least_error(found))
-    exact = found.slice(0, limit)
-    part = for_people(exact, decimals)
-    table = Table(header_style="bold")
-    columns: list[list[Text]] = []
-    for place, field in enumerate(part.schema):
-        metadata = field.metadata or {}
-        kind = metadata.get(FIGURE, field.name.encode() if field.name in _FIGURES else b"").decode()
-        if BOUND in metadata or kind in ("lower", "upper", "stddev"):
-            continue
-        own = part.column(place).to_pylist()
-        if kind:
-            # of the ends as they are: those that are rounded outward are up to two units further apart
-            low, high = (exact.column(place + end).to_numpy() for end in (2, 3))
-            halves = rounded_up((high - low) / 2, decimals).to_pylist()
-            texts = [f"{value:,.10g} ± {half:,.10g}" for value, half in zip(own, halves, strict=True)]
-        else:
-            texts = ["(all)" if value is None else printable(value) for value in own]
-        table.add_column(Text(printable(field.name)), justify="right" if kind else "left", overflow="fold")
-        columns.append([Text(text) for text in texts])
-    for row in zip(*columns, strict=True):
-        table.add_row(*row)
-    _print(screen, table)
-    _print_number(screen, part.num_rows, found.num_rows)
-    screen.print(f"± is the {100 * confidence:g} % interval; --csv has its ends and the standard errors.")
-
-
-def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
-    """Print the first rows of answers in the shape of a statement's result."""
-    from matrixdp.answers.table import FIGURE
-    from matrixdp.verification.explain import printable
-
-    shown = answers.slice(0, limit)
-    table = Table(header_style="bold")
-    columns: list[list[Text]] = []
-    for place, (field, values) in enumerate(zip(answers.schema, shown.columns, strict=True)):
-        kind = (field.metadata or {}).get(FIGURE, b"").decode()
-        own = values.to_pylist()
-        if kind == "upper":
-            continue
-        if kind == "lower":
-            errors = shown.column(place - 1).to_pylist()
-            ends = zip(own, shown.column(place + 1).to_pylist(), errors, strict=True)
-            texts = [f"{_count(low, error)} to {_count(high, error)}" for low, high, error in ends]
-        elif kind == "estimate":
-            errors = shown.column(place + 1).to_pylist()
-            texts = [_count(value, error) for value, error in zip(own, errors, strict=True)]
-        elif kind:
-            texts = [figure(value) for value in own]
-        else:
-            texts = ["NULL" if value is None else printable(str(value)) for value in own]
-        head = {"lower": f"{100 * confidence:g} % interval", "stddev": "stddev"}.get(
-            kind, printable(field.name)
-        )
-        # Where the screen is too narrow, intervals and long keys are broken; the rest is kept on its line.
-        short = kind != "lower" if kind else max(map(len, [head, *texts])) <= _LONGEST_KEY
-        table.add_column(Text(head), justify="right" if kind else "left", overflow="fold", no_wrap=short)
-        columns.append([Text(text) for text in texts])
-    for row in zip(*columns, strict=True):
-        table.add_row(*row)
-    _print(screen, table)
-    _print_number(screen, shown.num_rows, answers.num_rows)
-
-
-def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
-    """Print the first rows of the table of a statistic, and what is to be known of it."""
-    import pyarrow as pa
-
-    from matrixdp.verification.explain import printable
-
-    shown = answers.slice(0, limit)
-    rows = shown.to_pylist()
-    warned = [(place, row.get("warning")) for place, row in enumerate(rows, 1) if row.get("warning")]
-    table = Table(header_style="bold")
-    cells: list[list[str]] = []
-    for field in answers.schema:
-        name, values = field.name, [row[field.name] for row in rows]
-        hidden = name == "stddev" and all(value is None for value in values)
-        # where the values of an attribute begin and end is said by its own column, too
-        bound = any(
-            name.endswith(end) and name.removesuffix(end) in row for end in _BOUNDS for row in rows[:1]
-        )
-        if hidden or bound or name == "warning" or name.endswith("upper"):
-            continue
-        if name.endswith("lower"):
-            high = name.removesuffix("lower") + "upper"
-            pairs = [
-                (value, row[high], _error_of(name, row)) for value, row in zip(values, rows, strict=True)
-            ]
-            texts = [
-                "-" if None in (low, end) else f"{_amount(low, error)} to {_amount(end, error)}"
-                for low, end, error in pairs
-            ]
-            name = f"{name.removesuffix('lower').replace('_', ' ')}{100 * confidence:g} % interval"
-        else:
-            name = name.replace("_", " ") if pa.types.is_floating(field.type) else name
-            texts = [
-                _amount(value, _error_of(field.name, row)) for value, row in zip(values, rows, strict=True)
-            ]
-        left = pa.types.is_dictionary(field.type) or pa.types.is_string(field.type)
-        table.add_column(Text(printable(name)), justify="left" if left else "right", overflow="fold")
-        cells.append([printable(text) for text in texts])
-    for row in zip(*cells, strict=True):
-        table.add_row(*map(Text, row))
-    _print(screen, table)
-    for words in dict.fromkeys(words for _, words in warned):
-        places = [str(place) for place, other in warned if other == words]
-        named = ", ".join(places[:8]) + (" and more" if len(places) > 8 else "")
-        screen.print(Text(f"Row {named}: {words}."))
-    _print_number(screen, shown.num_rows, answers.num_rows)
-
-
-def _print(screen: Console, table: Table) -> None:
-    """Print a table whose figures, or at least words, are whole where the screen is wide enough for that."""
-    texts = [[str(column.header), *map(str, column.cells)] for column in table.columns]
+def _fit(table: Table, columns: Sequence[Column], width: int) -> None:
+    """Keep figures whole, or at least words, where the screen is wide enough for that."""
+    texts = [[column.head, *column.texts] for column in columns]
     most = [max(map(len, own)) for own in texts]
-    for kept in ("right", None):
+    for kept in (True, None):
         widths = []
-        for column, own in zip(table.columns, texts, strict=True):
-            whole = column.no_wrap or column.justify == kept
-            widths.append(
-                max((len(part) for text in own for part in ([text] if whole else text.split())), default=1)
-            )
-        spare = screen.width - 1 - sum(widths) - 3 * len(widths)
+        for column, own in zip(columns, texts, strict=True):
+            whole = column.whole or column.number is kept
+            words = (part for text in own for part in ([text] if whole else text.split()))
+            widths.append(max(map(len, words), default=1))
+        spare = width - 1 - sum(widths) - 3 * len(widths)
         if spare >= 0:
             for _ in range(min(spare, sum(most) - sum(widths))):  # the narrowest that is cut grows first
                 widths[min((w, place) for place, w in enumerate(widths) if w < most[place])[1]] += 1
-            for column, width in zip(table.columns, widths, strict=True):
-                column.width = width
-            break
-    screen.print(table)
+            for drawn, own_width in zip(table.columns, widths, strict=True):
+                drawn.width = own_width
+            return
+
+
+def _print_part(screen: Console, columns: Sequence[Column], shown: int, rows: int) -> None:
+    print_columns(screen, columns)
+    if shown < rows:
+        screen.print(Text(f"{shown:,} of {rows:,} answers shown."))
+
+
+def _interval(confidence: float) -> str:
+    return f"{100 * confidence:g}% interval"
 
 
 def _count(value: float, error: float) -> str:
     """Return a count, with more than one digit behind the point where its error is small."""
-    return f"{value:,.{max(1, decimals_of(error) or 1)}f}"
-
-
-def _error_of(name: str, row: dict[str, Any]) -> object:
-    """Return the standard error of what stands in a column of a statistic, None where it has none."""
-    part = name.removesuffix("lower")
-    return row.get(f"{part}stddev" if part != name else "stddev" if name == "estimate" else f"{name}_stddev")
+    return rounded(value, max(1, decimals_of(error) or 1))
 
 
 def _amount(value: object, error: object = None) -> str:
@@ -221,14 +107,153 @@ def _amount(value: object, error: object = None) -> str:
         return "-"
     if not isinstance(value, float):
         return str(value)
-    if isinstance(error, float) and abs(value) < 1e12 and (decimals := decimals_of(error)) is not None:
-        return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
     size = abs(value)
-    if not size < 1e12:
-        return f"{value:.4g}"
-    return f"{value:,.1f}" if size >= 100 else f"{value:,.4g}"
+    if isinstance(error, float) and size < 1e12 and (decimals := decimals_of(error)) is not None:
+        return rounded(value, decimals)
+    return f"{value:,.1f}" if 100 <= size < 1e12 else f"{value:,.4g}"
 
 
-def _print_number(screen: Console, shown: int, rows: int) -> None:
-    if shown < rows:
-        screen.print(Text(f"{shown:,} of {rows:,} answers shown."))
+def _label(value: object, missing: str) -> str:
+    return missing if value is None else printable(str(value))
+
+
+def print_errors(screen: Console, rows: Sequence[Row]) -> None:
+    """Print a table of errors."""
+    several = any(row.groups != 1 for row in rows)
+    columns = [Column("asked" if several else "group", [row.name for row in rows])]
+    if several:
+        columns.append(Column("groups", [f"{row.groups:,}" for row in rows], number=True))
+    columns += [
+        Column("queries", [f"{row.queries:,}" for row in rows], number=True),
+        Column("RMSE", [figure(row.rmse) for row in rows], number=True),
+        Column("largest stddev", [figure(row.max_stddev) for row in rows], number=True),
+    ]
+    if any(row.target is not None for row in rows):
+        columns.append(Column("target", [figure(row.target) for row in rows], number=True))
+    print_columns(screen, columns)
+
+
+def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
+    """Print the first rows of a table of answers, and say how many there are."""
+    from matrixdp.answers.table import BOUND
+
+    bounds = {field.name for field in answers.schema if BOUND in (field.metadata or {})}
+    texts = [name for name in answers.schema.names if name not in {*_FIGURES, "group"} | bounds]
+    rows: list[dict[str, Any]] = answers.slice(0, limit).to_pylist()
+
+    def asked(row: dict[str, Any]) -> str:
+        parts = (row[name] if name == "query" else f"{name} {row[name]}" for name in texts if row[name])
+        return printable(", ".join(parts) or "(all)")
+
+    def counts(name: str) -> Iterator[str]:
+        return (_count(row[name], row["stddev"]) for row in rows)
+
+    columns = [
+        Column("group", [printable(row["group"]) for row in rows]),
+        Column("records with", [asked(row) for row in rows]),
+        Column("estimate", list(counts("estimate")), number=True, whole=True),
+        Column("stddev", [figure(row["stddev"]) for row in rows], number=True, whole=True),
+        Column(_interval(confidence), _joined(counts("lower"), counts("upper")), number=True, whole=True),
+    ]
+    _print_part(screen, columns, len(rows), answers.num_rows)
+
+
+def _joined(low: Iterator[str], high: Iterator[str]) -> list[str]:
+    return [f"{one} to {other}" for one, other in zip(low, high, strict=True)]
+
+
+def print_table(screen: Console, found: pa.Table, confidence: float, limit: int) -> None:
+    """Print the first rows of one clean table: estimates with half the length of their intervals."""
+    from matrixdp.answers.intervals import for_people, least_error, rounded_up
+    from matrixdp.answers.table import BOUND, FIGURE
+
+    decimals = decimals_of(least_error(found))
+    exact = found.slice(0, limit)
+    part = for_people(exact, decimals)
+    columns: list[Column] = []
+    for place, field in enumerate(part.schema):
+        metadata = field.metadata or {}
+        kind = metadata.get(FIGURE, field.name.encode() if field.name in _FIGURES else b"").decode()
+        if BOUND in metadata or kind in ("lower", "upper", "stddev"):
+            continue
+        own = part.column(place).to_pylist()
+        texts = [_label(value, "(all)") for value in own]
+        if kind:
+            # of the ends as they are: those that are rounded outward are up to two units further apart
+            low, high = (exact.column(place + end).to_numpy() for end in (2, 3))
+            halves = rounded_up((high - low) / 2, decimals).to_pylist()
+            texts = [f"{value:,.10g} ± {half:,.10g}" for value, half in zip(own, halves, strict=True)]
+        columns.append(Column(printable(field.name), texts, number=bool(kind)))
+    _print_part(screen, columns, part.num_rows, found.num_rows)
+    screen.print(f"± is the {_interval(confidence)}; --csv has its ends and the standard errors.")
+
+
+def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
+    """Print the first rows of answers in the shape of a statement's result."""
+    from matrixdp.answers.table import FIGURE
+
+    shown = answers.slice(0, limit)
+    columns: list[Column] = []
+    for place, field in enumerate(answers.schema):
+        kind = (field.metadata or {}).get(FIGURE, b"").decode()
+
+        def counts(at: int, of: int) -> Iterator[str]:
+            return map(_count, shown.column(at).to_pylist(), shown.column(of).to_pylist())
+
+        if kind == "upper":
+            continue
+        head = printable(field.name)
+        if kind == "lower":
+            ends = (counts(end, place - 1) for end in (place, place + 1))
+            head, texts = _interval(confidence), _joined(*ends)
+        elif kind == "estimate":
+            texts = list(counts(place, place + 1))
+        elif kind:
+            head, texts = "stddev", [figure(value) for value in shown.column(place).to_pylist()]
+        else:
+            texts = [_label(value, "NULL") for value in shown.column(place).to_pylist()]
+        # Where the screen is too narrow, intervals and long keys are broken; the rest is kept on its line.
+        whole = kind != "lower" if kind else max(map(len, [head, *texts])) <= _LONGEST_KEY
+        columns.append(Column(head, texts, number=bool(kind), whole=whole))
+    _print_part(screen, columns, shown.num_rows, answers.num_rows)
+
+
+def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
+    """Print the first rows of the table of a statistic, and what is to be known of it."""
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = answers.slice(0, limit).to_pylist()
+    columns: list[Column] = []
+    for field in answers.schema:
+        name = field.name
+        hidden = name == "stddev" and all(row[name] is None for row in rows)
+        # where the values of an attribute begin and end is said by its own column, too
+        bound = any(name.endswith(end) and name.removesuffix(end) in answers.schema.names for end in _BOUNDS)
+        if hidden or bound or name == "warning" or name.endswith("upper"):
+            continue
+        texts = [_amount(row[name], _error_of(name, row)) for row in rows]
+        head = name.replace("_", " ") if pa.types.is_floating(field.type) else name
+        if name.endswith("lower"):
+            start = name.removesuffix("lower")
+            ends = [_amount(row[f"{start}upper"], _error_of(name, row)) for row in rows]
+            pairs = zip(texts, ends, strict=True)
+            texts = ["-" if "-" in pair else " to ".join(pair) for pair in pairs]
+            head = f"{start.replace('_', ' ')}{_interval(confidence)}"
+        words = pa.types.is_dictionary(field.type) or pa.types.is_string(field.type)
+        columns.append(Column(printable(head), list(map(printable, texts)), number=not words))
+    print_columns(screen, columns)
+    warned: dict[str, list[str]] = {}
+    for place, row in enumerate(rows, 1):
+        if row.get("warning"):
+            warned.setdefault(row["warning"], []).append(str(place))
+    for words, places in warned.items():
+        named = ", ".join(places[:8]) + (" and more" if len(places) > 8 else "")
+        screen.print(Text(f"Row {named}: {words}."))
+    if len(rows) < answers.num_rows:
+        screen.print(Text(f"{len(rows):,} of {answers.num_rows:,} answers shown."))
+
+
+def _error_of(name: str, row: dict[str, Any]) -> object:
+    """Return the standard error of what stands in a column of a statistic, None where it has none."""
+    part = name.removesuffix("lower")
+    return row.get(f"{part}stddev" if part != name else "stddev" if name == "estimate" else f"{name}_stddev")

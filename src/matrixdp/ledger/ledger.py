@@ -7,7 +7,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, final
 
-from matrixdp.errors import PrivacyError, StorageError, file_problem
+from matrixdp.errors import PrivacyError, StorageError
 from matrixdp.ledger.database import (
     MEASURES,
     SQLITE,
@@ -30,16 +30,18 @@ from matrixdp.ledger.database import (
     running_path,
     session,
 )
-from matrixdp.noise import Cost, noise_named
+from matrixdp.noise import Cost, Noise, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import exact_budget, exact_number, exact_text, number_text
 from matrixdp.privacy.conversions import float_above
 
 # The entries of a ledger, and what a release says of its own.
 
-STATES = ("reserved", "measured", "released", "spent by crash")
+STATES = ("reserved", "measured", "released", "abandoned")
 """What becomes of an entry; its cost counts in every state."""
 
+#: What the file says of an abandoned entry.
+_ABANDONED = "spent by crash"
 _SHA256 = re.compile("[0-9a-f]{64}", re.ASCII)
 _ID = re.compile("[0-9a-f]{32}", re.ASCII)
 _SUMS = ("rho", "squared_mu", "epsilon")
@@ -81,7 +83,7 @@ class Entry:
         Its name: 32 hexadecimal digits.
     time : str
         When it was debited: UTC, ISO 8601.
-    state : {"reserved", "measured", "released", "spent by crash"}
+    state : {"reserved", "measured", "released", "abandoned"}
         What became of it; its cost counts in every state.
     cost : Cost
         The exact cost of one record that moves, with its noise.
@@ -118,6 +120,7 @@ class Entry:
             If it is none.
         """
         number, name, time, state, noise, cost, budget, version, release, measurement, digest = row
+        state = "abandoned" if state == _ABANDONED else state
         texts = (name, time, state, noise, cost, budget, version, digest)
         if not all(isinstance(text, str) for text in texts) or state not in STATES:
             raise PrivacyError("it is not in the form that it should have")
@@ -253,9 +256,9 @@ def version() -> str:
 
 
 _ADVANCES = {
-    "measured": ("reserved", "measured", "spent by crash"),
+    "measured": ("reserved", "measured", "abandoned"),
     "released": ("measured",),
-    "spent by crash": ("reserved", "measured"),
+    "abandoned": ("reserved", "measured"),
 }
 _ROWS = (
     "SELECT number, id, time, state, noise, cost, budget, version, release, measurement, digest "
@@ -352,8 +355,7 @@ class Ledger:
         except FileExistsError:
             raise StorageError(f"{file}: found a file; expected one that is not there yet") from None
         except (OSError, ValueError) as error:
-            reason = file_problem(error)
-            raise StorageError(f"{file}: cannot be written ({reason})") from None
+            raise StorageError.unwritable(file, error) from None
         try:
             with session(file, driver, write=True, new=True) as found:
                 make_tables(found)
@@ -397,6 +399,24 @@ class Ledger:
         with session(self.path, self._driver, write=False) as found:
             return self._read(found)
 
+    def entry(self, name: str) -> Entry:
+        """Return a debit by its name.
+
+        Raises
+        ------
+        StorageError
+            If there is none of that name.
+        """
+        for entry in self.entries:
+            if entry.id == name:
+                return entry
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> StorageError:
+        return StorageError(
+            f"{self.path}: found no entry {name}; was the file replaced by an older one?", "unknown-name"
+        )
+
     @property
     def account(self) -> Account:
         """What the entries add up to."""
@@ -437,6 +457,22 @@ class Ledger:
             If the ledger cannot be read.
         """
         self._check(self.account, cost, budget)
+
+    def check_any(self, budget: Budget, noises: Sequence[Noise]) -> None:
+        """Refuse a budget that is not left for any of some noises; nothing is written.
+
+        Raises
+        ------
+        PrivacyError
+            If there is none; that of the last noise.
+        StorageError
+            If the ledger cannot be read.
+        """
+        *others, last = noises
+        for noise in others:
+            with suppress(PrivacyError):
+                return self.check(noise.cost(budget), budget)
+        return self.check(last.cost(budget), budget)
 
     def reserve(
         self, cost: Cost, budget: Budget, release: str | os.PathLike[str] | None = None
@@ -492,9 +528,9 @@ class Ledger:
         ----------
         entry : str
             Its name.
-        state : {"measured", "released", "spent by crash"}
-            From reserved to measured to released; what is lost is spent by crash, until its measurement is
-            found after all.
+        state : {"measured", "released", "abandoned"}
+            From reserved to measured to released; what is lost is abandoned, and its budget counts as spent,
+            until its measurement is found after all.
         measurement : str, optional
             The SHA-256 of the file of the measurement: of the last one before the release, which is kept.
 
@@ -507,9 +543,7 @@ class Ledger:
             known = {one.id: one for one in self._read(found)}
             old = known.get(entry)
             if old is None:
-                raise StorageError(
-                    f"{self.path}: found no entry {entry}; was the file replaced by an older one?"
-                )
+                raise self._unknown(entry)
             digest = measurement or old.measurement
             if (old.state, old.measurement) == (state, digest):
                 return
@@ -519,7 +553,8 @@ class Ledger:
                     f"{self.path}: entry {entry} is {old.state}; it cannot come to be {state} "
                     + ("with another measurement" if digest != old.measurement else "")
                 )
-            found.rows("UPDATE entries SET state = ?, measurement = ? WHERE id = ?", state, digest, entry)
+            kept = _ABANDONED if state == "abandoned" else state
+            found.rows("UPDATE entries SET state = ?, measurement = ? WHERE id = ?", kept, digest, entry)
 
     def _account(self, entries: tuple[Entry, ...]) -> Account:
         with reading(self.path, "what its entries come to"):
@@ -596,7 +631,7 @@ class Reservation:
         StorageError
             If the ledger cannot be written.
         """
-        if not self._is_released:
+        if self._state != "released":
             self.ledger.advance(self.record.entry, "measured", sha256)
 
     def released(self, sha256: str) -> None:
@@ -607,15 +642,14 @@ class Reservation:
         StorageError
             If the ledger cannot be written.
         """
-        if not self._is_released:
+        if self._state != "released":
             self.ledger.advance(self.record.entry, "released", sha256)
         if self.run is not None:
             self.run.end()
 
     @property
-    def _is_released(self) -> bool:
-        states = {entry.id: entry.state for entry in self.ledger.entries}
-        return states.get(self.record.entry) == "released"
+    def _state(self) -> str:
+        return self.ledger.entry(self.record.entry).state
 
 
 def _terms(path: Path, found: Session) -> tuple[Any, ...]:

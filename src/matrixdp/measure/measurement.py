@@ -532,6 +532,7 @@ def measure(
     seed_not_private: int | None = None,
     ledger: Ledger | None = None,
     release: Path | None = None,
+    before_noise: Callable[[], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Measurement:
     """Measure a plan on a table: the only step that reads data.
@@ -544,7 +545,8 @@ def measure(
     otherwise; the numbers of them that it asks for are measured within the same cost. A table of more than
     ``max_records`` gives the same results, more slowly. With ``seed_not_private`` THE RESULT IS NOT PRIVATE,
     and says so, and no ledger is debited. ``release`` is where the release will go, for the ledger.
-    ``progress`` is called with the number of parts measured and of all, first just before any noise is drawn.
+    ``before_noise`` is called once, before any noise is drawn: what it raises ends the measurement, and no
+    noise was drawn. ``progress`` is called with the number of parts measured and the number of all.
 
     Raises
     ------
@@ -588,7 +590,9 @@ def measure(
     if not random.private:
         _LOG.warning("NOT PRIVATE: the noise is seeded")
     with _told_of(reservation):
-        values, numbers = _noisy_answers(plan, scales, groups, marginals, max_records, random, progress)
+        values, numbers = _noisy_answers(
+            plan, scales, groups, marginals, max_records, random, before_noise, progress
+        )
         counts = None if counted is None else _noisy_counts(rules, counted, numbers, max_records, random)
     return Measurement(
         plan,
@@ -622,6 +626,7 @@ def _noisy_answers(
     marginals: Iterable[Marginal],
     max_records: int,
     random: RandomSource,
+    before_noise: Callable[[], None] | None,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.int64] | None]:
     """Return the noisy answers of each part, in the order of the plan, from the counts of the marginals.
@@ -643,8 +648,8 @@ def _noisy_answers(
             others = tuple(axis for axis, name in enumerate(subset) if name not in attributes)
             marginal = np.asarray(counts.sum(axis=others) if others else counts, dtype=np.int64)
             for index in plan.positions[attributes]:
-                if progress is not None and not values:
-                    progress(0, len(plan.parts))
+                if before_noise is not None and not values:
+                    before_noise()
                 answers, scale = plan.parts[index].answers(marginal, bound), scales[index]
                 values[index] = np.ldexp(noisy(answers, scale, random).astype(np.float64), scale.power)
                 if progress is not None:

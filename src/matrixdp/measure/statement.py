@@ -22,32 +22,15 @@ _NEIGHBOURS = {
     "add_remove": "adding or removing {one}",
     "replace": "replacing {one} by {another}",
 }
-_OUT_OF_DOMAIN = Clause(
-    "out-of-domain",
-    "Records outside the declared domain are dropped or mapped one by one by a public rule, and how "
-    "many there were is not shown; groups without records are measured with noise like all others.",
-    {"counted": False},
+_POST_PROCESSING = Clause(
+    "post-processing",
+    "Everything in the release follows from the noisy measurements alone. So the promise holds for all of "
+    "it, for anything computed from it later, and against any reader, whatever that reader knows already.",
 )
-_COUNTED = Clause(
-    "out-of-domain",
-    "Records outside the declared domain are dropped or mapped one by one by a public rule, and how many "
-    "were dropped is shown with noise of its own, within the same cost: a record is in these counts or in "
-    "the answers, never in both. Groups without records are measured with noise like all others.",
-    {"counted": True},
-)
-_COVERED = (
-    Clause(
-        "post-processing",
-        "Everything in the release follows from the noisy measurements alone, so the promise holds for all "
-        "of it, for whatever is computed from it later, and against any reader, whatever else that reader "
-        "knows.",
-    ),
-    _OUT_OF_DOMAIN,
-    Clause(
-        "exact-arithmetic",
-        "Rounding errors of floating-point arithmetic do not weaken the promise: counts and sensitivity are "
-        "exact, and the noise has exactly the distribution that the promise is computed from.",
-    ),
+_EXACT_ARITHMETIC = Clause(
+    "exact-arithmetic",
+    "Rounding errors of floating-point arithmetic do not weaken the promise: counts and sensitivity are "
+    "exact, and the noise has exactly the distribution that the promise is computed from.",
 )
 _ASSUMED = (
     Clause(
@@ -62,13 +45,11 @@ _ASSUMED = (
         {"bits": 16_384},
     ),
 )
-_NOT_COVERED = (
-    Clause(
-        "side-channels",
-        "Side channels: how long the computation took, how much memory it used, or logs of the machine.",
-    ),
-    Clause("population", "What the data as a whole reveal, with or without any one record."),
+_SIDE_CHANNELS = Clause(
+    "side-channels",
+    "Side channels: how long the computation took, how much memory it used, or logs of the machine.",
 )
+_POPULATION = Clause("population", "What the data as a whole reveal, with or without any one record.")
 
 
 @dataclass(frozen=True)
@@ -79,55 +60,87 @@ class PrivacyStatement:
     ----------
     private : bool
         False if the noise was seeded, in which case nothing is promised.
-    neighbours : str
-        Which tables the promise compares.
-    unit : Unit
-        How many records a person has at most, and the column that names the person, if there is one.
     noise : str
         The name of the noise that was added.
     cost : Fraction
         The exact privacy cost of one record that moves (two do where one is replaced): mu squared for
         Gaussian noise, epsilon for Laplace noise.
-    pure_epsilon : float or None
-        Upper bound of epsilon at delta = 0 between these neighbours; None where there is none.
-    mu, rho : float
-        Upper bounds of the GDP and zCDP parameters between these neighbours.
-    epsilon_at_reference_delta : float
-        Upper bound of epsilon at delta = 1e-6.
     budget : Budget
-        What might have been spent.
-    epsilon, delta : float or None
-        For a budget in epsilon, with delta or without: what was asked for, which holds.
-    delta_at_epsilon : float or None
-        Upper bound of the delta spent at that epsilon.
+        What might have been spent, between which neighbours, and for which unit.
     exact : Guarantee
-        The same bounds as exact rational numbers.
-    covered, assumed, not_covered : tuple of Clause
-        The conditions in words.
+        What the cost promises, as exact rational numbers.
+    assumed : tuple of Clause
+        What every release assumes.
     assumed_of_table : tuple of str or Clause
         What else is assumed, of this table alone.
     ledger : LedgerEntry or None
         The entry of the ledger that the release was debited to.
+    counted : bool
+        Whether the numbers of records out of domain were measured too.
     """
 
     private: bool
-    neighbours: str
     noise: str
     cost: Fraction
-    pure_epsilon: float | None
-    mu: float
-    rho: float
-    epsilon_at_reference_delta: float
     budget: Budget
-    epsilon: float | None
-    delta: float | None
-    delta_at_epsilon: float | None
     exact: Guarantee
-    covered: tuple[Clause, ...] = _COVERED
     assumed: tuple[Clause, ...] = _ASSUMED
-    not_covered: tuple[Clause, ...] = _NOT_COVERED
     assumed_of_table: tuple[str, ...] = ()
     ledger: LedgerEntry | None = None
+    counted: bool = False
+
+    @property
+    def neighbours(self) -> str:
+        """Which tables the promise compares."""
+        return self.budget.neighbours
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        """Upper bound of epsilon at delta = 0 between these neighbours; None where there is none."""
+        return _above(self.exact.pure_epsilon)
+
+    @property
+    def mu(self) -> float:
+        """Upper bound of the GDP parameter between these neighbours."""
+        return float_above(self.exact.mu)
+
+    @property
+    def rho(self) -> float:
+        """Upper bound of the zCDP parameter between these neighbours."""
+        return float_above(self.exact.rho)
+
+    @property
+    def epsilon_at_reference_delta(self) -> float:
+        """Upper bound of epsilon at delta = 1e-6."""
+        return float_above(self.exact.epsilon)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The epsilon of a budget in epsilon, which holds."""
+        return _above(self.budget.epsilon)
+
+    @property
+    def delta(self) -> float | None:
+        """The delta of a budget with one, which holds."""
+        return _above(self.budget.delta)
+
+    @property
+    def delta_at_epsilon(self) -> float | None:
+        """Upper bound of the delta spent at the epsilon of the budget."""
+        return _above(self.exact.delta)
+
+    @property
+    def covered(self) -> tuple[Clause, ...]:
+        """What the promise covers."""
+        own = () if self.ledger is None else (_under_ledger(self.ledger),)
+        return (_POST_PROCESSING, _out_of_domain(self.counted), _EXACT_ARITHMETIC, *own)
+
+    @property
+    def not_covered(self) -> tuple[Clause, ...]:
+        """What the promise does not cover."""
+        ledger = None if self.ledger is None else self.ledger.dataset
+        others = f"O{_others(self.ledger)[1:]}, and their costs add up."
+        return (_SIDE_CHANNELS, Clause("other-releases", others, {"ledger": ledger}), _POPULATION)
 
     @property
     def text(self) -> str:
@@ -153,7 +166,7 @@ class PrivacyStatement:
             figures = f"{asked}, from {figures}"
         else:
             figures += f" and ({_up(exact.epsilon)}, 1e-06)-differential privacy"
-        shown = "shown with noise, within the same limits" if _COUNTED in self.covered else "not shown"
+        shown = "shown with noise, within the same limits" if self.counted else "not shown"
         together = "" if self.ledger is None else f" {_together(self.ledger)}"
         return (
             f"{opening} Whatever a reader already knows, {self._changed} changes the "
@@ -171,14 +184,16 @@ class PrivacyStatement:
 
     @property
     def _protected(self) -> str:
-        records, most = self.unit.records, _records(self.unit.records)
+        records = self.unit.records
         if self.unit.id is not None:
             counted = "one was counted" if records == 1 else f"{records:,} were counted"
             return (
                 f"each person, of whose records at most {counted}: the first in the order of the table, "
                 "whatever they say"
             )
-        return "each single record" if records == 1 else f"each person, who has at most {most} in the table"
+        if records == 1:
+            return "each single record"
+        return f"each person, who has at most {records:,} records in the table"
 
     @property
     def _changed(self) -> str:
@@ -195,7 +210,7 @@ class PrivacyStatement:
                 f"that the column {self.unit.id!r} names one and the same person in all records of a person"
             )
         records = self.unit.records
-        return "one record a person" if records == 1 else f"at most {records:,} records a person"
+        return "one record a person" if records == 1 else f"at most {_records(records)} a person"
 
     @property
     def guarantees(self) -> list[dict[str, Any]]:
@@ -253,28 +268,48 @@ def _guarantee(definition: str, **parameters: Fraction) -> dict[str, Any]:
     }
 
 
-def _records(number: int) -> str:
-    return "1 record" if number == 1 else f"{number:,} records"
+def _records(number: int, one: str = "1") -> str:
+    return f"{one} record" if number == 1 else f"{number:,} records"
+
+
+def _above(value: Fraction | None) -> float | None:
+    return None if value is None else float_above(value)
+
+
+def _out_of_domain(counted: bool) -> Clause:
+    how_many = "how many there were is not shown; groups"
+    if counted:
+        how_many = (
+            "how many were dropped is shown with noise of its own, within the same cost: a record is in "
+            "these counts or in the answers, never in both. Groups"
+        )
+    text = (
+        "Records outside the declared domain are dropped or mapped one by one by a public rule, and "
+        f"{how_many} without records are measured with noise like all others."
+    )
+    return Clause("out-of-domain", text, {"counted": counted})
 
 
 def _persons(unit: Unit) -> Clause:
     """Say what is assumed of the records of one person."""
-    if unit.id is not None:
-        return Clause(
-            "records-per-person",
+    if unit.id is None:
+        text = (
+            f"Each person contributes at most {_records(unit.records, 'one')}; with k times as many, "
+            "multiply mu and a pure epsilon by k and rho by k squared."
+        )
+    else:
+        text = (
             f"All records of a person, and of nobody else, have one value in the column {unit.id!r}, by the "
             "same rule by which categories are compared; those without a value are not counted. Two people "
-            "who share one are protected together as one person, and each of them alone by half of that: "
-            "multiply mu and a pure epsilon by 2 and rho by 4.",
-            unit.as_dict(),
+            "who share a value are protected jointly at the stated level. Each of them alone is protected at "
+            "half that level: multiply mu and a pure epsilon by 2 and rho by 4."
         )
-    most = "one record" if unit.records == 1 else f"{unit.records:,} records"
-    return Clause(
-        "records-per-person",
-        f"Each person contributes at most {most}; with k times as many, multiply mu and a pure epsilon by k "
-        "and rho by k squared.",
-        unit.as_dict(),
-    )
+    return Clause("records-per-person", text, unit.as_dict())
+
+
+def _under_ledger(ledger: LedgerEntry) -> Clause:
+    parameters = {"dataset": ledger.dataset, "total": exact_text(ledger.total)}
+    return Clause("ledger", _together(ledger), parameters)
 
 
 def _together(ledger: LedgerEntry) -> str:
@@ -283,15 +318,6 @@ def _together(ledger: LedgerEntry) -> str:
         f"All releases that are debited to the ledger of {ledger.dataset}, whichever of them were chosen in "
         f"knowledge of others, together keep to {_definition(ledger.total)}."
     )
-
-
-def _covers(ledger: LedgerEntry | None, counted: bool) -> tuple[Clause, ...]:
-    """Return what the promise covers, in words."""
-    covered = [_COUNTED if counted and clause is _OUT_OF_DOMAIN else clause for clause in _COVERED]
-    if ledger is None:
-        return tuple(covered)
-    parameters = {"dataset": ledger.dataset, "total": exact_text(ledger.total)}
-    return (*covered, Clause("ledger", _together(ledger), parameters))
 
 
 def _others(ledger: LedgerEntry | None) -> str:
@@ -389,33 +415,16 @@ def statement(
     0.5
     """
     if not isinstance(private, bool):
-        raise PrivacyError(f"private: found a {type(private).__name__}; expected True or False")
+        raise PrivacyError.at(("private",), f"a {type(private).__name__}", "True or False", code="wrong-type")
     checked_cost(cost, budget)
     promised = cost.noise.promise(cost, budget, REFERENCE_DELTA)
     return PrivacyStatement(
-        private=private,
-        neighbours=budget.neighbours,
-        noise=cost.noise.name,
-        cost=cost.value,
-        pure_epsilon=None if promised.pure_epsilon is None else float_above(promised.pure_epsilon),
-        mu=float_above(promised.mu),
-        rho=float_above(promised.rho),
-        epsilon_at_reference_delta=float_above(promised.epsilon),
-        budget=budget,
-        epsilon=float_above(budget.epsilon) if budget.epsilon is not None else None,
-        delta=float_above(budget.delta) if budget.delta is not None else None,
-        delta_at_epsilon=None if promised.delta is None else float_above(promised.delta),
-        exact=promised,
-        covered=_covers(ledger, counted),
-        not_covered=(
-            _NOT_COVERED[0],
-            Clause(
-                "other-releases",
-                f"O{_others(ledger)[1:]}, and their costs add up.",
-                {"ledger": None if ledger is None else ledger.dataset},
-            ),
-            *_NOT_COVERED[1:],
-        ),
+        private,
+        cost.noise.name,
+        cost.value,
+        budget,
+        promised,
         assumed_of_table=assumptions,
         ledger=ledger,
+        counted=counted,
     )

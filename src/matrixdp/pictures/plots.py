@@ -484,7 +484,7 @@ def draw_accuracies(rows: Sequence[tuple[str, float, float, float | None]], stra
             color=BOUND,
             markersize=10,
             markeredgewidth=2,
-            label="no strategy is below",
+            label="lower bound",
         )
     if straight is not None:
         axes.axvline(

@@ -36,7 +36,10 @@ def new_figure(width: float, height: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise SpecificationError.at(
-            ("picture",), "no matplotlib", "an installation with it: pip install 'matrixdp[pictures]'"
+            ("picture",),
+            "no matplotlib",
+            "an installation with it: pip install 'matrixdp[pictures]'",
+            code="missing-library",
         ) from None
     return Figure(figsize=(width, height), layout="constrained")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import logging
 import math
@@ -13,10 +12,10 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -30,18 +29,11 @@ from matrixdp.answers.table import BATCH_ROWS, AnswerColumns, own_table, plain_s
 from matrixdp.answers.titles import head, titles
 from matrixdp.domain import Domain
 from matrixdp.errors import Path as Place
-from matrixdp.errors import (
-    SafeNote,
-    SpecificationError,
-    StorageError,
-    TooLargeError,
-    file_problem,
-    format_place,
-)
+from matrixdp.errors import SpecificationError, StorageError, TooLargeError, format_place
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
-from matrixdp.locks import Lock
-from matrixdp.queries import Group, ProductGroup, Total
+from matrixdp.measure.measurement import Measurement
+from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.releases.record import (
     ANSWERS,
     ANSWERS_CSV,
@@ -51,36 +43,23 @@ from matrixdp.releases.record import (
     PARQUET,
     READABLE_VERSIONS,
     RECORD,
-    RELEASE_FILES,
     RELEASE_FORMAT,
-    REPLACED,
-    REQUEST,
-    RUNNING,
-    SPENT,
     STATISTICS,
-    UNFINISHED,
     TableFile,
     as_text,
     croissant,
     data_package,
     document,
     field_description,
-    is_release,
-    mark_spent,
     measured,
     promise,
-    refuse_leftover,
-    remove_release,
-    settle,
-    spent_for,
-    unmark,
 )
 from matrixdp.releases.signatures import SigningKey, write_signature
 from matrixdp.storage.archive import TOLERANCE, differences, entry, read_strictly, sync_folder, temporary_name
-from matrixdp.storage.formats import load_measurement, save_measurement
+from matrixdp.storage.formats import load_measurement
 
 if TYPE_CHECKING:
-    from matrixdp.releases.release import Release as Written
+    from matrixdp.releases.release import Release
 
 DATA_PACKAGE, CROISSANT = "datapackage.json", "croissant.json"
 FORMATS = {"csv": CSV, "parquet": PARQUET}
@@ -94,7 +73,7 @@ _LETTERS = str.maketrans(
 )
 
 
-def write_tables(release: Written, out: str | os.PathLike[str], format: str, pivot: str | None) -> Path:  # noqa: A002
+def write_tables(release: Release, out: str | os.PathLike[str], format: str, pivot: str | None) -> Path:  # noqa: A002
     """Write every table of a release into a new folder; see `matrixdp.Release.save_tables`."""
     if format not in FORMATS:
         raise SpecificationError.at(("format",), describe_value(format), " or ".join(FORMATS))
@@ -113,8 +92,7 @@ def write_tables(release: Written, out: str | os.PathLike[str], format: str, piv
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
     except (OSError, ValueError) as error:
-        reason = file_problem(error)
-        raise StorageError(f"{target}: cannot be written ({reason})") from None
+        raise StorageError.unwritable(target, error) from None
     try:
         with one_blas_thread():
             files = list(_written(release, partial, format, pivot))
@@ -128,7 +106,7 @@ def write_tables(release: Written, out: str | os.PathLike[str], format: str, piv
     return Path(out)
 
 
-def _written(release: Written, folder: Path, format: str, pivot: str | None) -> Iterator[TableFile]:  # noqa: A002
+def _written(release: Release, folder: Path, format: str, pivot: str | None) -> Iterator[TableFile]:  # noqa: A002
     groups = release.workload.groups
     called = titles(groups)
     taken: set[str] = set()
@@ -141,12 +119,12 @@ def _written(release: Written, folder: Path, format: str, pivot: str | None) -> 
         said = entry(path)
         yield TableFile(
             path.name, name, title, rows, schema, _categories(columns, schema),
-            int(str(said["bytes"])), str(said["sha256"]), FORMATS[format],
+            said["bytes"], said["sha256"], FORMATS[format],
         )  # fmt: skip
 
 
 def _tables(
-    release: Written,
+    release: Release,
     group: Group,
     columns: AnswerColumns,
     format: str,  # noqa: A002
@@ -166,7 +144,7 @@ def _tables(
         yield for_people(table, decimals_of(least[0])) if format == "csv" else table
 
 
-def _write(path: Path, tables: Iterator[pa.Table], title: str, release: Written) -> tuple[int, pa.Schema]:
+def _write(path: Path, tables: Iterator[pa.Table], title: str, release: Release) -> tuple[int, pa.Schema]:
     """Write the pieces of a table; return the number of rows, and the columns."""
     first = next(tables)
     schema, rows = first.schema, 0
@@ -219,38 +197,34 @@ def _file_name(title: str, taken: set[str]) -> str:
 
 # Releases from their folders: what the record says is held against what the measurement is.
 
-R = TypeVar("R", bound="Written")
-
 #: What stands in the statement and follows from the measurement without any rounding.
 _STATED = ("private", "neighbours", "unit", "noise", "cost", "budget", "ledger", "out_of_domain",
            "max_records", "time")  # fmt: skip
 _EXACT = re.compile(r"\d{1,3000}(/[1-9]\d{0,2999})?")
 
 
-def read_release(out: str | os.PathLike[str], make: Callable[..., R]) -> R:
-    """Return the release that a folder holds; see `matrixdp.releases.load_release`.
+def read_folder(folder: Path) -> tuple[dict[str, Any], Measurement, Workload]:
+    """Return the record that a folder holds, with the measurement and the workload that belong to it.
 
-    ``make`` is called with the measurement, the workload, the confidence, how the strategy was chosen, and
-    the expected number of records.
+    `check_record` says whether the rest of the record follows from the measurement.
     """
-    folder = Path(out)
-    refuse_leftover(folder)
     record = folder / RECORD
     if not os.path.isfile(record):  # noqa: PTH113 - no error where the path is none
-        raise StorageError(f"{folder}: found no {RECORD}; expected the folder of a release")
+        raise StorageError(f"{folder}: found no {RECORD}; expected the folder of a release", "file-missing")
     written = read_strictly(record.read_bytes(), str(record))
-    listed, stated, origin = _read(written, record)
+    listed = _listed_measurement(written, record)
     path = folder / MEASUREMENT
     if path.is_file() and entry(path) != listed:
-        raise StorageError(f"{path}: does not belong to {RECORD}: its checksum is another")
-    measurement, workload = load_measurement(path)
-    try:
-        release = make(measurement, workload, stated, origin, expected_in(written))
-    except SpecificationError as error:
-        raise StorageError(f"{record}: damaged: {error}") from None
+        raise StorageError(f"{path}: does not belong to {RECORD}: its checksum is another", "damaged-file")
+    return written, *load_measurement(path)
+
+
+def check_record(folder: Path, written: Mapping[str, Any], release: Release) -> None:
+    """Check that what a record says of a measurement follows from it."""
     for problem in _differences(written, release):
-        raise StorageError(f"{record}: damaged or altered: {problem} from {MEASUREMENT}")
-    return release
+        raise StorageError(
+            f"{folder / RECORD}: damaged or altered: {problem} from {MEASUREMENT}", "damaged-file"
+        )
 
 
 def expected_in(written: Mapping[str, Any]) -> Any:
@@ -259,10 +233,10 @@ def expected_in(written: Mapping[str, Any]) -> Any:
     return size.get("expect") if isinstance(size, dict) else None
 
 
-def _read(written: Mapping[str, Any], record: Path) -> tuple[object, float, dict[str, Any]]:
-    """Return what the record says of the measurement's file, the confidence, and the origin."""
+def _listed_measurement(written: Mapping[str, Any], record: Path) -> object:
+    """Return what a record says of the file of its measurement."""
     if written.get("format") != RELEASE_FORMAT:
-        raise StorageError(f"{record}: holds something else than the record of a release")
+        raise StorageError(f"{record}: holds something else than the record of a release", "damaged-file")
     if written.get("format_version") not in READABLE_VERSIONS:
         raise StorageError(
             f"{record}: found format version {written.get('format_version')!r:.80}; expected "
@@ -274,17 +248,18 @@ def _read(written: Mapping[str, Any], record: Path) -> tuple[object, float, dict
     try:
         listed = written["files"][MEASUREMENT]
         named = written["privacy"]["measurement"]
-        stated, origin = written["confidence"], written["strategy"]
+        stated = written["confidence"]
         if named != {"file": MEASUREMENT, "sha256": listed["sha256"]}:
             raise ValueError("two digests")
         if isinstance(stated, bool) or not isinstance(stated, int | float):
             raise TypeError("confidence")
-        return listed, float(stated), origin
+        float(stated), written["strategy"]
+        return listed
     except (ValueError, KeyError, TypeError, OverflowError):
-        raise StorageError(f"{record}: damaged: not the record of a release") from None
+        raise StorageError(f"{record}: damaged: not the record of a release", "damaged-file") from None
 
 
-def _differences(written: Mapping[str, Any], release: Written) -> Iterator[str]:
+def _differences(written: Mapping[str, Any], release: Release) -> Iterator[str]:
     """Yield where a record says something else than the measurement."""
     measurement = release.measurement
     authorization = measurement.authorization.as_dict()
@@ -346,152 +321,6 @@ def _near(found: Any, expected: float | str) -> bool:
     return math.isclose(found, expected, rel_tol=TOLERANCE)
 
 
-# Folders that appear whole or not at all.
-
-_WORKING_FOLDER = -100
-_EXCHANGE = 2
-
-
-@contextmanager
-def staged_folder(
-    out: str | os.PathLike[str], *, force: bool = False, keep: bool = False, spends: str | None = None
-) -> Iterator[Path]:
-    """Give a temporary folder beside `out`, which takes its place when all went well.
-
-    If anything fails, the temporary folder is removed and `out` is as it was. It must not be there, or be
-    empty, or, with `force`, hold a release: nothing else is ever replaced. With `keep` a measurement that
-    was written whole stays in the temporary folder when something fails after it, and the error has a note
-    that says what was spent (`matrixdp.releases.record.mark_spent`) and where it is. `spends` is the budget
-    that is spent for the folder once it is there, for whoever has a release in it already.
-
-    Raises
-    ------
-    StorageError
-        If `out` holds something, or its parent cannot be written to. Before anything is written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as parent:
-    ...     with staged_folder(f"{parent}/out") as folder:
-    ...         written = (folder / "release.json").write_text("{}")
-    ...     sorted(path.name for path in Path(parent, "out").iterdir())
-    ['release.json']
-    """
-    target = Path(os.path.abspath(out))  # noqa: PTH100 - keeps a symbolic link to where the user points
-    try:
-        settle(target)
-        replaces = _check(target, force, spends)
-        partial = temporary_name(target, UNFINISHED)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
-    except (OSError, ValueError) as error:
-        reason = file_problem(error)
-        raise StorageError(f"{target}: cannot be written ({reason})") from None
-    lock: Lock | None = None
-    try:
-        lock = Lock(partial / RUNNING)
-        yield partial
-        for file in partial.iterdir():
-            with file.open("rb+") as stream:
-                os.fsync(stream.fileno())
-        sync_folder(partial)
-        _check(target, force)
-        if replaces:
-            _replace(partial, target)
-        else:
-            partial.replace(target)
-        sync_folder(target.parent)
-        # only now, so that a folder elsewhere that has it was never put in its place
-        unmark(target)
-    except BaseException as error:
-        told = _clear(partial, target, keep)
-        if keep and told is not None:
-            error.add_note(SafeNote(told))
-        raise
-    finally:
-        if lock is not None:
-            lock.free()
-
-
-def _clear(partial: Path, target: Path, keep: bool) -> str | None:
-    """Remove a temporary folder after a failure; say what became of a budget that was spent for it."""
-    marks = [path for folder in (partial, target) if (path := folder / SPENT).exists()]
-    if not marks:
-        shutil.rmtree(partial, ignore_errors=True)
-        return None
-    budget, command = spent_for(marks[0].parent)
-    spent = f"The budget was spent: {budget}"
-    if marks[0].parent == target:
-        shutil.rmtree(partial, ignore_errors=True)
-        return f"{spent}. The release is whole in {target}"
-    if not keep or not (partial / MEASUREMENT).exists():
-        shutil.rmtree(partial, ignore_errors=True)
-        return f"{spent}. No measurement was kept"
-    for path in partial.iterdir():
-        if path.name not in (MEASUREMENT, SPENT, REQUEST):
-            path.unlink(missing_ok=True)
-    return (
-        f"{spent}. The measurement is whole: {partial / MEASUREMENT}. `matrixdp {command}` makes a "
-        "release of it, at no further cost"
-    )
-
-
-def _replace(partial: Path, target: Path) -> None:
-    if _exchange(partial, target):
-        sync_folder(target.parent)
-        remove_release(partial)
-        return
-    old = temporary_name(target, REPLACED)
-    target.replace(old)
-    try:
-        partial.replace(target)
-    except BaseException:
-        if not target.exists():
-            old.replace(target)
-        raise
-    sync_folder(target.parent)
-    remove_release(old)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Let two folders change places in one step; return False, having done nothing, where that cannot be."""
-    rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    if rename is None:
-        return False
-    places = _WORKING_FOLDER, os.fsencode(one), _WORKING_FOLDER, os.fsencode(other)
-    return bool(rename(*places, _EXCHANGE) == 0)
-
-
-def _check(target: Path, force: bool, spends: str | None = None) -> bool:
-    """Return whether a release would be replaced; refuse to touch anything else."""
-    if not target.exists() and not target.is_symlink():
-        return False
-    if not target.is_dir() or target.is_symlink():
-        raise StorageError(f"{target}: found a file; expected a folder that is not there yet")
-    names = {path.name for path in target.iterdir()}
-    if not names:
-        return False
-    if not is_release(target) or not names <= set(RELEASE_FILES):
-        raise StorageError(f"{target}: found a folder with other files; expected one that is not there yet")
-    if not force:
-        again = "" if spends is None else _again(target, spends)
-        raise StorageError(
-            f"{target}: found an earlier release; {again}use another folder, or replace it "
-            "(force=True, or --force)"
-        )
-    return True
-
-
-def _again(target: Path, spends: str) -> str:
-    """Say what another release would spend, and how to do without."""
-    return (
-        f"a new one would spend {spends} once more, on top of what that one spent, and to replace it gives "
-        f"nothing back. `matrixdp answer {target} QUERY` answers further queries of it at no further cost. "
-        "To spend all the same, "
-    )
-
-
 # Releases as folders: answers in Parquet, the record in JSON, and the measurement for later queries.
 #
 # Answers are made and written one query group at a time, so that memory is bounded by the largest group and
@@ -511,105 +340,8 @@ _SORTED = "group"
 _LOG = logging.getLogger(__name__)
 
 
-def save_release(
-    release: Written,
-    out: str | os.PathLike[str],
-    *,
-    csv: bool = False,
-    max_answers: int = MAX_ANSWERS,
-    force: bool = False,
-    key: SigningKey | None = None,
-    progress: Progress | None = None,
-) -> Path:
-    """Write a release as a folder that appears whole or not at all.
-
-    Parameters
-    ----------
-    release : Release
-        The release.
-    out : str or path
-        The folder. It must not be there, or be empty, or, with `force`, hold an earlier release.
-    csv : bool
-        Whether to write the answers as CSV too.
-    max_answers : int
-        Above so many queries only the measurement is written, which `load_release` answers from.
-    force : bool
-        Whether an earlier release may be replaced.
-    key : SigningKey, optional
-        Signs the release, as the last step before the folder takes its place; see `check_signature`.
-    progress : callable, optional
-        Is called with the number of answers written and of all.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    StorageError
-        If `out` holds something else, or cannot be written.
-    UnsupportedQueryError
-        If the measurement does not determine a query of the workload.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import matrixdp as mdp
-    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
-    >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
-    >>> with tempfile.TemporaryDirectory() as parent:
-    ...     folder = save_release(release, f"{parent}/out")
-    ...     print(sorted(path.name for path in folder.iterdir()))
-    ...     mdp.load_release(folder).answers.equals(release.answers)
-    ['answers.parquet', 'measurement.mdp', 'release.json']
-    True
-    """
-    with staged_folder(out, force=force) as folder:
-        write_release(release, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
-    mark_released(release, Path(out))
-    return Path(out)
-
-
-def write_release(
-    release: Written,
-    folder: Path,
-    *,
-    csv: bool = False,
-    max_answers: int = MAX_ANSWERS,
-    key: SigningKey | None = None,
-    progress: Progress | None = None,
-) -> dict[str, object]:
-    """Write the files of a release into a staged folder, and return its record; see `save_release`."""
-    reservation = release.measurement.reservation
-    if release.private:
-        debited = None if reservation is None else reservation.ledger.path
-        mark_spent(folder, release.measurement.authorization.budget, debited)
-    if reservation is not None and reservation.run is not None:
-        reservation.run.writes_to(folder)
-    asked: dict[str, object] = {"confidence": release.confidence, "csv": csv, "max_answers": max_answers}
-    asked |= {"origin": dict(release.origin), "expect": release.expect}
-    (folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
-    save_measurement(folder / MEASUREMENT, release.measurement, release.workload)
-    if reservation is not None:
-        reservation.measured(str(entry(folder / MEASUREMENT)["sha256"]))
-    return complete_release(release, folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
-
-
-def mark_released(release: Written, out: Path) -> None:
-    """Let the ledger that a release was debited to, if any, say that it is in its place."""
-    reservation = release.measurement.reservation
-    if reservation is None:
-        return
-    try:
-        reservation.released(str(entry(out / MEASUREMENT)["sha256"]))
-    except BaseException as error:
-        error.add_note(SafeNote(f"{reservation.note}. The release is whole in {out}"))
-        raise
-
-
 def complete_release(
-    release: Written,
+    release: Release,
     folder: Path,
     *,
     csv: bool,
@@ -641,7 +373,7 @@ def complete_release(
 
 
 def _write_answers(
-    release: Written, columns: AnswerColumns, folder: Path, csv: bool, progress: Progress | None
+    release: Release, columns: AnswerColumns, folder: Path, csv: bool, progress: Progress | None
 ) -> list[tuple[float, float]]:
     """Write the answers and return each group's sum of variances and largest variance."""
     errors: list[tuple[float, float]] = []

@@ -1,43 +1,34 @@
-"""What a release is to those who write it down and read it back."""
+"""What `release.json` says of a release, and the descriptions of its tables."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
 import platform
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.table import BOUND, FIGURE, FIGURES, AnswerColumns, Estimated
 from matrixdp.domain import Domain
-from matrixdp.errors import SpecificationError, StorageError, UnsupportedQueryError
+from matrixdp.errors import SpecificationError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.forms import is_unicode
 from matrixdp.language import marginals
-from matrixdp.locks import Lock
 from matrixdp.measure.measurement import Measurement, NoiseScale
 from matrixdp.plan import Analysis, Part
-from matrixdp.privacy import Budget
-from matrixdp.privacy.budget import OTHER
 from matrixdp.queries import Group
-from matrixdp.storage.archive import sync_folder
 
 if TYPE_CHECKING:
-    from matrixdp.releases.release import Release as Written
+    from matrixdp.releases.release import Release
 
 # What ``release.json`` says of the parts that were measured, each with its exact noise.
 
@@ -249,9 +240,6 @@ def check_size(
     return SizeCheck(total, expect, far, quiet, measurement.out_of_domain_counts is not None)
 
 
-Array = NDArray[np.float64]
-
-
 # How a strategy was chosen, as a release tells it: words and figures that nothing is computed from.
 
 
@@ -323,7 +311,7 @@ def _kept(given: Mapping[str, object], fields: Mapping[str, _Check], path: tuple
     return kept
 
 
-# What a release that was stopped leaves behind: hidden folders that are told apart, and never served.
+# The files of a release.
 
 RELEASE_FORMAT = "matrixdp release"
 RECORD = "release.json"
@@ -346,184 +334,6 @@ MARKS = (SPENT, REQUEST, RUNNING)
 #: The files that a release consists of, the record first; nothing else is ever replaced.
 RELEASE_FILES = (RECORD, *LISTED, SIGNATURE, *MARKS)
 
-UNFINISHED, REPLACED = "unfinished", "replaced"
-_NAME = re.compile(rf"\.(.+)\.([0-9a-f]+)-[0-9a-f]+\.({UNFINISHED}|{REPLACED})", re.DOTALL)
-
-
-def mark_spent(folder: Path, budget: Budget, ledger: Path | None = None) -> None:
-    """Write down, durably, that a budget is spent for what comes into a staged folder, and debited where."""
-    path = folder / SPENT
-    if path.exists():
-        return
-    try:
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write(f"{budget!r}\n" + ("" if ledger is None else f"{json.dumps(str(ledger))}\n"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        sync_folder(folder)
-        sync_folder(folder.parent)
-    except BaseException:
-        path.unlink(missing_ok=True)  # no noise was drawn yet
-        raise
-
-
-def target_of(folder: Path) -> Path | None:
-    """Return where an unfinished folder was to take its place; None for any other."""
-    match = _NAME.fullmatch(folder.name)
-    return folder.with_name(match[1]) if match is not None and match[3] == UNFINISHED else None
-
-
-def unfinished(target: Path) -> list[Path]:
-    """Return the folders beside a target for which a budget was spent."""
-    return [folder for folder in _beside(target, UNFINISHED) if (folder / SPENT).exists()]
-
-
-def refuse_leftover(folder: Path) -> None:
-    """Refuse the folder of a release that was not put in its place, and say what happened."""
-    try:
-        place = Path(os.path.realpath(folder))
-    except ValueError:
-        return  # no path: not found by whoever reads it
-    match = _NAME.fullmatch(place.name)
-    if match is None:
-        return
-    target = place.with_name(match[1])
-    if match[3] == REPLACED:
-        raise StorageError(
-            f"{folder}: found an earlier release, put aside while another took its place in {target}; the "
-            f"next `matrixdp release --out {target}` puts it back where nothing is there, or else removes it"
-        )
-    raise StorageError(
-        f"{folder}: found what is left of a release that was stopped before its folder took its place in "
-        f"{target}; it is not served. {_told(place)}"
-    )
-
-
-def refuse_to_spend_again(out: str | os.PathLike[str]) -> None:
-    """Refuse to spend a budget where an earlier run was stopped after it had spent one.
-
-    Raises
-    ------
-    StorageError
-        If such a run left something beside `out`.
-    """
-    for folder in unfinished(Path(os.path.abspath(out))):  # noqa: PTH100 - keeps symbolic links
-        raise StorageError(
-            f"{out}: found {folder}, of a release that was stopped or still runs. {_told(folder)} "
-            "To spend a budget once more, remove that folder"
-        )
-
-
-def settle(target: Path) -> None:
-    """Put back, or remove, what runs that were killed left of releases that they were replacing.
-
-    What a budget was spent for stays.
-    """
-    for old in _beside(target, REPLACED):
-        if target.exists() or target.is_symlink() or not is_release(old):
-            remove_release(old)
-        else:
-            old.replace(target)
-            sync_folder(target.parent)
-    for folder in _beside(target, UNFINISHED):
-        if not (folder / SPENT).exists():
-            remove_release(folder)
-    if is_release(target):
-        unmark(target)
-
-
-def unmark(folder: Path) -> None:
-    """Remove from a folder in its place what says that it was not."""
-    for name in MARKS:
-        (folder / name).unlink(missing_ok=True)
-
-
-def remove_release(folder: Path) -> None:
-    """Remove the files of a release, and its folder if nothing else is in it."""
-    for partial in folder.glob(f".{MEASUREMENT}.*.partial"):
-        partial.unlink(missing_ok=True)
-    for name in RELEASE_FILES:
-        (folder / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
-
-
-def is_release(folder: Path) -> bool:
-    """Return whether a folder holds the record of a release."""
-    try:
-        written = json.loads(_held(folder / RECORD))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(written, dict) and written.get("format") == RELEASE_FORMAT
-
-
-def _beside(target: Path, kind: str) -> Iterator[Path]:
-    """Yield the folders of a kind beside a target whose process has ended, or that had spent a budget."""
-    if not target.parent.is_dir():
-        return
-    for path in sorted(target.parent.iterdir()):
-        match = _NAME.fullmatch(path.name)
-        if match is None or match[1] != target.name or match[3] != kind or not _is_folder(path):
-            continue
-        if (path / SPENT).exists() or not _runs(path, int(match[2], 16)):
-            yield path
-
-
-def _is_folder(path: Path) -> bool:
-    """Return whether a path is a folder, and no link to one: what a link leads to is nobody's leftover."""
-    return path.is_dir() and not path.is_symlink()
-
-
-def _runs(folder: Path, process: int) -> bool:
-    """Return whether the process that fills a folder runs; its number is asked for where it has no lock."""
-    if (folder / RUNNING).exists():
-        return Lock.is_held(folder / RUNNING)
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-def spent_for(folder: Path) -> tuple[str, str]:
-    """Return what was spent for what is in an unfinished folder, and the command that recovers it."""
-    with contextlib.suppress(OSError, ValueError):
-        budget, *debited = _held(folder / SPENT).decode("utf-8").splitlines()
-        if debited:
-            return budget, f"ledger recover {json.loads(debited[0])}"
-        return budget, f"recover {target_of(folder)}"
-    return "A budget", f"recover {target_of(folder)}"
-
-
-def spent_elsewhere(folder: Path, ledger: Path) -> bool:
-    """Return whether what was spent for what is in an unfinished folder was not debited to a ledger."""
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        _, *debited = _held(folder / SPENT).decode("utf-8").splitlines()
-        return not debited or os.path.realpath(json.loads(debited[0])) != os.path.realpath(ledger)
-    return False
-
-
-def _held(path: Path) -> bytes:
-    """Return what a file holds; what is no file, a pipe say, is not waited for."""
-    if not path.is_file():
-        raise FileNotFoundError(path)
-    return path.read_bytes()
-
-
-def _told(folder: Path) -> str:
-    """Say what was spent for what is in an unfinished folder."""
-    if not (folder / SPENT).exists():
-        return "No budget was spent for it."
-    budget, command = spent_for(folder)
-    spent = f"{budget} was spent for it, and counts"
-    if (folder / MEASUREMENT).exists():
-        whole = f"{spent}; the measurement is whole: {folder / MEASUREMENT}"
-        return f"{whole}. `matrixdp {command}` makes a release of it, at no further cost."
-    return f"{spent}; no measurement was kept."
-
-
 # What ``release.json`` says: what was measured, the promise, and how to check the files.
 
 GroupErrors = Sequence[tuple[float, float]]
@@ -544,7 +354,7 @@ _ROUNDING = (
 
 
 def document(
-    release: Written,
+    release: Release,
     errors: GroupErrors,
     files: Mapping[str, Mapping[str, object]],
     columns: AnswerColumns | None,
@@ -598,7 +408,7 @@ def document(
     return written
 
 
-def promise(release: Written) -> dict[str, object]:
+def promise(release: Release) -> dict[str, object]:
     """Return the privacy statement with the mechanism that it is about: what follows from the measurement."""
     measurement = release.measurement
     return {
@@ -637,20 +447,6 @@ def as_text(value: object, indent: str = "") -> str:
     return "\n".join([opening, ",\n".join(lines), f"{indent}{closing}"])
 
 
-def without_words(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record without the prose that follows from the rest of it, and that versions may reword."""
-    privacy, authorization, answers = ({**record[name]} for name in ("privacy", "authorization", "answers"))
-    for own, name in ((privacy, "text"), (authorization, "note"), (answers, "note")):
-        own.pop(name, None)
-    privacy["mechanism"] = {k: v for k, v in privacy["mechanism"].items() if k != "rounding"}
-    for name in _CLAUSES:
-        privacy[name] = [
-            clause if clause["id"] == OTHER else {k: v for k, v in clause.items() if k != "text"}
-            for clause in privacy[name]
-        ]
-    return {**record, "privacy": privacy, "authorization": authorization, "answers": answers}
-
-
 def as_version_3(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record as version 3 had it."""
     privacy, answers = dict(record["privacy"]), dict(record["answers"])
@@ -660,7 +456,7 @@ def as_version_3(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "format_version": 3, "privacy": privacy, "answers": answers}
 
 
-def _answers(release: Written, columns: AnswerColumns | None, limit: int | None) -> dict[str, object]:
+def _answers(release: Release, columns: AnswerColumns | None, limit: int | None) -> dict[str, object]:
     if columns is None:
         note = (
             f"{release.workload.queries} answers are more than the limit of {limit}, so only the measurement "
@@ -679,13 +475,13 @@ def _answers(release: Written, columns: AnswerColumns | None, limit: int | None)
     }
 
 
-def _half_open(release: Written, name: str) -> bool:
+def _half_open(release: Release, name: str) -> bool:
     """Return whether the upper bounds of an attribute do not belong to its values."""
     ends = release.domain[name].ends
     return ends is not None and ends.half_open
 
 
-def _groups(release: Written, errors: GroupErrors) -> list[dict[str, object]]:
+def _groups(release: Release, errors: GroupErrors) -> list[dict[str, object]]:
     rows = []
     first = 0
     for group, (total, largest) in zip(release.workload, errors, strict=True):
@@ -703,7 +499,7 @@ def _groups(release: Written, errors: GroupErrors) -> list[dict[str, object]]:
     return rows
 
 
-def _statistics(release: Written) -> list[dict[str, Any]]:
+def _statistics(release: Release) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     first = 0
     for asked in release.asked:
@@ -786,7 +582,7 @@ def field_description(field: pa.Field) -> str:
     return "The values that the row counts" if field.name != "query" else "What the row counts"
 
 
-def data_package(release: Written, files: Sequence[TableFile]) -> dict[str, Any]:
+def data_package(release: Release, files: Sequence[TableFile]) -> dict[str, Any]:
     """Return the description as a Data Package, version 2 of the Frictionless standard."""
     resources = [
         {
@@ -827,7 +623,7 @@ def _field(file: TableFile, field: pa.Field) -> dict[str, Any]:
     return found
 
 
-def croissant(release: Written, files: Sequence[TableFile]) -> dict[str, Any]:
+def croissant(release: Release, files: Sequence[TableFile]) -> dict[str, Any]:
     """Return the description as Croissant 1.0, JSON-LD."""
     return {
         "@context": _CONTEXT,
@@ -882,12 +678,12 @@ def _column_kind(type_: pa.DataType, integer: str, number: str, day: str, text: 
     return day if pa.types.is_date(type_) else text
 
 
-def _title(release: Written) -> str:
+def _title(release: Release) -> str:
     mark = "" if release.private else "NOT PRIVATE: "
     return f"{mark}{release.workload.queries:,} counts with differential privacy"
 
 
-def _description(release: Written) -> str:
+def _description(release: Release) -> str:
     ends = f"Intervals are of {100 * release.confidence:g} % confidence, {release.intervals.description}."
     return f"{release.statement.text} {ends}"
 

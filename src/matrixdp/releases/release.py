@@ -22,7 +22,15 @@ from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, ow
 from matrixdp.answers.titles import find_group, title
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
-from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, WorkloadError, within
+from matrixdp.errors import (
+    MatrixDPError,
+    SignatureError,
+    SpecificationError,
+    StorageError,
+    TooLargeError,
+    WorkloadError,
+    within,
+)
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language.entries import one_group
@@ -32,14 +40,23 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
 from matrixdp.queries import Group, Workload
-from matrixdp.releases.files import MAX_ANSWERS, Progress, read_release, save_release, write_tables
-from matrixdp.releases.record import SizeCheck, check_size, checked_origin
-from matrixdp.releases.signatures import SigningKey
+from matrixdp.releases.files import (
+    MAX_ANSWERS,
+    Progress,
+    check_record,
+    expected_in,
+    read_folder,
+    write_tables,
+)
+from matrixdp.releases.record import RECORD, SIGNATURE, SizeCheck, check_size, checked_origin
+from matrixdp.releases.signatures import SigningKey, check_files, write_signature
+from matrixdp.releases.transaction import refuse_leftover, save_release
 from matrixdp.statements import SqlQuery, read
 from matrixdp.statements.query import Places
 from matrixdp.statistics import StatisticEntry, ask
 from matrixdp.statistics.ask import By, Where
 from matrixdp.statistics.attributes import QUARTILES
+from matrixdp.storage.archive import plain_content
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -1000,7 +1017,9 @@ class Release(Displayed):
     ) -> Path:
         """Write the release as a folder that appears whole or not at all, and return it.
 
-        Parameters and errors are those of `matrixdp.save_release`.
+        Parameters and errors are those of `matrixdp.save_release`. The budget was spent before this: a
+        program that stops between `Strategy.measure` and this loses the measurement, and a second run is not
+        stopped from spending again. `matrixdp.release` protects against both.
 
         Examples
         --------
@@ -1065,11 +1084,10 @@ class Release(Displayed):
         """
         return write_tables(self, out, format, pivot)
 
-    @classmethod
-    def load(cls, out: str | os.PathLike[str], *, confidence: float | None = None) -> Self:
+    @staticmethod
+    def load(out: str | os.PathLike[str], *, confidence: float | None = None) -> Release:
         """Return the release that a folder holds; see `matrixdp.load_release`."""
-        found = read_release(out, cls)
-        return found if confidence is None else found.reconstruct(confidence=confidence)
+        return load_release(out, confidence=confidence)
 
     def reconstruct(
         self,
@@ -1219,4 +1237,54 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
         If the folder does not hold a release, or one that never took its place, or its files were damaged
         or altered, or its record is of another version.
     """
-    return Release.load(out, confidence=confidence)
+    folder = Path(out)
+    refuse_leftover(folder)
+    written, measurement, workload = read_folder(folder)
+    stated, origin = float(written["confidence"]), written["strategy"]
+    try:
+        release = Release(measurement, workload, stated, origin, expected_in(written))
+    except SpecificationError as error:
+        raise StorageError(f"{folder / RECORD}: damaged: {error}", "damaged-file") from None
+    check_record(folder, written, release)
+    return release if confidence is None else release.reconstruct(confidence=confidence)
+
+
+def sign_release(
+    folder: str | os.PathLike[str], key: SigningKey | str | os.PathLike[str], *, force: bool = False
+) -> Path:
+    """Sign a release that is there already, after checking that it is whole.
+
+    Its record must say what its measurement is, and every file must be the one that the record lists. What a
+    signer vouches for beyond that is the signer's own: see the page on privacy.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder of the release.
+    key : SigningKey or path
+        Signs it; a path is that of a private key without a passphrase.
+    force : bool
+        Whether a signature that is there may be replaced.
+
+    Returns
+    -------
+    Path
+        The file of the signature, ``signature.json`` in the folder.
+
+    Raises
+    ------
+    StorageError
+        If the folder does not hold a whole release.
+    SignatureError
+        If there is a signature already, or it cannot be written.
+    """
+    place = Path(folder)
+    key = key if isinstance(key, SigningKey) else SigningKey.load(key)
+    load_release(place)
+    check_files(place, plain_content(place / RECORD))
+    path = place / SIGNATURE
+    if os.path.lexists(path):
+        if not force:
+            raise SignatureError(f"{path}: is there already; replace it by force=True, or --force")
+        path.unlink()
+    return write_signature(place, key)

@@ -136,10 +136,10 @@ class Clause(Model):
         pattern="^[a-z][a-z0-9]*(-[a-z0-9]+)*$",
         description="Stays when the words change; other for a sentence that came without one.",
     )
-    text: str = Field(min_length=1)
     parameters: dict[str, str | int | bool | dict[str, Any] | None] = Field(
         description="What the sentence says of this release; it stays when the words change."
     )
+    text: str = Field(min_length=1)
 
 
 Clauses = Annotated[list[Clause], Field(min_length=1)]
@@ -256,7 +256,7 @@ class NoAnswers(Model):
     """Only the measurement was written."""
 
     rows: Literal[0]
-    limit: Count
+    limit: Count = Field(description="The most answers that are written.")
     note: str
 
 

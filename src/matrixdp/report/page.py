@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import math
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from importlib.resources import files
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from matrixdp.answers.titles import titles
+from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
 from matrixdp.pictures.plots import MAX_DRAWN, Answered, draw_accuracies, draw_answers
 from matrixdp.pictures.style import axes_of
@@ -26,17 +27,16 @@ from matrixdp.report.tables import (
     Accuracy,
     Answers,
     GroupAnswers,
-    figure,
-    inline_svg,
     least_squared_error,
     quartiles,
     workload_sensitivity,
 )
 from matrixdp.storage.archive import plain_content
-from matrixdp.verification.explain import above, printable
+from matrixdp.verification.explain import explanation
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from matplotlib.figure import Figure
 
 # What a page says of a release, gathered from its folder: which groups are shown, and what is left out.
 
@@ -49,19 +49,7 @@ _FIRST_ROWS = 50
 @final
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """One group as a page shows it.
-
-    Attributes
-    ----------
-    title : str
-    queries : int
-    answers : GroupAnswers or None
-        None where there are more answers than a picture has.
-    picture : Answered or None
-        The same, for its picture.
-    rows : int
-        How many rows of its table are shown.
-    """
+    """One group as a page shows it; it has no answers and no picture where they are too many."""
 
     title: str
     queries: int
@@ -75,21 +63,9 @@ class Shown:
 class Contents:
     """What a page says of a release.
 
-    Attributes
-    ----------
-    release : Release
-    record : mapping
-        What ``release.json`` says.
-    accuracies : sequence of Accuracy
-        Of the groups whose accuracy is shown.
-    all_groups : Accuracy
-        Of all groups together; ``least`` is None where no bound is known.
-    straight : float or None
-        The standard error of every answer, had noise been added to every query of the workload; None where
-        that would take long to compute.
-    straight_exact : bool
-        Whether it is that, or at least that.
-    shown : sequence of Shown
+    `record` is release.json, `accuracies` are those of the groups whose accuracy is shown. `straight` is the
+    standard error of every answer had noise been added to every query of the workload, or at least that;
+    None where it would take long to compute.
     """
 
     release: Release
@@ -203,11 +179,8 @@ def odds(mu: float) -> float:
     """Return a bound on how often the best guess between two equally likely neighbours is right.
 
     Under mu-GDP it is Phi(mu / 2), as the errors of the first and the second kind of every test add up to
-    at least 2 Phi(-mu / 2); rounded up to a tenth of a percent.
-
-    References
-    ----------
-    Dong, Roth, Su 2022, definition 2.6 with alpha = Phi(-mu / 2).
+    at least 2 Phi(-mu / 2) (Dong, Roth and Su 2022, definition 2.6 with alpha = Phi(-mu / 2)); rounded up to
+    a tenth of a percent.
 
     Examples
     --------
@@ -222,11 +195,11 @@ def odds(mu: float) -> float:
 #: Rows up to which a table is open when the page is.
 _OPEN = 12
 _FORMS = {
-    "bars": "Bars are estimates, with their {confidence} % intervals.",
-    "band": "The line is the estimate, the band its {confidence} % interval, at each place by itself.",
+    "bars": "Bars are estimates, with their {confidence}% intervals.",
+    "band": "The line is the estimate, the band its {confidence}% interval, at each place by itself.",
     "heat map": "Each cell is an estimate{written}.",
     "triangles": "Each point is an estimate: of the records from one value to another.",
-    "sorted": "All estimates by size, with their {confidence} % intervals as a band.",
+    "sorted": "All estimates by size, with their {confidence}% intervals as a band.",
 }
 
 
@@ -234,7 +207,7 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
     """Return a page about the release in a folder, in HTML.
 
     What was released under which guarantee, how accurate it is, every group as a picture and as a table that
-    can be searched, sorted and downloaded, and where the measurement is. The page holds all that it needs,
+    can be searched, sorted and downloaded, and how the release came about. The page holds all that it needs,
     and its content security policy allows nothing else; without scripts it lacks search, order and download.
     It shows at most 50 groups, 2,000 answers of one group and 8,000 of all, and says what it leaves out.
 
@@ -282,6 +255,10 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
         groups=list(_groups(found)),
         quartiles=list(_quartiles(found)),
         warnings=[printable(text) for text in found.release.warnings],
+        explanation=[
+            (heading, [(type(block).__name__, block) for block in blocks])
+            for heading, blocks in explanation(folder, found.release).items()
+        ],
         **_facts(found),
     )
 
@@ -294,6 +271,7 @@ def _environment() -> Environment:
             ("report",),
             "no Jinja2",
             "an installation with it: pip install 'matrixdp[report]'",
+            code="missing-library",
         ) from None
     loader = PackageLoader("matrixdp.report")
     # everything is escaped that is not marked as our own
@@ -327,9 +305,7 @@ def _policy(style: str, script: str) -> str:
 def _facts(found: Contents) -> dict[str, Any]:
     release = found.release
     statement = release.statement
-    said = statement.as_dict()
     alone = statement.neighbours == "add_remove"
-    listed: Mapping[str, Any] = found.record["files"]
     return {
         "private": release.private,
         "statement": printable(statement.text),
@@ -337,24 +313,6 @@ def _facts(found: Contents) -> dict[str, Any]:
         "guess": "whether the records of one person are in the table"
         if alone
         else "which of two people's records are in the table",
-        # each once: an approximate guarantee may be that of the budget and that at the reference delta
-        "guarantees": list(
-            dict.fromkeys(
-                (
-                    row["definition"],
-                    ", ".join(f"{k} = {above(Fraction(v))}" for k, v in row["exact"].items()),
-                )
-                for row in said["guarantees"]
-            )
-        ),
-        "clauses": {
-            words: [printable(str(clause["text"])) for clause in said[name]]
-            for name, words in (
-                ("assumed", "What is assumed"),
-                ("covered", "What is covered"),
-                ("not_covered", "What is not covered"),
-            )
-        },
         "queries": f"{release.workload.queries:,}",
         "number": f"{len(release.workload):,}",
         "noise": release.measurement.plan.noise.title,
@@ -362,7 +320,6 @@ def _facts(found: Contents) -> dict[str, Any]:
         "total": None if release.size.total is None else str(release.size.total),
         "confidence": f"{100 * release.confidence:g}",
         "intervals": printable(release.intervals.description),
-        "files": [(name, f"{own['bytes']:,}", own["sha256"]) for name, own in listed.items()],
         "omitted": f"{found.left_out:,}" if found.left_out else None,
         "ledger": statement.ledger,
         "mechanism": printable(str(found.release.origin.get("mechanism", "not said"))),
@@ -373,7 +330,7 @@ def _facts(found: Contents) -> dict[str, Any]:
 def _accuracy(found: Contents) -> dict[str, Any]:
     every = found.all_groups
     straight = found.straight
-    heads = ["table", "answers", "RMSE", "largest standard error", "no strategy below"]
+    heads = ["table", "answers", "RMSE", "largest standard error", "lower bound"]
     if straight is not None:
         heads += ["noise on the workload", "times smaller"]
     certificate = found.release.origin.get("certificate")
@@ -389,12 +346,12 @@ def _accuracy(found: Contents) -> dict[str, Any]:
         "heads": heads,
         "rows": [_accuracy_row(row, straight) for row in found.accuracies],
         "all": _accuracy_row(every, straight),
-        "picture": _svg(picture, "accuracy", words),
+        "picture": _image(picture, words),
         "exact": found.straight_exact,
-        "straight": None if straight is None else _short(straight),
-        "bound": None if every.least is None else _short(every.least),
-        "rmse": _short(every.rmse),
-        "ratio": None if straight is None else _short(straight / every.rmse),
+        "straight": None if straight is None else figure(straight, 3),
+        "bound": None if every.least is None else figure(every.least, 3),
+        "rmse": figure(every.rmse, 3),
+        "ratio": None if straight is None else figure(straight / every.rmse, 3),
         "gap": f"{100 * ((1 + said) ** 0.5 - 1):.2g}" if isinstance(said, float) and said >= 0 else None,
         "aim": aim(found.release),
         "left": len(found.release.workload) - len(found.accuracies),
@@ -402,19 +359,15 @@ def _accuracy(found: Contents) -> dict[str, Any]:
 
 
 def _accuracy_row(row: Accuracy, straight: float | None) -> list[str]:
-    least = "-" if row.least is None else _short(row.least)
+    least = "-" if row.least is None else figure(row.least, 3)
     cells = [
         printable(row.title),
         f"{row.queries:,}",
-        _short(row.rmse),
-        _short(row.largest),
+        figure(row.rmse, 3),
+        figure(row.largest, 3),
         least,
     ]
-    return cells if straight is None else [*cells, _short(straight), _short(straight / row.rmse)]
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return cells if straight is None else [*cells, figure(straight, 3), figure(straight / row.rmse, 3)]
 
 
 def _groups(found: Contents) -> Iterator[dict[str, Any]]:
@@ -425,7 +378,7 @@ def _groups(found: Contents) -> Iterator[dict[str, Any]]:
             "title": title,
             "anchor": f"table-{place + 1}",
             "queries": f"{own.queries:,}",
-            "picture": _picture(own, f"p{place}", title),
+            "picture": _picture(own, title),
             "caption": _caption(own, confidence),
             "heads": () if own.answers is None else tuple(map(printable, own.answers.heads)),
             "rows": [] if own.answers is None else list(own.answers.rows(own.rows)),
@@ -439,7 +392,7 @@ def _groups(found: Contents) -> Iterator[dict[str, Any]]:
 def _quartiles(found: Contents) -> Iterator[dict[str, Any]]:
     heads = {
         "quantile": "share of records",
-        "lower": f"{100 * found.release.confidence:g} % from",
+        "lower": f"{100 * found.release.confidence:g}% from",
         "upper": "to",
     }
     for title, table in quartiles(found.release):
@@ -459,20 +412,14 @@ def _quartiles(found: Contents) -> Iterator[dict[str, Any]]:
 
 
 def _statistic(cell: object) -> str:
-    if isinstance(cell, float):
-        return f"{cell:,.4g}" if abs(cell) < 1e6 else f"{cell:,.0f}"
-    return "-" if cell is None else printable(str(cell))
+    return figure(cell) if isinstance(cell, float) else "-" if cell is None else printable(str(cell))
 
 
-def _picture(own: Shown, name: str, title: str) -> Any:
+def _picture(own: Shown, title: str) -> tuple[str, str] | None:
     if own.picture is None:
         return None
     axes = " by ".join(axis.name for axis in own.picture.axes) or "the total"
-    return _svg(
-        draw_answers(own.picture),
-        name,
-        printable(f"{title}: {own.picture.form} of {axes}"),
-    )
+    return _image(draw_answers(own.picture), printable(f"{title}: {own.picture.form} of {axes}"))
 
 
 def _caption(own: Shown, confidence: str) -> str:
@@ -481,14 +428,18 @@ def _caption(own: Shown, confidence: str) -> str:
     picture = own.picture
     stddevs = picture.stddevs
     low, high = float(stddevs.min()), float(stddevs.max())
-    written = f" with half its {confidence} % interval" if picture.estimates.size <= 60 else ""
+    written = f" with half its {confidence}% interval" if picture.estimates.size <= 60 else ""
     words = _FORMS[picture.form].format(confidence=confidence, written=written)
-    same = figure(low, 1) == figure(high, 1)
-    errors = f"{_short(low)}" if same else f"from {_short(low)} to {_short(high)}"
+    same = rounded(low, 1) == rounded(high, 1)
+    errors = f"{figure(low, 3)}" if same else f"from {figure(low, 3)} to {figure(high, 3)}"
     return f"{words} Standard errors: {errors} records."
 
 
-def _svg(picture: Any, name: str, words: str) -> Any:
-    from markupsafe import Markup
+def _image(drawn: Figure, words: str) -> tuple[str, str]:
+    """Return a picture as the address of an image that holds it, and what a screen reader says instead."""
+    import matplotlib as mpl
 
-    return Markup(inline_svg(picture, name, words))  # noqa: S704 - an XML writer escaped it
+    stream = io.BytesIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matrixdp"}):
+        drawn.savefig(stream, format="svg", metadata={"Date": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}", words

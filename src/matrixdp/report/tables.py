@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import math
-import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
-from xml.etree import ElementTree as ET
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from matrixdp.answers.intervals import decimals_of
 from matrixdp.answers.table import FIGURES, AnswerColumns
 from matrixdp.answers.titles import head
+from matrixdp.display import printable, rounded
 from matrixdp.domain import Domain
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
@@ -34,10 +33,6 @@ from matrixdp.queries import (
 from matrixdp.releases.record import ANSWERS
 from matrixdp.releases.release import Release
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
-from matrixdp.verification.explain import printable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -79,41 +74,17 @@ class GroupAnswers:
     def rows(self, most: int) -> Iterator[list[str]]:
         """Yield the first rows as text: what was asked, and the figures in the digits that are known."""
         shown = self.table.slice(0, most)
-        digits = digits_of(float(self.halves.min()))
+        digits = max(0, decimals_of(float(self.halves.min())) or 0)
         texts = [
             ["all" if text is None else printable(text) for text in shown.column(place).to_pylist()]
             for place in range(len(self.heads))
         ]
         numbers = [
-            [figure(value, digits + (name == "stddev")) for value in shown.column(name).to_pylist()]
+            [rounded(value, digits + (name == "stddev")) for value in shown.column(name).to_pylist()]
             for name in FIGURES
         ]
         for row in zip(*texts, *numbers, strict=True):
             yield list(row)
-
-
-def digits_of(half: float) -> int:
-    """Return how many digits after the point an estimate has whose interval has half a length.
-
-    The half of the smallest interval has two digits that are not 0.
-
-    Examples
-    --------
-    >>> digits_of(49.2), digits_of(4.9), digits_of(0.049), digits_of(0.0)
-    (0, 1, 3, 0)
-    """
-    return max(0, 1 - math.floor(math.log10(half))) if half > 0 else 0
-
-
-def figure(value: float, digits: int) -> str:
-    """Return a number with so many digits after the point, which is never minus zero.
-
-    Examples
-    --------
-    >>> figure(-0.04, 1), figure(20200.46, 0)
-    ('0.0', '20,200')
-    """
-    return f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
 @final
@@ -372,126 +343,3 @@ def _quartile_attribute(group: Group) -> tuple[str, tuple[str, ...]] | None:
     if len(along) != 1 or len(along) + len(others) != len(sets):
         return None
     return along[0], tuple(others)
-
-
-# Pictures as SVG that stands within a page: no style attributes, no names that are taken, short numbers.
-
-_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
-_DECIMALS = re.compile(r"-?\d+\.\d+")
-_NUMBERS = ("d", "x", "y", "width", "height", "transform", "points")
-#: What matplotlib says in styles and a page says for all of its pictures.
-_LEFT_OUT = (
-    "font-family",
-    "font-style",
-    "font-variant",
-    "font-weight",
-    "font-stretch",
-    "image-rendering",
-)
-
-
-def inline_svg(figure: Figure, name: str, words: str) -> str:
-    """Return a figure as an SVG element for a page.
-
-    Styles become presentation attributes, which a content security policy without inline styles allows, and
-    which the page's own style sheet overrides where it has other colours.
-
-    Parameters
-    ----------
-    figure : Figure
-        What is drawn.
-    name : str
-        A name that no other picture of the page has; what is referred to within the picture begins with it.
-    words : str
-        What a screen reader says in the place of the picture.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> text = inline_svg(Figure(figsize=(1, 1)), "p0", "nothing at all")
-    >>> text[:90]
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 72 72" role="img" aria-label="nothing'
-    >>> "style" in text
-    False
-    """
-    import matplotlib as mpl
-
-    stream = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matrixdp"}):
-        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
-    # it was written by the line before, and by nobody else
-    root = ET.fromstring(stream.getvalue())  # noqa: S314
-    for own in (f"{_SVG}metadata", f"{_SVG}defs"):
-        for child in root.findall(own):
-            if child.find(f"{_SVG}clipPath") is None:
-                root.remove(child)
-    for element in root.iter():
-        _plain(element, name)
-    _without_unused(root)
-    _flatten(root)
-    root.attrib = {
-        "viewBox": root.attrib["viewBox"],
-        "role": "img",
-        "aria-label": words,
-    }
-    ET.register_namespace("", _SVG[1:-1])
-    return ET.tostring(root, encoding="unicode").replace("\n", " ")
-
-
-def _plain(element: ET.Element, name: str) -> None:
-    """Make the attributes of one element fit for a page."""
-    element.text = (element.text or "").strip() or None
-    element.tail = None
-    for key, value in _styles(element.attrib.pop("style", "")):
-        if key not in _LEFT_OUT:
-            element.set(key, value)
-    target = element.attrib.pop(_XLINK, None)
-    if target is not None:
-        inside = target.startswith("#")
-        element.set("href", f"#{name}-{target[1:]}" if inside else "".join(target.split()))
-    if "clip-path" in element.attrib:
-        element.set("clip-path", element.attrib["clip-path"].replace("url(#", f"url(#{name}-"))
-    if "id" in element.attrib:
-        element.set("id", f"{name}-{element.attrib['id']}")
-    if element.get("transform", "").startswith("rotate(-0 "):
-        del element.attrib["transform"]
-    for key in _NUMBERS:
-        if key in element.attrib:
-            element.set(key, " ".join(_DECIMALS.sub(_short, element.attrib[key]).split()))
-
-
-def _styles(text: str) -> Iterator[tuple[str, str]]:
-    for pair in text.split(";"):
-        key, colon, value = pair.partition(":")
-        if colon:
-            yield key.strip(), value.strip()
-
-
-def _short(match: re.Match[str]) -> str:
-    value = float(match[0])
-    return f"{value:.4g}" if abs(value) < 0.1 else f"{value:.1f}".removesuffix(".0")
-
-
-def _without_unused(root: ET.Element) -> None:
-    """Remove the names that nothing refers to."""
-    used = {element.get("href", "")[1:] for element in root.iter()}
-    used |= {element.get("clip-path", "")[5:-1] for element in root.iter()}
-    for element in root.iter():
-        if element.get("id") not in used:
-            element.attrib.pop("id", None)
-
-
-def _flatten(element: ET.Element) -> None:
-    """Take out groups that say nothing and shapes that nobody sees."""
-    kept: list[ET.Element] = []
-    for child in element:
-        _flatten(child)
-        if child.tag == f"{_SVG}g" and not child.attrib:
-            kept += list(child)
-        elif (
-            child.tag != f"{_SVG}path"
-            or child.attrib.keys() & {"id", "stroke"}
-            or child.get("fill") != "none"
-        ):
-            kept.append(child)
-    element[:] = kept

@@ -23,7 +23,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import MatrixDPError, StorageError, file_problem, format_place
+from matrixdp.errors import MatrixDPError, StorageError, format_place
 from matrixdp.errors import Path as JsonPath
 from matrixdp.queries.predicates import NOT_NUMPY
 
@@ -69,8 +69,7 @@ class ArchiveWriter:
         try:
             self._zip = zipfile.ZipFile(self._partial, "x", zipfile.ZIP_STORED, allowZip64=True)
         except (OSError, ValueError) as error:
-            reason = file_problem(error)
-            raise StorageError(f"{self._path}: cannot be written ({reason})") from None
+            raise StorageError.unwritable(self._path, error) from None
         self._sums: dict[str, str] = {}
 
     def add(self, array: NDArray[Any]) -> str:
@@ -119,14 +118,6 @@ class ArchiveWriter:
         self._partial.unlink(missing_ok=True)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a JSON object that gives a key twice: two readers could read two different things."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is given twice")
-    return found
-
-
 @final
 class ArchiveReader:
     """Read an archive of one format and version; whatever is wrong with it is one StorageError."""
@@ -152,7 +143,7 @@ class ArchiveReader:
         if hashlib.sha256(text).hexdigest().encode() != self._bytes(_DIGEST, 64):
             raise self.damaged("the checksum of its header is wrong")
         try:
-            header = json.loads(text, object_pairs_hook=_unique)
+            header = json.loads(text, object_pairs_hook=_unique_keys)
         except (ValueError, RecursionError):
             raise self.damaged("its header is not JSON") from None
         if not isinstance(header, dict) or header.get("format") != kind:
@@ -281,6 +272,7 @@ def read_strictly(text: bytes, name: str) -> dict[str, Any]:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Reject a JSON object that gives a key twice: two readers could read two different things."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key is given twice")
@@ -342,13 +334,21 @@ _LARGEST_RECORD = 1 << 30
 _PLAIN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def entry(path: Path) -> dict[str, object]:
+def digest(path: Path) -> str | None:
+    """Return the SHA-256 of a file; None where there is none that can be read."""
+    try:
+        return str(entry(path)["sha256"]) if path.is_file() else None
+    except OSError:
+        return None
+
+
+def entry(path: Path) -> dict[str, Any]:
     """Return what a record says of a file: its size and its SHA-256."""
     with path.open("rb") as stream:
         return _entry(stream)
 
 
-def plain_entry(path: Path) -> dict[str, object]:
+def plain_entry(path: Path) -> dict[str, Any]:
     """Return the same of a file of a folder that somebody else may have written.
 
     Raises
@@ -360,9 +360,9 @@ def plain_entry(path: Path) -> dict[str, object]:
         return _entry(stream)
 
 
-def _entry(stream: io.BufferedReader) -> dict[str, object]:
-    digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": digest}
+def _entry(stream: io.BufferedReader) -> dict[str, Any]:
+    sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": sha256}
 
 
 def _plain(path: Path) -> io.BufferedReader:

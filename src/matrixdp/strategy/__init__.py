@@ -1,4 +1,4 @@
-"""The Python face: strategies that are selected once, measured on tables and reused."""
+"""Strategies that are selected once, measured on tables and reused."""
 
 from matrixdp.strategy.strategy import MeasuredStrategy, Strategy, select
 

@@ -479,9 +479,13 @@ class Strategy(Displayed):
         seed_not_private: int | None = None,
         ledger: Ledger | None = None,
         release: str | os.PathLike[str] | None = None,
+        before_noise: Callable[[], None] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> MeasuredStrategy:
         """Measure a table: the one step that reads data, and spends the whole budget.
+
+        The measurement is in memory alone, so that its budget is lost if the program stops before
+        `Release.save`. `matrixdp.release` writes it to a folder, and protects the budget on the way.
 
         Parameters
         ----------
@@ -505,6 +509,8 @@ class Strategy(Displayed):
             Is debited before any record is counted, and counts from then on whatever becomes of the release.
         release : str or path, optional
             Where the release will go, for the ledger.
+        before_noise : callable, optional
+            Is called once, before any noise is drawn; what it raises ends the measurement.
         progress : callable, optional
             Is called with the number of parts measured and of all.
 
@@ -539,6 +545,7 @@ class Strategy(Displayed):
                 seed_not_private=seed_not_private,
                 ledger=ledger,
                 release=None if release is None else Path(release),
+                before_noise=before_noise,
                 progress=progress,
             )
         return MeasuredStrategy(self, measurement)

@@ -1,93 +1,78 @@
-"""The whole chain of one release, in words and numbers for a reviewer."""
+"""How a release came about and what it promises, in words and numbers for a reviewer."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any, final
 
+from matrixdp.display import about, above, printable
 from matrixdp.domain import Attribute, Domain, OutOfDomain
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
-from matrixdp.ledger import LedgerEntry
 from matrixdp.measure.measurement import Measurement, NoiseScale
-from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Part
 from matrixdp.releases.record import RELEASE_FILES, brief
 from matrixdp.releases.release import Release, load_release
 from matrixdp.selection.mechanisms.table import MECHANISMS
-from matrixdp.storage.archive import read_strictly
-
-# Markdown that reads well as it stands, whatever the names in it are.
+from matrixdp.storage.archive import entry, read_strictly
 
 _ESCAPED = str.maketrans({mark: f"\\{mark}" for mark in "\\|`*_<>[]#~"})
-_LONGEST = 80
 
 
-def printable(text: str) -> str:
-    """Return a text without what would control a terminal.
+@final
+@dataclass(frozen=True)
+class Table:
+    """Heads, and rows of texts."""
 
-    Examples
-    --------
-    >>> printable("a" + chr(27) + "[1mb")
-    'a\N{REPLACEMENT CHARACTER}[1mb'
-    """
-    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in text)
+    heads: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
 
 
-def cell(text: object, longest: int = _LONGEST) -> str:
-    r"""Return a text that stands in a cell of a table, or in a sentence, as it is.
+@final
+@dataclass(frozen=True)
+class Items:
+    """A list of sentences."""
 
-    Examples
-    --------
-    >>> print(cell("a|b\n*c*"))
-    a\|b \*c\*
-    """
+    texts: tuple[str, ...]
+
+
+Block = str | Table | Items
+"""A paragraph, a table or a list; names in it stand as they are, without what would control a terminal."""
+
+
+def markdown(title: str, sections: Mapping[str, list[Block]]) -> str:
+    """Return sections as Markdown, whatever the names in them are."""
+    lines = [f"# {title}"]
+    for head, blocks in sections.items():
+        lines += ["", f"## {head}"] if head else []
+        for block in blocks:
+            lines.append("")
+            if isinstance(block, Table):
+                rows = [block.heads, ("---",) * len(block.heads), *block.rows]
+                lines += ["| " + " | ".join(map(_escaped, row)) + " |" for row in rows]
+            elif isinstance(block, Items):
+                lines += [f"- {_escaped(text)}" for text in block.texts]
+            else:
+                lines.append(_escaped(block))
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.translate(_ESCAPED)
+
+
+def _line(text: object, longest: int = 80) -> str:
+    """Return a text as one line, cut where it is long."""
     line = printable(" ".join(str(text).split()))
-    return (line if len(line) <= longest else f"{line[: longest - 3]}...").translate(_ESCAPED)
+    return line if len(line) <= longest else f"{line[: longest - 3]}..."
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Return the lines of a table, whose cells are Markdown."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return ["| " + " | ".join(map(str, line)) + " |" for line in lines]
-
-
-def items(sentences: Iterable[str]) -> list[str]:
-    """Return the lines of a list of sentences."""
-    return [f"- {cell(sentence, 10_000)}" for sentence in sentences]
-
-
-def about(value: Fraction) -> str:
-    """Return an exact number with the decimal that is near it.
-
-    Examples
-    --------
-    >>> about(Fraction(3)), about(Fraction(1, 3))
-    ('3', '1/3 (about 0.333333)')
-    """
-    return str(value) if value.denominator == 1 and value < 10**9 else f"{value} (about {float(value):.6g})"
-
-
-def above(value: Fraction) -> str:
-    """Return a number with nine digits, rounded up.
-
-    Examples
-    --------
-    >>> above(Fraction(1, 3)), above(Fraction(1, 2)), above(Fraction(1, 10**9)), above(Fraction(100))
-    ('0.333333334', '0.5', '1E-9', '100')
-    """
-    context = Context(prec=9, rounding=ROUND_CEILING)
-    written = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
-    return f"{written:f}" if 0 < written.adjusted() < 9 else str(written)
-
-
-# What was measured and with which noise, in words: equal parts together, so that it stays short.
+# What was measured and with which noise: equal parts together, so that it stays short.
 
 #: Rows of a table at most: those that cost most.
 _MOST = 25
@@ -110,25 +95,12 @@ class _Kind:
     marginals: list[tuple[str, ...]] = field(default_factory=list)
 
     def cost(self, norm: int) -> Fraction:
-        """Return what one of them costs."""
-        return self.part.column_power_sum(norm) / self.scale.exact**norm
+        """Return what all of them cost."""
+        return len(self.marginals) * self.part.column_power_sum(norm) / self.scale.exact**norm
 
 
-def measured_parts(measurement: Measurement) -> list[str]:
-    """Return lines about the matrices and the parts of a measurement.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> workload = mdp.Workload(mdp.Domain({"sex": ["f", "m"]}), mdp.marginals([0, 1]))
-    >>> strategy = mdp.select(workload, mechanism="identity")
-    >>> release = strategy.measure({"sex": ["f"]}, mdp.Budget(rho=0.5)).reconstruct()
-    >>> for line in measured_parts(release.measurement)[-3:]:
-    ...     print(line)
-    | parts | on | measured | rows of each | s | b, exact | variance of a row | cost of each | of the cost |
-    | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-    | 1 | sex | M1 | 2 | 1 | 1 | 1 | 1 | 100 % |
-    """
+def _parts(measurement: Measurement) -> Iterator[Block]:
+    """Yield what is said of the matrices and the parts of a measurement."""
     norm = measurement.plan.noise.norm
     matrices: dict[object, tuple[int, MeasuredMatrix]] = {}
     kinds: dict[object, _Kind] = {}
@@ -140,44 +112,31 @@ def measured_parts(measurement: Measurement) -> list[str]:
         factors = None if part.multipliers is None else part.multipliers.tobytes()
         own = (*places, factors, scale.steps, scale.power)
         kinds.setdefault(own, _Kind(part, scale, tuple(places))).marginals.append(part.attributes)
-    total = sum((kind.cost(norm) * len(kind.marginals) for kind in kinds.values()), Fraction(0))
-    ordered = sorted(kinds.values(), key=lambda kind: kind.cost(norm) * len(kind.marginals), reverse=True)
-    lines = [f"The sensitivity s of a part is {_SUMS[norm]}: an exact integer. {_computed(ordered)}", ""]
-    lines += _matrices(list(matrices.values()), norm)
-    heads = ("parts", "on", "measured", "rows of each", "s", "b, exact", "variance of a row", "cost of each")
-    lines += ["", *table((*heads, "of the cost"), _rows(ordered[:_MOST], norm, total))]
-    if len(ordered) > _MOST:
-        rest = ordered[_MOST:]
-        share = sum((kind.cost(norm) * len(kind.marginals) for kind in rest), Fraction(0)) / total
-        count = sum(len(kind.marginals) for kind in rest)
-        lines += [
-            "",
-            f"{count:,} more parts of {len(rest):,} more kinds have {float(share):.3%} of the cost.",
-        ]
-    return lines
-
-
-def _computed(kinds: list[_Kind]) -> str:
-    text = "That of a Kronecker product is the product of those of its matrices."
-    if any(kind.part.multipliers is not None for kind in kinds):
-        text += (
+    total = sum((kind.cost(norm) for kind in kinds.values()), Fraction(0))
+    ordered = sorted(kinds.values(), key=lambda kind: kind.cost(norm), reverse=True)
+    computed = "The sensitivity of a Kronecker product is the product of those of its matrices."
+    if any(kind.part.multipliers is not None for kind in ordered):
+        computed += (
             " Where each row has an integer factor, the sums are formed exactly for every column of the "
             "product, one matrix after the other."
         )
-    return text
-
-
-def _matrices(matrices: list[tuple[int, MeasuredMatrix]], norm: int) -> list[str]:
-    if not matrices:
-        return ["Totals alone are measured: the matrix is 1, its sensitivity 1."]
-    rows = [
-        (f"M{place}", f"{matrix.rows} x {matrix.columns}", matrix.column_power_sum(norm), _how(matrix))
-        for place, matrix in matrices[:_MOST]
-    ]
-    lines = table(("matrix", "rows x cells", "s", "how it is known"), rows)
+    yield f"The sensitivity s of a part is {_SUMS[norm]}: an exact integer. {computed}"
+    if matrices:
+        rows = [
+            (f"M{place}", f"{own.rows} x {own.columns}", str(own.column_power_sum(norm)), _how(own))
+            for place, own in list(matrices.values())[:_MOST]
+        ]
+        yield Table(("matrix", "rows x cells", "s", "how it is known"), rows)
+    else:
+        yield "Totals alone are measured: the matrix is 1, its sensitivity 1."
     if len(matrices) > _MOST:
-        lines += ["", f"{len(matrices) - _MOST:,} more matrices are in the file of the measurement."]
-    return lines
+        yield f"{len(matrices) - _MOST:,} more matrices are in the file of the measurement."
+    heads = ("parts", "on", "measured", "rows of each", "s", "b, exact", "variance of a row", "cost of each")
+    yield Table((*heads, "of the cost"), list(_rows(ordered[:_MOST], norm, total)))
+    if rest := ordered[_MOST:]:
+        share = sum((kind.cost(norm) for kind in rest), Fraction(0)) / total
+        count = sum(len(kind.marginals) for kind in rest)
+        yield f"{count:,} more parts of {len(rest):,} more kinds have {float(share):.3%} of the cost."
 
 
 def _how(matrix: MeasuredMatrix) -> str:
@@ -188,23 +147,22 @@ def _how(matrix: MeasuredMatrix) -> str:
     return f"integers, summed over each of the {matrix.columns:,} columns"
 
 
-def _rows(kinds: list[_Kind], norm: int, total: Fraction) -> Iterator[tuple[object, ...]]:
+def _rows(kinds: list[_Kind], norm: int, total: Fraction) -> Iterator[tuple[str, ...]]:
     for kind in kinds:
-        names = [", ".join(marginal) or "the total" for marginal in kind.marginals[:_NAMED]]
+        names = [_line(", ".join(marginal) or "the total") for marginal in kind.marginals[:_NAMED]]
         more = len(kind.marginals) - _NAMED
-        on = "; ".join(cell(name) for name in names) + (f"; {more:,} more" if more > 0 else "")
         product = " (x) ".join(f"M{place}" for place in kind.matrices) or "1"
         cost = kind.cost(norm)
         yield (
             f"{len(kind.marginals):,}",
-            on,
+            "; ".join(names) + (f"; {more:,} more" if more > 0 else ""),
             f"{product}, rows weighted" if kind.part.multipliers is not None else product,
             f"{kind.part.rows:,}",
-            kind.part.column_power_sum(norm),
+            str(kind.part.column_power_sum(norm)),
             about(kind.scale.exact),
             f"{kind.scale.variance:.6g}",
-            f"{float(cost):.6g}",
-            f"{float(cost * len(kind.marginals) / total):.3%}".replace(".000%", "%").replace("%", " %"),
+            f"{float(cost / len(kind.marginals)):.6g}",
+            f"{float(cost / total):.3%}".replace(".000%", "%"),
         )
 
 
@@ -225,13 +183,13 @@ _NEIGHBOURS = {
 }
 _INTRODUCTION = (
     "All of this is computed from the files of the release, without the data, and costs no privacy. Whether "
-    "the files are true is what `matrixdp verify` checks. What only the program that wrote them knew is "
-    "marked *as said*."
+    "the files are true is what matrixdp verify checks. What only the program that wrote them knew is marked "
+    "as stated."
 )
 
 
 def explain_release(out: str | os.PathLike[str]) -> str:
-    """Return the whole chain of one release, in Markdown.
+    """Return how a release came about, in Markdown.
 
     From the domain to the files: who is protected, what was asked, what was measured with which exact
     sensitivity and noise, what that costs, what it means in each definition and by which theorem, what is
@@ -264,33 +222,39 @@ def explain_release(out: str | os.PathLike[str]) -> str:
     """
     folder = Path(out)
     release = load_release(folder)
+    promise: list[Block] = [printable(release.statement.text)]
+    if not release.private:
+        promise.insert(0, "NOT PRIVATE: the noise was seeded. Nothing below protects anybody.")
+    introduction: list[Block] = [_INTRODUCTION]
+    sections = {"": introduction, "The promise": promise, **explanation(folder, release)}
+    return markdown("How a release came about, and what it promises", sections)
+
+
+def explanation(folder: Path, release: Release) -> dict[str, list[Block]]:
+    """Return how a release came about, by the titles of its sections."""
     record = read_strictly((folder / "release.json").read_bytes(), "release.json")
-    sections = {
-        "The promise": _promise(release),
+    said = release.statement.as_dict()
+    sections: dict[str, Iterable[Block]] = {
         "The domain": _domain(release.domain, release.measurement.out_of_domain),
         "Who is protected": _protected(release),
         "What was asked": _asked(release, record),
         "How the strategy was chosen": _strategy(release),
-        "What was measured, and with which noise": _measured(release),
+        "What was measured, and with which noise": chain(
+            _measured(release), _parts(release.measurement), _counts(release)
+        ),
         "What it costs": _cost(release),
         "What that means in each definition": _guarantees(release),
         "Other releases of the same data": _ledger(release),
-        "What is assumed": items(_clauses(release.statement, "assumed")),
-        "What is covered": items(_clauses(release.statement, "covered")),
-        "What is out of scope": items(_clauses(release.statement, "not_covered")),
+        "What is assumed": [_clauses(said["assumed"])],
+        "What is covered": [_clauses(said["covered"])],
+        "What is out of scope": [_clauses(said["not_covered"])],
         "Software and files": _files(folder, record),
     }
-    lines = ["# How a release came about, and what it promises", "", _INTRODUCTION]
-    for title, own in sections.items():
-        lines += ["", f"## {title}", "", *own]
-    return "\n".join(lines) + "\n"
+    return {title: list(blocks) for title, blocks in sections.items()}
 
 
-def _promise(release: Release) -> Iterator[str]:
-    if not release.private:
-        yield "**NOT PRIVATE: the noise was seeded. Nothing below protects anybody.**"
-        yield ""
-    yield cell(release.statement.text, 10_000)
+def _clauses(clauses: Iterable[Mapping[str, Any]]) -> Items:
+    return Items(tuple(_line(clause["text"], 10_000) for clause in clauses))
 
 
 def _origin(attribute: Attribute) -> str:
@@ -298,103 +262,95 @@ def _origin(attribute: Attribute) -> str:
     derivation = attribute.codebook.derivation
     if derivation is not None:
         parents = ", ".join((*derivation.of, *(column.column for column in derivation.columns)))
-        return f", derived from {cell(parents)}"
-    return f", of the column {cell(attribute.column)}" if attribute.column != attribute.name else ""
+        return f", derived from {_line(parents)}"
+    return f", of the column {_line(attribute.column)}" if attribute.column != attribute.name else ""
 
 
-def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[str]:
+def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[Block]:
     cells = domain.cells()
     shown = f"{cells:,}" if cells < 10**12 else f"about {cells:.3g}"
     yield f"{len(domain)} attributes, public and chosen without the data; {shown} cells in all."
-    yield ""
     rows = []
     for name in domain.names[:_ATTRIBUTES]:
         attribute, code = domain[name], rule.code(name)
-        kind = ("ordered numbers" if attribute.numeric else "categories") + _origin(attribute)
-        values = (
-            attribute.label(0)
-            if attribute.size == 1
-            else (f"{attribute.label(0)} .. {attribute.label(attribute.size - 1)}")
+        values = attribute.label(0)
+        if attribute.size > 1:
+            values += f" .. {attribute.label(attribute.size - 1)}"
+        rows.append(
+            (
+                _line(name),
+                ("ordered numbers" if attribute.numeric else "categories") + _origin(attribute),
+                f"{attribute.size:,}",
+                _line(values),
+                "the record is dropped" if code is None else f"counted as {_line(attribute.label(code))}",
+            )
         )
-        other = "the record is dropped" if code is None else f"counted as {cell(attribute.label(code))}"
-        rows.append((cell(name), kind, f"{attribute.size:,}", cell(values), other))
-    yield from table(("attribute", "kind", "values", "from .. to", "a value out of domain"), rows)
+    yield Table(("attribute", "kind", "values", "from .. to", "a value out of domain"), rows)
     if len(domain) > _ATTRIBUTES:
-        yield ""
         yield f"{len(domain) - _ATTRIBUTES} more attributes are in release.json."
-    yield ""
+    shown = "how many there were is nowhere shown"
     if rule.counts:
-        yield (
-            "Values out of domain are handled record by record, by this rule alone. How many records were "
-            "dropped was measured, with noise of its own, as the section on what was measured says."
+        shown = (
+            "the number of dropped records was measured, with noise of its own, as the section on what was "
+            "measured says"
         )
-    else:
-        yield (
-            "Values out of domain are handled record by record, by this rule alone, and how many there were "
-            "is nowhere shown."
-        )
+    yield f"Values out of domain are handled record by record, by this rule alone; {shown}."
 
 
-def _protected(release: Release) -> Iterator[str]:
+def _protected(release: Release) -> Iterator[Block]:
     budget = release.measurement.authorization.budget
     unit = budget.unit
-    yield f"Two tables are neighbours if {_NEIGHBOURS[budget.neighbours]} (`{budget.neighbours}`)."
+    yield f"Two tables are neighbours if {_NEIGHBOURS[budget.neighbours]} ({budget.neighbours})."
     most = "1 record" if unit.records == 1 else f"{unit.records:,} records"
     if unit.id is None:
         yield f"A person has at most {most}: that is assumed."
     else:
         yield (
-            f"Of the records of a person, whom the column {cell(unit.id)} names, at most {most} are "
-            "counted, by a rule that looks at no attribute."
+            f"The column {_line(unit.id)} names the person. At most {most} of each person are counted, by a "
+            "rule that looks at no attribute."
         )
     yield f"So m = {budget.moved:,} records differ between neighbours, each of which moves one count by 1."
 
 
-def _asked(release: Release, record: Mapping[str, Any]) -> Iterator[str]:
+def _asked(release: Release, record: Mapping[str, Any]) -> Iterator[Block]:
     workload = release.workload
-    yield f"{workload.queries:,} counting queries in {len(list(workload)):,} groups:"
-    yield ""
+    yield f"{workload.queries:,} counting queries in {len(workload):,} groups:"
     rows = []
-    for entry, places in list(zip(workload.entries, workload.places, strict=True))[:_ENTRIES]:
+    for asked, places in list(zip(workload.entries, workload.places, strict=True))[:_ENTRIES]:
         groups = workload.groups[places.start : places.stop]
-        words = json.dumps(brief(entry.to_spec()), ensure_ascii=False)
-        rows.append((cell(words, 120), f"{len(groups):,}", f"{sum(group.queries for group in groups):,}"))
-    yield from table(("entry", "groups", "queries"), rows)
+        words = json.dumps(brief(asked.to_spec()), ensure_ascii=False)
+        rows.append((_line(words, 120), f"{len(groups):,}", f"{sum(group.queries for group in groups):,}"))
+    yield Table(("entry", "groups", "queries"), rows)
     if len(workload.entries) > _ENTRIES:
-        yield ""
         yield f"{len(workload.entries) - _ENTRIES} more entries are in release.json."
-    yield ""
+    rmse, largest = (
+        f"{value:.6g}" if isinstance(value := record.get(name), int | float) else "not stated"
+        for name in ("rmse", "max_stddev")
+    )
     yield (
-        f"The root mean square of the standard errors is {_figure(record.get('rmse'))} records, the largest "
-        f"{_figure(record.get('max_stddev'))}. Intervals of confidence {release.confidence:g} are "
-        f"{cell(release.intervals.description, 1000)}."
+        f"The root mean square of the standard errors is {rmse} records, the largest {largest}. Intervals of "
+        f"confidence {release.confidence:g} are {_line(release.intervals.description, 1000)}."
     )
 
 
-def _figure(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, int | float) else "not said"
-
-
-def _strategy(release: Release) -> Iterator[str]:
+def _strategy(release: Release) -> Iterator[Block]:
     origin = release.origin
     yield (
         "No privacy rests on this section: the cost below is computed from what was measured, however it "
         "was chosen, as long as it was chosen without the data."
     )
-    yield ""
-    rows = [
-        (name, cell(origin[name], 300)) for name in ("mechanism", "reason", "objective") if name in origin
-    ]
+    names = ("mechanism", "reason", "objective")
+    rows = [(name, _line(origin[name], 300)) for name in names if name in origin]
     if origin.get("mechanism") in MECHANISMS:
         rows.insert(1, ("which is", MECHANISMS[str(origin["mechanism"])].source))
     certificate = origin.get("certificate")
     if isinstance(certificate, Mapping):
-        rows += [(f"certificate: {cell(name)}", cell(value, 300)) for name, value in certificate.items()]
-    rows.append(("how answers follow", cell(release.measurement.plan.words)))
-    yield from table(("*as said*", ""), rows)
+        rows += [(f"certificate: {_line(name)}", _line(value, 300)) for name, value in certificate.items()]
+    rows.append(("how answers follow", _line(release.measurement.plan.words)))
+    yield Table(("as stated", "value"), rows)
 
 
-def _measured(release: Release) -> Iterator[str]:
+def _measured(release: Release) -> Iterator[Block]:
     noise = release.measurement.plan.noise
     variance = "b^2" if noise.variance_factor == 1 else f"{noise.variance_factor:g} b^2"
     yield (
@@ -403,35 +359,35 @@ def _measured(release: Release) -> Iterator[str]:
         f"to a lattice. A part costs {'s / b' if noise.norm == 1 else 's / b^2'}, for a record that is added "
         "or removed; replacing one by another costs as much as the two differ."
     )
-    yield ""
-    yield from measured_parts(release.measurement)
-    yield from _counts(release)
 
 
-def _counts(release: Release) -> Iterator[str]:
+def _counts(release: Release) -> Iterator[Block]:
     """Say how many records were out of domain, and why that costs nothing more."""
     counts = release.measurement.out_of_domain_counts
     if counts is None:
         return
     number, cost = len(counts.attributes), counts.cost.value
-    both = "so the cost of both is the larger of the two, which is that of the parts."
+    both = (
+        "Each record affects either the parts or these counts, never both, so the total cost is the larger "
+        "of the two (parallel composition), which is that of the parts."
+    )
     if release.statement.neighbours == "replace":
-        both = "replacing one by the other costs the sum of the two, which the cost below covers."
-    yield ""
+        both = (
+            "A replacement may take a record from the parts to these counts: it costs the sum of the two, "
+            "which the cost below covers."
+        )
     yield (
         f"Beside them {number:,} counts of records out of domain, each with {counts.scale.noise} noise of "
-        f"scale b = {about(counts.scale.exact)}, which cost a record that is in all of them {about(cost)}. A "
-        f"record is in the domain, and moves the parts above, or out of it, and moves these counts: {both}"
+        f"scale b = {about(counts.scale.exact)}; a record that is in all of them costs {about(cost)}. {both}"
     )
-    yield ""
     rows = []
     for name, found in release.out_of_domain_counts.items():
-        of = "records that were dropped" if name is None else f"records whose {cell(name)} was out of domain"
+        of = "records that were dropped" if name is None else f"records whose {_line(name)} was out of domain"
         rows.append((of, str(found), f"{found.stddev:.4g}"))
-    yield from table(("count", f"estimate, {release.confidence:g}", "standard error"), rows)
+    yield Table(("count", f"estimate, {release.confidence:g}", "standard error"), rows)
 
 
-def _cost(release: Release) -> Iterator[str]:
+def _cost(release: Release) -> Iterator[Block]:
     authorization = release.measurement.authorization
     cost, budget = authorization.cost, authorization.budget
     norm, allowed = cost.noise.norm, cost.noise.allowed(budget)
@@ -440,75 +396,60 @@ def _cost(release: Release) -> Iterator[str]:
     first = "cost, the sum over all parts, each rounded up in the 160th binary digit"
     if budget.neighbours == "replace":
         first = f"cost, {'half' if norm == 1 else 'a quarter'} of what replacing one record costs at most"
-    yield from table(
-        ("quantity", "value"),
-        [
-            (first, about(cost.value)),
-            (f"{power} cost, between neighbours", about(between)),
-            ("budget", cell(repr(budget), 300)),
-            (f"largest {power} cost that the budget allows", about(allowed)),
-            ("spent of it, at most", f"{above(100 * between / allowed)} %"),
-            ("compared, exactly, before any data were read", cell(authorization.time)),
-        ],
-    )
+    rows = [
+        (first, about(cost.value)),
+        (f"{power} cost, between neighbours", about(between)),
+        ("budget", _line(repr(budget), 300)),
+        (f"largest {power} cost that the budget allows", about(allowed)),
+        ("spent of it, at most", f"{above(100 * between / allowed)}%"),
+        ("compared, exactly, before any data were read", _line(authorization.time)),
+    ]
+    yield Table(("quantity", "value"), rows)
 
 
-def _guarantees(release: Release) -> Iterator[str]:
+def _guarantees(release: Release) -> Iterator[Block]:
     norm = release.measurement.plan.noise.norm
-    rows = []
+    rows: dict[tuple[str, ...], None] = {}
     for row in release.statement.guarantees:
         exact = {name: Fraction(text) for name, text in row["exact"].items()}
         figures = ", ".join(f"{name} = {above(value)}" for name, value in exact.items())
         bounds = ", ".join(f"{name} = {value}" for name, value in exact.items())
-        rows.append((row["definition"], figures, cell(bounds, 300), _WHY[row["definition"], norm]))
-    yield from table(("definition", "rounded up", "exact bound", "why"), rows)
-    yield ""
+        rows[row["definition"], figures, _line(bounds, 300), _WHY[row["definition"], norm]] = None
+    yield Table(("definition", "rounded up", "exact bound", "why"), list(rows))
     yield (
         "The theorems are those of docs/privacy.md; m records move answers at most m times as far "
         "(theorem 4). Every bound was proved, by ball arithmetic where it is not rational."
     )
 
 
-def _ledger(release: Release) -> Iterator[str]:
+def _ledger(release: Release) -> Iterator[Block]:
     authorization = release.measurement.authorization
-    entry: LedgerEntry | None = authorization.ledger
-    yield cell(authorization.note, 1000)
-    if entry is not None:
+    debit = authorization.ledger
+    yield _line(authorization.note, 1000)
+    if debit is not None:
         before, after = (
-            ", ".join(f"{k} {v}" for k, v in sums.items()) for sums in (entry.before, entry.after)
+            ", ".join(f"{k} {v}" for k, v in sums.items()) for sums in (debit.before, debit.after)
         )
         rows = [
-            ("dataset", cell(entry.dataset)),
-            ("entry", entry.entry),
-            ("total", cell(repr(entry.total), 300)),
-            ("spent before", cell(before, 300)),
-            ("spent after", cell(after, 300)),
-            ("digest of the entry", entry.digest),
+            ("dataset", _line(debit.dataset)),
+            ("entry", debit.entry),
+            ("total", _line(repr(debit.total), 300)),
+            ("spent before", _line(before, 300)),
+            ("spent after", _line(after, 300)),
+            ("digest of the entry", debit.digest),
         ]
-        yield ""
-        yield from table(("ledger", ""), rows)
+        yield Table(("ledger", "value"), rows)
 
 
-def _clauses(statement: PrivacyStatement, name: str) -> list[str]:
-    return [str(clause["text"]) for clause in statement.as_dict()[name]]
-
-
-def _files(folder: Path, record: Mapping[str, Any]) -> Iterator[str]:
+def _files(folder: Path, record: Mapping[str, Any]) -> Iterator[Block]:
     said = record.get("privacy")
     versions = said.get("versions") if isinstance(said, Mapping) else None
     if isinstance(versions, Mapping):
-        yield f"*As said*: {', '.join(f'{cell(name)} {cell(value)}' for name, value in versions.items())}."
-        yield ""
-    rows = []
-    for name in RELEASE_FILES:
-        path = folder / name
-        if path.is_file():
-            with path.open("rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            rows.append((name, f"{path.stat().st_size:,}", digest))
-    yield from table(("file, as it is now", "bytes", "SHA-256"), rows)
-    yield ""
+        yield f"As stated: {', '.join(f'{_line(name)} {_line(value)}' for name, value in versions.items())}."
+    found = {name: entry(folder / name) for name in RELEASE_FILES if (folder / name).is_file()}
+    rows = [(name, f"{own['bytes']:,}", str(own["sha256"])) for name, own in found.items()]
+    yield Table(("file, as it is now", "bytes", "SHA-256"), rows)
     yield (
-        "To check: `matrixdp verify` computes everything again; `verifier/verify_cost.py`, one file of "
-        "Python's standard library, checks the cost without this package."
+        "To check: matrixdp verify computes everything again; verifier/verify_cost.py, one file of Python's "
+        "standard library, checks the cost without this package."
     )

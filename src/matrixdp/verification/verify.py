@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, final
@@ -23,15 +21,16 @@ from matrixdp.answers.inference import statistics_table
 from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, plain_schema
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError
+from matrixdp.errors import Path as JsonPath
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.ledger import Entry, Ledger, LedgerEntry
-from matrixdp.ledger.ledger import version
 from matrixdp.measure.measurement import Authorization, Measurement, measured_cost
 from matrixdp.model import Model
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.folder import ANSWERS as MODEL_ANSWERS
 from matrixdp.model.folder import MODEL_FILES, answers_schema
 from matrixdp.model.making import tests_of
+from matrixdp.privacy.budget import OTHER
 from matrixdp.queries import Workload
 from matrixdp.releases.files import expected_in, privacy_mark
 from matrixdp.releases.record import (
@@ -43,16 +42,14 @@ from matrixdp.releases.record import (
     RECORD,
     RELEASE_FILES,
     RELEASE_FORMAT,
-    RELEASE_VERSION,
     SIGNATURE,
     STATISTICS,
     as_version_3,
     document,
-    refuse_leftover,
-    without_words,
 )
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
+from matrixdp.releases.transaction import refuse_leftover
 from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement
 
@@ -117,8 +114,11 @@ class Verification:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        rows = [{"subject": f.subject, "outcome": f.outcome, "words": f.words} for f in self.findings]
-        return {"folder": self.folder, "holds": self.holds, "findings": rows}
+        return {
+            "folder": self.folder,
+            "holds": self.holds,
+            "findings": [asdict(own) for own in self.findings],
+        }
 
 
 def settled(subject: str, words: str, problems: Iterable[str]) -> Iterator[Finding]:
@@ -136,12 +136,14 @@ def settled(subject: str, words: str, problems: Iterable[str]) -> Iterator[Findi
 #: How far an estimate, a standard error or the end of an interval may lie from what is computed again: so
 #: many standard errors, and so much of itself, which is what sums of floating-point numbers may differ by.
 STANDARD_ERRORS, RELATIVE = 1e-6, 1e-12
+Array = NDArray[np.float64]
 _ROWS = 1 << 16
 _DAMAGED = (pa.ArrowException, OSError, ValueError, KeyError)
 
 
+@final
 @dataclass
-class AnswerFile(ABC):
+class AnswerFile:
     """A file of answers, read once from the beginning, and the first thing that is wrong with it."""
 
     path: Path
@@ -150,10 +152,6 @@ class AnswerFile(ABC):
     _read: int = 0
     _batches: Iterator[pa.RecordBatch] | None = None
     _rest: pa.Table | None = None
-
-    @abstractmethod
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield its rows, in the columns of the schema."""
 
     def follow(self, expected: pa.RecordBatch) -> None:
         """Compare the next rows with those that follow from the measurement."""
@@ -189,7 +187,8 @@ class AnswerFile(ABC):
     def _take(self, rows: int) -> pa.Table:
         """Return the next rows; fewer at the end."""
         if self._batches is None:
-            self._batches = self.batches()
+            rows_of = _csv_batches if self.path.suffix == ".csv" else _parquet_batches
+            self._batches = rows_of(self.path, self.schema)
         tables = [] if self._rest is None else [self._rest]
         held = sum(table.num_rows for table in tables)
         while held < rows and (batch := next(self._batches, None)) is not None:
@@ -201,18 +200,8 @@ class AnswerFile(ABC):
         taken.validate(full=True)  # texts may be no UTF-8
         return taken
 
-
-@final
-class ParquetAnswers(AnswerFile):
-    """answers.parquet; what it says of itself and its columns must be those of the release."""
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield its rows."""
-        with pq.ParquetFile(self.path, pre_buffer=False) as file:
-            yield from file.iter_batches(batch_size=_ROWS)
-
     def check_schema(self, schema: pa.Schema, private: bool) -> None:
-        """Compare the columns, and whether it says that the noise was seeded."""
+        """Compare the columns of a Parquet file, and whether it says that the noise was seeded."""
         try:
             found = pq.read_schema(self.path)
         except _DAMAGED:
@@ -223,24 +212,29 @@ class ParquetAnswers(AnswerFile):
         if not said.equals(follows):
             self.problems.append(f"{self.path.name} has other columns than those that follow")
         elif (found.metadata or {}).get(b"matrixdp") != privacy_mark(private):
-            self.problems.append(f"{self.path.name} does not say whether the noise was seeded")
+            self.problems.append(_unmarked(self.path))
 
 
-@final
-class CsvAnswers(AnswerFile):
-    """answers.csv."""
+def _unmarked(path: Path) -> str:
+    return f"{path.name} does not say whether the noise was seeded"
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield its rows; an empty cell is null, an empty text is not."""
-        types = {field.name: field.type for field in self.schema}
-        convert = pacsv.ConvertOptions(
-            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
-        )
-        options = pacsv.ParseOptions(newlines_in_values=True)
-        with pacsv.open_csv(self.path, parse_options=options, convert_options=convert) as reader:
-            if reader.schema.names != self.schema.names:
-                raise ValueError("columns")
-            yield from reader
+
+def _parquet_batches(path: Path, _: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        yield from file.iter_batches(batch_size=_ROWS)
+
+
+def _csv_batches(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a CSV file; an empty cell is null, an empty text is not."""
+    types = {field.name: field.type for field in schema}
+    convert = pacsv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+    )
+    options = pacsv.ParseOptions(newlines_in_values=True)
+    with pacsv.open_csv(path, parse_options=options, convert_options=convert) as reader:
+        if reader.schema.names != schema.names:
+            raise ValueError("columns")
+        yield from reader
 
 
 def compare_answers(
@@ -272,36 +266,38 @@ def compare_answers(
 def _mismatches(found: pa.Table, expected: pa.Table, first: int) -> Iterator[str]:
     expected = expected.cast(found.schema)
     # null where a model extrapolates
-    deviation = np.nan_to_num(expected.column("stddev").to_numpy(zero_copy_only=False))
+    allowed = STANDARD_ERRORS * np.nan_to_num(expected.column("stddev").to_numpy(zero_copy_only=False))
     for name in found.schema.names:
         one, other = found.column(name), expected.column(name)
         if name in (*FIGURES, "modelled"):
-            wrong = _far(one.to_numpy(), other.to_numpy(), deviation)
+            wrong = _far(one.to_numpy(), other.to_numpy(), allowed, RELATIVE)
+        # equal texts may have other dictionaries
+        elif one.equals(other) or one.cast(pa.utf8()).equals(other.cast(pa.utf8())):
+            continue
         else:
-            # equal texts may have other dictionaries
-            same = one.equals(other) or one.cast(pa.utf8()).equals(other.cast(pa.utf8()))
-            wrong = None if same else _unequal(one.to_pylist(), other.to_pylist())
-        if wrong is not None:
-            says, follows = one[wrong].as_py(), other[wrong].as_py()
-            yield f"row {first + wrong}: {name} says {says}; {follows} follows"
+            wrong = _unequal(one, other)
+        yield from _first(wrong, name, one, other, first)
 
 
-def _far(
-    found: NDArray[np.float64], expected: NDArray[np.float64], deviation: NDArray[np.float64]
-) -> int | None:
-    allowed = STANDARD_ERRORS * deviation + RELATIVE * np.abs(expected)
-    near = np.abs(found - expected) <= allowed
-    wrong = ~(near | (np.isnan(found) & np.isnan(expected)))  # so that what is no number is wrong
-    return int(wrong.argmax()) if wrong.any() else None
+def _far(found: Array, expected: Array, allowed: Array, relative: float) -> NDArray[np.bool_]:
+    """Return where figures are further apart than allowed; what is no number is, except in both."""
+    with np.errstate(invalid="ignore"):
+        near = np.abs(found - expected) <= allowed + relative * np.abs(expected)
+    return np.asarray(~(near | (found == expected) | (np.isnan(found) & np.isnan(expected))))
 
 
-def _unequal(found: list[Any], expected: list[Any]) -> int:
-    return next(i for i, (one, other) in enumerate(zip(found, expected, strict=True)) if one != other)
+def _unequal(found: Any, expected: Any) -> NDArray[np.bool_]:
+    pairs = zip(found.to_pylist(), expected.to_pylist(), strict=True)
+    return np.array([one != other for one, other in pairs], dtype=bool)
+
+
+def _first(wrong: NDArray[np.bool_], name: str, found: Any, expected: Any, start: int = 0) -> Iterator[str]:
+    if wrong.any():
+        row = int(wrong.argmax())
+        yield f"row {start + row}: {name} says {found[row]}; {expected[row]} follows"
 
 
 # Whether the statistics on disk are those that follow from a measurement.
-
-Array = NDArray[np.float64]
 
 #: What figures may differ by that are computed again: so much of their interval, and so much of themselves.
 _OF_INTERVAL, _OF_ITSELF = STANDARD_ERRORS, 1e-9
@@ -333,7 +329,7 @@ def _statistic_differences(path: Path, release: Release) -> Iterator[str]:
         yield f"{path.name} cannot be read"
         return
     if (found.schema.metadata or {}).get(b"matrixdp") != privacy_mark(release.private):
-        yield f"{path.name} does not say whether the noise was seeded"
+        yield _unmarked(path)
     if found.column_names == earlier_heads(expected.column_names, release.workload.domain):
         found = found.rename_columns(expected.column_names)
     if not found.schema.equals(expected.schema, check_metadata=False):
@@ -345,13 +341,12 @@ def _statistic_differences(path: Path, release: Release) -> Iterator[str]:
     for name in expected.column_names:
         says, follows = found.column(name), expected.column(name)
         if pa.types.is_floating(follows.type):
-            wrong = _far_from(_numbers(says), _numbers(follows), _widths(expected, name))
+            allowed = _OF_INTERVAL * _widths(expected, name)
+            wrong = _far(_numbers(says), _numbers(follows), allowed, _OF_ITSELF)
         else:
-            pairs = zip(says.to_pylist(), follows.to_pylist(), strict=True)
-            wrong = np.array([one != other for one, other in pairs])
-        for row in np.flatnonzero(wrong)[:1]:
-            place = int(row)
-            yield f"{path.name}, row {place}: {name} says {says[place]}; {follows[place]} follows"
+            wrong = _unequal(says, follows)
+        for words in _first(wrong, name, says, follows):
+            yield f"{path.name}, {words}"
 
 
 def _numbers(column: Any) -> Array:
@@ -371,12 +366,6 @@ def _widths(expected: pa.Table, name: str) -> Array:
     with np.errstate(invalid="ignore"):
         widths = ends[b"upper"] - ends[b"lower"]
     return np.where(np.isfinite(widths), widths, 0.0)
-
-
-def _far_from(found: Array, expected: Array, widths: Array) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore"):
-        near = np.abs(found - expected) <= _OF_INTERVAL * widths + _OF_ITSELF * np.abs(expected)
-    return np.asarray(~(near | (found == expected) | (np.isnan(found) & np.isnan(expected))))
 
 
 # Whether what the folder of a model says is true: recomputed from the measurement and the model's arrays.
@@ -429,7 +418,7 @@ def verify_model(
     found += _known(model)
     found += _tested(model)
     schema = answers_schema(model)
-    answers = ParquetAnswers(path / MODEL_ANSWERS, plain_schema(schema))
+    answers = AnswerFile(path / MODEL_ANSWERS, plain_schema(schema))
     answers.check_schema(schema, model.private)
     done = 0
     with one_blas_thread():
@@ -568,6 +557,19 @@ ORIGIN = {("strategy", name) for name in ("mechanism", "reason", "objective", "c
 UNFOUNDED = frozenset(ORIGIN | {("versions",), ("privacy", "versions"), ("files",)})
 #: What is compared to the last digit: it is computed exactly, or rounded to a stated side.
 EXACT = ("privacy", "authorization")
+#: Sentences: another version may word them otherwise. What they say stands beside them, as data.
+_SENTENCES = {
+    ("privacy", "text"),
+    *(("privacy", name, 0, "text") for name in ("covered", "assumed", "not_covered")),
+    ("privacy", "mechanism", "rounding"),
+    ("authorization", "note"),
+    ("intervals",),
+    ("answers", "note"),
+    ("answers", "totals"),
+    ("size", "warnings", 0),
+    ("statistics", 0, "intervals"),
+    ("warning",),
+}
 #: In standard errors, how far the total that is computed again may lie from what is written.
 _NEAR = 1e-10
 _SUBJECTS = ("files", "measurement", "cost", "private", "statement", "answers", "record", "ledger")
@@ -600,10 +602,11 @@ def verify_release(
         follow from the measurement. ``files``: they have the digests that are listed. ``measurement``: it is
         whole. ``cost``: recomputed exactly from its matrices and noise scales, it is what is said, and within
         the budget. ``private``: whether the noise was seeded is said alike everywhere. ``statement``: every
-        word and figure of it follows. ``answers``: they are those that follow, to a millionth of their
-        standard errors. ``statistics``: so are those that the workload asks for. ``ledger``: it holds the
-        debit. ``signature``: the holder of the key signed the record and, by their digests, all files. What
-        nothing can show is ``not checked``.
+        clause, parameter and figure of it follows; sentences are not compared, as versions may word them
+        otherwise. ``answers``: they are those that follow, to a millionth of their standard errors.
+        ``statistics``: so are those that the workload asks for. ``ledger``: it holds the debit.
+        ``signature``: the holder of the key signed the record and, by their digests, all files. What nothing
+        can show is ``not checked``.
 
     Raises
     ------
@@ -644,29 +647,6 @@ def verify_release(
         why = "what is above failed"
         findings.extend(Finding(name, "not checked", why) for name in _SUBJECTS if name not in known)
     return Verification(str(folder), (*findings, *_beyond()))
-
-
-def _same_words(record: Mapping[str, Any]) -> bool:
-    """Return whether this version wrote a record, so that its words follow too."""
-    written = record["privacy"]["versions"]["matrixdp"]
-    return bool(record["format_version"] == RELEASE_VERSION and written == version())
-
-
-def _version(record: dict[str, Any]) -> Iterator[Finding]:
-    """Yield that the wording of a record was not compared, where it is by another version."""
-    try:
-        written = record["privacy"]["versions"]["matrixdp"]
-        if _same_words(record):
-            return
-    except (KeyError, TypeError):
-        return
-    yield Finding(
-        "version",
-        "not checked",
-        f"the record says that matrixdp {str(written)[:50]!r} wrote it in format version "
-        f"{str(record['format_version'])[:50]}, and this is {version()}, version {RELEASE_VERSION}: what its "
-        "statement says was compared, and its wording was not",
-    )
 
 
 def _beyond() -> Iterator[Finding]:
@@ -717,7 +697,6 @@ class _Check:
             raise _Ended([*found, Finding("measurement", "failed", str(error))]) from None
         rows = f"{len(measurement.plan.parts)} parts, {sum(v.size for v in measurement.values)} noisy answers"
         found.append(Finding("measurement", "ok", f"whole: {rows}"))
-        found += _version(record)
         found += _cost(measurement)
         found += settled(
             "private", _origin_of_noise(measurement.private), _flags(record, measurement.private)
@@ -734,23 +713,22 @@ class _Check:
             release = Release(measurement, workload, record["confidence"], expect=expected_in(record))
             files = {name: actual[name] for name in actual if name != RECORD}
             columns, problems, errors = self._answers(release, actual)
-            limit = _limit(record["answers"], workload.queries)
-            follows = json.loads(json.dumps(document(release, errors, files, columns, limit)))
+            follows = json.loads(
+                json.dumps(document(release, errors, files, columns, _limit(record, workload)))
+            )
             if record["format_version"] == 3:
                 follows = as_version_3(follows)
-            if not _same_words(record):
-                record, follows = without_words(record), without_words(follows)
         except (MatrixDPError, KeyError, TypeError, AttributeError) as error:
             yield Finding("answers", "failed", f"none follow from the measurement ({error})")
             return
+        leave = {*UNFOUNDED, *_sentences(record, follows)}
         exact = [
             problem
             for name in EXACT
-            for problem in differences(
-                record.get(name), follows.get(name), (name,), exact=True, leave=UNFOUNDED
-            )
+            for problem in differences(record.get(name), follows.get(name), (name,), exact=True, leave=leave)
         ]
-        yield from settled("statement", "every word and figure follows from the measurement", exact)
+        words = "every clause, parameter and figure follows from the measurement; how they are worded is free"
+        yield from settled("statement", words, exact)
         if columns is None:
             yield Finding("answers", "not checked", "none were written; the measurement serves them")
         else:
@@ -759,7 +737,7 @@ class _Check:
             )
             yield from settled("answers", count, problems)
         yield from check_statistics(self.folder, release, STATISTICS in actual)
-        leave = {*UNFOUNDED, *((name,) for name in EXACT)}
+        leave |= {(name,) for name in EXACT}
         _near(record.get("size"), follows["size"])
         said = record.get("statistics")
         pairs = zip(said if isinstance(said, list) else (), follows.get("statistics", ()), strict=False)
@@ -783,13 +761,26 @@ class _Check:
         columns = AnswerColumns(workload.domain, workload.groups)
         if ANSWERS in actual:
             nullable = pa.schema([field.with_nullable(True) for field in columns.schema])
-            parquet = ParquetAnswers(self.folder / ANSWERS, nullable)
+            parquet = AnswerFile(self.folder / ANSWERS, nullable)
             parquet.check_schema(columns.schema, release.private)
             files.append(parquet)
         if ANSWERS_CSV in actual:
-            files.append(CsvAnswers(self.folder / ANSWERS_CSV, plain_schema(columns.schema)))
+            files.append(AnswerFile(self.folder / ANSWERS_CSV, plain_schema(columns.schema)))
         errors_found = compare_answers(release, columns, files, self.progress)
         return columns, [problem for file in files for problem in file.problems], errors_found
+
+
+def _sentences(said: Any, follows: Any, path: JsonPath = ()) -> Iterator[JsonPath]:
+    """Yield the places of the sentences of a record, where another version may have worded them otherwise."""
+    if isinstance(said, dict) and isinstance(follows, dict):
+        # a clause without an identifier of its own is known by its sentence
+        for key in said.keys() & follows.keys() - ({"text"} if follows.get("id") == OTHER else set()):
+            yield from _sentences(said[key], follows[key], (*path, key))
+    elif isinstance(said, list) and isinstance(follows, list):
+        for place, (one, other) in enumerate(zip(said, follows, strict=False)):
+            yield from _sentences(one, other, (*path, place))
+    elif isinstance(said, str) and tuple(0 if isinstance(step, int) else step for step in path) in _SENTENCES:
+        yield path
 
 
 def _near(said: object, follows: dict[str, Any]) -> None:
@@ -810,13 +801,10 @@ def _read_record(path: Path) -> dict[str, Any]:
     return record
 
 
-def _limit(answers: Any, queries: int) -> int | None:
-    """Return the limit of answers that is said, if there are more; version 3 said it in prose alone."""
-    limit = answers.get("limit")
-    if "limit" not in answers and isinstance(answers.get("note"), str):
-        said = re.search(r"limit of (\d{1,18})", answers["note"], re.ASCII)
-        limit = None if said is None else int(said[1])
-    return limit if isinstance(limit, int) and limit < queries else None
+def _limit(record: Mapping[str, Any], workload: Workload) -> int | None:
+    """Return the limit of answers that is stated, if there are more."""
+    limit = record["answers"].get("limit")
+    return limit if isinstance(limit, int) and limit < workload.queries else None
 
 
 def _digests(folder: Path) -> dict[str, dict[str, object]]:

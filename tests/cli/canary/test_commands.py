@@ -73,8 +73,8 @@ def answered(world: World) -> None:
 def tabled(world: World) -> None:
     for form in ((), ("--all",), ("sex",), ("sex", "--csv"), ("sexx",)):
         world.run("show", "out", *form, may=(0, 2))
-    world.run("show", "out", "--tables", "tables")
-    world.run("show", "out", "--tables", "tables", may=(2,))
+    world.run("show", "out", "--export", "tables")
+    world.run("show", "out", "--export", "tables", may=(2,))
     world.run("show", "nothing", may=(2,))
 
 
@@ -98,9 +98,9 @@ def recovered(world: World) -> None:
 
 
 def modelled(world: World) -> None:
-    world.run("model", "out", "--out", "fitted", "--accept-anyway", "--steps", "20")
+    world.run("model", "out", "--out", "fitted", "--allow-poor-fit", "--steps", "20")
     world.run("model", "out", "--out", "fitted", may=(2,))
-    world.run("model", "out", "--out", "fitted", "--force", "--accept-anyway", "--steps", "20", "--json")
+    world.run("model", "out", "--out", "fitted", "--force", "--allow-poor-fit", "--steps", "20", "--json")
     world.run("model", "nothing", "--out", "other", may=(2,))
     world.run("verify", "fitted")
 
@@ -266,7 +266,7 @@ class Failing:
         def fails(*_: object, **__: object) -> Any:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("matrixdp.releases.files.save_measurement", fails)
+        monkeypatch.setattr("matrixdp.releases.transaction.save_measurement", fails)
         return 130
 
     @staticmethod
@@ -274,7 +274,7 @@ class Failing:
         def fails(*_: object, **__: object) -> Any:
             raise ValueError("what the writer says")
 
-        monkeypatch.setattr("matrixdp.releases.files.save_measurement", fails)
+        monkeypatch.setattr("matrixdp.releases.transaction.save_measurement", fails)
         return 1
 
 

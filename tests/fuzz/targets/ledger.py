@@ -29,7 +29,7 @@ _PRAGMAS = (
 )  # fmt: skip
 _ODD = (
     None, -1, 0, 1, 2**63 - 1, 0.5, b"\0\xff", "", "x", "0" * 32, "0" * 64, "1/0", "1/3", "9" * 5000, "1e400",
-    "-1/2", "reserved", "measured", "released", "spent by crash", "gaussian", "laplace", "{}", "[" * 5000,
+    "-1/2", "reserved", "measured", "released", "abandoned", "gaussian", "laplace", "{}", "[" * 5000,
     '{"rho": "1/2"}', '{"neighbours": "add_remove", "rho": "1e999999999"}', "x" * 20_000, "\ud7ff", "NaN",
 )  # fmt: skip
 

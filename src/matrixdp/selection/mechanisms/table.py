@@ -41,41 +41,53 @@ __all__ = [
 #: The group of entry points by which installed packages offer mechanisms.
 ENTRY_POINTS = "matrixdp.mechanisms"
 
-_OURS = (
-    *("dense", "residual", "querysmasher", "fourier", "weighted-product", "generalized-marginals"),
-    *("hdmm", "opt-0", "opt-kron", "opt-plus", "opt-m"),
-)
-_OTHERS = {
-    "residualplanner": "selection.mechanisms.optimized",
-    "residualplanner-plus": "selection.mechanisms.optimized",
+_OPTIMIZED = "selection.mechanisms.optimized"
+#: Those that take long wherever they apply.
+_SLOW = {
+    "low-rank": "papers.low_rank",
+    "exponential-smoothing": "papers.exponential_smoothing",
+    "rotation": "papers.matrix_mechanism",
+    "min-sensitivity": "papers.matrix_programs",
+    "min-error": "papers.matrix_programs",
+    "coa": "papers.coa",
+    "dawa": "papers.dawa.simulation",
+}
+#: Where each mechanism is, the quickest first.
+_FILES = {
     "identity": "selection.mechanisms.identity",
-    "workload": "selection.mechanisms.workload",
+    "wavelet": "selection.mechanisms.wavelet",
     "hierarchical": "selection.mechanisms.trees",
     "hb": "selection.mechanisms.trees",
     "hb-product": "selection.mechanisms.trees",
-    "wavelet": "selection.mechanisms.wavelet",
     "quadtree": "selection.mechanisms.trees",
+    "singular-value": "papers.matrix_mechanism",
+    "fourier-thresholds": "papers.embedded_fourier",
+    "residualplanner": _OPTIMIZED,
+    "residualplanner-plus": _OPTIMIZED,
+    "workload": "selection.mechanisms.workload",
     "greedy-h": "selection.mechanisms.greedy_h",
     "datacube": "papers.datacube",
     "l2-approximation": "papers.matrix_mechanism",
-    "singular-value": "papers.matrix_mechanism",
-    "rotation": "papers.matrix_mechanism",
-    "min-error": "papers.matrix_programs",
-    "min-sensitivity": "papers.matrix_programs",
-    "low-rank": "papers.low_rank",
+    "residual": _OPTIMIZED,
+    "querysmasher": _OPTIMIZED,
+    "fourier": _OPTIMIZED,
+    "opt-kron": _OPTIMIZED,
     "eigen-query": "papers.eigen_query",
-    "exponential-smoothing": "papers.exponential_smoothing",
-    "fourier-thresholds": "papers.embedded_fourier",
-    "coa": "papers.coa",
-}
-#: Where each mechanism is.
-_FILES = {
-    **dict.fromkeys(_OURS, "selection.mechanisms.optimized"),
-    **_OTHERS,
-    "dawa": "papers.dawa.simulation",
+    "weighted-product": _OPTIMIZED,
+    "opt-m": _OPTIMIZED,
+    "opt-0": _OPTIMIZED,
+    "dense": _OPTIMIZED,
+    "generalized-marginals": _OPTIMIZED,
+    "hdmm": _OPTIMIZED,
+    "opt-plus": _OPTIMIZED,
+    **_SLOW,
 }
 #: The mechanisms of other papers, which others are compared to.
-OF_OTHERS = tuple(_OTHERS)
+OF_OTHERS = tuple(
+    name
+    for name, file in _FILES.items()
+    if name != "dawa" and (file != _OPTIMIZED or name.startswith("residualplanner"))
+)
 
 O_co = TypeVar("O_co", bound=Options, covariant=True)
 O = TypeVar("O", bound=Options)  # noqa: E741
@@ -216,7 +228,10 @@ def _installed() -> dict[str, str]:
 
 @final
 class _Table(Mapping[str, Listed]):
-    """Every mechanism by name, ``auto`` aside."""
+    """Every mechanism by name, ``auto`` aside, in the order in which `compare` tries them.
+
+    Those of installed packages come before ours that take long.
+    """
 
     def __getitem__(self, name: str) -> Listed:
         if name not in _registered:
@@ -227,7 +242,8 @@ class _Table(Mapping[str, Listed]):
         return _registered[name]
 
     def __iter__(self) -> Iterator[str]:
-        yield from dict.fromkeys([*_FILES, *_registered, *_installed()])
+        known = dict.fromkeys([*_FILES, *_registered, *_installed()])
+        yield from sorted(known, key=_SLOW.__contains__)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -1,0 +1,839 @@
+"""The transaction that protects a budget: a release is made step by step, and a stop costs no privacy twice.
+
+1. refused: an earlier run that was stopped after it spent its budget must be recovered or removed first.
+2. staged: a hidden folder beside the place of the release is made, and locked by the process.
+3. debited: the ledger, where there is one, holds the cost before any record is counted.
+4. spent: `spent.txt` says which budget is spent, durably, before any noise is drawn.
+5. measured: `measurement.mdp` is whole; the ledger holds its digest.
+6. written: the answers and the record stand beside it.
+7. released: the folder takes its place in one step, and the ledger says so.
+
+A stop before 4 leaves nothing. After 5 recovery goes on with 6, at no further cost. In between there is no
+measurement to recover: the debit is abandoned, and counts. No step ever takes a cost back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, final
+
+from matrixdp.errors import MatrixDPError, SafeNote, SpecificationError, StorageError
+from matrixdp.ledger import Entry, Ledger
+from matrixdp.ledger.database import clear_ended, running_path
+from matrixdp.locks import Lock
+from matrixdp.measure.measurement import Measurement
+from matrixdp.privacy import Budget
+from matrixdp.releases.files import MAX_ANSWERS, Progress, complete_release
+from matrixdp.releases.record import (
+    MARKS,
+    MEASUREMENT,
+    RECORD,
+    RELEASE_FILES,
+    RELEASE_FORMAT,
+    REQUEST,
+    RUNNING,
+    SPENT,
+    checked_origin,
+)
+from matrixdp.releases.signatures import SigningKey
+from matrixdp.storage.archive import digest, sync_folder, temporary_name
+from matrixdp.storage.formats import load_measurement, save_measurement
+
+if TYPE_CHECKING:
+    from matrixdp.releases.release import Release
+
+UNFINISHED, REPLACED = "unfinished", "replaced"
+_NAME = re.compile(rf"\.(.+)\.([0-9a-f]+)-[0-9a-f]+\.({UNFINISHED}|{REPLACED})", re.DOTALL)
+_WORKING_FOLDER = -100
+_EXCHANGE = 2
+
+
+@final
+@dataclass
+class Transaction:
+    """One release on its way into its folder; `transaction` begins and ends it.
+
+    Attributes
+    ----------
+    folder : Path
+        The hidden folder that takes the place of the release at the end.
+    """
+
+    folder: Path
+    _written: Release | None = None
+
+    def spend(self, budget: Budget, ledger: Ledger | None = None) -> None:
+        """Mark a budget as spent, durably: to be called before any noise is drawn."""
+        mark_spent(self.folder, budget, None if ledger is None else ledger.path)
+
+    def write(
+        self,
+        release: Release,
+        *,
+        csv: bool = False,
+        max_answers: int = MAX_ANSWERS,
+        key: SigningKey | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Write the measurement first, so that it can be recovered, and then what follows from it."""
+        reservation = release.measurement.reservation
+        if release.private:
+            budget = release.measurement.authorization.budget
+            self.spend(budget, None if reservation is None else reservation.ledger)
+        if reservation is not None and reservation.run is not None:
+            reservation.run.writes_to(self.folder)
+        asked = _Request(
+            confidence=release.confidence, csv=csv, max_answers=max_answers,
+            origin=dict(release.origin), expect=release.expect,
+        )  # fmt: skip
+        (self.folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
+        path = self.folder / MEASUREMENT
+        save_measurement(path, release.measurement, release.workload)
+        if reservation is not None:
+            reservation.measured(str(digest(path)))
+        complete_release(release, self.folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
+        self._written = release
+
+    def released(self, out: Path) -> None:
+        """Let the ledger, if any, say that the release is in its place."""
+        reservation = None if self._written is None else self._written.measurement.reservation
+        if reservation is None:
+            return
+        try:
+            reservation.released(str(digest(out / MEASUREMENT)))
+        except BaseException as error:
+            error.add_note(SafeNote(f"{reservation.note}. The release is whole in {out}"))
+            raise
+
+
+@contextmanager
+def transaction(
+    out: str | os.PathLike[str], *, force: bool = False, keep: bool = True, spends: str | None = None
+) -> Iterator[Transaction]:
+    """Begin the transaction of one release, and put it in its place at the end.
+
+    With `keep` it is refused where an earlier run left a spent budget, and a measurement that is whole stays
+    to be recovered when something fails after it. Without it the caller has the measurement, and can write
+    it again. The other parameters and the errors are those of `staged_folder`.
+    """
+    if keep:
+        refuse_to_spend_again(out)
+    with staged_folder(out, force=force, keep=keep, spends=spends) as folder:
+        run = Transaction(folder)
+        yield run
+    run.released(Path(out))
+
+
+def save_release(
+    release: Release,
+    out: str | os.PathLike[str],
+    *,
+    csv: bool = False,
+    max_answers: int = MAX_ANSWERS,
+    force: bool = False,
+    key: SigningKey | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Write a release that was measured before as a folder that appears whole or not at all.
+
+    This begins after the budget was spent. If the program stops between `Strategy.measure` and this, the
+    measurement is lost and its budget counts; a second run is not stopped from spending again; and without a
+    ledger nothing says that a budget was spent. `matrixdp.release` protects against all three.
+
+    Parameters
+    ----------
+    release : Release
+        The release.
+    out : str or path
+        The folder. It must not exist, or be empty, or, with `force`, hold an earlier release.
+    csv : bool
+        Whether to write the answers as CSV too.
+    max_answers : int
+        Above so many queries only the measurement is written, which `load_release` answers from.
+    force : bool
+        Whether to replace an earlier release.
+    key : SigningKey, optional
+        Signs the release, as the last step before the folder takes its place; see `check_signature`.
+    progress : callable, optional
+        Is called with the number of answers written and the number of all.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    StorageError
+        If `out` holds something else, or cannot be written.
+    UnsupportedQueryError
+        If the measurement does not determine a query of the workload.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     folder = save_release(release, f"{parent}/out")
+    ...     print(sorted(path.name for path in folder.iterdir()))
+    ...     mdp.load_release(folder).answers.equals(release.answers)
+    ['answers.parquet', 'measurement.mdp', 'release.json']
+    True
+    """
+    with transaction(out, force=force, keep=False) as run:
+        run.write(release, csv=csv, max_answers=max_answers, key=key, progress=progress)
+    return Path(out)
+
+
+# Staged: a folder that appears whole or not at all.
+
+
+@contextmanager
+def staged_folder(
+    out: str | os.PathLike[str], *, force: bool = False, keep: bool = False, spends: str | None = None
+) -> Iterator[Path]:
+    """Give a temporary folder beside `out`, which takes its place when all went well.
+
+    If anything fails, the temporary folder is removed and `out` is as it was. It must not exist, or be
+    empty, or, with `force`, hold a release: nothing else is ever replaced. With `keep` a measurement that
+    was written whole stays in the temporary folder when something fails after it, and the error has a note
+    that says what was spent (`mark_spent`) and where it is. `spends` is the budget that a message names
+    where `out` holds an earlier release.
+
+    Raises
+    ------
+    StorageError
+        If `out` holds something, or its parent cannot be written to. Before anything is written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     with staged_folder(f"{parent}/out") as folder:
+    ...         written = (folder / "release.json").write_text("{}")
+    ...     sorted(path.name for path in Path(parent, "out").iterdir())
+    ['release.json']
+    """
+    target = Path(os.path.abspath(out))  # noqa: PTH100 - keeps a symbolic link to where the user points
+    try:
+        settle(target)
+        replaces = _check(target, force, spends)
+        partial = temporary_name(target, UNFINISHED)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+    except (OSError, ValueError) as error:
+        raise StorageError.unwritable(target, error) from None
+    lock: Lock | None = None
+    try:
+        lock = Lock(partial / RUNNING)
+        yield partial
+        for file in partial.iterdir():
+            with file.open("rb+") as stream:
+                os.fsync(stream.fileno())
+        sync_folder(partial)
+        _check(target, force)
+        if replaces:
+            _replace(partial, target)
+        else:
+            partial.replace(target)
+        sync_folder(target.parent)
+        # only now, so that a folder elsewhere that has it was never put in its place
+        unmark(target)
+    except BaseException as error:
+        told = _clear(partial, target, keep)
+        if keep and told is not None:
+            error.add_note(SafeNote(told))
+        raise
+    finally:
+        if lock is not None:
+            lock.free()
+
+
+def _clear(partial: Path, target: Path, keep: bool) -> str | None:
+    """Remove a temporary folder after a failure; say what became of a budget that was spent for it."""
+    marked = [folder for folder in (partial, target) if (folder / SPENT).exists()]
+    whole = bool(marked) and marked[0] == partial and keep and (partial / MEASUREMENT).exists()
+    budget, command = _spent_for(marked[0]) if marked else ("", "")
+    if not whole:
+        shutil.rmtree(partial, ignore_errors=True)
+        if not marked:
+            return None
+        kept = f"The release is whole in {target}" if marked[0] == target else "No measurement was kept"
+        return f"The budget was spent: {budget}. {kept}"
+    for path in partial.iterdir():
+        if path.name not in (MEASUREMENT, SPENT, REQUEST):
+            path.unlink(missing_ok=True)
+    return (
+        f"The budget was spent: {budget}. The measurement is whole: {partial / MEASUREMENT}. "
+        f"`matrixdp {command}` makes a release of it, at no further cost"
+    )
+
+
+def _replace(partial: Path, target: Path) -> None:
+    if _exchange(partial, target):
+        sync_folder(target.parent)
+        remove_release(partial)
+        return
+    old = temporary_name(target, REPLACED)
+    target.replace(old)
+    try:
+        partial.replace(target)
+    except BaseException:
+        if not target.exists():
+            old.replace(target)
+        raise
+    sync_folder(target.parent)
+    remove_release(old)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change places in one step; return False, having done nothing, where that cannot be."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None:
+        return False
+    places = _WORKING_FOLDER, os.fsencode(one), _WORKING_FOLDER, os.fsencode(other)
+    return bool(rename(*places, _EXCHANGE) == 0)
+
+
+def _check(target: Path, force: bool, spends: str | None = None) -> bool:
+    """Return whether a release would be replaced; refuse to touch anything else."""
+    if not target.exists() and not target.is_symlink():
+        return False
+    if not target.is_dir() or target.is_symlink():
+        raise StorageError(
+            f"{target}: found a file; expected a folder that does not exist yet", "file-exists"
+        )
+    names = {path.name for path in target.iterdir()}
+    if not names:
+        return False
+    if not is_release(target) or not names <= set(RELEASE_FILES):
+        raise StorageError(
+            f"{target}: found a folder with other files; expected one that does not exist yet", "file-exists"
+        )
+    if not force:
+        again = "use another folder, or replace it (force=True, or --force)"
+        if spends is not None:
+            again = (
+                f"running again spends another {spends}, and replacing the old release does not refund its "
+                f"budget. `matrixdp answer {target} QUERY` answers further queries of it at no further cost. "
+                f"To spend all the same, {again}"
+            )
+        raise StorageError(f"{target}: found an earlier release; {again}", "file-exists")
+    return True
+
+
+# Spent: what says so, and what a run that was stopped left. It is told apart, and never served.
+
+
+def mark_spent(folder: Path, budget: Budget, ledger: Path | None = None) -> None:
+    """Write down, durably, that a budget is spent for what comes into a staged folder, and debited where."""
+    path = folder / SPENT
+    if path.exists():
+        return
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(f"{budget!r}\n" + ("" if ledger is None else f"{json.dumps(str(ledger))}\n"))
+            stream.flush()
+            os.fsync(stream.fileno())
+        sync_folder(folder)
+        sync_folder(folder.parent)
+    except BaseException:
+        path.unlink(missing_ok=True)  # no noise was drawn yet
+        raise
+
+
+def target_of(folder: Path) -> Path | None:
+    """Return where an unfinished folder was to take its place; None for any other."""
+    match = _NAME.fullmatch(folder.name)
+    return folder.with_name(match[1]) if match is not None and match[3] == UNFINISHED else None
+
+
+def unfinished(target: Path) -> list[Path]:
+    """Return the folders beside a target for which a budget was spent."""
+    return [folder for folder in _beside(target, UNFINISHED) if (folder / SPENT).exists()]
+
+
+def refuse_leftover(folder: Path) -> None:
+    """Refuse the folder of a release that was not put in its place, and say what happened."""
+    try:
+        place = Path(os.path.realpath(folder))
+    except ValueError:
+        return  # no path: whoever reads it says so
+    match = _NAME.fullmatch(place.name)
+    if match is None:
+        return
+    target = place.with_name(match[1])
+    if match[3] == REPLACED:
+        raise StorageError(
+            f"{folder}: found an earlier release, put aside while another took its place in {target}; the "
+            f"next `matrixdp release --out {target}` puts it back where nothing is there, or else removes it"
+        )
+    raise StorageError(
+        f"{folder}: found what is left of a release that was stopped before its folder took its place in "
+        f"{target}; it is not served. {_told(place)}"
+    )
+
+
+def refuse_to_spend_again(out: str | os.PathLike[str]) -> None:
+    """Refuse to spend a budget where an earlier run was stopped after it had spent one.
+
+    Raises
+    ------
+    StorageError
+        If such a run left something beside `out`.
+    """
+    for folder in unfinished(Path(os.path.abspath(out))):  # noqa: PTH100 - keeps symbolic links
+        raise StorageError(
+            f"{out}: found {folder}, of a release that was stopped or still runs. {_told(folder)} "
+            "To spend a budget once more, remove that folder",
+            "already-spent",
+        )
+
+
+def settle(target: Path) -> None:
+    """Put back, or remove, what runs that were killed left of releases that they were replacing.
+
+    What a budget was spent for stays.
+    """
+    for old in _beside(target, REPLACED):
+        if target.exists() or target.is_symlink() or not is_release(old):
+            remove_release(old)
+        else:
+            old.replace(target)
+            sync_folder(target.parent)
+    for folder in _beside(target, UNFINISHED):
+        if not (folder / SPENT).exists():
+            remove_release(folder)
+    if is_release(target):
+        unmark(target)
+
+
+def unmark(folder: Path) -> None:
+    """Remove from a folder in its place what says that it was not."""
+    for name in MARKS:
+        (folder / name).unlink(missing_ok=True)
+
+
+def remove_release(folder: Path) -> None:
+    """Remove the files of a release, and its folder if nothing else is in it."""
+    for partial in folder.glob(f".{MEASUREMENT}.*.partial"):
+        partial.unlink(missing_ok=True)
+    for name in RELEASE_FILES:
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def is_release(folder: Path) -> bool:
+    """Return whether a folder holds the record of a release."""
+    try:
+        written = json.loads(_held(folder / RECORD))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(written, dict) and written.get("format") == RELEASE_FORMAT
+
+
+def _beside(target: Path, kind: str) -> Iterator[Path]:
+    """Yield the folders of a kind beside a target whose process has ended, or that had spent a budget."""
+    if not target.parent.is_dir():
+        return
+    for path in sorted(target.parent.iterdir()):
+        match = _NAME.fullmatch(path.name)
+        if match is None or match[1] != target.name or match[3] != kind:
+            continue
+        # what a link leads to is nobody's leftover
+        if path.is_symlink() or not path.is_dir():
+            continue
+        if (path / SPENT).exists() or not _runs(path, int(match[2], 16)):
+            yield path
+
+
+def _runs(folder: Path, process: int) -> bool:
+    """Return whether the process that fills a folder runs; its number is asked for where it has no lock."""
+    if (folder / RUNNING).exists():
+        return Lock.is_held(folder / RUNNING)
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _mark_of(folder: Path) -> tuple[str, str | None]:
+    """Return what was spent for an unfinished folder, and the ledger that was debited, if any.
+
+    Raises
+    ------
+    OSError, ValueError
+        If nothing of use says so.
+    """
+    budget, *debited = _held(folder / SPENT).decode("utf-8").splitlines()
+    ledger = json.loads(debited[0]) if debited else None
+    if not isinstance(ledger, str | None):
+        raise ValueError("no path")
+    return budget, ledger
+
+
+def _spent_for(folder: Path) -> tuple[str, str]:
+    """Return what was spent for what is in an unfinished folder, and the command that recovers it."""
+    budget, ledger = "A budget", None
+    with contextlib.suppress(OSError, ValueError):
+        budget, ledger = _mark_of(folder)
+    return budget, f"recover {target_of(folder)}" if ledger is None else f"ledger recover {ledger}"
+
+
+def _spent_elsewhere(folder: Path, ledger: Path) -> bool:
+    """Return whether what was spent for what is in an unfinished folder was not debited to a ledger."""
+    try:
+        debited = _mark_of(folder)[1]
+        return debited is None or os.path.realpath(debited) != os.path.realpath(ledger)
+    except (OSError, ValueError):
+        return False
+
+
+def _held(path: Path) -> bytes:
+    """Return what a file holds; what is no file, a pipe say, is not waited for."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    return path.read_bytes()
+
+
+def _told(folder: Path) -> str:
+    """Say what was spent for what is in an unfinished folder."""
+    if not (folder / SPENT).exists():
+        return "No budget was spent for it."
+    budget, command = _spent_for(folder)
+    spent = f"{budget} was spent for it, and counts"
+    if (folder / MEASUREMENT).exists():
+        whole = f"{spent}; the measurement is whole: {folder / MEASUREMENT}"
+        return f"{whole}. `matrixdp {command}` makes a release of it, at no further cost."
+    return f"{spent}; no measurement was kept."
+
+
+# Recovered: a measurement that was written whole becomes the release that it was for.
+
+
+def recover_release(
+    out: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
+) -> Path:
+    """Make a release of the measurement that a run wrote whole before it was stopped.
+
+    Nothing is spent for it: the run had spent its budget, and the table is not read again. The answers are
+    written as that run would have written them. If this is stopped itself, it can be called again.
+
+    Parameters
+    ----------
+    out : str or path
+        Where the release was to be, or the hidden folder beside it that the run left.
+    force : bool
+        Whether to replace an earlier release.
+    progress : callable, optional
+        Is called with the number of answers written and the number of all.
+
+    Returns
+    -------
+    Path
+        The folder of the release.
+
+    Raises
+    ------
+    StorageError
+        If there is no such measurement, it is damaged, or its run still goes on; if it belongs to a ledger,
+        which recovers it; or if there is something else where the release was to be.
+    """
+    place = Path(os.path.abspath(out))  # noqa: PTH100 - keeps symbolic links
+    target = target_of(place)
+    folders = unfinished(place) if target is None else [place]
+    whole = [folder for folder in folders if (folder / MEASUREMENT).exists()]
+    if len(whole) != 1:
+        found = "several: name one of them" if whole else "none, so there is nothing to recover"
+        raise StorageError(
+            f"{out}: looked for a measurement that a release left unfinished; found {found}",
+            None if whole else "file-missing",
+        )
+    (folder,) = whole
+    try:
+        lock = Lock(folder / RUNNING)
+    except StorageError:
+        raise StorageError(f"{folder}: its release still runs; nothing was changed") from None
+    with lock:
+        return _adopt(folder, target or place, check=_without_ledger, force=force, progress=progress)
+
+
+def _without_ledger(path: Path, measurement: Measurement) -> None:
+    debited = measurement.authorization.ledger
+    if debited is not None:
+        raise StorageError(
+            f"{path.name}: found entry {debited.entry} of the ledger of {debited.dataset}; expected none: "
+            "`matrixdp ledger recover LEDGER` recovers what a ledger was debited for"
+        )
+
+
+def _adopt(
+    folder: Path,
+    target: Path,
+    *,
+    check: Callable[[Path, Measurement], None],
+    force: bool,
+    progress: Progress | None,
+) -> Path:
+    """Put a release of the measurement in an unfinished folder where it was to be, and remove that folder.
+
+    `check` is called with a measurement that is whole, and its file, before it is put anywhere. A release of
+    the same measurement that is there already is left as it is.
+    """
+    from matrixdp.releases.release import Release
+
+    asked = _request(folder / REQUEST)
+    if is_release(target) and digest(target / MEASUREMENT) == digest(folder / MEASUREMENT):
+        check(target / MEASUREMENT, load_measurement(target / MEASUREMENT)[0])
+        unmark(target)
+    else:
+        with staged_folder(target, force=force) as staged:
+            # what is checked is what is published
+            shutil.copyfile(folder / MEASUREMENT, staged / MEASUREMENT)
+            measurement, workload = load_measurement(staged / MEASUREMENT)
+            check(staged / MEASUREMENT, measurement)
+            release = Release(measurement, workload, asked["confidence"], asked["origin"], asked["expect"])
+            complete_release(
+                release, staged, csv=asked["csv"], max_answers=asked["max_answers"], progress=progress
+            )
+    (folder / SPENT).unlink(missing_ok=True)  # first, so that what a kill leaves is in nobody's way
+    remove_release(folder)
+    return target
+
+
+class _Request(TypedDict):
+    """What was asked for beside a measurement, as it is kept with it until the release is in its place."""
+
+    confidence: float
+    csv: bool
+    max_answers: int
+    origin: dict[str, Any]
+    expect: int | None
+
+
+def _request(path: Path) -> _Request:
+    """Return what was asked for beside a measurement; what is usual where that was not kept."""
+    usual = _Request(confidence=0.95, csv=False, max_answers=MAX_ANSWERS, origin={}, expect=None)
+    try:
+        written = json.loads(path.read_bytes() if path.is_file() else b"")
+        asked = _Request(
+            confidence=written["confidence"],
+            csv=written["csv"],
+            max_answers=written["max_answers"],
+            origin=checked_origin(written["origin"]),
+            expect=written.get("expect"),
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, SpecificationError):
+        return usual
+    kinds = {key: type(value) for key, value in asked.items() if key != "expect"}
+    expected = asked["expect"] is None or (type(asked["expect"]) is int and asked["expect"] >= 1)
+    right = kinds == {"confidence": float, "csv": bool, "max_answers": int, "origin": dict}
+    return asked if right and expected and 0 < asked["confidence"] < 1 else usual
+
+
+# What becomes of the entries of a ledger whose runs were stopped: released, or abandoned.
+
+
+@final
+@dataclass(frozen=True)
+class Recovered:
+    """What was done about one entry of a ledger.
+
+    Attributes
+    ----------
+    entry : str
+        The name of the entry.
+    state : {"reserved", "measured", "released", "abandoned"}
+        Its state now; its cost counts in every state.
+    settled : bool
+        Whether nothing more is to be done: it is released or abandoned.
+    says : str
+        What was done, in words.
+    """
+
+    entry: str
+    state: str
+    settled: bool
+    says: str
+
+
+def recover_ledger(
+    ledger: Ledger | str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
+) -> tuple[Recovered, ...]:
+    """Settle every entry of a ledger whose run has ended without saying what became of it.
+
+    A measurement that such a run had written whole, and that is this entry's to the last digit, becomes the
+    release that it was for, at no further cost: the table is not read. What else the run left is removed,
+    and the entry is abandoned: its budget counts as spent. Runs that still go on are left alone. No cost is
+    ever taken back. If this is stopped itself, it can be called again.
+
+    Parameters
+    ----------
+    ledger : Ledger or path
+        The ledger.
+    force : bool
+        Whether to replace earlier releases that are where a release was to be.
+    progress : callable, optional
+        Is called with the number of answers written and the number of all, for each release.
+
+    Returns
+    -------
+    tuple of Recovered
+        What was done about each entry that was reserved or measured, in their order.
+
+    Raises
+    ------
+    StorageError
+        If the ledger cannot be read or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = mdp.Ledger.create(f"{folder}/health.ledger", "health", mdp.Budget(rho=1))
+    ...     measured = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5), ledger=ledger)
+    ...     running = mdp.recover_ledger(ledger)
+    ...     del measured
+    ...     ended = mdp.recover_ledger(ledger)
+    >>> [one.state for one in running], [one.state for one in ended]
+    (['reserved'], ['abandoned'])
+    """
+    ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    waiting = [entry for entry in ledger.entries if entry.state in ("reserved", "measured")]
+    done = tuple(_recover(ledger, entry, force, progress) for entry in waiting)
+    clear_ended(ledger.path, {one.entry for one in done if not one.settled})
+    return done
+
+
+def _recover(ledger: Ledger, entry: Entry, force: bool, progress: Progress | None) -> Recovered:
+    try:
+        lock = Lock(running_path(ledger.path, entry.id))
+    except StorageError:
+        return Recovered(entry.id, entry.state, False, "its run still goes on, and was left alone")
+    with lock:
+        entry = ledger.entry(entry.id)  # another recovery may have been faster
+        if entry.state not in ("reserved", "measured"):
+            done = Recovered(entry.id, entry.state, True, "was settled meanwhile")
+        else:
+            try:
+                done = _Recovery(ledger, entry, force, progress).settle(lock.read())
+            except OSError as error:  # what is in the way of one entry is in that of no other
+                says = f"what its run left cannot be settled: {error.filename}: {error.strerror}"
+                done = Recovered(entry.id, entry.state, False, says)
+        if done.settled:
+            lock.remove()
+    return done
+
+
+@final
+@dataclass(frozen=True)
+class _Recovery:
+    """The recovery of one entry, whose run has ended."""
+
+    ledger: Ledger
+    entry: Entry
+    force: bool
+    progress: Progress | None
+
+    def settle(self, noted: str) -> Recovered:
+        """Release what was measured, or remove what was left; `noted` is where the run was writing."""
+        places = [] if self.entry.release is None else [Path(self.entry.release)]
+        folders = unfinished(places[0]) if places else []
+        target = target_of(Path(noted))
+        if target is not None:
+            places.append(target)
+            folders.append(Path(noted))
+        removed = 0
+        for folder in dict.fromkeys(folders):
+            if not folder.is_dir() or folder.is_symlink() or Lock.is_held(folder / RUNNING):
+                continue
+            try:
+                measurement = load_measurement(folder / MEASUREMENT)[0]
+            except StorageError:
+                measurement = None
+            if not self._names(measurement) if measurement else _spent_elsewhere(folder, self.ledger.path):
+                continue  # what belongs to another run stays
+            place = target_of(folder)
+            if measurement is None or place is None or not self._owns(folder / MEASUREMENT, measurement):
+                remove_release(folder)
+                removed += 1
+                continue
+            return self._adopt(folder, place)
+        for place in dict.fromkeys(places):
+            if is_release(place) and self._in_place(place):
+                return self._done("released", f"its release was complete in {place}")
+        self.ledger.advance(self.entry.id, "abandoned")
+        left = "what its run had left was removed" if removed else "its run had left nothing"
+        return self._done("abandoned", f"no measurement of it is whole; {left}; its budget counts as spent")
+
+    def _done(self, state: str, says: str) -> Recovered:
+        return Recovered(self.entry.id, state, True, says)
+
+    def _adopt(self, folder: Path, place: Path) -> Recovered:
+        try:
+            with Lock(folder / RUNNING):
+                _adopt(folder, place, check=self._claim, force=self.force, progress=self.progress)
+        except (MatrixDPError, OSError) as error:
+            state = self.ledger.entry(self.entry.id).state
+            says = f"its measurement is whole in {folder}, and no release was made of it: {error}"
+            return Recovered(self.entry.id, state, False, says)
+        self._release(place)
+        return self._done("released", f"its measurement was whole: the release is now complete in {place}")
+
+    def _in_place(self, place: Path) -> bool:
+        """Return whether the release of this entry is in a place; then it says so in the ledger."""
+        from matrixdp.releases.release import load_release
+
+        try:
+            measurement = load_release(place).measurement
+        except StorageError:
+            return False
+        if not self._owns(place / MEASUREMENT, measurement):
+            return False
+        self._claim(place / MEASUREMENT, measurement)
+        settle(place)  # what a recovery that was stopped had not removed yet
+        self._release(place)
+        return True
+
+    def _release(self, place: Path) -> None:
+        self.ledger.advance(self.entry.id, "released", digest(place / MEASUREMENT))
+
+    def _claim(self, path: Path, measurement: Measurement) -> None:
+        """Let the ledger say that a measurement is the one of this entry, before it is put in its place."""
+        if not self._owns(path, measurement):
+            raise StorageError(f"{path}: found another measurement than that of the entry {self.entry.id}")
+        self.ledger.advance(self.entry.id, "measured", digest(path))
+
+    def _names(self, measurement: Measurement) -> bool:
+        """Return whether a measurement says that it is of this entry."""
+        named = measurement.authorization.ledger
+        return named is not None and named.entry == self.entry.id
+
+    def _owns(self, path: Path, measurement: Measurement) -> bool:
+        """Return whether this is the measurement of the entry: what was debited, with its noise."""
+        record = measurement.authorization
+        return (
+            self._names(measurement)
+            and measurement.private
+            and record.ledger is not None
+            and record.ledger.digest == self.entry.digest
+            and (record.cost, record.budget) == (self.entry.cost, self.entry.budget)
+            and self.entry.measurement in (None, digest(path))
+        )

@@ -1,0 +1,217 @@
+"""From a specification to a release in a folder: checked, selected, measured once, written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from matrixdp.answers.inference import check_confidence
+from matrixdp.errors import SpecificationError, StorageError
+from matrixdp.ledger import Ledger
+from matrixdp.privacy import Budget
+from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, total_of
+from matrixdp.releases.transaction import transaction
+from matrixdp.sources import open_source
+from matrixdp.specification import Specification, load_specification
+from matrixdp.strategy.strategy import Strategy, meet_targets, possible_noises, select
+
+
+def release(
+    specification: Specification | str | os.PathLike[str] | Mapping[str, Any],
+    out: str | os.PathLike[str],
+    *,
+    table: object = None,
+    table_name: str | None = None,
+    strategy: Strategy | str | os.PathLike[str] | None = None,
+    mechanism: str = "auto",
+    noise: str = "auto",
+    objective: str = "sum",
+    options: Mapping[str, Any] | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    confidence: float = 0.95,
+    expect: int | None = None,
+    csv: bool = False,
+    max_answers: int = MAX_ANSWERS,
+    key: SigningKey | None = None,
+    force: bool = False,
+    seed_not_private: int | None = None,
+    before_measuring: Callable[[Budget], None] | None = None,
+    progress: Callable[[str, float | None], None] | None = None,
+) -> Release:
+    """Measure a table once and write the answers to a folder, so that no stop spends a budget twice.
+
+    Everything is checked before any record is counted. The ledger is debited and the budget is marked as
+    spent, both durably, before any noise is drawn. The folder appears whole or not at all. If the program
+    stops after the measurement was written, `recover_release` or `recover_ledger` completes the release at
+    no further cost; until then another run for the same folder is rejected. This is what the command
+    ``matrixdp release`` calls.
+
+    Parameters
+    ----------
+    specification : Specification, path, str or mapping
+        What is asked, as in `load_specification`; it must have a budget, or targets.
+    out : str or path
+        The folder. It must not exist, or be empty, or, with `force`, hold an earlier release.
+    table : object, optional
+        The table, as in `Strategy.measure`; that of the specification where it is left out.
+    table_name : str, optional
+        The table in a database that `table` names.
+    strategy : Strategy or path, optional
+        What to measure, in place of a selection; a path is that of a file that `Strategy.save` wrote.
+    mechanism, noise, objective : str
+        For the selection, as in `select`.
+    options : mapping, optional
+        Further options of the selection, as in `select`.
+    ledger : Ledger or path, optional
+        What is debited; the ledger of the specification where it is left out.
+    confidence : float
+        Of the intervals, above 0 and below 1.
+    expect : int, optional
+        How many records should be in the domain, a public figure: see `Release.size`.
+    csv : bool
+        Whether to write the answers as CSV too.
+    max_answers : int
+        Above so many queries only the measurement is written, which `load_release` answers from.
+    key : SigningKey, optional
+        Signs the release.
+    force : bool
+        Whether to replace an earlier release in `out`; that does not refund its budget.
+    seed_not_private : int, optional
+        Draw the noise from a seed. THE RESULT IS NOT PRIVATE, and says so; no ledger is debited.
+    before_measuring : callable, optional
+        Is called with the budget, before any record is counted; what it raises ends the run, and nothing is
+        spent.
+    progress : callable, optional
+        Is called with what is being done and, where it is known, the share of it that is done.
+
+    Returns
+    -------
+    Release
+        What was written.
+
+    Raises
+    ------
+    SpecificationError
+        If the specification or an option is wrong.
+    PrivacyError
+        If the noise cannot honour the budget, or the ledger has less left. Nothing is spent.
+    UnsupportedQueryError
+        If the strategy does not determine a query. Nothing is spent.
+    StorageError
+        If `out` holds something else, an earlier run for it left a spent budget, or something cannot be
+        written. A note on the error says whether a budget was spent, and what was kept.
+    SourceError
+        If the table cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import matrixdp as mdp
+    >>> specification = {
+    ...     "domain": {"sex": ["female", "male"], "age": {"min": 0, "max": 99}},
+    ...     "workload": [{"marginals": [1]}],
+    ...     "privacy": {"rho": 0.5},
+    ... }
+    >>> table = {"sex": ["male", "female", "male"], "age": [33, 61, 8]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     release = mdp.release(specification, f"{folder}/out", table=table)
+    ...     again = mdp.load_release(f"{folder}/out")
+    >>> release.answers.num_rows, again.answers.equals(release.answers)
+    (102, True)
+    """
+    if not isinstance(specification, Specification):
+        specification = load_specification(specification, require_privacy=True)
+    check_confidence(confidence)
+    reference = specification.budget if specification.least is None else specification.least.reference()
+    if reference is None:
+        raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
+    if table is None:
+        table, table_name = specification.data, specification.table
+    if table is None:
+        expected = "the path of a table, here or by --data"
+        raise SpecificationError.at(("data",), "nothing", expected, code="missing-key")
+    debited = _ledger(specification, ledger, seed_not_private)
+    if debited is not None and strategy is None and specification.least is None:
+        # spares minutes of selection; a saved strategy has its own noise
+        debited.check_any(reference, possible_noises(noise, reference, mechanism)[0])
+    if isinstance(table, str | os.PathLike):
+        specification.check_table(table)
+    source = open_source(table, table_name=table_name, quoted_newlines=specification.quoted_newlines)
+    source.check(specification.domain, specification.out_of_domain, specification.unit)
+    with transaction(out, force=force, spends=str(specification.budget or "a budget")) as run:
+        if strategy is None:
+            strategy = select(
+                specification.workload,
+                noise=noise,
+                budget=reference,
+                mechanism=mechanism,
+                objective=objective,
+                targets=specification.targets or None,
+                progress=progress,
+                **(options or {}),
+            )
+        elif not isinstance(strategy, Strategy):
+            strategy = _load_strategy(strategy, specification)
+        _check_questions(strategy, specification, expect)
+        budget = reference
+        if specification.least is not None:
+            least, targets = specification.least, specification.targets
+            budget = meet_targets(strategy, targets, least, specification.workload)
+        if before_measuring is not None:
+            before_measuring(budget)
+        measured = strategy.measure(
+            table,
+            budget,
+            table_name=table_name,
+            quoted_newlines=specification.quoted_newlines,
+            out_of_domain=specification.out_of_domain,
+            max_records=specification.max_records,
+            seed_not_private=seed_not_private,
+            ledger=debited,
+            release=out,
+            before_noise=None if seed_not_private is not None else lambda: run.spend(budget, debited),
+            progress=_counter("measuring", progress),
+        )
+        found = measured.reconstruct(specification.workload, confidence, expect)
+        counter = _counter("writing answers", progress)
+        run.write(found, csv=csv, max_answers=max_answers, key=key, progress=counter)
+    return found
+
+
+def _ledger(
+    specification: Specification, given: Ledger | str | os.PathLike[str] | None, seed: int | None
+) -> Ledger | None:
+    """Return what is debited; seeded noise is not."""
+    given = specification.ledger if given is None else given
+    if given is None or seed is not None:
+        return None
+    return given if isinstance(given, Ledger) else Ledger.open(given)
+
+
+def _load_strategy(path: str | os.PathLike[str], specification: Specification) -> Strategy:
+    strategy = Strategy.load(path)
+    if strategy.workload.domain != specification.domain:
+        raise StorageError(
+            f"{Path(path)}: found a strategy for another domain than that of the specification",
+            "domain-mismatch",
+        )
+    return strategy
+
+
+def _check_questions(strategy: Strategy, specification: Specification, expect: int | None) -> None:
+    """Check that the strategy determines what is asked, and the total if it is to be compared."""
+    strategy.check_workload(specification.workload)
+    if expect is not None and total_of(strategy.selection.analysis, specification.domain) is None:
+        found = "a workload from which the number of records does not follow"
+        raise SpecificationError.at(("expect",), found, "`marginals: [0]` in it, too")
+
+
+def _counter(
+    stage: str, progress: Callable[[str, float | None], None] | None
+) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    progress(stage, None)
+    return lambda done, total: progress(stage, done / total if total else None)

@@ -1,0 +1,226 @@
+"""What selection rejects: what a mechanism cannot do, what is too large, and options that are wrong."""
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.measure.measurement import calibrate
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
+from matrixdp.privacy import LeastBudget
+from matrixdp.selection.auto import select
+from matrixdp.selection.given import evaluate_given
+from matrixdp.selection.gram import solve_rows
+from matrixdp.selection.mechanisms.table import MECHANISMS
+from matrixdp.selection.mechanisms.workload import uniform_marginals
+from tests.refusals import Refusal
+
+DOMAIN = mdp.Domain({"a": 6, "b": 5, "c": 2})
+PRODUCT = (mdp.product({"a": "prefix", "b": "range"}),)
+MIXED = (*PRODUCT, mdp.product({"a": "range", "b": "identity"}), mdp.product({"b": "prefix"}))
+JOINT = (*PRODUCT, mdp.product({"a": "range", "b": "prefix"}))
+MARGINALS = (mdp.marginals([1, 2]),)
+PAIRS = mdp.Workload(DOMAIN, mdp.kway(2, "prefix"))
+"""Asks about both of any two attributes."""
+
+
+def asked(mechanism: str, *entries, noise=GAUSSIAN, domain=DOMAIN, **options) -> Callable[[], Any]:
+    return lambda: select(mdp.Workload(domain, *entries), mechanism=mechanism, noise=noise, **options)
+
+
+def limited(name: str, value: int, attempt: Callable[[], Any]) -> Callable[[], Any]:
+    """Return an attempt with a limit that is set wherever it is looked at."""
+
+    def tried() -> None:
+        assert [*MECHANISMS.values()]  # their modules are read when they are asked for
+        found = [m for key, m in sys.modules.items() if key.startswith("matrixdp.") and name in vars(m)]
+        assert found, f"no module has {name}"
+        with pytest.MonkeyPatch.context() as patch:
+            for module in found:
+                patch.setattr(module, name, value)
+            attempt()
+
+    return tried
+
+
+def given(*entries, shares=None, **options) -> Callable[[], Any]:
+    """Return an attempt to evaluate a strategy of one group an entry."""
+
+    def evaluated() -> None:
+        groups = [group for entry in entries for group in entry.expand(DOMAIN)]
+        ranges = mdp.Workload(DOMAIN, mdp.product(a="range"))
+        evaluate_given(ranges, groups, shares or [1.0] * len(groups), noise=GAUSSIAN, **options)
+
+    return evaluated
+
+
+LIMITS: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
+    ("MAX_TABLE_CELLS", "opt-kron", PRODUCT),
+    ("MAX_TABLE_CELLS", "identity", PRODUCT),
+    ("MAX_AXIS_CELLS", "wavelet", PRODUCT),
+    ("MAX_AXIS_CELLS", "quadtree", PRODUCT),
+    ("MAX_QUERY_ENTRIES", "workload", MIXED),
+    ("MAX_QUERY_ENTRIES", "workload", PRODUCT),
+    ("MAX_PIECES", "opt-m", MARGINALS),
+    ("MAX_AXIS_PIECES", "generalized-marginals", MIXED),
+    ("MAX_AXIS_CELLS", "generalized-marginals", PRODUCT),
+    (
+        "MAX_WRITTEN_ENTRIES", "generalized-marginals",
+        (mdp.dense([[1.0] * 30, [0.0] * 29 + [1.0]], ["a", "b"]),),
+    ),
+    ("MAX_COUNTED_CELLS", "opt-m", MARGINALS),
+    ("MAX_COUNTED_CELLS", "datacube", MARGINALS),
+    ("MAX_ASKED_MARGINALS", "datacube", MARGINALS),
+    ("MAX_AXIS_CELLS", "fourier-thresholds", PRODUCT),
+    ("MAX_FOURIER_CELLS", "fourier", JOINT),
+    ("MAX_MEASURED_CELLS", "dense", (mdp.product(a="prefix"),)),
+)  # fmt: skip
+
+
+def too_large(name: str, mechanism: str, entries: tuple[Any, ...]) -> Refusal:
+    value = 2 if name in ("MAX_PIECES", "MAX_ASKED_MARGINALS") else 4
+    said = f"{name} of {mechanism}, {len(entries)} entries"
+    return Refusal(said, "too-large", "", limited(name, value, asked(mechanism, *entries)))
+
+
+def planned(cost: Any, noise: Any = GAUSSIAN) -> Callable[[], Any]:
+    return lambda: calibrate(asked("residual", *MARGINALS)().plan, Cost(cost, noise), 2**33)
+
+
+def aimed(**targets: Any) -> Callable[[], Any]:
+    small = mdp.product(a="prefix", name="small")
+    return lambda: mdp.select(mdp.Workload(DOMAIN, small), targets=targets)
+
+
+def based(bases: Any, *entries, domain=DOMAIN) -> Callable[[], Any]:
+    return asked("residualplanner-plus", *(entries or (mdp.kway(2, "prefix"),)), domain=domain, bases=bases)
+
+
+#: By the code of the error, and its place where one is named.
+REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
+    ("workload", ""): {
+        "hb of three attributes": asked("hb", *MARGINALS, domain=mdp.Domain({n: range(3) for n in "abc"})),
+        "datacube of a product": asked("datacube", *PRODUCT),
+        "datacube of a matrix": asked("datacube", mdp.dense(np.eye(6), ["a"])),
+        "thresholds of a union": asked("fourier-thresholds", *MIXED),
+        "a quadtree of three attributes": asked("quadtree", *MARGINALS),
+        "residualplanner of a product": asked("residualplanner", *PRODUCT),
+        "residualplanner of differences": asked("residualplanner", mdp.pairwise("affine", ["a", "b"])),
+        "an unknown objective": asked("residual", *PRODUCT, objective="least"),
+        **{
+            f"sub-solver {solver} under Laplace noise": asked(
+                "residual", *PRODUCT, noise=LAPLACE, sub_solver=solver
+            )
+            for solver in ("fourier", "fixed")
+        },
+        "queries that are all zero": asked("residual", mdp.product(a={"matrix": [[0.0] * 6]})),
+        "marginals that determine too little": lambda: uniform_marginals(
+            mdp.Workload(DOMAIN, mdp.marginals(2)), GAUSSIAN, [("a",), ("b",)], "none"
+        ),
+        "an objective of a given strategy": given(mdp.product(a="identity"), objective="mean"),
+        "a basis that has the total alone": based({"a": np.ones((2, 6))}),
+        "a basis that does not span": based({"a": np.eye(6)[:3]}),
+        "bases of attributes of one role": based(
+            {"a": np.eye(4), "b": np.tril(np.ones((4, 4)))},
+            mdp.kway(1, "prefix"),
+            domain=mdp.Domain({"a": 4, "b": 4}),
+        ),
+        "a basis that nothing asks about": based({"b": np.eye(5)}, mdp.product(a="prefix")),
+    },
+    ("privacy", ""): {
+        "unknown neighbours": asked("residual", *PRODUCT, neighbours="any"),
+        "dense under Laplace noise": asked("dense", *PRODUCT, noise=LAPLACE),
+        **{
+            f"a cost of {cost}": planned(cost)
+            for cost in (Fraction(0), Fraction(-1), 0.5, float("nan"), Fraction(10**12))
+        },
+        "a cost of another noise": planned(Fraction(1), LAPLACE),
+        "an error of 0": lambda: LeastBudget("rho").least(GAUSSIAN.error_scale, 0.0),
+    },
+    ("unknown-name", "mechanism"): {
+        "an unknown mechanism": asked("best", *PRODUCT),
+    },
+    ("workload", "mechanism"): {
+        "a mechanism that depends on the data": asked("dawa", *PRODUCT),
+    },
+    ("privacy", "noise"): {
+        "an unknown noise": lambda: mdp.select(PAIRS, noise="uniform"),
+    },
+    ("workload", "sub_solver"): {
+        "an unknown sub-solver": asked("residual", *PRODUCT, noise=LAPLACE, sub_solver="best"),
+    },
+    ("workload", "gap"): {
+        **{f"a gap of {gap}": asked("opt-0", *PRODUCT, gap=gap) for gap in (-1.0, float("inf"))},
+    },
+    ("workload", "restarts"): {
+        "restarts below 0": asked("opt-m", *PRODUCT, noise=LAPLACE, restarts=-1),
+    },
+    ("not-converged", ""): {
+        "rows that are all zero": lambda: solve_rows(np.zeros((2, 5))),
+    },
+    ("too-large", ""): {
+        "cells that do not factor": asked(
+            "dense", mdp.kway(2, "prefix"), mdp.marginals(2), domain=mdp.Domain({"a": 100, "b": 100})
+        ),
+        "marginals of many attributes": lambda: asked(
+            "opt-m", mdp.marginals(22), domain=mdp.Domain({f"a{i}": 2 for i in range(22)})
+        )(),
+        "a marginal of many cells": asked(
+            "opt-m", mdp.marginals(2), domain=mdp.Domain({"a": 20_000, "b": 20_000})
+        ),
+        "a given strategy of many entries": limited(
+            "MAX_WRITTEN_ENTRIES", 30, given(mdp.product(a="prefix"))
+        ),
+        "a given strategy of two attributes": limited(
+            "MAX_WRITTEN_ENTRIES", 30, given(mdp.dense(np.eye(10), ["b", "c"]))
+        ),
+    },
+    ("workload", "a: prefix"): {
+        "a given strategy with a weight": given(mdp.product(a="prefix", weight=2.0)),
+        "a given strategy with weights": given(mdp.product(a="prefix", weights=np.ones(6))),
+    },
+    ("workload", "a: dense"): {
+        "a given strategy of zeros": given(mdp.dense(np.zeros((2, 6)), ["a"])),
+        "entries of a given strategy": given(mdp.dense(np.diag([1.0] * 5 + [2.0**31 + 1]), ["a"])),
+    },
+    ("unsupported-query", ""): {
+        "a given strategy that determines too little": given(mdp.product(a={"width": 3})),
+    },
+    ("workload", "the strategy"): {
+        "shares that are far apart": given(
+            mdp.product(a="prefix"), mdp.product(a="identity"), shares=[1.0, 1e24]
+        ),
+    },
+    ("unknown-name", "targets.smal"): {
+        "an unknown target": aimed(smal=1.0),
+    },
+    ("workload", "targets.small"): {
+        **{f"a target of {value}": aimed(small=value) for value in (0, float("nan"), True)},
+    },
+    ("workload", "targets"): {
+        "no targets": aimed(),
+    },
+    ("privacy", "budget.least"): {
+        "a budget of no kind": lambda: LeastBudget("sigma"),
+    },
+    ("privacy", "budget.delta"): {
+        "a delta beside rho": lambda: LeastBudget("rho", 1e-6),
+    },
+    ("wrong-type", "bases"): {
+        "bases that are no mapping": based(3),
+    },
+    ("workload", "bases.b.matrix"): {
+        "a basis of three columns": based({"b": np.eye(3)}),
+    },
+    ("unknown-name", "bases.z"): {
+        "a basis of an unknown attribute": based({"z": "prefix"}),
+    },
+}
+REFUSALS = [
+    *(too_large(*limit) for limit in LIMITS),
+    *(Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()),
+]
