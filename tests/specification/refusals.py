@@ -75,7 +75,7 @@ _SPECIFICATIONS = [
     ("an empty workload", "empty", "workload", 5, DOMAIN + "workload: []\n" + PRIVACY),
     ("a key twice", "duplicate", "domain.age", None, DOMAIN + "  age: 5\n" + WORKLOAD + PRIVACY),
     ("an unknown key", "unknown-key", "privcy", 8, DOMAIN + WORKLOAD + PRIVACY + "privcy: 3\n"),
-    ("delta above 1", "specification", "privacy.delta", 7,
+    ("delta above 1", "out-of-range", "privacy.delta", 7,
      DOMAIN + WORKLOAD + "privacy: {epsilon: 1, delta: 1.5}\n"),
     ("no budget", "missing-key", "privacy", 1, DOMAIN + WORKLOAD),
     ("not YAML", "bad-yaml", "line 2, column 1", None, "domain: [1,\n"),
