@@ -148,6 +148,8 @@ def as_lists(array: NDArray[np.float64]) -> object:
 class FormError(MatrixDPError, ValueError):
     """What was written does not have its form; the record that it is part of names it by its own error."""
 
+    code = "wrong-type"
+
 
 class Form(ABC, Generic[T]):
     """A way to write a value down.
@@ -208,7 +210,8 @@ class Accepted(Form[V]):
     def read(self, written: object, given: Given) -> V:
         value = self.accept(written)
         if value is None:
-            limited = isinstance(written, self.limited) and not isinstance(written, bool)
+            number = self.described.get("type") in ("integer", "number") and type(written) in (int, float)
+            limited = number or (isinstance(written, self.limited) and not isinstance(written, bool))
             code = "out-of-range" if limited else "wrong-type"
             raise FormError.at((), describe_value(written), self.expected, code=code)
         return value
@@ -285,7 +288,8 @@ class OneOf(Form[str]):
             return str(written)
         expected = f"{', '.join(self.words[:-1])} or {self.words[-1]}"
         close = nearest(written, self.words) if isinstance(written, str) else ()
-        raise FormError.at((), describe_value(written), expected, close, code="unknown-name")
+        code = "unknown-name" if isinstance(written, str) else "wrong-type"
+        raise FormError.at((), describe_value(written), expected, close, code=code)
 
     def schema(self, definitions: Schema) -> Schema:
         return {"enum": list(self.words)}
@@ -693,8 +697,7 @@ class Record:
                 try:
                     value = item.form.read(value, given)
                 except FormError as error:
-                    code = None if error.code == FormError.code else error.code
-                    raise self.error(placed(error, name).problem or "", code=code) from None
+                    raise self.error(placed(error, name).problem or "", code=error.code) from None
                 except MatrixDPError as error:
                     raise placed(error, name) from None
             object.__setattr__(self, item.attribute, value)

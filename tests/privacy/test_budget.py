@@ -1,7 +1,6 @@
 import math
 import pickle
 from dataclasses import FrozenInstanceError
-from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -11,8 +10,6 @@ from hypothesis import strategies as st
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget, delta_of
-
-BAD = [0, -1, -0.5, math.nan, math.inf, -math.inf, True, "0.5", Decimal("NaN"), 1j, [1]]
 
 
 def test_the_cost_of_each_definition():
@@ -89,60 +86,9 @@ def test_a_larger_budget_allows_a_larger_cost(first, second):
     assert GAUSSIAN.cost(Budget(mu=low)).value <= GAUSSIAN.cost(Budget(mu=high)).value
 
 
-@pytest.mark.parametrize("bad", BAD)
-def test_bad_parameters_name_the_field_and_what_would_be_right(bad):
-    for name in ("rho", "mu", "epsilon"):
-        with pytest.raises(
-            PrivacyError, match=rf"^budget\.{name}: found .*; expected a finite number above 0$"
-        ):
-            Budget(**{name: bad})
-    with pytest.raises(
-        PrivacyError, match=r"^budget\.delta: found .*; expected a number above 0 and below 1$"
-    ):
-        Budget(epsilon=1, delta=bad)
-
-
-@pytest.mark.parametrize("delta", [0, 1, 2, 1.0, Fraction(1), -0.1])
-def test_delta_is_between_zero_and_one(delta):
-    with pytest.raises(PrivacyError, match=r"budget\.delta"):
-        Budget(epsilon=1, delta=delta)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {},
-        {"rho": None, "mu": None, "epsilon": None, "delta": None},
-        {"rho": 1, "mu": 1},
-        {"rho": 1, "epsilon": 1},
-        {"mu": 1, "epsilon": 1, "delta": 0.1},
-        {"rho": 1, "mu": 1, "epsilon": 1, "delta": 0.1},
-        {"delta": 0.1},
-        {"rho": 1, "delta": 0.1},
-        {"mu": 1, "delta": 0.1},
-    ],
-)
-def test_exactly_one_definition_is_given(arguments):
-    with pytest.raises(PrivacyError, match=r"exactly one of rho, mu, or epsilon \(with delta, or alone"):
-        Budget(**arguments)
-
-
-@pytest.mark.parametrize("neighbours", ["both", "", None, 1, ["replace"], "Replace"])
-def test_neighbours_are_named(neighbours):
-    with pytest.raises(PrivacyError, match=r"budget\.neighbours.*add_remove or replace"):
-        Budget(rho=1, neighbours=neighbours)
-
-
 def test_a_budget_is_frozen_and_takes_names_only():
     budget = Budget(rho=1)
     with pytest.raises(FrozenInstanceError):
         budget.rho = 2  # type: ignore[misc, assignment]
     with pytest.raises(TypeError):
         Budget(1)  # type: ignore[call-arg]
-
-
-def test_what_was_found_is_said_as_it_was_written():
-    with pytest.raises(PrivacyError, match=r"^budget\.rho: found -1\.5; "):
-        Budget(rho=Decimal("-1.5"))
-    with pytest.raises(PrivacyError, match=r"^budget\.neighbours: found 'replce'; expected add_remove"):
-        Budget(rho=1, neighbours="replce")  # type: ignore[arg-type]

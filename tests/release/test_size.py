@@ -172,7 +172,7 @@ def test_the_command_compares_and_ends_with_a_status_of_its_own(tmp_path):
         result = run("s.yaml", "--mechanism", "identity", "--out", str(out), *options)
         assert result.exit_code == status, result.output
         assert ("Warning: the whole table is estimated at" in result.stderr) == (status != 0)
-        assert "in the domain (released, with noise; 95 % confidence)" in " ".join(result.stdout.split())
+        assert "in the domain (released, with noise; 95% confidence)" in " ".join(result.stdout.split())
         assert "out of domain, age" in result.stdout
         assert "error" not in result.stderr.lower().replace("standard error", "")
         assert mdp.verify_release(out).failed == ()

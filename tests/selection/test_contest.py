@@ -54,7 +54,7 @@ def test_a_noise_with_hope_is_searched_and_compared_by_intervals():
     assert strategy.noise == "laplace"
     other = mdp.select(MIXED, noise="gaussian")
     ratio = strategy.rmse(CLOSE) * LAPLACE.largest_quantile(0.95) / (other.rmse(CLOSE) * 1.959964)
-    assert strategy.noise_reason == f"{100 * (1 - ratio):.3g} % narrower intervals than gaussian noise"
+    assert strategy.noise_reason == f"{100 * (1 - ratio):.3g}% narrower intervals than gaussian noise"
 
 
 def test_few_cells_with_explicit_queries_are_not_given_up():

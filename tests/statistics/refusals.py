@@ -21,7 +21,12 @@ _WRONG: list[tuple[str, str, str, dict[str, Any]]] = [
     ("by itself", "conflict", "by", {"cdf": "hours", "by": ["hours"]}),
     ("by a condition", "conflict", "by", {"cdf": "hours", "by": ["sex"], "where": {"sex": "male"}}),
     ("by what there is not", "unknown-name", "by.sexx", {"cdf": "hours", "by": ["sexx"]}),
-    ("a condition that is not in the domain", "domain", "where.sex", {"cdf": "hours", "where": {"sex": "x"}}),
+    (
+        "a condition that is not in the domain",
+        "unknown-name",
+        "where.sex",
+        {"cdf": "hours", "where": {"sex": "x"}},
+    ),
     ("too many", "out-of-range", "top.sex", {"top": {"sex": 3}}),
     ("of what is not asked", "unknown-name", "of", {"share": {"marginals": [["sex"]]}, "of": ["hours"]}),
     ("of no attribute", "unknown-name", "of[0]", {"share": {"marginals": [["sex"]]}, "of": ["x"]}),
@@ -80,7 +85,7 @@ _WRONG: list[tuple[str, str, str, dict[str, Any]]] = [
     ("a condition that is a list", "wrong-type", "where", {"cdf": "hours", "where": ["sex"]}),
     (
         "a condition beyond the domain",
-        "domain",
+        "out-of-range",
         "where.age.range",
         {"cdf": "age", "where": {"age": {"range": [3, 30]}}},
     ),
@@ -142,7 +147,7 @@ REFUSALS = [
     *(Refusal(name, code, place, _entry(written)) for name, code, place, written in _WRONG),
     Refusal(
         "a statistic of a file",
-        "specification",
+        "out-of-range",
         "workload[0].quantiles.hours",
         lambda: load_specification("domain: {hours: 4}\nworkload:\n  - quantiles: {hours: 2}\n"),
         line=3,

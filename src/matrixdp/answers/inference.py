@@ -251,7 +251,7 @@ class AskedStatistic:
 def asked_statistics(inference: Inference, entries: Iterable[object]) -> tuple[AskedStatistic, ...]:
     """Return the statistics that are among the entries of a workload, in their order.
 
-    What cannot be computed is kept with its reason: the measurement was paid for, whatever follows from it.
+    A statistic that cannot be computed is kept with its reason: the budget is already spent.
     """
     asked = [entry for entry in entries if isinstance(entry, StatisticEntry)]
     titles = {entry.title for entry in asked}

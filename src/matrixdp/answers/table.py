@@ -435,11 +435,11 @@ class Estimated:
     Examples
     --------
     >>> print(Estimated.within(17.2, 46.8, 1.96))
-    17 +- 92
+    17 ± 92
     >>> print(Estimated.within(3.0, 1.0, 0.0))
-    3 +- 0
+    3 ± 0
     >>> print(Estimated.within(1461.02, 0.25, 1.96))
-    1,461.0 +- 0.5
+    1,461.0 ± 0.5
     """
 
     estimate: float
@@ -460,4 +460,4 @@ class Estimated:
     def __str__(self) -> str:
         half = (self.upper - self.lower) / 2
         digits = max(0, -math.floor(math.log10(half))) if 0 < half < 10 else 0
-        return f"{self.estimate:,.{digits}f} +- {half:,.{digits}f}"
+        return f"{self.estimate:,.{digits}f} ± {half:,.{digits}f}"

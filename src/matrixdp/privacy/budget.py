@@ -333,7 +333,9 @@ class Clause(str):
         """Make the sentence."""
         if not isinstance(id, str) or _IDENTIFIER.fullmatch(id) is None:
             expected = "small letters, digits and hyphens"
-            raise PrivacyError(f"the identifier of a sentence: found {id!r}; expected {expected}")
+            raise PrivacyError(
+                f"the identifier of a sentence: found {id!r}; expected {expected}", "wrong-type"
+            )
         clause = super().__new__(cls, text)
         clause.id, clause.parameters = id, dict(parameters or {})
         return clause

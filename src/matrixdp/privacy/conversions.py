@@ -60,7 +60,7 @@ def exact_positive(
     """
     least = "of at least 0" if zero else "above 0"
     expected = f"a finite number {least}" if below is None else f"a number {least} and below {below}"
-    refusal = PrivacyError.at(tuple(name.split(".")), _found(value), expected)
+    refusal = PrivacyError.at(tuple(name.split(".")), _found(value), expected, code="out-of-range")
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise refusal
     if isinstance(value, Integral):

@@ -96,8 +96,8 @@ def result(query: SqlQuery, figures_of: Callable[[Group], Figures]) -> pa.Table:
     -------
     pyarrow.Table
         The columns of SELECT in their order. Beside every count, under its name with an ending, its standard
-        error ``_stddev`` and the ends of its interval, ``_lower`` and ``_upper``. What is 0 whatever the
-        data has no error. Where a name stands twice, the later one gets a number.
+        error ``_stddev`` and the ends of its interval, ``_lower`` and ``_upper``. What is 0 for every
+        table has no error. Where a name stands twice, the later one gets a number.
 
     Examples
     --------
@@ -865,7 +865,7 @@ class Release(Displayed):
 
         Cumulative counts and long numeric attributes are a line in a band, few answers are bars, two
         attributes a heat map of estimates beside one of standard errors, all ranges of values a triangle,
-        and whatever is left a line through the answers by their size. Bands and bars are the pointwise
+        and everything else a line through the answers by their size. Bands and bars are the pointwise
         intervals of the release.
 
         Parameters
@@ -1186,7 +1186,7 @@ class Release(Displayed):
         groups = self.workload.groups[:MAX_ROWS]
         each = max(1, MAX_ROWS // len(groups))
         rows = [row for group in groups for row in self._first(group, each)]
-        ends = f"{100 * self.confidence:g} % interval"
+        ends = f"{100 * self.confidence:g}% interval"
         columns = ("group", "records with", "estimate", "stddev", ends)
         return Preview(columns, rows, self.workload.queries, frozenset((2, 3, 4)))
 

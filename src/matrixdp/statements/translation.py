@@ -610,7 +610,7 @@ class _Translation:
         raise self._nothing(self.statement.tree if node is None else node)
 
     def _nothing(self, node: exp.Expr) -> EntryError:
-        expected = "conditions that some values of the domain meet; its count is 0 whatever the data"
+        expected = "conditions that some value of the domain meets; this count is 0 for every table"
         return self.statement.error(node, self.statement.excerpt(node), expected)
 
     def _group(

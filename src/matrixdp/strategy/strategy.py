@@ -719,7 +719,7 @@ def preferred(
             values.append(float(needed.epsilon or 0))
     best, other, *_ = sorted(range(len(values)), key=values.__getitem__)
     share = 100 * (1 - values[best] / values[other])
-    return best, f"{share:.3g} % {what} than {selections[other].noise} noise"
+    return best, f"{share:.3g}% {what} than {selections[other].noise} noise"
 
 
 # Selection for a budget: which noise, and the strategy.
@@ -746,7 +746,7 @@ def select(
     noise : {"auto", "gaussian", "laplace"}
         The noise that will be added. ``auto``: Gaussian, unless the budget says more: Laplace for pure
         differential privacy (epsilon alone), and for epsilon with delta whichever gives narrower intervals
-        (95 %, in the weighted objective; with targets whichever needs less epsilon).
+        (95%, in the weighted objective; with targets whichever needs less epsilon).
     neighbours : {"add_remove", "replace"}, optional
         Between which tables the promise will hold; the budget's where it is left out, else ``add_remove``.
         Selection optimizes ``add_remove``; for ``replace`` the same strategy costs more, exactly as much as

@@ -1,4 +1,4 @@
-"""What a stranger does with a release: check what it says, and read how it came about."""
+"""Checking a release without the data, and reading how it came about."""
 
 from matrixdp.verification.explain import explain_release
 from matrixdp.verification.verify import Finding, Verification, verify_model, verify_release

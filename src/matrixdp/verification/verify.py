@@ -480,8 +480,8 @@ def _fit_not_checked() -> Finding:
     return Finding(
         "fit",
         "not checked",
-        "that the model was fitted as it says, and that the measurement is that of a release which holds: "
-        "verify the release itself, whose measurement has the same digest",
+        "how the model was fitted, and whether its measurement is valid: run `matrixdp verify` on the "
+        "release with the same measurement digest",
     )
 
 
@@ -650,19 +650,20 @@ def verify_release(
 
 
 def _beyond() -> Iterator[Finding]:
-    """Yield what no look at the files can show."""
+    """Yield what the files cannot show."""
     yield Finding(
         "noise",
         "not checked",
-        "that the noise was random, and drawn once: only whoever ran the release knows, and answers for it "
-        "by a signature",
+        "whether the noise was random and drawn only once: only the publisher can vouch for this, by signing "
+        "the release",
     )
     yield Finding(
         "origin",
         "not checked",
-        "how the strategy was chosen (mechanism, reason, certificate), by which versions, when, and of what "
-        "kind of table (what is assumed of it, whether records of a person were bounded): what the program "
-        "said; that the domain, workload and budget were chosen without the data",
+        "what only the program that wrote it knew: how the strategy was chosen (mechanism, reason, "
+        "certificate), by which versions, when, and from what kind of table (what is assumed of it, whether "
+        "the records of a person were bounded); and whether domain, workload and budget were chosen without "
+        "the data",
     )
 
 

@@ -1,0 +1,87 @@
+"""What budgets, units and clauses reject."""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from matrixdp.privacy import Budget, Clause, LeastBudget, Unit
+from tests.refusals import Refusal
+
+NO_NUMBERS = [0, -1, -0.5, math.nan, math.inf, -math.inf, True, "0.5", Decimal("NaN"), 1j, [1]]
+SEVERAL: list[dict[str, object]] = [
+    {},
+    {"rho": None, "mu": None, "epsilon": None, "delta": None},
+    {"rho": 1, "mu": 1},
+    {"rho": 1, "epsilon": 1},
+    {"mu": 1, "epsilon": 1, "delta": 0.1},
+    {"rho": 1, "mu": 1, "epsilon": 1, "delta": 0.1},
+]
+
+
+def budget(**given: object) -> Callable[[], object]:
+    return lambda: Budget(**given)  # type: ignore[arg-type]
+
+
+def unit(**given: object) -> Callable[[], object]:
+    return lambda: Unit(**given)  # type: ignore[arg-type]
+
+
+def unit_of(given: object) -> Callable[[], object]:
+    return lambda: Unit.of(given)
+
+
+def least(needed: float, reached: float = 0.0) -> Callable[[], object]:
+    return lambda: LeastBudget("rho").least(lambda tried: reached or float(tried.rho or 0), needed)
+
+
+def clause(name: object) -> Callable[[], object]:
+    return lambda: Clause(name, "A sentence.")  # type: ignore[arg-type]
+
+
+REJECTED: dict[tuple[str, str], dict[str, Callable[[], object]]] = {
+    **{
+        ("out-of-range", f"budget.{name}"): {
+            f"a {name} of {bad!r}": budget(**{name: bad}) for bad in NO_NUMBERS
+        }
+        for name in ("rho", "mu", "epsilon")
+    },
+    ("out-of-range", "budget.delta"): {
+        f"a delta of {bad!r}": budget(epsilon=1, delta=bad)
+        for bad in (*NO_NUMBERS, 1, 2, 1.0, Fraction(1), -0.1)
+    },
+    ("conflict", "budget"): {f"a budget of {given}": budget(**given) for given in SEVERAL},
+    ("conflict", "budget.delta"): {
+        "a delta alone": budget(delta=0.1),
+        "a delta beside rho": budget(rho=1, delta=0.1),
+        "a delta beside mu": budget(mu=1, delta=0.1),
+        "a delta beside the least mu": lambda: LeastBudget("mu", delta=1e-6),
+    },
+    ("unknown-name", "budget.neighbours"): {
+        f"neighbours {bad!r}": budget(rho=1, neighbours=bad)
+        for bad in ("both", "", None, 1, ["replace"], "Replace", "replce")
+    },
+    ("unknown-name", "budget.least"): {"the least sigma": lambda: LeastBudget("sigma")},
+    ("out-of-range", ""): {
+        **{f"an error scale of {needed}": least(needed) for needed in (0, -1.0, math.inf, math.nan)},
+        "an error scale that no budget reaches": least(1.0, reached=0.5),
+    },
+    ("out-of-range", "budget.unit.records"): {
+        f"{bad!r} records a person": unit(records=bad)
+        for bad in (0, -1, 1.0, True, "3", None, np.int64(3), 2**53)
+    },
+    ("wrong-type", "budget.unit.id"): {
+        f"an id {bad!r}": unit(id=bad) for bad in ("", 3, ["person"], b"person", "person \udcff")
+    },
+    ("wrong-type", "budget.unit"): {
+        f"a unit {bad!r}": unit_of(bad)
+        for bad in (3, "person", {}, {"id": "person"}, {"records": 1, "max": 2}, [3])
+    },
+    ("wrong-type", ""): {
+        f"a clause called {bad!r}": clause(bad)
+        for bad in ("", "Randomness", "two words", "a--b", "-a", "a-", "a\n", 3, None)
+    },
+}
+REFUSALS = [Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()]
