@@ -141,8 +141,10 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     },
     ("wrong-type", ""): {f"a cost of {cost}": planned(cost) for cost in (0.5, float("nan"))},
     ("conflict", ""): {"a cost of another noise": planned(Fraction(1), LAPLACE)},
-    ("workload", "mechanism"): {
+    ("unknown-name", "mechanism"): {
         "an unknown mechanism": asked("best", *PRODUCT),
+    },
+    ("workload", "mechanism"): {
         "a mechanism that depends on the data": asked("dawa", *PRODUCT),
     },
     ("unknown-name", "noise"): {
@@ -211,7 +213,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("conflict", "budget.delta"): {
         "a delta beside rho": lambda: LeastBudget("rho", 1e-6),
     },
-    ("workload", "bases"): {
+    ("wrong-type", "bases"): {
         "bases that are no mapping": based(3),
     },
     ("wrong-size", "bases.b.matrix"): {
