@@ -101,7 +101,7 @@ def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
         else mbi.LinearMeasurement(values, part.attributes, math.sqrt(scale.variance))
         for part, scale, values in zip(parts, measurement.scales, measurement.values, strict=True)
     ]
-    return mbi.Domain(domain.names, domain.shape), made
+    return mbi.Domain(domain.names, domain.shape), made  # type: ignore[arg-type, unused-ignore]
 
 
 def _counts_cells(part: Part) -> bool:
