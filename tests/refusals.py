@@ -38,4 +38,4 @@ def refused(refusal: Refusal, folder: Path) -> str:
     assert (error.code, place) == (refusal.code, refusal.place), str(error)
     position = error.problem.position if error.problem else None
     assert refusal.line is None or position == f"line {refusal.line}", str(error)
-    return str(error).replace(str(folder), "FOLDER")
+    return str(error).replace(str(folder), "FOLDER").replace(str(Path.cwd()), "HERE")

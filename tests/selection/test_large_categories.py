@@ -86,10 +86,10 @@ def test_products_are_searched_only_where_they_may_win() -> None:
     assert found.certificate.gap is not None
     assert contest._SETTLED < found.certificate.gap < contest._WORTHWHILE
     share = 100 * (1 - (1 + found.certificate.gap) ** -0.5)
-    assert f" {share:.2g} % less error" in found.reason
+    assert f" {share:.2g}%" in found.reason
 
 
 def test_what_is_alone_says_why() -> None:
     prefixes = Workload(mdp.Domain({"a": range(8)}), mdp.product(a="prefix"))
-    assert select(prefixes, noise=GAUSSIAN).reason == "rounding to integers apart, no strategy has less error"
+    assert select(prefixes, noise=GAUSSIAN).reason == "at the lower bound, before rounding to integers"
     assert contest._alone(None) == "no other fits"

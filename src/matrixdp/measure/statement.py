@@ -301,8 +301,8 @@ def _persons(unit: Unit) -> Clause:
         text = (
             f"All records of a person, and of nobody else, have one value in the column {unit.id!r}, by the "
             "same rule by which categories are compared; those without a value are not counted. Two people "
-            "who share a value are protected jointly at the stated level. Each of them alone is protected at "
-            "half that level: multiply mu and a pure epsilon by 2 and rho by 4."
+            "who share a value are protected jointly at the stated level. Each of them alone is protected "
+            "less: multiply mu and a pure epsilon by 2 and rho by 4."
         )
     return Clause("records-per-person", text, unit.as_dict())
 

@@ -163,8 +163,8 @@ class SizeCheck:
     Examples
     --------
     >>> check = SizeCheck(Estimated.within(175, 10, 1.96), 1461, 4.0, ())
-    >>> check.agrees, check.warnings[0][:77]
-    (False, 'the whole table is estimated at 175 +- 20 records, and 1,461 were expected: a')
+    >>> check.agrees, check.warnings[0][:76]
+    (False, 'the whole table is estimated at 175 ± 20 records, and 1,461 were expected: a')
     """
 
     total: Estimated | None
@@ -696,7 +696,7 @@ def _title(release: Release) -> str:
 
 
 def _description(release: Release) -> str:
-    ends = f"Intervals are of {100 * release.confidence:g} % confidence, {release.intervals.description}."
+    ends = f"Intervals are of {100 * release.confidence:g}% confidence, {release.intervals.description}."
     return f"{release.statement.text} {ends}"
 
 

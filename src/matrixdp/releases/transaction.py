@@ -3,13 +3,14 @@
 1. refused: an earlier run that was stopped after it spent its budget must be recovered or removed first.
 2. staged: a hidden folder beside the place of the release is made, and locked by the process.
 3. debited: the ledger, where there is one, holds the cost before any record is counted.
-4. spent: `spent.txt` says which budget is spent, durably, before any noise is drawn.
-5. measured: `measurement.mdp` is whole; the ledger holds its digest.
+4. spent: the table is counted; `spent.txt` says which budget is spent, durably, before any noise is drawn.
+5. measured: noise is drawn, and `measurement.mdp` is whole; the ledger holds its digest.
 6. written: the answers and the record stand beside it.
 7. released: the folder takes its place in one step, and the ledger says so.
 
-A stop before 4 leaves nothing. After 5 recovery goes on with 6, at no further cost. In between there is no
-measurement to recover: the debit is abandoned, and counts. No step ever takes a cost back.
+A stop before 3 leaves nothing. After 5 recovery goes on with 6, at no further cost. In between there is no
+measurement to recover: the debit is abandoned, and counts. Between 3 and 4 no noise was drawn, so a new run
+is not refused; it debits the ledger once more. No step ever takes a cost back.
 """
 
 from __future__ import annotations

@@ -40,13 +40,13 @@ def release(
     before_measuring: Callable[[Budget], None] | None = None,
     progress: Callable[[str, float | None], None] | None = None,
 ) -> Release:
-    """Measure a table once and write the answers to a folder, so that no stop spends a budget twice.
+    """Measure a table once and write the answers to a folder, so that no stop draws noise twice unnoticed.
 
     Everything is checked before any record is counted. The ledger is debited and the budget is marked as
     spent, both durably, before any noise is drawn. The folder appears whole or not at all. If the program
     stops after the measurement was written, `recover_release` or `recover_ledger` completes the release at
-    no further cost; until then another run for the same folder is rejected. This is what the command
-    ``matrixdp release`` calls.
+    no further cost. Once a run has marked its budget as spent, another run for the same folder is rejected
+    until the first is recovered or removed. This is what the command ``matrixdp release`` calls.
 
     Parameters
     ----------

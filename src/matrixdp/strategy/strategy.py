@@ -802,7 +802,7 @@ def select(
     for kind in noises:
         tried = mechanism == "auto" and objective == "sum" and targets is None
         if selections and tried and _hopeless(kind, selections[0], budget):
-            reason = f"narrower intervals than a fast trial with {kind.title} noise leaves hope for"
+            reason = f"a quick trial of {kind.title} noise gave wider intervals"
             continue
         selections.append(
             select_strategy(

@@ -39,7 +39,7 @@ def describe_methods(solver: SubSolver, solved: list[tuple[SubWorkload, SubSolut
         known = [excess for _, excess in uses if excess is not None]
         loss = "by how much it loses is not known"
         if len(known) == len(uses):
-            loss = f"at most {100 * max(known):.2g} % above the least RMSE"
+            loss = f"at most {100 * max(known):.2g}% above the least RMSE"
         noun = "marginal" if count == 1 else "marginals"
         texts.append(f"{method} instead of the optimum on {count} {noun}, {loss}")
     return "".join(f"; {text}" for text in texts)

@@ -197,7 +197,7 @@ def _reason(
     best: str, losses: dict[str, float], refusals: dict[str, MemoryError], passed: dict[str, float]
 ) -> str:
     others = [
-        f"{share:.3g} % less error than {name}" if share >= _EVEN else f"as little error as {name}"
+        f"{share:.3g}% less error than {name}" if share >= _EVEN else f"as little error as {name}"
         for name, loss in sorted(losses.items(), key=lambda item: item[1])
         if name != best
         for share in [100 * (1 - (losses[best] / loss) ** 0.5)]
@@ -211,9 +211,9 @@ def _reason(
 def _alone(gap: float | None) -> str:
     """Return why nothing else was tried."""
     if gap is not None and gap <= _SETTLED:
-        return "rounding to integers apart, no strategy has less error"
+        return "at the lower bound, before rounding to integers"
     if gap is None:
         return "no other fits"
     share = 100 * (1 - (1 + gap) ** -0.5)
-    best = f"rounding to integers apart, the best strategy has at most {share:.2g} % less error"
-    return f"the only one tried: {best}" + ("; `matrixdp compare` tries others" if share >= _MUCH else "")
+    near = f"within {share:.2g}% of the lower bound before rounding to integers; no other was tried"
+    return near + ("; `matrixdp compare` tries others" if share >= _MUCH else "")
