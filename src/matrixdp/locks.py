@@ -68,6 +68,13 @@ class Lock:
             if not isinstance(error, BlockingIOError):
                 why = f"cannot be locked ({error.strerror})"
             raise StorageError(f"{path}: {why}") from None
+        try:
+            same = os.path.samestat(os.fstat(self._descriptor), os.lstat(path))
+        except OSError:
+            same = False
+        if not same:
+            self.free()
+            raise StorageError(f"{path}: removed by another process while it was being locked")
 
     @staticmethod
     def is_held(path: Path) -> bool:

@@ -229,11 +229,13 @@ def running_path(ledger: Path, entry: str) -> Path:
     >>> running_path(Path("health.ledger"), "ab12").name
     '.health.ledger.ab12.running'
     """
+    ledger = ledger.resolve()  # one lock for a ledger, whichever link leads to it
     return ledger.with_name(f".{ledger.name}.{entry}.running")
 
 
 def clear_ended(ledger: Path, waiting: set[str]) -> None:
     """Remove what runs that have ended left beside a ledger, but for entries that wait for a recovery."""
+    ledger = ledger.resolve()
     name = re.compile(rf"\.{re.escape(ledger.name)}\.([0-9a-f]{{32}})\.running")
     for path in sorted(ledger.parent.iterdir()):
         match = name.fullmatch(path.name)

@@ -231,13 +231,18 @@ def staged_folder(
         settle(target)
         replaces = _check(target, force, spends)
         partial = temporary_name(target, UNFINISHED)
+        missing = [one for one in target.parents if not one.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
+        for made in missing:
+            sync_folder(made.parent)  # so that a mark in it survives the loss of power
         partial.mkdir()
     except (OSError, ValueError) as error:
         raise StorageError.unwritable(target, error) from None
     lock: Lock | None = None
     try:
         lock = Lock(partial / RUNNING)
+        if keep:
+            _refuse_another_run(target, partial)
         yield partial
         for file in partial.iterdir():
             with file.open("rb+") as stream:
@@ -252,13 +257,24 @@ def staged_folder(
         # only now, so that a folder elsewhere that has it was never put in its place
         unmark(target)
     except BaseException as error:
-        told = _clear(partial, target, keep)
+        # who leaves by sys.exit shows no note: the mark stays, as after a kill, and stops the next run
+        unseen = keep and isinstance(error, SystemExit) and (partial / SPENT).exists()
+        told = None if unseen else _clear(partial, target, keep)
         if keep and told is not None:
             error.add_note(SafeNote(told))
         raise
     finally:
         if lock is not None:
             lock.free()
+
+
+def _refuse_another_run(target: Path, own: Path) -> None:
+    """Refuse to spend a budget beside a run for the same folder that still goes on."""
+    for path in target.parent.iterdir():
+        match = _NAME.fullmatch(path.name)
+        ours = match is not None and match[1] == target.name and match[3] == UNFINISHED
+        if ours and path != own and not path.is_symlink() and Lock.is_held(path / RUNNING):
+            raise StorageError(f"{target}: another run is making a release there", "already-spent")
 
 
 def _clear(partial: Path, target: Path, keep: bool) -> str | None:

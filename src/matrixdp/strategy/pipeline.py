@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from matrixdp.answers.inference import check_confidence
 from matrixdp.errors import SpecificationError, StorageError
+from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger
 from matrixdp.privacy import Budget
 from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, total_of
@@ -124,6 +126,8 @@ def release(
     if not isinstance(specification, Specification):
         specification = load_specification(specification, require_privacy=True)
     check_confidence(confidence)
+    expect = None if expect is None else _whole("expect", expect)
+    csv, max_answers = bool(csv), _whole("max_answers", max_answers)
     reference = specification.budget if specification.least is None else specification.least.reference()
     if reference is None:
         raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
@@ -175,9 +179,19 @@ def release(
             progress=_counter("measuring", progress),
         )
         found = measured.reconstruct(specification.workload, confidence, expect)
-        counter = _counter("writing answers", progress)
-        run.write(found, csv=csv, max_answers=max_answers, key=key, progress=counter)
+        writing = _counter("writing answers", progress)
+        run.write(found, csv=csv, max_answers=max_answers, key=key, progress=writing)
     return found
+
+
+def _whole(name: str, number: object) -> int:
+    """Return an integer of at least 0: nothing may fail for its type after noise was drawn."""
+    expected = "an integer of at least 0"
+    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+        raise SpecificationError.at((name,), describe_value(number), expected, code="wrong-type")
+    if operator.index(number) < 0:
+        raise SpecificationError.at((name,), str(number), expected, code="out-of-range")
+    return operator.index(number)
 
 
 def _ledger(
@@ -213,5 +227,4 @@ def _counter(
 ) -> Callable[[int, int], None] | None:
     if progress is None:
         return None
-    progress(stage, None)
     return lambda done, total: progress(stage, done / total if total else None)
