@@ -68,7 +68,7 @@ def test_every_sub_solver_does_what_it_says(sub_solver):
         return
     assert f"{sub_solver} instead of the optimum on" in certificate.scope
     # what is said to be lost covers what is lost
-    said = float(certificate.scope.split("at most ")[1].split(" %")[0])
+    said = float(certificate.scope.split("at most ")[1].split("%")[0])
     assert math.sqrt(certificate.loss / best) - 1 <= said / 100 * 1.06 + 1e-9
 
 
