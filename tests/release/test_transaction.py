@@ -23,11 +23,14 @@ def left(folder: Path) -> list[str]:
     ("asked", "code"),
     [
         ({"expect": -5}, "out-of-range"),
+        ({"expect": 0}, "out-of-range"),
+        ({"expect": 2**53}, "out-of-range"),
         ({"expect": "x"}, "wrong-type"),
         ({"expect": True}, "wrong-type"),
         ({"expect": 3.0}, "wrong-type"),
         ({"max_answers": -1}, "out-of-range"),
         ({"max_answers": None}, "wrong-type"),
+        ({"key": "x"}, "wrong-type"),
     ],
 )
 def test_wrong_arguments_spend_nothing(asked, code, tmp_path: Path):

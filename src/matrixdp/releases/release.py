@@ -155,6 +155,14 @@ def _new(name: str, names: list[str]) -> str:
 MAX_TABLE_ROWS = 50_000_000
 
 
+def check_expect(expect: object) -> None:
+    """Reject what is no expected number of records."""
+    if expect is not None and not (type(expect) is int and 1 <= expect <= MOST_RECORDS):
+        expected = "a number of records, from 1 to 2^53 - 1"
+        code = "out-of-range" if type(expect) is int else "wrong-type"
+        raise SpecificationError.at(("expect",), describe_value(expect), expected, code=code)
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(Displayed):
@@ -210,9 +218,7 @@ class Release(Displayed):
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
-        if self.expect is not None and not (type(self.expect) is int and 1 <= self.expect <= MOST_RECORDS):
-            expected = "a number of records, from 1 to 2^53 - 1"
-            raise SpecificationError.at(("expect",), describe_value(self.expect), expected)
+        check_expect(self.expect)
         object.__setattr__(self, "origin", checked_origin(self.origin))
         if not isinstance(self.workload, Workload):
             expected = "a Workload; `answer` takes single entries"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any
+
+import numpy as np
 
 from matrixdp.answers.inference import check_confidence
 from matrixdp.errors import SpecificationError, StorageError
@@ -14,6 +15,7 @@ from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger
 from matrixdp.privacy import Budget
 from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, total_of
+from matrixdp.releases.release import check_expect
 from matrixdp.releases.transaction import transaction
 from matrixdp.sources import open_source
 from matrixdp.specification import Specification, load_specification
@@ -126,8 +128,8 @@ def release(
     if not isinstance(specification, Specification):
         specification = load_specification(specification, require_privacy=True)
     check_confidence(confidence)
-    expect = None if expect is None else _whole("expect", expect)
-    csv, max_answers = bool(csv), _whole("max_answers", max_answers)
+    csv, expect, max_answers = bool(csv), _python_integer(expect), _python_integer(max_answers)
+    _check_results(expect, max_answers, key)
     reference = specification.budget if specification.least is None else specification.least.reference()
     if reference is None:
         raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
@@ -184,14 +186,22 @@ def release(
     return found
 
 
-def _whole(name: str, number: object) -> int:
-    """Return an integer of at least 0: nothing may fail for its type after noise was drawn."""
-    expected = "an integer of at least 0"
-    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
-        raise SpecificationError.at((name,), describe_value(number), expected, code="wrong-type")
-    if operator.index(number) < 0:
-        raise SpecificationError.at((name,), str(number), expected, code="out-of-range")
-    return operator.index(number)
+def _check_results(expect: object, max_answers: object, key: object) -> None:
+    """Check what is used only after noise was drawn, when an error would lose a spent budget."""
+    check_expect(expect)
+    if type(max_answers) is not int or max_answers < 0:
+        code = "out-of-range" if type(max_answers) is int else "wrong-type"
+        expected = "an integer of at least 0"
+        raise SpecificationError.at(("max_answers",), describe_value(max_answers), expected, code=code)
+    if key is not None and not isinstance(key, SigningKey):
+        # what was given may be a secret
+        found = f"a {type(key).__name__}"
+        raise SpecificationError.at(("key",), found, "a SigningKey", code="wrong-type")
+
+
+def _python_integer(number: Any) -> Any:
+    """Return an integer of NumPy as one of Python's, which JSON can hold; anything else as it is."""
+    return int(number) if isinstance(number, np.integer) else number
 
 
 def _ledger(
