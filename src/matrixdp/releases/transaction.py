@@ -270,10 +270,8 @@ def staged_folder(
 
 def _refuse_another_run(target: Path, own: Path) -> None:
     """Refuse to spend a budget beside a run for the same folder that still goes on."""
-    for path in target.parent.iterdir():
-        match = _NAME.fullmatch(path.name)
-        ours = match is not None and match[1] == target.name and match[3] == UNFINISHED
-        if ours and path != own and not path.is_symlink() and Lock.is_held(path / RUNNING):
+    for path, _ in _named_for(target, UNFINISHED):
+        if path != own and Lock.is_held(path / RUNNING):
             raise StorageError(f"{target}: another run is making a release there", "already-spent")
 
 
@@ -463,6 +461,13 @@ def is_release(folder: Path) -> bool:
 
 def _beside(target: Path, kind: str) -> Iterator[Path]:
     """Yield the folders of a kind beside a target whose process has ended, or that had spent a budget."""
+    for path, process in _named_for(target, kind):
+        if (path / SPENT).exists() or not _runs(path, process):
+            yield path
+
+
+def _named_for(target: Path, kind: str) -> Iterator[tuple[Path, int]]:
+    """Yield the folders of a kind beside a target, each with the number of the process that made it."""
     if not target.parent.is_dir():
         return
     for path in sorted(target.parent.iterdir()):
@@ -470,10 +475,8 @@ def _beside(target: Path, kind: str) -> Iterator[Path]:
         if match is None or match[1] != target.name or match[3] != kind:
             continue
         # what a link leads to is nobody's leftover
-        if path.is_symlink() or not path.is_dir():
-            continue
-        if (path / SPENT).exists() or not _runs(path, int(match[2], 16)):
-            yield path
+        if not path.is_symlink() and path.is_dir():
+            yield path, int(match[2], 16)
 
 
 def _runs(folder: Path, process: int) -> bool:

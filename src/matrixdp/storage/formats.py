@@ -246,7 +246,7 @@ def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload
     with archive.reading("its workload"):
         described = dict(header["domain"])
         for spec in described.values():
-            # What was derived was written down; no expression of a stranger's is evaluated.
+            # What was derived was written down; no expression from a file is evaluated.
             if isinstance(spec, Mapping) and "sql" in spec and "codes" not in spec:
                 raise archive.damaged("its domain has an expression that was not evaluated")
         domain = Domain(described)

@@ -1,4 +1,4 @@
-"""The one place of this room that reads a table; noise is drawn where that of every release is.
+"""The only module of papers that reads a table; noise is drawn where that of every release is.
 
 Releases of every other mechanism go through `matrixdp.measure.measurement.measure`, and never through here.
 """
