@@ -129,13 +129,13 @@ def _listing(names: list[str]) -> str:
 
 T = TypeVar("T")
 Schema = dict[str, Any]
-Given = Callable[[object], object]
+ResolvePath = Callable[[object], object]
 """From what stands where an array may stand to a path, lists or the array itself."""
-Kept = Callable[[NDArray[np.float64]], object]
+WriteArray = Callable[[NDArray[np.float64]], object]
 """From an array to what is written in its place."""
 
 
-def as_given(written: object) -> object:
+def as_written(written: object) -> object:
     """Return what was written: arrays and paths mean themselves."""
     return written
 
@@ -156,18 +156,18 @@ class Form(ABC, Generic[T]):
 
     Examples
     --------
-    >>> from matrixdp.forms import ListOf, as_given, whole
+    >>> from matrixdp.forms import ListOf, as_written, whole
     >>> form = ListOf(whole("an integer"), "a list of integers")
-    >>> form.read([1, 2], as_given), form.write((1, 2)), form.schema({})
+    >>> form.read([1, 2], as_written), form.write((1, 2)), form.schema({})
     ((1, 2), [1, 2], {'type': 'array', 'items': {'type': 'integer'}})
-    >>> form.read([1, "2"], as_given)
+    >>> form.read([1, "2"], as_written)
     Traceback (most recent call last):
         ...
     matrixdp.forms.FormError: [1]: found '2'; expected an integer
     """
 
     @abstractmethod
-    def read(self, written: object, given: Given) -> T:
+    def read(self, written: object, resolve: ResolvePath) -> T:
         """Return the value that was written; what was read before is read again.
 
         Raises
@@ -176,7 +176,7 @@ class Form(ABC, Generic[T]):
             If it does not have this form, with the path inside of it.
         """
 
-    def write(self, value: T, kept: Kept = as_lists) -> object:
+    def write(self, value: T, write_array: WriteArray = as_lists) -> object:
         """Return a value as it is written, made of what JSON has and of kept arrays."""
         return value
 
@@ -207,7 +207,7 @@ class Accepted(Form[V]):
     described: Schema = field(default_factory=dict)
     limited: tuple[type, ...] = ()
 
-    def read(self, written: object, given: Given) -> V:
+    def read(self, written: object, resolve: ResolvePath) -> V:
         value = self.accept(written)
         if value is None:
             number = self.described.get("type") in ("integer", "number") and type(written) in (int, float)
@@ -283,7 +283,7 @@ class OneOf(Form[str]):
 
     words: tuple[str, ...]
 
-    def read(self, written: object, given: Given) -> str:
+    def read(self, written: object, resolve: ResolvePath) -> str:
         if isinstance(written, str) and written in self.words:
             return str(written)
         expected = f"{', '.join(self.words[:-1])} or {self.words[-1]}"
@@ -320,10 +320,10 @@ class ListOf(Form[tuple[T, ...]], Generic[T]):
     count: str | None = None
     once: str | None = None
 
-    def read(self, written: object, given: Given) -> tuple[T, ...]:
+    def read(self, written: object, resolve: ResolvePath) -> tuple[T, ...]:
         if not isinstance(written, LISTS):
             raise FormError.at((), describe_value(written), self.expected, code="wrong-type")
-        values = each(lambda item: self.item.read(item, given), written)
+        values = each(lambda item: self.item.read(item, resolve), written)
         if self.once is not None and len(set(values)) < len(values):
             place = next(i for i, value in enumerate(values) if value in values[:i])
             found = f"{describe_value(values[place])} a second time"
@@ -333,8 +333,8 @@ class ListOf(Form[tuple[T, ...]], Generic[T]):
             raise FormError.at((), describe_value(list(written)), self.count or self.expected, code=code)
         return tuple(values)
 
-    def write(self, value: tuple[T, ...], kept: Kept = as_lists) -> list[object]:
-        return [self.item.write(item, kept) for item in value]
+    def write(self, value: tuple[T, ...], write_array: WriteArray = as_lists) -> list[object]:
+        return [self.item.write(item, write_array) for item in value]
 
     def schema(self, definitions: Schema) -> Schema:
         schema: Schema = {"type": "array", "items": self.item.schema(definitions)}
@@ -370,7 +370,7 @@ class MappingOf(Form[Mapping[str, T]], Generic[T]):
     least: int = 0
     count: str | None = None
 
-    def read(self, written: object, given: Given) -> Mapping[str, T]:
+    def read(self, written: object, resolve: ResolvePath) -> Mapping[str, T]:
         if not isinstance(written, Mapping):
             raise FormError.at((), describe_value(written), self.expected, code="wrong-type")
         if len(written) < self.least:
@@ -380,13 +380,13 @@ class MappingOf(Form[Mapping[str, T]], Generic[T]):
             if not isinstance(name, str):
                 raise FormError.at((), f"the key {describe_value(name)}", self.named, code="wrong-type")
             try:
-                values[name] = self.item.read(item, given)
+                values[name] = self.item.read(item, resolve)
             except MatrixDPError as error:
                 raise placed(error, name) from None
         return values
 
-    def write(self, value: Mapping[str, T], kept: Kept = as_lists) -> dict[str, object]:
-        return {name: self.item.write(item, kept) for name, item in value.items()}
+    def write(self, value: Mapping[str, T], write_array: WriteArray = as_lists) -> dict[str, object]:
+        return {name: self.item.write(item, write_array) for name, item in value.items()}
 
     def schema(self, definitions: Schema) -> Schema:
         schema: Schema = {"type": "object", "additionalProperties": self.item.schema(definitions)}
@@ -395,12 +395,12 @@ class MappingOf(Form[Mapping[str, T]], Generic[T]):
 
 @final
 @dataclass(frozen=True)
-class Raw(Form[object]):
+class Verbatim(Form[object]):
     """What somebody else reads."""
 
     described: Callable[[Schema], Schema]
 
-    def read(self, written: object, given: Given) -> object:
+    def read(self, written: object, resolve: ResolvePath) -> object:
         return written
 
     def schema(self, definitions: Schema) -> Schema:
@@ -409,18 +409,18 @@ class Raw(Form[object]):
 
 @final
 @dataclass(frozen=True)
-class Either(Form[T], Generic[T]):
+class AnyOf(Form[T], Generic[T]):
     """One of several forms: the first whose test holds, of what is written as of what was read."""
 
     cases: tuple[tuple[Callable[[object], bool], Form[Any]], ...]
     otherwise: Form[Any]
 
-    def read(self, written: object, given: Given) -> T:
-        value: T = self._form(written).read(written, given)
+    def read(self, written: object, resolve: ResolvePath) -> T:
+        value: T = self._form(written).read(written, resolve)
         return value
 
-    def write(self, value: T, kept: Kept = as_lists) -> object:
-        return self._form(value).write(value, kept)
+    def write(self, value: T, write_array: WriteArray = as_lists) -> object:
+        return self._form(value).write(value, write_array)
 
     def schema(self, definitions: Schema) -> Schema:
         return {"anyOf": [form.schema(definitions) for _, form in (*self.cases, (None, self.otherwise))]}
@@ -437,14 +437,14 @@ class OrFile(Form[T], Generic[T]):
     form: Form[T]
     files: str
 
-    def read(self, written: object, given: Given) -> T:
+    def read(self, written: object, resolve: ResolvePath) -> T:
         if isinstance(written, str):
             expected = f"{self.files}; a file is named in a specification file, or given as a pathlib.Path"
             raise FormError.at((), describe_value(written), expected, code="wrong-type")
-        return self.form.read(written, given)
+        return self.form.read(written, resolve)
 
-    def write(self, value: T, kept: Kept = as_lists) -> object:
-        return self.form.write(value, kept)
+    def write(self, value: T, write_array: WriteArray = as_lists) -> object:
+        return self.form.write(value, write_array)
 
     def schema(self, definitions: Schema) -> Schema:
         return {"anyOf": [self.form.schema(definitions), {"type": "string", "minLength": 1}]}
@@ -452,15 +452,15 @@ class OrFile(Form[T], Generic[T]):
 
 @final
 @dataclass(frozen=True)
-class Alone(Form[tuple[T, ...]], Generic[T]):
+class Unbracketed(Form[tuple[T, ...]], Generic[T]):
     """A list of one that is written without its brackets; `steps` is where errors say that it stands."""
 
     form: Form[T]
     steps: tuple[int, ...] = ()
 
-    def read(self, written: object, given: Given) -> tuple[T, ...]:
+    def read(self, written: object, resolve: ResolvePath) -> tuple[T, ...]:
         with within(*self.steps):
-            return (self.form.read(written, given),)
+            return (self.form.read(written, resolve),)
 
     def schema(self, definitions: Schema) -> Schema:
         return self.form.schema(definitions)
@@ -558,14 +558,14 @@ class Record:
     --------
     >>> from matrixdp.forms import whole
     >>> @record
-    ... class Ends(Record):
+    ... class Bounds(Record):
     ...     '''Two ends.'''
     ...
     ...     low: int = key(whole("an integer"), default=0)
     ...     high: int = key(whole("an integer"), missing="the upper end")
-    >>> Ends.read({"high": 3}), Ends(low=1, high=2).to_spec()
-    (Ends(low=0, high=3), {'low': 1, 'high': 2})
-    >>> Ends.read({"low": 1})
+    >>> Bounds.read({"high": 3}), Bounds(low=1, high=2).to_spec()
+    (Bounds(low=0, high=3), {'low': 1, 'high': 2})
+    >>> Bounds.read({"low": 1})
     Traceback (most recent call last):
         ...
     matrixdp.forms.FormError: high: found nothing; expected the upper end
@@ -595,14 +595,14 @@ class Record:
         return next(iter(cls.keys()))
 
     @classmethod
-    def read(cls, written: object, given: Given = as_given) -> Self:
+    def read(cls, written: object, resolve: ResolvePath = as_written) -> Self:
         """Return the record that a mapping holds.
 
         Parameters
         ----------
         written : object
             A mapping; or such a record, which is returned.
-        given : callable
+        resolve : callable
             From what stands where an array may stand to a path, lists or the array.
 
         Raises
@@ -620,7 +620,7 @@ class Record:
             if name not in names:
                 raise cls.error(cls.unknown_key(name), code="unknown-key")
         made = object.__new__(cls)
-        made._fill(written, given)
+        made._fill(written, resolve)
         return made
 
     @classmethod
@@ -635,14 +635,14 @@ class Record:
     def check(self) -> None:
         """Check what the fields are together."""
 
-    def to_spec(self, kept: Kept = as_lists) -> dict[str, object]:
-        """Return the record as a mapping of what JSON has, arrays as lists or as `kept` writes them."""
+    def to_spec(self, write_array: WriteArray = as_lists) -> dict[str, object]:
+        """Return the record as a mapping of what JSON has, arrays as `write_array` writes them."""
         spec: dict[str, object] = {}
         for name, item in self.keys().items():
             value = getattr(self, item.attribute)
             default = value is item.default or (not isinstance(value, np.ndarray) and value == item.default)
             if item.always or not default:
-                spec[name] = item.form.write(value, kept)
+                spec[name] = item.form.write(value, write_array)
         return spec
 
     @classmethod
@@ -668,7 +668,7 @@ class Record:
         held: dict[object, Any] = {
             names[attribute]: value for attribute, value in given.items() if value is not ABSENT
         }
-        self._fill(held, as_given)
+        self._fill(held, as_written)
 
     def __repr__(self) -> str:
         own: Any = type(self)
@@ -681,7 +681,7 @@ class Record:
     def __delattr__(self, name: str) -> NoReturn:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
-    def _fill(self, written: Mapping[object, object], given: Given) -> None:
+    def _fill(self, written: Mapping[object, object], resolve: ResolvePath) -> None:
         for own, item in self.keys().items():
             name = item.former if item.former and item.former in written else own
             if name != own and own in written:
@@ -695,7 +695,7 @@ class Record:
                 value = item.default
             else:
                 try:
-                    value = item.form.read(value, given)
+                    value = item.form.read(value, resolve)
                 except FormError as error:
                     raise self.error(placed(error, name).problem or "", code=error.code) from None
                 except MatrixDPError as error:
@@ -711,11 +711,11 @@ class RecordForm(Form[R], Generic[R]):
 
     record: type[R]
 
-    def read(self, written: object, given: Given) -> R:
-        return self.record.read(written, given)
+    def read(self, written: object, resolve: ResolvePath) -> R:
+        return self.record.read(written, resolve)
 
-    def write(self, value: R, kept: Kept = as_lists) -> object:
-        return value.to_spec(kept)
+    def write(self, value: R, write_array: WriteArray = as_lists) -> object:
+        return value.to_spec(write_array)
 
     def schema(self, definitions: Schema) -> Schema:
         return self.record.schema(definitions)

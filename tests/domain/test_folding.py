@@ -6,24 +6,24 @@ import sys
 import pytest
 
 from matrixdp.domain import Categorical, Integers, attribute_from_spec, encode_value
-from matrixdp.domain.rules import fold, foldings
+from matrixdp.domain.rules import case_foldings, fold_case
 from matrixdp.errors import DomainError
 
 
 def test_folding_is_that_of_letters_one_by_one():
     every = "".join(map(chr, range(sys.maxunicode + 1)))
-    folded = fold(every)
+    folded = fold_case(every)
     assert len(folded) == len(every)
-    assert fold(folded) == folded
+    assert fold_case(folded) == folded
     changed = [(letter, other) for letter, other in zip(every, folded, strict=True) if letter != other]
-    assert [fold(letter) for letter, _ in changed] == [other for _, other in changed]
-    assert sorted(zip(*foldings(other for _, other in changed), strict=True)) == changed
-    assert [fold(text) for text in ("ÉCOLE", "e\u0301", "STRASSE", "Straße", "ẞ", "ΣΑΣ")] == [
+    assert [fold_case(letter) for letter, _ in changed] == [other for _, other in changed]
+    assert sorted(zip(*case_foldings(other for _, other in changed), strict=True)) == changed
+    assert [fold_case(text) for text in ("ÉCOLE", "e\u0301", "STRASSE", "Straße", "ẞ", "ΣΑΣ")] == [
         "école", "e\u0301", "strasse", "straße", "ß", "σασ",
     ]  # fmt: skip
-    others, letters = foldings(["sk"])
+    others, letters = case_foldings(["sk"])
     assert sorted(zip(others, letters, strict=True)) == [("K", "k"), ("S", "s"), ("ſ", "s"), ("\u212a", "k")]
-    assert foldings(["12"]) == ("", "")
+    assert case_foldings(["12"]) == ("", "")
 
 
 @pytest.mark.parametrize("kind", [None, "text"])

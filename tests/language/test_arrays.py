@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from matrixdp.errors import EntryError, TooLargeError, WorkloadError
-from matrixdp.forms import as_given
+from matrixdp.forms import as_written
 from matrixdp.language import product
 from matrixdp.language.predicates import ArrayForm, load_array
 from matrixdp.queries import predicates as arrays
@@ -51,7 +51,7 @@ def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(TooLargeError, match="entries; the limit is 8"):
             load_array(tmp_path / name)
     with pytest.raises(TooLargeError):
-        ArrayForm("a matrix").read(np.eye(3), as_given)
+        ArrayForm("a matrix").read(np.eye(3), as_written)
 
 
 @pytest.mark.parametrize(

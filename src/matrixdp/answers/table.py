@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from matrixdp.answers.titles import head, title
 from matrixdp.domain import Attribute, Domain
-from matrixdp.domain.rules import Ends
+from matrixdp.domain.rules import Bounds
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total
@@ -243,7 +243,7 @@ def _read(attribute: Attribute, sets: dict[Hashable, Predicates]) -> _Asked:
     return _Asked(texts, {key: rank[own] for key, own in codes.items()}, bounds)
 
 
-def _bounds(ends: Ends, spans: Spans) -> tuple[_Bound, _Bound]:
+def _bounds(ends: Bounds, spans: Spans) -> tuple[_Bound, _Bound]:
     """Return where the ranges of a set begin and end, null for what is no range of numbers or days."""
     known = spans.whole & (spans.last < len(ends.low))
     found = []

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Protocol, Self, final
 
 import numpy as np
 
-from matrixdp.domain.rules import Ends, Kind, Rule, canonical_text, canonical_value, wrong_value
+from matrixdp.domain.rules import Bounds, Kind, Rule, canonical_text, canonical_value, wrong_value
 from matrixdp.errors import DomainError, TooLargeError, each, within
-from matrixdp.forms import Form, MappingOf, OrFile, Raw, Schema, is_unicode, unknown_name
+from matrixdp.forms import Form, MappingOf, OrFile, Schema, Verbatim, is_unicode, unknown_name
 
 # Levels of an attribute: coarser lists of values, such as the states that counties are in.
 
@@ -163,7 +163,7 @@ def _level_schema(definitions: Schema) -> Schema:  # noqa: ARG001
 
 
 LEVELS: Form[Mapping[str, object]] = OrFile(
-    MappingOf(Raw(_level_schema), "a mapping from names to levels", named="the name of a level"),
+    MappingOf(Verbatim(_level_schema), "a mapping from names to levels", named="the name of a level"),
     "a mapping from names to levels",
 )
 """The form of the levels of an attribute."""
@@ -482,7 +482,7 @@ class Attribute(ABC):
         return range(self.size)
 
     @property
-    def ends(self) -> Ends | None:
+    def ends(self) -> Bounds | None:
         """Where the values begin and end, as numbers or days; None where they are categories."""
         return None
 

@@ -26,10 +26,10 @@ from matrixdp.forms import (
     ListOf,
     MappingOf,
     OrFile,
-    Raw,
     Record,
     RecordForm,
     Schema,
+    Verbatim,
     describe_value,
     key,
     record,
@@ -161,7 +161,7 @@ def text_of(value: object) -> str:
     return canonical_text(value)
 
 
-_ANY = Raw(lambda definitions: {})  # noqa: ARG005 - what describes the values is read with them
+_ANY = Verbatim(lambda definitions: {})  # noqa: ARG005 - what describes the values is read with them
 _VALUE = scalar("text, a finite number, true or false")
 _MAP = "a mapping from values to what they count as"
 _RULES = ("sql", "map", "cases", "codes")

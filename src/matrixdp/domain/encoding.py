@@ -19,13 +19,13 @@ from matrixdp.domain.rules import (
     MOMENT,
     WHITESPACE,
     Days,
+    IntegerRange,
     Kind,
     Listed,
-    Moments,
     Numbers,
-    Reading,
+    ParseRule,
     Texts,
-    Whole,
+    Timestamps,
     canonical_value,
 )
 
@@ -76,7 +76,7 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     rule = attribute.rule(kind)
     if rule is None:
         return None
-    if isinstance(rule, Moments):
+    if isinstance(rule, Timestamps):
         return _code_of_hours(rule, _hours(value, rule.timed))
     canonical = _canonical(value, rule)
     if canonical is None:
@@ -93,7 +93,7 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
         return None
     if isinstance(rule, Numbers):
         return rule.codes.get(number)
-    if isinstance(rule, Whole):
+    if isinstance(rule, IntegerRange):
         whole = math.floor(number)
         if rule.round is None and number != whole:
             return None
@@ -157,7 +157,7 @@ def _kind(value: object) -> Kind:
     return Kind.OTHER
 
 
-def _canonical(value: object, reading: Reading = AS_IT_STANDS) -> str | float | None:
+def _canonical(value: object, reading: ParseRule = AS_IT_STANDS) -> str | float | None:
     """Return the canonical value, of a text that is cleaned before as a rule says."""
     kind = _kind(value)
     held = cast("Any", value)
@@ -177,7 +177,7 @@ def _canonical(value: object, reading: Reading = AS_IT_STANDS) -> str | float | 
 
 
 def _hours(value: object, timed: bool) -> int | None:
-    """Return the hour of a moment, as `Moments` counts them; None for what is none."""
+    """Return the hour of a moment, as `Timestamps` counts them; None for what is none."""
     try:
         if isinstance(value, np.datetime64):
             value = value.astype("datetime64[us]").item()
@@ -209,7 +209,7 @@ def _hours_of_text(text: str, timed: bool) -> int | None:
     return minutes // 60
 
 
-def _code_of_hours(rule: Moments, hours: int | None) -> int | None:
+def _code_of_hours(rule: Timestamps, hours: int | None) -> int | None:
     if hours is None or not rule.first <= hours <= rule.last:
         return None
     if rule.edges is not None:

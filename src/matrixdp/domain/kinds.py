@@ -23,22 +23,22 @@ from matrixdp.domain.rules import (
     NUMBERS,
     TYPES,
     WHITESPACE,
+    BinEdges,
+    Bounds,
     Categories,
     Days,
-    Ends,
+    IntegerRange,
     Kind,
     Listed,
-    Moments,
     Numbers,
-    Steps,
     Texts,
-    Whole,
+    Timestamps,
     canonical_text,
     canonical_value,
+    case_foldings,
     day_of,
     finite_number,
-    fold,
-    foldings,
+    fold_case,
     integer_of,
     number_of,
     number_text,
@@ -168,13 +168,13 @@ class Categorical(Attribute):
         return text, value
 
     def _folded(self, text: str) -> str:
-        return fold(text) if self.case == "ignore" else text
+        return fold_case(text) if self.case == "ignore" else text
 
     def _rule_of(self, seen: dict[str | float, str]) -> Categories:
         common = self._common(len(seen))
         texts = tuple(self._folded(text) for text in seen.values())
         if self.case == "ignore":
-            common["folded"] = foldings(texts)
+            common["folded"] = case_foldings(texts)
         if self.type is None:
             return Listed(texts, **common)
         if self.type in ("text", "date"):
@@ -276,7 +276,7 @@ class Bins(Attribute):
     name: str
     edges: tuple[float, ...]
     closed: bool = False
-    _steps: Steps = field(init=False, repr=False, compare=False)
+    _bin_edges: BinEdges = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -293,18 +293,18 @@ class Bins(Attribute):
                 )
         if not isinstance(self.closed, bool):
             raise wrong_value(self.closed, "true or false", name, "closed")
-        self._set(edges=edges, _steps=Steps(edges, self.closed, **self._common(len(edges) - 1)))
+        self._set(edges=edges, _bin_edges=BinEdges(edges, self.closed, **self._common(len(edges) - 1)))
         self._check_labels()
 
     @cached_property
-    def ends(self) -> Ends:
+    def ends(self) -> Bounds:
         """The edges of each bin, of which the upper one does not belong to it."""
         edges = np.array(self.edges, dtype=np.float64)
-        return Ends(edges[:-1], edges[1:], half_open=True)
+        return Bounds(edges[:-1], edges[1:], half_open=True)
 
-    def _rule(self, kind: Kind) -> Steps | None:
+    def _rule(self, kind: Kind) -> BinEdges | None:
         """Return the edges."""
-        return self._steps if kind in NUMBERS else None
+        return self._bin_edges if kind in NUMBERS else None
 
     @classmethod
     def equal(
@@ -465,7 +465,7 @@ class Dates(Attribute):
     first: Any = None
     last: Any = None
     by: str = "day"
-    _moments: Moments = field(init=False, repr=False, compare=False)
+    _timestamps: Timestamps = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -480,15 +480,15 @@ class Dates(Attribute):
             raise DomainError.at((self.name, "to"), last.isoformat(), expected, code="out-of-range")
         self._set(first=first, last=last)
         hours: dict[str, Any] = {"first": first.toordinal() * 24, "last": last.toordinal() * 24 + 23}
-        self._set(_moments=Moments(**hours, **self._divided(), **self._common(self._count())))
+        self._set(_timestamps=Timestamps(**hours, **self._divided(), **self._common(self._count())))
         self._check_labels()
 
     @cached_property
-    def ends(self) -> Ends:
+    def ends(self) -> Bounds:
         """The first and the last day of each value; Mondays are 1, hours as they are."""
         count = self._count()
         if self.by in _FOREVER:
-            return Ends.of_integers(np.arange(count, dtype=np.int64) + (self.by == "weekday"))
+            return Bounds.of_integers(np.arange(count, dtype=np.int64) + (self.by == "weekday"))
         first, last = np.datetime64(self.first, "D"), np.datetime64(self.last, "D")
         if self.by in _MONTHS:
             starts = np.array([self._start(code) for code in range(count)], dtype="datetime64[D]")
@@ -496,7 +496,7 @@ class Dates(Attribute):
             steps = np.arange(count) * (7 if self.by == "week" else 1)
             starts = np.datetime64(self._start(0), "D") + steps.astype("timedelta64[D]")
         stops = np.append(starts[1:] - np.timedelta64(1, "D"), last)
-        return Ends(np.maximum(starts, first), stops)
+        return Bounds(np.maximum(starts, first), stops)
 
     def _end(self, key: str, written: object, forever: date) -> date:
         if written is None and self.by in _FOREVER:
@@ -538,10 +538,10 @@ class Dates(Attribute):
         monday = timedelta(days=self.first.weekday() if self.by == "week" else 0)
         return date.fromordinal((self.first - monday).toordinal() + code * (7 if self.by == "week" else 1))
 
-    def _rule(self, kind: Kind) -> Moments | None:
+    def _rule(self, kind: Kind) -> Timestamps | None:
         """Return how moments become codes; a date has no hour."""
         readable = kind in MOMENTS and not (self.by == "hour" and kind is Kind.DATE)
-        return self._moments if readable else None
+        return self._timestamps if readable else None
 
     def _value(self, code: int) -> str | int:
         """Return the text of a value in the way of ISO 8601, or the number of a year or an hour."""
@@ -611,31 +611,31 @@ class Dates(Attribute):
 
 
 @dataclass(frozen=True)
-class _Whole(Attribute):
+class _ConsecutiveIntegers(Attribute):
     """Attributes whose values are consecutive integers."""
 
     numeric: ClassVar[bool] = True
 
-    _whole: Whole = field(init=False, repr=False, compare=False)
+    _range: IntegerRange = field(init=False, repr=False, compare=False)
 
     @cached_property
-    def ends(self) -> Ends:
+    def ends(self) -> Bounds:
         """The integers themselves."""
-        return Ends.of_integers(np.arange(self._whole.first, self._whole.last + 1, dtype=np.int64))
+        return Bounds.of_integers(np.arange(self._range.first, self._range.last + 1, dtype=np.int64))
 
-    def _rule(self, kind: Kind) -> Whole | None:
+    def _rule(self, kind: Kind) -> IntegerRange | None:
         """Return the first and the last integer."""
-        return self._whole if kind in NUMBERS else None
+        return self._range if kind in NUMBERS else None
 
     def _value(self, code: int) -> int:
         """Return the integer of a code."""
-        return self._whole.first + code
+        return self._range.first + code
 
     def _code_of(self, value: object) -> int:
         """Return the code of an integer."""
         code = self._code(value)
         if code is None:
-            expected = f"a value of {self.name!r}, an integer from {self._whole.first} to {self._whole.last}"
+            expected = f"a value of {self.name!r}, an integer from {self._range.first} to {self._range.last}"
             raise wrong_value(value, expected, code="unknown-name")
         return code
 
@@ -643,18 +643,18 @@ class _Whole(Attribute):
         """Return the codes of two integers; both belong to the range."""
         first, last = self._code(low), self._code(high)
         if first is None or last is None or first > last:
-            ends = f"from {self._whole.first} to {self._whole.last}, the values of {self.name!r}"
+            ends = f"from {self._range.first} to {self._range.last}, the values of {self.name!r}"
             raise wrong_value([low, high], f"two integers first <= last {ends}", code="out-of-range")
         return first, last
 
     def _code(self, value: object) -> int | None:
-        code = None if (number := integer_of(value)) is None else number - self._whole.first
-        return code if code is not None and 0 <= code <= self._whole.last - self._whole.first else None
+        code = None if (number := integer_of(value)) is None else number - self._range.first
+        return code if code is not None and 0 <= code <= self._range.last - self._range.first else None
 
 
 @final
 @dataclass(frozen=True)
-class Integers(_Whole):
+class Integers(_ConsecutiveIntegers):
     """Consecutive integers, both ends included.
 
     Parameters
@@ -694,8 +694,8 @@ class Integers(_Whole):
         if self.round not in (None, "floor", "nearest"):
             raise wrong_value(self.round, "floor or nearest", self.name, "round", code="unknown-name")
         common = self._common(maximum - minimum + 1)
-        whole = Whole(minimum, maximum, self.round, **common)
-        self._set(minimum=minimum, maximum=maximum, _whole=whole)
+        whole = IntegerRange(minimum, maximum, self.round, **common)
+        self._set(minimum=minimum, maximum=maximum, _range=whole)
         self._check_labels()
 
     def _spec(self) -> dict[str, object]:
@@ -706,7 +706,7 @@ class Integers(_Whole):
 
 @final
 @dataclass(frozen=True)
-class Coded(_Whole):
+class Coded(_ConsecutiveIntegers):
     """Values that are already coded 0 to ``size - 1``.
 
     Parameters
@@ -735,7 +735,7 @@ class Coded(_Whole):
         codes = whole_number(self.codes, (self.name,))
         if codes < 1:
             raise DomainError.at((self.name,), str(codes), "an integer of at least 1", code="out-of-range")
-        self._set(codes=codes, _whole=Whole(0, codes - 1, **self._common(codes)))
+        self._set(codes=codes, _range=IntegerRange(0, codes - 1, **self._common(codes)))
         self._check_labels()
 
     def _spec(self) -> int:

@@ -21,14 +21,14 @@ from matrixdp.domain.rules import INTEGER, TYPES, canonical_text, integer_of, nu
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import (
     Accepted,
-    Given,
     ListOf,
     MappingOf,
     OneOf,
     OrFile,
-    Raw,
     Record,
+    ResolvePath,
     Schema,
+    Verbatim,
     flag,
     key,
     nearest,
@@ -247,19 +247,21 @@ _READERS: Mapping[str, Callable[[PublicFile], object]] = {
 """How the keys that may have the path of a file are read from it."""
 
 
-def with_paths(spec: object, given: Given) -> object:
+def with_paths(spec: object, resolve: ResolvePath) -> object:
     """Return what describes an attribute with paths in the place of names of files, relative to a folder."""
     if not isinstance(spec, Mapping):
         return spec
     found = dict(spec)
     for name in _READERS:
         if isinstance(found.get(name), str):
-            found[name] = given(found[name])
+            found[name] = resolve(found[name])
     if isinstance(found.get("levels"), Mapping):
         levels = found["levels"].items()
-        found["levels"] = {name: given(value) if isinstance(value, str) else value for name, value in levels}
+        found["levels"] = {
+            name: resolve(value) if isinstance(value, str) else value for name, value in levels
+        }
     if isinstance(found.get("columns"), Mapping):
-        found["columns"] = {name: with_paths(own, given) for name, own in found["columns"].items()}
+        found["columns"] = {name: with_paths(own, resolve) for name, own in found["columns"].items()}
     return found
 
 
@@ -331,7 +333,7 @@ class CategoriesForm(AttributeForm):
 
     categories: tuple[object, ...] = key(
         OrFile(
-            ListOf(Raw(_CATEGORY.schema), "a list of categories", least=1, count="at least 1 category"),
+            ListOf(Verbatim(_CATEGORY.schema), "a list of categories", least=1, count="at least 1 category"),
             "a list of categories",
         )
     )

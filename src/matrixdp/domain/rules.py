@@ -110,7 +110,7 @@ MOMENTS = (Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.NANOSECONDS, Kind.INSTANT,
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ParseRule:
     """What rules of every kind say.
 
     Attributes
@@ -139,13 +139,13 @@ class Reading:
         return str.maketrans(*self.folded)
 
 
-AS_IT_STANDS = Reading()
+AS_IT_STANDS = ParseRule()
 """The reading of values that are not cleaned."""
 
 
 @final
 @dataclass(frozen=True)
-class Listed(Reading):
+class Listed(ParseRule):
     """Values that are compared by canonical value: the code is the position in the list.
 
     Attributes
@@ -168,7 +168,7 @@ class Listed(Reading):
 
 
 @dataclass(frozen=True)
-class _AsWritten(Reading):
+class _AsWritten(ParseRule):
     texts: tuple[str, ...]
 
     @cached_property
@@ -189,7 +189,7 @@ class Days(_AsWritten):
 
 @final
 @dataclass(frozen=True)
-class Numbers(Reading):
+class Numbers(ParseRule):
     """Listed numbers: the code is the position in the list."""
 
     listed: tuple[float, ...]
@@ -202,7 +202,7 @@ class Numbers(Reading):
 
 @final
 @dataclass(frozen=True)
-class Whole(Reading):
+class IntegerRange(ParseRule):
     """Numbers that are integers from `first` to `last`: the code is the distance from the first.
 
     Attributes
@@ -220,7 +220,7 @@ class Whole(Reading):
 
 @final
 @dataclass(frozen=True)
-class Steps(Reading):
+class BinEdges(ParseRule):
     """Numbers in bins ``[a, b)`` between increasing edges: the code is that of the bin.
 
     Attributes
@@ -237,7 +237,7 @@ class Steps(Reading):
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Moments(Reading):
+class Timestamps(ParseRule):
     """Hours from `first` to `last`, each with a code of its own or several with one.
 
     Hours are counted from that with which the day before 0001-01-01 begins, so that none is negative. A date
@@ -270,7 +270,7 @@ class Moments(Reading):
 
 
 Categories = Listed | Texts | Days | Numbers
-Rule = Categories | Whole | Steps | Moments
+Rule = Categories | IntegerRange | BinEdges | Timestamps
 
 
 def never(rule: Rule, kind: Kind) -> bool:
@@ -283,7 +283,7 @@ def never(rule: Rule, kind: Kind) -> bool:
     """
     if isinstance(rule, Days):
         return kind not in (Kind.TEXT, Kind.DATE)
-    if isinstance(rule, Moments):
+    if isinstance(rule, Timestamps):
         return kind is Kind.NULL
     return kind is Kind.NULL or (isinstance(rule, Numbers) and kind is Kind.DATE)
 
@@ -291,25 +291,25 @@ def never(rule: Rule, kind: Kind) -> bool:
 # The simple case folding of Unicode: letter by letter, and the same whatever the language.
 
 
-def fold(text: str) -> str:
+def fold_case(text: str) -> str:
     """Return a text with every letter in the place of which simple case folding has another replaced.
 
     Examples
     --------
-    >>> fold("ÉCOLE Straße ẞ \u0130"), fold("\u017f\u212a")
+    >>> fold_case("ÉCOLE Straße ẞ \u0130"), fold_case("\u017f\u212a")
     ('école straße ß İ', 'sk')
     """
     return "".join(map(_letter, text))
 
 
-def foldings(texts: Iterable[str]) -> tuple[str, str]:
+def case_foldings(texts: Iterable[str]) -> tuple[str, str]:
     """Return the letters that fold to a letter of some folded texts, and what each of them folds to.
 
     What engines replace: letters that are not among them can be in no text that is compared.
 
     Examples
     --------
-    >>> foldings(["ab"])
+    >>> case_foldings(["ab"])
     ('AB', 'ab')
     """
     pairs = sorted((other, letter) for letter in set("".join(texts)) for other in _others().get(letter, ""))
@@ -455,7 +455,7 @@ def finite_number(value: object, path: Path) -> float:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Ends:
+class Bounds:
     """Where each value begins and ends, in the order of the codes; missing values have neither.
 
     Attributes
@@ -479,6 +479,10 @@ class Ends:
     half_open: bool = False
 
     @classmethod
-    def of_integers(cls, values: NDArray[np.int64]) -> Ends:
+    def of_integers(cls, values: NDArray[np.int64]) -> Bounds:
         """Return those of integers, which begin and end with themselves."""
         return cls(values, values)
+
+
+# Former names, for one version.
+Whole, Steps, Moments, Reading, Ends = IntegerRange, BinEdges, Timestamps, ParseRule, Bounds

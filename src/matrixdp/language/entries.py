@@ -17,19 +17,19 @@ from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import DomainError, EntryError, Problem, TooLargeError, WorkloadError, within
 from matrixdp.forms import (
     LISTS,
-    Alone,
-    Either,
+    AnyOf,
     Form,
-    Given,
-    Kept,
     ListOf,
     MappingOf,
     OneOf,
     Record,
     RecordForm,
+    ResolvePath,
     Schema,
-    as_given,
+    Unbracketed,
+    WriteArray,
     as_lists,
+    as_written,
     describe_value,
     key,
     nearest,
@@ -174,19 +174,19 @@ def entry_form(form: E) -> E:
 class _Entries(Form[Entry]):
     """An entry of any form, told by its first key."""
 
-    def read(self, written: object, given: Given) -> Entry:
+    def read(self, written: object, resolve: ResolvePath) -> Entry:
         if isinstance(written, Entry):
             return written
         keys = list(written) if isinstance(written, Mapping) else []
         for name in keys:
             if name in ENTRIES:
-                return ENTRIES[name].read(written, given)
+                return ENTRIES[name].read(written, resolve)
         close = next(filter(None, (nearest(str(name), ENTRIES) for name in keys)), ())
         expected = f"an entry with one of the keys {', '.join(ENTRIES)}"
         raise EntryError.at((), describe_value(written), expected, close, code="unknown-key")
 
-    def write(self, value: Entry, kept: Kept = as_lists) -> object:
-        return value.to_spec(kept)
+    def write(self, value: Entry, write_array: WriteArray = as_lists) -> object:
+        return value.to_spec(write_array)
 
     def schema(self, definitions: Schema) -> Schema:
         return {"anyOf": [form.schema(definitions) for form in ENTRIES.values()]}
@@ -196,14 +196,14 @@ ENTRY = _Entries()
 """The form of entries."""
 
 
-def read_entry(written: object, given: Given = as_given) -> Entry:
+def read_entry(written: object, resolve: ResolvePath = as_written) -> Entry:
     """Return the entry that a mapping describes.
 
     Parameters
     ----------
     written : object
         What was written.
-    given : callable
+    resolve : callable
         From what stands where an array may stand to a path, lists or the array.
 
     Raises
@@ -218,7 +218,7 @@ def read_entry(written: object, given: Given = as_given) -> Entry:
     >>> read_entry({"product": {"age": "prefix"}, "weight": 2}).to_spec()
     {'product': {'age': 'prefix'}, 'weight': 2.0}
     """
-    return ENTRY.read(written, given)
+    return ENTRY.read(written, resolve)
 
 
 class Expanded(Protocol):
@@ -483,7 +483,7 @@ Chosen = tuple[Axis, ...]
 Ways = tuple[int, ...] | tuple[tuple[str, ...], ...]
 
 _NUMBER = whole("a number of attributes, an integer of at least 0", least=0)
-_ONE = (lambda value: isinstance(value, Integral), Alone(_NUMBER))
+_ONE = (lambda value: isinstance(value, Integral), Unbracketed(_NUMBER))
 _WHICH = "a number of attributes, a list of numbers, or a list of lists of attributes"
 IDENTITY = NamedPredicates("identity")
 
@@ -586,7 +586,7 @@ class MarginalsEntry(_Combinations):
     """Every cell of combinations of attributes."""
 
     which: Ways = key(
-        Either((_ONE, (_names_attributes, ListOf(NAMES, _WHICH))), ListOf(_NUMBER, _WHICH, least=1)),
+        AnyOf((_ONE, (_names_attributes, ListOf(NAMES, _WHICH))), ListOf(_NUMBER, _WHICH, least=1)),
         name="marginals",
     )
 
@@ -638,11 +638,11 @@ class KwayEntry(_Combinations):
     """Products of predicate sets on every so many attributes."""
 
     numbers: tuple[int, ...] = key(
-        Either((_ONE,), ListOf(_NUMBER, "a number of attributes, or a list of at least one", least=1)),
+        AnyOf((_ONE,), ListOf(_NUMBER, "a number of attributes, or a list of at least one", least=1)),
         name="kway",
     )
     predicates: PredicateForm | PredicatesByKind = key(
-        Either(((_names_kinds, RecordForm(PredicatesByKind)),), PREDICATES), default=IDENTITY, always=True
+        AnyOf(((_names_kinds, RecordForm(PredicatesByKind)),), PREDICATES), default=IDENTITY, always=True
     )
 
     def groups(self, domain: Domain) -> list[Group]:
@@ -704,16 +704,16 @@ Condition = tuple[object, ...] | Span
 """The values of an attribute that a box allows, as the user wrote them: listed, or a range."""
 Boxes = tuple[Mapping[str, Condition], ...]
 
-_CONDITION: Form[Condition] = Either(
+_CONDITION: Form[Condition] = AnyOf(
     (
         (lambda value: isinstance(value, Mapping | Span), RecordForm(Span)),
         (lambda value: isinstance(value, LISTS), ListOf(_VALUE, _VALUE.expected, least=1)),
     ),
-    Alone(_VALUE),
+    Unbracketed(_VALUE),
 )
 BOX = MappingOf(_CONDITION, "a mapping of attributes to values, {sex: female}", least=1)
 _BOXES = ListOf(BOX, "a box, or a list of boxes", least=1, count="at least one box")
-_QUERY: Form[Boxes] = Either(((lambda value: isinstance(value, Mapping), Alone(BOX, (0,))),), _BOXES)
+_QUERY: Form[Boxes] = AnyOf(((lambda value: isinstance(value, Mapping), Unbracketed(BOX, (0,))),), _BOXES)
 
 
 @final

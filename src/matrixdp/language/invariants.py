@@ -11,7 +11,7 @@ import numpy as np
 
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, within
-from matrixdp.forms import Form, FormError, Given, Kept, ListOf, Schema, as_lists, describe_value
+from matrixdp.forms import Form, FormError, ListOf, ResolvePath, Schema, WriteArray, as_lists, describe_value
 from matrixdp.language.builders import marginals
 from matrixdp.language.entries import BOX, ENTRY, Condition, Entry, allowed_values, find_attribute
 from matrixdp.queries.groups import Group
@@ -61,7 +61,7 @@ class Published:
 class _PublishedForm(Form[Published]):
     """An entry with the key ``counts``, or a number of records alone."""
 
-    def read(self, written: object, given: Given) -> Published:
+    def read(self, written: object, resolve: ResolvePath) -> Published:
         if isinstance(written, Published):
             return written
         if isinstance(written, tuple) and len(written) == 2 and isinstance(written[0], Entry):
@@ -73,11 +73,11 @@ class _PublishedForm(Form[Published]):
         with within("counts"):
             counts = _counts(written["counts"])
         return Published(
-            ENTRY.read({name: own for name, own in written.items() if name != "counts"}, given), counts
+            ENTRY.read({name: own for name, own in written.items() if name != "counts"}, resolve), counts
         )
 
-    def write(self, value: Published, kept: Kept = as_lists) -> object:
-        written = ENTRY.write(value.entry, kept)
+    def write(self, value: Published, write_array: WriteArray = as_lists) -> object:
+        written = ENTRY.write(value.entry, write_array)
         assert isinstance(written, dict)
         counts = list(value.counts)
         return written | {"counts": counts[0] if len(counts) == 1 else counts}
@@ -101,12 +101,12 @@ class _PublishedTables(Form[tuple[Published, ...]]):
 
     _listed = ListOf(_PublishedForm(), _LISTED, least=1)
 
-    def read(self, written: object, given: Given) -> tuple[Published, ...]:
+    def read(self, written: object, resolve: ResolvePath) -> tuple[Published, ...]:
         alone = isinstance(written, int | float | Mapping | Published)
-        return self._listed.read([written] if alone else written, given)
+        return self._listed.read([written] if alone else written, resolve)
 
-    def write(self, value: tuple[Published, ...], kept: Kept = as_lists) -> object:
-        return self._listed.write(value, kept)
+    def write(self, value: tuple[Published, ...], write_array: WriteArray = as_lists) -> object:
+        return self._listed.write(value, write_array)
 
     def schema(self, definitions: Schema) -> Schema:
         listed = self._listed.schema(definitions)

@@ -19,15 +19,15 @@ import numpy as np
 from matrixdp.domain import Attribute
 from matrixdp.errors import DomainError, EntryError, MatrixDPError, TooLargeError, WorkloadError, each, within
 from matrixdp.forms import (
-    Either,
+    AnyOf,
     Form,
     FormError,
-    Given,
-    Kept,
     ListOf,
     MappingOf,
     Record,
+    ResolvePath,
     Schema,
+    WriteArray,
     as_lists,
     describe_value,
     is_unicode,
@@ -95,8 +95,8 @@ class PredicateForm(ABC):
         """
 
     @abstractmethod
-    def to_spec(self, kept: Kept = as_lists) -> object:
-        """Return the form as a specification has it, arrays as lists or as `kept` writes them."""
+    def to_spec(self, write_array: WriteArray = as_lists) -> object:
+        """Return the form as a specification has it, arrays as lists or as `write_array` writes them."""
 
 
 @final
@@ -113,7 +113,7 @@ class NamedPredicates(PredicateForm):
     def on(self, attribute: Attribute) -> Predicates:
         return NAMED_PREDICATES[self.name]
 
-    def to_spec(self, kept: Kept = as_lists) -> str:
+    def to_spec(self, write_array: WriteArray = as_lists) -> str:
         return self.name
 
 
@@ -131,8 +131,8 @@ class StackedPredicates(PredicateForm):
     def on(self, attribute: Attribute) -> Predicates:
         return Stacked(tuple(each(lambda form: form.on(attribute), self.forms)))
 
-    def to_spec(self, kept: Kept = as_lists) -> list[object]:
-        return [form.to_spec(kept) for form in self.forms]
+    def to_spec(self, write_array: WriteArray = as_lists) -> list[object]:
+        return [form.to_spec(write_array) for form in self.forms]
 
 
 class KeyedPredicates(Record, PredicateForm):
@@ -159,17 +159,17 @@ class _Predicates(Form[PredicateForm]):
 
     stacked: bool
 
-    def read(self, written: object, given: Given) -> PredicateForm:
+    def read(self, written: object, resolve: ResolvePath) -> PredicateForm:
         if isinstance(written, PredicateForm):
             return written
         if isinstance(written, str) and written in NAMED_PREDICATES:
             return NamedPredicates(written)
         if self.stacked and isinstance(written, list | tuple) and written:
-            return StackedPredicates(ListOf(_Predicates(stacked=False), "").read(written, given))
+            return StackedPredicates(ListOf(_Predicates(stacked=False), "").read(written, resolve))
         keys = list(written) if isinstance(written, Mapping) else []
         known = [name for name in keys if name in KEYED_PREDICATES]
         if len(known) == 1:
-            return KEYED_PREDICATES[known[0]].read(written, given)
+            return KEYED_PREDICATES[known[0]].read(written, resolve)
         close: tuple[str, ...] = ()
         if isinstance(written, str):
             close = nearest(written, (*NAMED_PREDICATES, *KEYED_PREDICATES))
@@ -180,8 +180,8 @@ class _Predicates(Form[PredicateForm]):
         code = "unknown-name" if close or (isinstance(written, str) and written) else None
         raise FormError.at((), describe_value(written), expected, close, code=code)
 
-    def write(self, value: PredicateForm, kept: Kept = as_lists) -> object:
-        return value.to_spec(kept)
+    def write(self, value: PredicateForm, write_array: WriteArray = as_lists) -> object:
+        return value.to_spec(write_array)
 
     def schema(self, definitions: Schema) -> Schema:
         one, several = {"$ref": "#/$defs/PredicateSet"}, {"$ref": "#/$defs/PredicateSets"}
@@ -332,8 +332,8 @@ class ArrayForm(Form[Array]):
     expected: str
     axes: int | None = None
 
-    def read(self, written: object, given: Given) -> Array:
-        value = given(written)
+    def read(self, written: object, resolve: ResolvePath) -> Array:
+        value = resolve(written)
         array = self._numbers(value)
         if array.ndim != (array.ndim if self.axes is None else self.axes) or 0 in array.shape:
             raise FormError.at((), f"an array of shape {array.shape}", self.expected, code="wrong-size")
@@ -344,8 +344,8 @@ class ArrayForm(Form[Array]):
             raise FormError.at((), found, self.expected)
         return array.ravel() if self.axes is None else array
 
-    def write(self, value: Array, kept: Kept = as_lists) -> object:
-        return kept(value)
+    def write(self, value: Array, write_array: WriteArray = as_lists) -> object:
+        return write_array(value)
 
     def schema(self, definitions: Schema) -> Schema:
         definitions["Array"] = {
@@ -392,7 +392,7 @@ def _listed(item: Form[T], written: str) -> Form[Listed[T]]:
         count=f"at least one name with {written}",
     )
     listed = ListOf(item, f"a list of at least one {written}, or a mapping from names to them", least=1)
-    return Either(((lambda value: isinstance(value, Mapping), named),), listed)
+    return AnyOf(((lambda value: isinstance(value, Mapping), named),), listed)
 
 
 def _each(function: Callable[[T], V], items: Listed[T]) -> tuple[V, ...]:

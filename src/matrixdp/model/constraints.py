@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, within
-from matrixdp.forms import as_given
+from matrixdp.forms import as_written
 from matrixdp.language.entries import Condition, allowed_values, find_attribute
 from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, Published
 from matrixdp.model.derived import cells_of, sources
@@ -121,13 +121,13 @@ class Constraints:
             published: Sequence[Published] = ()
             if totals is not None and totals != ():  # a specification without has none
                 with within("totals"):
-                    published = PUBLISHED.read(totals, as_given)
+                    published = PUBLISHED.read(totals, as_written)
                     written["totals"] = PUBLISHED.write(tuple(published))
             tables = [_rows(domain, place, one) for place, one in enumerate(published)]
             boxes: list[Box] = []
             with within("impossible"):
                 combinations = (
-                    IMPOSSIBLE.read(impossible, as_given)
+                    IMPOSSIBLE.read(impossible, as_written)
                     if impossible is not None and impossible != ()
                     else ()
                 )

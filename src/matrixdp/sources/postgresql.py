@@ -24,12 +24,12 @@ from matrixdp.domain.rules import (
     NUMERAL,
     WHITESPACE,
     Categories,
+    IntegerRange,
     Kind,
     Listed,
-    Moments,
     Numbers,
     Rule,
-    Whole,
+    Timestamps,
 )
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
@@ -255,12 +255,12 @@ class _PostgreSQL(Dialect):
         return f"CASE WHEN {small} THEN 0 WHEN {column} BETWEEN -{largest} AND {largest} THEN {value} END"
 
     def integer(self, rule: Rule, column: str) -> str:
-        return f"CAST({column} AS {'bigint' if isinstance(rule, Whole) else 'double precision'})"
+        return f"CAST({column} AS {'bigint' if isinstance(rule, IntegerRange) else 'double precision'})"
 
     def day(self, column: str) -> str:
         return f"to_char(CAST({column} AS timestamp), 'YYYY-MM-DD')"
 
-    def hours(self, rule: Moments, column: str, kind: Kind) -> str:
+    def hours(self, rule: Timestamps, column: str, kind: Kind) -> str:
         if kind is Kind.TEXT:
             text = self.text(rule, column)
             return self.within(LONGEST_TEXT, text, _hours_of_text(rule, self.trimmed(text)))
@@ -286,7 +286,7 @@ class _PostgreSQL(Dialect):
         return _position(number, numbers, double)
 
 
-def _hours_of_text(rule: Moments, text: str) -> str:
+def _hours_of_text(rule: Timestamps, text: str) -> str:
     year, month, day, hour, minute = (
         f"CAST(substr({text}, {place}, {length}) AS integer)"
         for place, length in ((1, 4), (6, 2), (9, 2), (12, 2), (15, 2))

@@ -22,13 +22,13 @@ from matrixdp.domain.rules import (
     WHITESPACE,
     Categories,
     Days,
+    IntegerRange,
     Kind,
     Listed,
-    Moments,
     Numbers,
     Rule,
     Texts,
-    Whole,
+    Timestamps,
     canonical_text,
     never,
 )
@@ -112,8 +112,8 @@ class Dialect(ABC):
         """Return the text of a date from year 1 to 9999."""
 
     @abstractmethod
-    def hours(self, rule: Moments, column: str, kind: Kind) -> str:
-        """Return the hour of a moment that is a text or a timestamp, as `Moments` counts them."""
+    def hours(self, rule: Timestamps, column: str, kind: Kind) -> str:
+        """Return the hour of a moment that is a text or a timestamp, as `Timestamps` counts them."""
 
     @abstractmethod
     def missing(self, rule: Rule, column: str, kind: Kind) -> str:
@@ -138,7 +138,7 @@ class Dialect(ABC):
         if never(rule, kind):
             return {"t": "CAST(NULL AS varchar)"}
         within = f"CASE WHEN {column} BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN"
-        if isinstance(rule, Moments):
+        if isinstance(rule, Timestamps):
             whole_day = f"{within} {days(column)} * 24 END"
             return {"n": whole_day if kind is Kind.DATE else self.hours(rule, column, kind)}
         if kind is Kind.DATE:
@@ -178,9 +178,9 @@ class Dialect(ABC):
             found += [self.code_of_number(rule, values["n"])] if "n" in values else []
             return f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
         value = values["n"]
-        if isinstance(rule, Moments):
+        if isinstance(rule, Timestamps):
             return self._code_of_hours(rule, value)
-        if isinstance(rule, Whole):
+        if isinstance(rule, IntegerRange):
             whole = value if kind is Kind.INTEGER else f"floor({value})"
             exact = f" AND {value} = {whole}" if rule.round is None and kind is not Kind.INTEGER else ""
             if rule.round == "nearest" and kind is not Kind.INTEGER:
@@ -191,7 +191,7 @@ class Dialect(ABC):
         inside = f"{value} >= {edges[0]} AND {value} {below} {edges[-1]}"
         return f"CASE WHEN {inside} THEN {_bin(edges, value, 0, len(edges) - 1)} END"
 
-    def _code_of_hours(self, rule: Moments, hours: str) -> str:
+    def _code_of_hours(self, rule: Timestamps, hours: str) -> str:
         if rule.edges is None:
             code = f"(({hours} - {rule.start}) {self.divide} {rule.width})"
         else:
@@ -336,7 +336,7 @@ class _DuckDB(Dialect):
     def day(self, column: str) -> str:
         return f"CAST({column} AS VARCHAR)"
 
-    def hours(self, rule: Moments, column: str, kind: Kind) -> str:
+    def hours(self, rule: Timestamps, column: str, kind: Kind) -> str:
         if kind is Kind.TEXT:
             return _hours_of_text(rule, self.trimmed(self.text(rule, column)))
         if kind is Kind.NANOSECONDS:
@@ -374,7 +374,7 @@ class _DuckDB(Dialect):
         return f"CASE WHEN abs({number}) < {_EXACT} AND {number} = floor({number}) THEN {integral}{rest} END"
 
 
-def _hours_of_text(rule: Moments, text: str) -> str:
+def _hours_of_text(rule: Timestamps, text: str) -> str:
     day = days(f"TRY_CAST(substr({text}, 1, 10) AS DATE)")
     alone = "CAST(NULL AS BIGINT)" if rule.timed else f"{day} * 24"
     hour, minute = (f"TRY_CAST(substr({text}, {place}, 2) AS BIGINT)" for place in (12, 15))

@@ -15,15 +15,15 @@ from matrixdp.forms import (
     Accepted,
     Form,
     FormError,
-    Given,
-    Kept,
     ListOf,
     MappingOf,
     OneOf,
-    Raw,
     Record,
     RecordForm,
+    ResolvePath,
     Schema,
+    Verbatim,
+    WriteArray,
     as_lists,
     flag,
     key,
@@ -57,7 +57,7 @@ _RECORDS = Accepted(
 _PARAMETER = Accepted("a number", _number, {"type": "number", "exclusiveMinimum": 0})
 _BELOW_ONE = {"exclusiveMaximum": 1}
 _ATTRIBUTES = MappingOf(
-    Raw(attribute_schema), "a mapping", named="text as a key", least=1, count="at least 1 attribute"
+    Verbatim(attribute_schema), "a mapping", named="text as a key", least=1, count="at least 1 attribute"
 )
 
 
@@ -65,13 +65,13 @@ _ATTRIBUTES = MappingOf(
 class _DomainForm(Form[Domain]):
     """A domain; the names of files of values are relative to the specification."""
 
-    def read(self, written: object, given: Given) -> Domain:
+    def read(self, written: object, resolve: ResolvePath) -> Domain:
         if isinstance(written, Domain):
             return written
-        listed = _ATTRIBUTES.read(written, given)
-        return Domain({name: with_paths(spec, given) for name, spec in listed.items()})
+        listed = _ATTRIBUTES.read(written, resolve)
+        return Domain({name: with_paths(spec, resolve) for name, spec in listed.items()})
 
-    def write(self, value: Domain, kept: Kept = as_lists) -> object:
+    def write(self, value: Domain, write_array: WriteArray = as_lists) -> object:
         return value.to_spec()
 
     def schema(self, definitions: Schema) -> Schema:
@@ -218,7 +218,7 @@ class WrittenSpecification(Record):
         about="the largest standard error of query groups",
     )
     out_of_domain: object = key(
-        Raw(OutOfDomain.schema), default="drop", about="what happens to values that are out of domain"
+        Verbatim(OutOfDomain.schema), default="drop", about="what happens to values that are out of domain"
     )
     max_records: int = key(
         whole("an integer of at least 1", least=1),

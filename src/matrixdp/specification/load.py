@@ -32,11 +32,11 @@ from matrixdp.errors import Path as JsonPath
 from matrixdp.errors import Path as Place
 from matrixdp.forms import (
     Form,
-    Given,
     ListOf,
     Record,
+    ResolvePath,
     Schema,
-    as_given,
+    as_written,
     has_scheme,
     key,
     names_secret,
@@ -473,7 +473,7 @@ def read_document(path: Path) -> Document:
     return parse_yaml(text)
 
 
-def files_under(base: Path, named: set[Path] | None = None) -> Given:
+def files_under(base: Path, named: set[Path] | None = None) -> ResolvePath:
     """Return how paths of files are read, and added to those that were named: relative to a folder."""
 
     def under(written: object) -> object:
@@ -611,15 +611,15 @@ class GivenEntry:
 class _GivenEntries(Form[GivenEntry]):
     """An entry with the key ``share`` beside its own."""
 
-    def read(self, written: object, given: Given) -> GivenEntry:
+    def read(self, written: object, resolve: ResolvePath) -> GivenEntry:
         if isinstance(written, GivenEntry):
             return written
         share = 1.0
         if isinstance(written, Mapping) and "share" in written:
             with within("share"):
-                share = _SHARE.read(written["share"], given)
+                share = _SHARE.read(written["share"], resolve)
             written = {name: value for name, value in written.items() if name != "share"}
-        return GivenEntry(ENTRY.read(written, given), share)
+        return GivenEntry(ENTRY.read(written, resolve), share)
 
     def schema(self, definitions: Schema) -> Schema:
         forms = []
@@ -674,14 +674,14 @@ def given_entries(parts: Sequence[object], shares: Sequence[object] | None = Non
         expected = "a list of at least one entry"
         raise WorkloadError.at(("parts",), f"a {type(parts).__name__}", expected, code="wrong-type")
     with within("parts"):
-        found = ListOf(_GivenEntries(), "a list of entries").read(parts, as_given)
+        found = ListOf(_GivenEntries(), "a list of entries").read(parts, as_written)
     if shares is None:
         return found
     if len(shares) != len(found):
         expected = f"{len(found)}, one for each part"
         raise WorkloadError.at(("shares",), f"{len(shares)} shares", expected, code="wrong-size")
     with within("shares"):
-        own = ListOf(_SHARE, "a list of numbers").read(list(shares), as_given)
+        own = ListOf(_SHARE, "a list of numbers").read(list(shares), as_written)
     return tuple(GivenEntry(part.entry, share) for part, share in zip(found, own, strict=True))
 
 

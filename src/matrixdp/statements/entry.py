@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Unpack, final
 
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError
-from matrixdp.forms import Form, FormError, Given, Kept, Schema, as_lists, describe_value, key, record, text
+from matrixdp.forms import (
+    Form,
+    FormError,
+    ResolvePath,
+    Schema,
+    WriteArray,
+    as_lists,
+    describe_value,
+    key,
+    record,
+    text,
+)
 from matrixdp.language.builders import Options
 from matrixdp.language.entries import Entry, entry_form
 from matrixdp.queries.groups import Group
@@ -141,9 +152,9 @@ class _SqlEntries(Entry):
                 raise
             raise type(error)(replace(problem, path=(self.main_key(), *problem.path[1:]))) from None
 
-    def to_spec(self, kept: Kept = as_lists) -> dict[str, object]:
+    def to_spec(self, write_array: WriteArray = as_lists) -> dict[str, object]:
         """Return the entry with its statements, wherever they were read from."""
-        spec = super().to_spec(kept)
+        spec = super().to_spec(write_array)
         spec.pop(self.main_key())
         return {"sql": self.text} | spec
 
@@ -185,8 +196,8 @@ class SqlEntry(_SqlEntries):
 class _FileOfText(Form[str]):
     """A file, of which the text is kept."""
 
-    def read(self, written: object, given: Given) -> str:
-        value = given(written)
+    def read(self, written: object, resolve: ResolvePath) -> str:
+        value = resolve(written)
         if not isinstance(value, str | os.PathLike) or not os.fspath(value):
             raise FormError.at((), describe_value(written), "a file of SQL statements")
         try:

@@ -10,7 +10,19 @@ import numpy as np
 
 from matrixdp.domain import Attribute, Dates
 from matrixdp.errors import EntryError, UnsupportedQueryError, within
-from matrixdp.forms import LISTS, Accepted, Alone, Either, Form, Kept, ListOf, as_lists, key, record, whole
+from matrixdp.forms import (
+    LISTS,
+    Accepted,
+    AnyOf,
+    Form,
+    ListOf,
+    Unbracketed,
+    WriteArray,
+    as_lists,
+    key,
+    record,
+    whole,
+)
 from matrixdp.language.entries import entry_form
 from matrixdp.queries.predicates import Array, Matrix, Predicates, Sets
 from matrixdp.queries.structured import Labelled
@@ -52,8 +64,8 @@ _SHARE = Accepted(
     _between,
     {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
 )
-_SHARES: Form[tuple[float, ...]] = Either(
-    ((lambda value: isinstance(value, LISTS), ListOf(_SHARE, _SHARE.expected, least=1)),), Alone(_SHARE)
+_SHARES: Form[tuple[float, ...]] = AnyOf(
+    ((lambda value: isinstance(value, LISTS), ListOf(_SHARE, _SHARE.expected, least=1)),), Unbracketed(_SHARE)
 )
 _QUANTILES: Form[Mapping[str, tuple[float, ...]]] = OfOne(_SHARES, "{age: [0.25, 0.5, 0.75]}", QUARTILES)
 
@@ -85,9 +97,9 @@ class QuantileEntry(OfAttribute):
             return f"quartiles of {self.attribute}"
         return f"quantiles of {self.attribute} ({', '.join(f'{share:g}' for share in shares)})"
 
-    def to_spec(self, kept: Kept = as_lists) -> dict[str, object]:
+    def to_spec(self, write_array: WriteArray = as_lists) -> dict[str, object]:
         """Return the entry as it is written under `quantile`."""
-        spec = super().to_spec(kept)
+        spec = super().to_spec(write_array)
         return {"quantile": spec.pop(self.main_key())} | spec
 
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:

@@ -13,17 +13,17 @@ from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, within
 from matrixdp.forms import (
     LISTS,
-    Either,
+    AnyOf,
     Form,
     FormError,
-    Given,
-    Kept,
     ListOf,
     Record,
     RecordForm,
+    ResolvePath,
     Schema,
-    as_given,
+    WriteArray,
     as_lists,
+    as_written,
     describe_value,
     key,
     number,
@@ -81,7 +81,7 @@ class ShareEntry(OfEntries):
 
     share: Entry = key(ENTRY)
     of: tuple[str, ...] | Entry | None = key(
-        Either(((lambda value: isinstance(value, LISTS), NAMES),), ENTRY),
+        AnyOf(((lambda value: isinstance(value, LISTS), NAMES),), ENTRY),
         default=None,
         about="the attributes whose counts are divided by, or an entry; all records where it is left out",
     )
@@ -274,19 +274,19 @@ _ROWS = ArrayForm(_LISTED.expected, axes=2)
 class _Term(Form[tuple[Coefficients, Entry]]):
     """Coefficients, and the entry whose queries they multiply."""
 
-    def read(self, written: object, given: Given) -> tuple[Coefficients, Entry]:
+    def read(self, written: object, resolve: ResolvePath) -> tuple[Coefficients, Entry]:
         if not isinstance(written, LISTS) or len(written) != 2:
             expected = "[coefficients, entry]: a number, or a list of one for each query, and an entry"
             raise FormError.at((), describe_value(written), expected, code="wrong-type")
         factor, entry = written
         with within(0):
-            coefficients = _coefficients(factor, given)
+            coefficients = _coefficients(factor, resolve)
         with within(1):
-            return coefficients, ENTRY.read(entry, given)
+            return coefficients, ENTRY.read(entry, resolve)
 
-    def write(self, value: tuple[Coefficients, Entry], kept: Kept = as_lists) -> object:
+    def write(self, value: tuple[Coefficients, Entry], write_array: WriteArray = as_lists) -> object:
         factor, entry = value
-        return [factor if isinstance(factor, float) else kept(factor), ENTRY.write(entry, kept)]
+        return [factor if isinstance(factor, float) else write_array(factor), ENTRY.write(entry, write_array)]
 
     def schema(self, definitions: Schema) -> Schema:
         factor = {"anyOf": [_NUMBER.schema(definitions), _LISTED.schema(definitions)]}
@@ -294,14 +294,14 @@ class _Term(Form[tuple[Coefficients, Entry]]):
         return {"type": "array", "prefixItems": items, "minItems": 2, "maxItems": 2}
 
 
-def _coefficients(written: object, given: Given) -> Coefficients:
+def _coefficients(written: object, resolve: ResolvePath) -> Coefficients:
     if isinstance(written, Real):
-        return _NUMBER.read(written, given)
-    value = given(written)
+        return _NUMBER.read(written, resolve)
+    value = resolve(written)
     if isinstance(value, os.PathLike):
         value = load_array(value)
     nested = isinstance(value, LISTS) and len(value) > 0 and isinstance(value[0], LISTS)
-    return (_ROWS if nested else _LISTED).read(value, as_given)
+    return (_ROWS if nested else _LISTED).read(value, as_written)
 
 
 @final

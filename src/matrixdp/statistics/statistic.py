@@ -19,14 +19,14 @@ from matrixdp.domain import Attribute, Dates, Domain
 from matrixdp.errors import EntryError, TooLargeError, within
 from matrixdp.forms import (
     LISTS,
-    Alone,
-    Either,
+    AnyOf,
     Form,
     FormError,
-    Given,
-    Kept,
     MappingOf,
+    ResolvePath,
     Schema,
+    Unbracketed,
+    WriteArray,
     as_lists,
     key,
     record,
@@ -214,12 +214,12 @@ ATTRIBUTE = text("the name of an attribute")
 #: Of the attribute of a quantile, a CDF or a list of the top: their square is how much is computed.
 MAX_VALUES = 4_000
 
-_BY: Form[By] = Either(
+_BY: Form[By] = AnyOf(
     (
         (lambda value: isinstance(value, Mapping), PREDICATES_BY_ATTRIBUTE),
         (lambda value: isinstance(value, LISTS), NAMES),
     ),
-    Alone(NAMES.item),
+    Unbracketed(NAMES.item),
 )
 
 
@@ -232,18 +232,18 @@ class OfOne(Form[Mapping[str, T]], Generic[T]):
     expected: str
     default: T | None = None
 
-    def read(self, written: object, given: Given) -> Mapping[str, T]:
+    def read(self, written: object, resolve: ResolvePath) -> Mapping[str, T]:
         if isinstance(written, str) and self.default is not None:
-            return {ATTRIBUTE.read(written, given): self.default}
-        named = MappingOf(self.item, self.expected, least=1, count=self.expected).read(written, given)
+            return {ATTRIBUTE.read(written, resolve): self.default}
+        named = MappingOf(self.item, self.expected, least=1, count=self.expected).read(written, resolve)
         if len(named) > 1:
             found = f"{len(named)} attributes"
             raise FormError.at((), found, f"one attribute: {self.expected}", code="wrong-size")
         return named
 
-    def write(self, value: Mapping[str, T], kept: Kept = as_lists) -> object:
+    def write(self, value: Mapping[str, T], write_array: WriteArray = as_lists) -> object:
         [(name, item)] = value.items()
-        return name if item == self.default else {name: self.item.write(item, kept)}
+        return name if item == self.default else {name: self.item.write(item, write_array)}
 
     def schema(self, definitions: Schema) -> Schema:
         item = self.item.schema(definitions)
