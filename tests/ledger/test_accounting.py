@@ -78,8 +78,6 @@ def test_what_is_left_for_laplace_noise_can_be_spent_where_delta_is_large(total,
     """There pure epsilon is what a squared mu allows most; what is left fits, and little more does."""
     account = Account.empty(total).plus(GAUSSIAN.cost(Budget(mu=spent)), Budget(mu=spent))
     left = account.left
-    assert left is not None
-    assert left.epsilon is not None
     assert account.plus(LAPLACE.cost(left), left).within
     assert gdp_of_epsilon(left.epsilon * (1 + Fraction(1, 10**12))) ** 2 + spent**2 > account.limits[0]
 
@@ -94,19 +92,14 @@ def test_what_was_spent_is_no_less_than_the_sums(total, spent):
             _ = account.spent
         return
     told = account.spent
-    assert told is not None
     assert (told.neighbours, told.unit, told.delta) == (total.neighbours, total.unit, total.delta)
     if told.kind == "mu":
-        assert account.sums[0] is not None
         assert 0 <= told.mu**2 - account.sums[0] <= told.mu**2 / 2**70
     if told.kind == "approx" and account.sums[1] is None:
-        assert told.epsilon is not None
-        assert told.delta is not None
         assert delta_of(math.sqrt(account.sums[0] or 0), told.epsilon) <= told.delta * (
             1 + Fraction(1, 10**9)
         )
     one_more = account_of(total, [*spent, (LAPLACE, Fraction(1, 10))]).spent
-    assert one_more is not None
     assert (one_more.epsilon or one_more.rho or one_more.mu) >= (told.epsilon or told.rho or told.mu)
 
 
@@ -160,7 +153,6 @@ def test_a_mixed_account_is_no_smaller_than_its_exact_curve():
     account = account.plus(GAUSSIAN.cost(Budget(mu=0.3)), Budget(mu=0.3))
     account = account.plus(Cost(Fraction(1, 2), LAPLACE), Budget(epsilon=0.5))
     spent = account.spent
-    assert spent is not None
     gaussian = privacy_loss_distribution.from_gaussian_mechanism(1 / 0.3)
     composed = gaussian.compose(privacy_loss_distribution.from_laplace_mechanism(2))
     assert float(spent.epsilon or 0) > composed.get_epsilon_for_delta(1e-6)
@@ -173,7 +165,6 @@ def test_once_gaussian_a_pure_sum_is_gone():
     for _ in range(10):
         whole = whole.plus(Cost(Fraction(1, 10), LAPLACE), Budget(epsilon=0.1))
     assert whole.within
-    assert whole.sums[0] is not None
     assert whole.sums[0] > whole.limits[0]
     little = Budget(rho=1e-9)
     assert not whole.plus(GAUSSIAN.cost(little), little).within

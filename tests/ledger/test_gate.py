@@ -42,7 +42,6 @@ def test_from_reserved_to_released(strategy: mdp.Strategy, ledger: Ledger, tmp_p
     assert states(ledger) == ["reserved"]
     assert ledger.entries[0].release == str(tmp_path / "out")
     authorization = measured.measurement.authorization
-    assert authorization.ledger is not None
     assert authorization.ledger.after == ledger.account.as_dict()
     assert "Debited to the ledger of people" in authorization.note
     mdp.save_release(measured.reconstruct(), tmp_path / "out")
@@ -74,7 +73,6 @@ def test_a_second_file_before_the_release_takes_the_place_of_the_first(
     strategy: mdp.Strategy, ledger: Ledger, tmp_path: Path
 ):
     reservation = strategy.measure(TABLE, HALF, ledger=ledger).measurement.reservation
-    assert reservation is not None
     reservation.measured("a" * 64)
     reservation.measured("b" * 64)
     assert ledger.entries[0].measurement == "b" * 64
@@ -135,7 +133,6 @@ def test_nothing_is_counted_before_the_debit(strategy: mdp.Strategy, ledger: Led
     source = Watched(lambda: seen.append(states(ledger)), lambda: seen.append(states(ledger)))
     measured = measurement.measure(strategy.selection.plan, source, HALF, ledger=ledger)
     assert seen == [[], ["reserved"]]
-    assert measured.reservation is not None
     assert measured.reservation.record.entry == ledger.entries[0].id
 
 
