@@ -506,7 +506,7 @@ class Ledger:
             after = self._check(before, cost, budget)
             spent, terms = number_text(cost.value), json.dumps(exact_text(budget), sort_keys=True)
             place = None if release is None else json.dumps(os.path.abspath(release))  # noqa: PTH100
-            last = entries[-1].digest if entries else self._root(found)
+            last = entries[-1].digest if entries else chained("", *_terms(self.path, found))
             # a name, not a secret: it differs from all others because what is before it does
             name = chained(last, time.time_ns(), os.getpid())[:32]
             own = (len(entries) + 1, name, now(), cost.noise.name, spent, terms, version(), place)
@@ -567,9 +567,6 @@ class Ledger:
             found = f"{given} with {cost.noise} noise" if bounded else f"{cost.noise} noise"
             raise PrivacyError.at(("ledger",), found, expected, code="budget-exceeded")
         return after
-
-    def _root(self, found: Session) -> str:
-        return chained("", *_terms(self.path, found))
 
     def _read(self, found: Session) -> tuple[Entry, ...]:
         """Return every entry, checked, of a ledger that must still have the same terms."""
@@ -681,7 +678,7 @@ def report(ledger: Ledger) -> dict[str, Any]:
     ('health', {'rho': 0.0}, {'rho': 1.0}, [])
     """
     entries, total = ledger.entries, ledger.total
-    account = Account.of(total, ((entry.cost, entry.budget) for entry in entries))
+    account = ledger._account(entries)
     return {
         "dataset": ledger.dataset,
         "definition": {"rho": "zCDP", "mu": "GDP", "approx": "approximate DP", "pure": "pure DP"}[total.kind],
