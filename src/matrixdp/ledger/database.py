@@ -163,10 +163,8 @@ class Account:
         allowed most.
         """
         total = self.total
-        rest = [
-            None if one is None else limit - one for one, limit in zip(self.sums, self.limits, strict=True)
-        ]
-        first, *more = (Fraction(0) if one is None else max(one, Fraction(0)) for one in rest)
+        pairs = zip(self.sums, self.limits, strict=True)
+        first, *more = (max(limit - (limit if one is None else one), Fraction(0)) for one, limit in pairs)
         if total.kind == "approx" and total.delta is not None:
             return _budget(total, max(*more, _epsilon_below(first, total.delta)))
         return _budget(total, root_below(first) if total.kind == "mu" else first)

@@ -291,7 +291,6 @@ def _check_dense(predicates: Predicates, size: int) -> None:
     rows = predicates.apply(_fixed(np.eye(size)))
     require_close(predicates.rows(size), rows, "rows: not what apply gives")
     require_close(predicates.gram(size), rows.T @ rows, "gram: not that of the rows")
-    require_close(predicates.squares(size), (rows**2).sum(axis=1), "squares: not those of the rows")
     for power in (1, 2):
         sums = (np.abs(rows) ** power).sum(axis=0)
         require_close(predicates.column_sums(size, power), sums, "column_sums: not those of the rows")
@@ -299,9 +298,6 @@ def _check_dense(predicates: Predicates, size: int) -> None:
     for name, own, expected in (("first", spans.first, dense.first), ("last", spans.last, dense.last)):
         require(bool((own == expected).all()), f"spans: {name} is not that of the rows")
     require(bool((spans.whole == dense.whole).all()), "spans: whole is not that of the rows")
-    form = _fixed(probes(size, size))
-    found = predicates.quadratic(form)
-    require_close(found, ((rows @ form) * rows).sum(axis=1), "quadratic: not that of the rows")
 
 
 # What every kind of plan must do: answers without bias, whose variances and costs are those of matrices.
