@@ -6,7 +6,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.answers.intervals import Intervals
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.noise.drawing import combination_quantiles, largest_quantile
+from matrixdp.noise.laplace import combination_quantiles, largest_quantile
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3, "c": 30})
 TABLE = {"a": np.arange(400) % 4, "b": np.arange(400) % 3, "c": np.arange(400) % 30}

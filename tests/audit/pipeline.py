@@ -23,7 +23,7 @@ from matrixdp.releases import save_release
 from matrixdp.strategy import Strategy, select
 from tests.audit import exact_tests as exact
 from tests.audit.cases import COPY, Case
-from tests.audit.reading import ReadFile, ReadPart, read
+from tests.audit.reading import ReadFile, ReadPart, read, spread
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -100,11 +100,8 @@ def local_matrix(part: ReadPart, sizes: tuple[int, ...]) -> NDArray[Any]:
     apart = [blocks.pop(positions) for positions in _COPY]
     assert all(isinstance(matrix, int) for matrix in apart), "copies are not measured apart"
     own = ReadPart(tuple(blocks), tuple(blocks.values()), None, part.variance)
-    order = [position - len(_COPY) for positions in own.positions for position in positions]
-    rows = own.dense().reshape(-1, *(sizes[position] for position in order))
-    rows = np.transpose(rows, [0, *(1 + place for place in np.argsort(order))])
-    rows = rows.reshape(-1, *(size if axis in order else 1 for axis, size in enumerate(sizes)))
-    return np.broadcast_to(rows, (len(rows), *sizes)).reshape(len(rows), math.prod(sizes))
+    order = [position - len(_COPY) for position in own.order]
+    return spread(own.dense(), order, sizes).reshape(-1, math.prod(sizes))
 
 
 def worst_move(case: Case, strategy: ReadFile) -> Move:

@@ -33,6 +33,11 @@ class ReadPart:
     variance: float
 
     @property
+    def order(self) -> list[int]:
+        """The positions of the attributes in the order of the blocks."""
+        return [position for block in self.positions for position in block]
+
+    @property
     def rows(self) -> tuple[int, ...]:
         return tuple(m if isinstance(m, int) else m.shape[0] for m in self.matrices)
 
@@ -104,11 +109,7 @@ class ReadFile:
         cells = math.prod(shape)
         apart = np.zeros((cells, cells), dtype=object)
         for part, scale in zip(self.parts, self.scales, strict=True):
-            order = [position for block in part.positions for position in block]
-            rows = part.dense().reshape(-1, *(shape[position] for position in order))
-            rows = np.transpose(rows, [0, *(1 + place for place in np.argsort(order))])
-            rows = rows.reshape(-1, *(n if axis in order else 1 for axis, n in enumerate(shape)))
-            wide = np.broadcast_to(rows, (len(rows), *shape)).reshape(len(rows), cells)
+            wide = spread(part.dense(), part.order, shape).reshape(-1, cells)
             moved = [(np.abs(wide - wide[:, [j]]) ** self.norm).sum(axis=0) for j in range(cells)]
             apart = apart + np.array(moved, dtype=object) * (1 / scale**self.norm)
         alone = replace(self, header={**self.header, "out_of_domain_counts": None}).largest_move(shape)
@@ -133,12 +134,17 @@ class ReadFile:
         shape = tuple(sizes)
         total = np.zeros(shape, dtype=object)
         for part, scale in zip(self.parts, self.scales, strict=True):
-            order = [position for block in part.positions for position in block]
-            sums = part.column_sums(self.norm).reshape([shape[position] for position in order])
-            sums = np.transpose(sums, np.argsort(order)) if order else sums
-            wide = sums.reshape([n if axis in order else 1 for axis, n in enumerate(shape)])
-            total = total + wide * (1 / scale**self.norm)
+            [sums] = spread(part.column_sums(self.norm), part.order, shape)
+            total = total + sums * (1 / scale**self.norm)
         return max(Fraction(total.max()), self.cost_outside())
+
+
+def spread(rows: Integers, order: list[int], shape: tuple[int, ...]) -> Integers:
+    """Return rows over the cells of the attributes at some positions as rows over all cells of a shape."""
+    rows = rows.reshape(-1, *(shape[position] for position in order))
+    rows = np.transpose(rows, [0, *(1 + place for place in np.argsort(order))])
+    rows = rows.reshape(-1, *(size if axis in order else 1 for axis, size in enumerate(shape)))
+    return np.broadcast_to(rows, (len(rows), *shape))
 
 
 def _matrix(form: dict[str, Any], arrays: dict[str, Integers]) -> Integers | int:

@@ -42,7 +42,6 @@ def test_from_reserved_to_released(strategy: mdp.Strategy, ledger: Ledger, tmp_p
     assert states(ledger) == ["reserved"]
     assert ledger.entries[0].release == str(tmp_path / "out")
     authorization = measured.measurement.authorization
-    assert authorization.ledger is not None
     assert authorization.ledger.after == ledger.account.as_dict()
     assert "Debited to the ledger of people" in authorization.note
     mdp.save_release(measured.reconstruct(), tmp_path / "out")
@@ -74,7 +73,6 @@ def test_a_second_file_before_the_release_takes_the_place_of_the_first(
     strategy: mdp.Strategy, ledger: Ledger, tmp_path: Path
 ):
     reservation = strategy.measure(TABLE, HALF, ledger=ledger).measurement.reservation
-    assert reservation is not None
     reservation.measured("a" * 64)
     reservation.measured("b" * 64)
     assert ledger.entries[0].measurement == "b" * 64
@@ -102,36 +100,39 @@ def test_a_table_that_is_refused_costs_nothing(strategy: mdp.Strategy, ledger: L
     assert ledger.entries == ()
 
 
-def test_a_table_that_cannot_say_what_it_assumes_costs_nothing(strategy: mdp.Strategy, ledger: Ledger):
-    class Gone(Source):
-        def count(self, request) -> Iterator:
-            return open_source(TABLE).marginals(DOMAIN, request.subsets, request.out_of_domain)
+class Watched(Source):
+    """A table that does something when it is opened, is counted, or says what it assumes."""
 
-        def assumptions(self, domain) -> tuple[str, ...]:
-            raise SourceError("the database is gone")
+    def __init__(self, opened=bool, counted=bool, assumed=tuple) -> None:
+        self.opened, self.counted, self.assumed = opened, counted, assumed
+
+    def count(self, request) -> Iterator:
+        self.opened()
+
+        def marginals():
+            self.counted()
+            yield from open_source(TABLE).marginals(DOMAIN, request.subsets, request.out_of_domain)
+
+        return marginals()
+
+    def assumptions(self, domain) -> tuple[str, ...]:
+        return self.assumed()
+
+
+def test_a_table_that_cannot_say_what_it_assumes_costs_nothing(strategy: mdp.Strategy, ledger: Ledger):
+    def gone():
+        raise SourceError("the database is gone")
 
     with pytest.raises(SourceError, match="is gone"):
-        measurement.measure(strategy.selection.plan, Gone(), HALF, ledger=ledger)
+        measurement.measure(strategy.selection.plan, Watched(assumed=gone), HALF, ledger=ledger)
     assert ledger.entries == ()
 
 
 def test_nothing_is_counted_before_the_debit(strategy: mdp.Strategy, ledger: Ledger):
     seen: list[list[str]] = []
-
-    class Watching(Source):
-        def count(self, request) -> Iterator:
-            assert states(ledger) == []
-
-            def marginals():
-                seen.append(states(ledger))
-                yield from open_source(TABLE).marginals(DOMAIN, request.subsets, request.out_of_domain)
-
-            return marginals()
-
-    plan = strategy.selection.plan
-    measured = measurement.measure(plan, Watching(), HALF, ledger=ledger)
-    assert seen == [["reserved"]]
-    assert measured.reservation is not None
+    source = Watched(lambda: seen.append(states(ledger)), lambda: seen.append(states(ledger)))
+    measured = measurement.measure(strategy.selection.plan, source, HALF, ledger=ledger)
+    assert seen == [[], ["reserved"]]
     assert measured.reservation.record.entry == ledger.entries[0].id
 
 
@@ -166,13 +167,10 @@ def test_a_ledger_that_fails_lets_nothing_be_counted(
 
 
 def test_others_may_spend_what_was_left_meanwhile(strategy: mdp.Strategy, ledger: Ledger, monkeypatch):
-    class Slow(Source):
-        def count(self, request) -> Iterator:
-            ledger.reserve(GAUSSIAN.cost(mdp.Budget(rho=0.8)), mdp.Budget(rho=0.8))
-            return iter(())
-
+    other = mdp.Budget(rho=0.8)
+    slow = Watched(lambda: ledger.reserve(GAUSSIAN.cost(other), other))
     with pytest.raises(PrivacyError, match="ledger: found rho"):
-        measurement.measure(strategy.selection.plan, Slow(), HALF, ledger=ledger)
+        measurement.measure(strategy.selection.plan, slow, HALF, ledger=ledger)
     assert len(ledger.entries) == 1
 
 

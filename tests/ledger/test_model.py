@@ -73,7 +73,6 @@ class LedgerMachine(RuleBasedStateMachine):
         budget = mdp.Budget(**names)
         cost = Cost(noise.cost(budget).value, noise)
         come = units(self.total, cost)
-        assert come is not None
         ledger = self.handles[handle]
         if self.spent() + come > self.limit:
             with pytest.raises(PrivacyError, match="ledger: found"):

@@ -1,60 +1,73 @@
-"""Scales that noise cannot have, and plans whose noise would not fit what they cost."""
+"""Exact costs: met and never exceeded, authorized before any noise, and recorded."""
 
-import dataclasses
+import json
+from dataclasses import FrozenInstanceError
+from datetime import datetime, timedelta
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
-from matrixdp.domain import Domain
+import matrixdp as mdp
 from matrixdp.errors import PrivacyError
-from matrixdp.exact import IntegerMatrix
-from matrixdp.measure import measurement as calibration
-from matrixdp.measure.measurement import NoiseScale, calibrate, plan_cost
+from matrixdp.measure import measurement
+from matrixdp.measure.measurement import authorize, calibrate, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
-from matrixdp.plan import Block, Direct, Part
+from matrixdp.privacy import Budget
+from tests.measure.plans import plan
 
-ONE = Cost(Fraction(1), GAUSSIAN)
-
-
-def plan(variance: float, noise=GAUSSIAN) -> Direct:
-    block = Block(("a",), IntegerMatrix(np.array([[1, 1], [0, 1]])))
-    return Direct(Domain({"a": 2}), (Part(("a",), (block,), variance),), noise)
+BUDGETS = [Budget(rho=0.1), Budget(mu=0.3, neighbours="replace"), Budget(epsilon=1, delta=1e-6)]
 
 
-def test_the_cost_is_met_and_never_exceeded():
-    scales, cost = calibrate(plan(2.0), ONE, 100)
-    assert cost <= ONE
-    assert cost.value > Fraction(999_999, 1_000_000)
-    assert plan_cost(plan(2.0), scales) == cost
-
-
-@pytest.mark.parametrize("allowed", [Fraction(10) ** 400, Fraction(1, 10**400)])
-def test_a_cost_out_of_range_is_refused(allowed: Fraction):
-    with pytest.raises(PrivacyError, match="leaves floating-point range"):
-        calibrate(plan(2.0), Cost(allowed, GAUSSIAN), 100)
-
-
-def test_a_scale_that_is_no_number_is_refused():
-    with pytest.raises(PrivacyError, match="noise scale inf; expected a finite number above 0"):
-        calibrate(plan(1e308, LAPLACE), Cost(Fraction(1, 10**300), LAPLACE), 100)
-
-
-def test_answers_that_leave_62_bits_are_refused():
-    with pytest.raises(PrivacyError, match="exceed 62 bits"):
-        calibrate(plan(2.0), Cost(Fraction(10) ** 12, GAUSSIAN), 2**50)
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+@pytest.mark.parametrize("kind", ["direct", "pooled", "local"])
+@pytest.mark.parametrize("allowed", [Fraction(1, 10), Fraction(1), Fraction(7, 3)])
+def test_the_exact_cost_is_just_below_what_is_allowed(noise, kind, allowed):
+    found = plan(kind, noise)
+    scales, cost = calibrate(found, Cost(allowed, noise), 2**33)
+    assert 0.9999999 * allowed < cost.value <= allowed
+    assert plan_cost(found, scales) == cost
+    pairs = zip(found.parts, scales, strict=True)
+    exact = sum(Fraction(noise.power_sum(part)) / scale.exact**noise.norm for part, scale in pairs)
+    assert exact <= cost.value < exact * (1 + Fraction(1, 10**12))
 
 
 def test_noise_shared_for_another_sensitivity_never_fits(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(calibration, "plan_cost", lambda *_: Cost(Fraction(2), GAUSSIAN))
+    monkeypatch.setattr(measurement, "plan_cost", lambda *_: Cost(Fraction(2), GAUSSIAN))
     with pytest.raises(PrivacyError, match="do not fit its sensitivities"):
-        calibrate(plan(2.0), ONE, 100)
+        calibrate(plan("direct", GAUSSIAN), Cost(Fraction(1), GAUSSIAN), 100)
 
 
-def test_a_part_is_never_measured_without_noise():
-    (scale,), _ = calibrate(plan(2.0), ONE, 100)
-    for steps in (Fraction(0), Fraction(-1)):
-        with pytest.raises(PrivacyError, match="would be measured without noise"):
-            plan_cost(plan(2.0), (dataclasses.replace(scale, steps=steps),))
-    with pytest.raises(PrivacyError, match="laplace noise in a plan for gaussian noise"):
-        plan_cost(plan(2.0), (NoiseScale(scale.steps, scale.power, LAPLACE),))
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_the_whole_budget_may_be_spent(budget):
+    allowed = GAUSSIAN.cost(budget).value
+    for cost in (allowed, allowed - Fraction(1, 10**100), Fraction(1, 10**100)):
+        assert authorize(Cost(cost, GAUSSIAN), budget).cost.value == cost
+    assert authorize(Cost(Fraction(1, 2), LAPLACE), Budget(epsilon=1)).cost.noise == LAPLACE
+
+
+def test_the_record():
+    record = authorize(Cost(Fraction(1), GAUSSIAN), Budget(mu=1))
+    assert isinstance(record.cost.value, Fraction)
+    assert record.ledger is None
+    assert "No ledger" in record.note
+    assert datetime.fromisoformat(record.time).utcoffset() == timedelta(0)
+    assert json.loads(json.dumps(record.as_dict()))["cost"] == "1"
+    with pytest.raises(FrozenInstanceError):
+        record.cost = Cost(Fraction(2), GAUSSIAN)  # type: ignore[misc]
+
+
+def test_no_noise_is_drawn_where_what_comes_before_it_fails(monkeypatch):
+    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
+    strategy, steps = mdp.select(workload), []
+    real = measurement.noisy
+    monkeypatch.setattr(measurement, "noisy", lambda *given: steps.append("noise") or real(*given))
+
+    def stop():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        strategy.measure({"sex": ["male"]}, Budget(mu=1), before_noise=stop)
+    assert steps == []
+    strategy.measure({"sex": ["male"]}, Budget(mu=1), before_noise=lambda: steps.append("before"))
+    assert steps == ["before"] + ["noise"] * (len(steps) - 1)
+    assert len(steps) > 1

@@ -7,52 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import matrixdp as mdp
-from matrixdp.errors import PrivacyError, StorageError
-from matrixdp.exact import IdentityMatrix, IntegerMatrix
-from matrixdp.measure.measurement import NoiseScale, calibrate, measure, plan_cost
-from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
-from matrixdp.plan import Block, Direct, Local, Part, Pooled
+from matrixdp.errors import StorageError
+from matrixdp.measure.measurement import measure
+from matrixdp.noise import LAPLACE
 from matrixdp.privacy import Budget
 from matrixdp.sources import open_source
 from matrixdp.storage.formats import load_measurement, save_measurement
-
-DOMAIN = mdp.Domain({"a": 4, "b": 3})
-TABLE = {"a": np.arange(500) % 4, "b": (np.arange(500) * 7 // 3) % 3}
-TALL = IntegerMatrix(np.vstack([40 * np.eye(4, dtype=np.int64), [[10, 20, 30, 40]]]))
-WORKLOAD = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.marginals([0, 1]))
-
-
-def plan(kind, noise=LAPLACE):
-    both = (Block(("a",), IdentityMatrix(4)), Block(("b",), IdentityMatrix(3)))
-    one = Part(("a",), (Block(("a",), IdentityMatrix(4)),), 8.0)
-    whole = Part(("a", "b"), (Block(("a",), TALL), Block(("b",), IdentityMatrix(3))), 2.0 * (2 * 80) ** 2)
-    if kind == "direct":
-        return Direct(DOMAIN, (Part(whole.attributes, whole.blocks, 2.0 * 80**2),), noise)
-    if kind == "pooled":
-        return Pooled(DOMAIN, (Part(("a", "b"), both, 8.0), one), noise)
-    return Local(DOMAIN, (whole, one), noise)
-
-
-@pytest.mark.parametrize("kind", ["direct", "pooled", "local"])
-@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(7, 3)])
-def test_the_exact_cost_is_just_below_the_budget(kind, epsilon):
-    found = plan(kind)
-    assert found.cost == pytest.approx(1.0)
-    scales, cost = calibrate(found, Cost(epsilon, LAPLACE), 2**33)
-    assert 0.9999999 * epsilon < cost.value <= epsilon
-    exact = sum(
-        Fraction(part.sensitivity) / scale.exact for part, scale in zip(found.parts, scales, strict=True)
-    )
-    assert exact <= cost.value < exact * (1 + Fraction(1, 10**12))
-
-
-def test_noise_of_another_kind_is_refused():
-    found = plan("direct")
-    with pytest.raises(PrivacyError, match="in a plan for laplace"):
-        plan_cost(found, (NoiseScale(Fraction(5000), 0, GAUSSIAN),))
-    with pytest.raises(PrivacyError, match="use Laplace noise"):
-        measure(plan("direct", GAUSSIAN), open_source(TABLE), Budget(epsilon=1))
+from tests.measure.plans import DOMAIN, TABLE, WORKLOAD, plan
 
 
 def test_laplace_noise_serves_budgets_in_every_definition():

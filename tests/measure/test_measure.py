@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.errors import NumericalError
 from matrixdp.exact import IntegerMatrix, IntegerTensor
 from matrixdp.measure.measurement import NoiseScale, maximal_marginals, measure, noisy
 from matrixdp.noise import GAUSSIAN, Cost, SystemSource
@@ -29,11 +29,6 @@ TABLE = {
 }
 
 
-class _Untouchable(Source):
-    def count(self, request):
-        raise AssertionError("the data was touched")
-
-
 class _CountedOnce(Source):
     """A source of which the counts are kept: many measurements of one table."""
 
@@ -49,19 +44,6 @@ class _CountedOnce(Source):
 class _Forgetful(Source):
     def count(self, request):
         return iter(())
-
-
-@pytest.mark.parametrize("budget", [Budget(epsilon=1), Budget(mu=10**7)])
-def test_a_budget_that_cannot_be_honoured_never_reaches_the_data(budget):
-    with pytest.raises(PrivacyError):
-        measure(select(WORKLOAD, noise=GAUSSIAN).plan, _Untouchable(), budget)
-
-
-@pytest.mark.parametrize("bound", [0, -1, 2.0**33, True, None])
-def test_a_bound_that_is_none_never_reaches_the_data(bound):
-    plan = select(WORKLOAD, noise=GAUSSIAN).plan
-    with pytest.raises(PrivacyError, match=r"max_records: found .*; expected an integer of at least 1"):
-        measure(plan, _Untouchable(), Budget(mu=1), max_records=bound)
 
 
 def test_a_source_that_forgets_a_marginal():

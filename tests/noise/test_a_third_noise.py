@@ -7,7 +7,7 @@ Logistic noise of scale b has the density 1 / (4 b cosh^2(x / 2b)), whose logari
 import json
 import math
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.noise import NOISES, Distribution, PureNoise, noise_named, register_noise
+from matrixdp.noise import NOISES, Distribution, PureNoise, register_noise
 from matrixdp.testing import check_noise
 
 
@@ -85,20 +85,8 @@ def test_it_is_selected_for_measured_and_released(mechanism):
     assert "Logistic" in release.intervals.description
 
 
-def test_its_errors_are_what_is_stated():
-    strategy = mdp.select(WORKLOAD, noise="logistic", mechanism="residual")
-    exact, found = exact_answers(), []
-    for seed in range(60):
-        answers = strategy.measure(TABLE, mdp.Budget(epsilon=1), seed_not_private=seed).reconstruct().answers
-        found.append((answers["estimate"].to_numpy() - exact) / answers["stddev"].to_numpy())
-    squares = np.array(found) ** 2
-    # the fourth moment of a combination of logistic variables is at most 4.2
-    assert abs(squares.mean() - 1) < 6.5 * math.sqrt(3.2 / 60)
-    assert np.abs(squares.mean(axis=0) - 1).max() < 6.5 * math.sqrt(3.2 / 60)
-
-
 def test_mechanisms_for_another_norm_refuse_it():
-    with pytest.raises(mdp.PrivacyError, match="dense selects for gaussian noise alone; found logistic"):
+    with pytest.raises(mdp.PrivacyError, match="found logistic"):
         mdp.select(WORKLOAD, noise="logistic", mechanism="dense")
 
 
@@ -114,9 +102,8 @@ def test_it_is_saved_by_its_name(tmp_path):
 
 def test_the_commands_take_it(tmp_path):
     (tmp_path / "spec.yaml").write_text(SPEC)
-    header = "sex,age\n"
-    rows = "\n".join(f"{sex},{age}" for sex, age in zip(TABLE["sex"], TABLE["age"], strict=True))
-    (tmp_path / "table.csv").write_text(header + rows + "\n")
+    rows = [f"{sex},{age}\n" for sex, age in zip(TABLE["sex"], TABLE["age"], strict=True)]
+    (tmp_path / "table.csv").write_text("".join(["sex,age\n", *rows]))
 
     def run(*arguments):
         return CliRunner().invoke(app, [str(argument) for argument in arguments])
@@ -134,78 +121,7 @@ def test_the_commands_take_it(tmp_path):
 
 
 def test_a_budget_that_leaves_a_choice_considers_it():
-    approximate = mdp.Budget(epsilon=8, delta=1e-9)
-    strategy = mdp.select(WORKLOAD, budget=approximate, mechanism="identity")
-    errors = {
-        name: mdp.select(WORKLOAD, noise=name, mechanism="identity").rmse(approximate) for name in NOISES
-    }
-    assert strategy.noise == min(errors, key=errors.__getitem__)
-
-
-def test_names_and_norms_are_checked():
-    class Other(Logistic):
-        pass
-
-    class Third(Logistic):
-        name, norm = "third", cast("Any", 3)
-
-    register_noise(LOGISTIC)  # again, as a module that is read twice does
-    with pytest.raises(mdp.PrivacyError, match="another noise has this name"):
-        register_noise(Other())
-    with pytest.raises(mdp.PrivacyError, match="found norm 3; expected 1 or 2"):
-        register_noise(Third())
-    with pytest.raises(mdp.PrivacyError, match="expected a Noise"):
-        register_noise("logistic")  # type: ignore[arg-type]
-    unknown: tuple[Any, ...] = ("uniform", None, 1)
-    for wrong in unknown:
-        with pytest.raises(mdp.PrivacyError, match="expected gaussian or laplace or logistic"):
-            noise_named(wrong)
-
-
-class Narrow(Logistic):
-    """Says that its variance is less than it is."""
-
-    variance_factor = 2.0
-
-
-class Steep(Logistic):
-    """Claims an epsilon that it does not have."""
-
-    def allowed(self, budget):
-        return 2 * super().allowed(budget)
-
-
-class Short(Logistic):
-    """Has intervals that are too short."""
-
-    def largest_quantile(self, confidence):
-        return 0.9 * math.log((1 + confidence) / (1 - confidence)) * math.sqrt(3) / math.pi
-
-
-class Certain(Logistic):
-    """Takes every combination for logistic."""
-
-    def combination_quantiles(self, shares, confidence):
-        return np.full(len(shares), 2.0 * self.largest_quantile(confidence))
-
-
-class Skewed(Logistic):
-    """Draws from another distribution than it says."""
-
-    def draw_rounded(self, scale, size, **given):
-        return super().draw_rounded(scale * Fraction(6, 5), size, **given)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (Narrow(), "variance_factor"),
-        (Steep(), "promise: more"),
-        (Short(), "largest_quantile"),
-        (Certain(), "combination_quantiles: above"),
-        (Skewed(), "draw_rounded"),
-    ],
-)
-def test_a_noise_that_breaks_the_contract_is_found(wrong, said):
-    with pytest.raises(AssertionError, match=said):
-        check_noise(wrong)
+    budget = mdp.Budget(epsilon=8, delta=1e-9)
+    errors = {name: mdp.select(WORKLOAD, noise=name, mechanism="identity").rmse(budget) for name in NOISES}
+    chosen = mdp.select(WORKLOAD, budget=budget, mechanism="identity").noise
+    assert chosen == min(errors, key=errors.__getitem__)

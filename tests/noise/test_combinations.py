@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matrixdp.noise.drawing import combination_quantiles, largest_quantile
+from matrixdp.noise.laplace import combination_quantiles, largest_quantile
 
 LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999]
 

@@ -7,7 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from matrixdp.privacy import Budget, Clause, LeastBudget, Unit
+from matrixdp.noise import GAUSSIAN
+from matrixdp.privacy import Budget, Clause, LeastBudget, Unit, delta_of, epsilon_of, mu_of_rho, rho_of_mu
+from matrixdp.privacy.conversions import exact_positive, root_below
 from tests.refusals import Refusal
 
 NO_NUMBERS = [0, -1, -0.5, math.nan, math.inf, -math.inf, True, "0.5", Decimal("NaN"), 1j, [1]]
@@ -41,6 +43,33 @@ def clause(name: object) -> Callable[[], object]:
     return lambda: Clause(name, "A sentence.")  # type: ignore[arg-type]
 
 
+def converted(convert: Callable[..., object], *given: object) -> Callable[[], object]:
+    return lambda: convert(*given)
+
+
+OTHERS = [
+    0.0,
+    -0.0,
+    -1e-300,
+    False,
+    None,
+    b"1",
+    Decimal("sNaN"),
+    Decimal("Infinity"),
+    np.float64("nan"),
+    np.bool_(True),
+]
+#: Every parameter of a conversion, by its name: 1 stands for the others.
+CONVERSIONS: dict[str, list[Callable[[object], Callable[[], object]]]] = {
+    "mu": [
+        lambda bad: converted(rho_of_mu, bad),
+        lambda bad: converted(delta_of, bad, 1),
+        lambda bad: converted(epsilon_of, bad, 0.5),
+    ],
+    "rho": [lambda bad: converted(mu_of_rho, bad)],
+    "epsilon": [lambda bad: converted(delta_of, 1, bad or -1)],
+    "delta": [lambda bad: converted(epsilon_of, 1, bad)],
+}
 REJECTED: dict[tuple[str, str], dict[str, Callable[[], object]]] = {
     **{
         ("out-of-range", f"budget.{name}"): {
@@ -67,10 +96,29 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], object]]] = {
     ("out-of-range", ""): {
         **{f"an error scale of {needed}": least(needed) for needed in (0, -1.0, math.inf, math.nan)},
         "an error scale that no budget reaches": least(1.0, reached=0.5),
+        "the root of a negative number": converted(root_below, Fraction(-1)),
     },
     ("out-of-range", "budget.unit.records"): {
         f"{bad!r} records a person": unit(records=bad)
         for bad in (0, -1, 1.0, True, "3", None, np.int64(3), 2**53)
+    },
+    **{
+        ("out-of-range", name): {
+            f"{name} as {bad!r} in conversion {place}": convert(bad)
+            for place, convert in enumerate(conversions)
+            for bad in (0, -1, math.nan, math.inf, None, True, "1", *([1, 2, 1.5] if name == "delta" else []))
+        }
+        for name, conversions in CONVERSIONS.items()
+    },
+    ("out-of-range", "the name"): {
+        f"a number {bad!r}": converted(exact_positive, "the name", bad) for bad in (*NO_NUMBERS, *OTHERS)
+    },
+    ("not-supported", "budget.delta"): {
+        "the mu of a pure budget": lambda: Budget(epsilon=1).mu,
+        "the Gaussian cost of a pure budget": lambda: GAUSSIAN.cost(Budget(epsilon=1)),
+    },
+    ("not-converged", ""): {
+        "an epsilon beyond all bounds": converted(epsilon_of, 10**30, Fraction(1, 10**6)),
     },
     ("wrong-type", "budget.unit.id"): {
         f"an id {bad!r}": unit(id=bad) for bad in ("", 3, ["person"], b"person", "person \udcff")

@@ -28,17 +28,17 @@ def test_an_undecided_ball_proves_nothing(undecided: None):
 
 
 @pytest.mark.parametrize(
-    ("convert", "says"),
+    ("convert", "given"),
     [
-        (lambda: conversions.largest_mu(ONE, TINY), "no noise level could be certified"),
-        (lambda: conversions.delta_of(ONE, ONE), "delta could not be enclosed"),
-        (lambda: conversions.epsilon_of(ONE, TINY), "no epsilon could be certified"),
-        (lambda: conversions.epsilon_of_gdp(ONE), "no epsilon of pure differential privacy"),
+        (conversions.largest_mu, (ONE, TINY)),
+        (conversions.delta_of, (ONE, ONE)),
+        (conversions.epsilon_of, (ONE, TINY)),
+        (conversions.epsilon_of_gdp, (ONE,)),
     ],
 )
-def test_what_cannot_be_proved_is_refused(undecided: None, convert, says: str):
-    with pytest.raises(NumericalError, match=says):
-        convert()
+def test_what_cannot_be_proved_is_refused(undecided: None, convert, given):
+    with pytest.raises(NumericalError):
+        convert(*given)
 
 
 def test_a_noise_level_that_every_bound_admits_is_refused(monkeypatch: pytest.MonkeyPatch):

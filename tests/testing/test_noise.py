@@ -20,21 +20,19 @@ def doubled(right):
     return lambda *given: 2 * right(*given)
 
 
+def skewed(right):
+    return lambda scale, size, **given: right(scale * Fraction(6, 5), size, **given)
+
+
 WRONG = [
-    (LAPLACE, "column_norms", doubled, "column_norms"),
-    (LAPLACE, "power_sum", doubled, "power_sum"),
-    (GAUSSIAN, "share", doubled, "share"),
-    (GAUSSIAN, "variance", doubled, "share"),
-    (GAUSSIAN, "scale", doubled, "scale"),
-    (GAUSSIAN, "total_loss", doubled, "total_loss"),
-    (GAUSSIAN, "best_shares", lambda _: lambda *_: [0.2, 0.1, 0.2], "total_loss"),
     (LAPLACE, "variance_factor", lambda _: 1.0, "variance_factor"),
     (GAUSSIAN, "honours", lambda _: lambda _: True, "delta"),
-    (LAPLACE, "honours", lambda _: lambda _: False, "is not honoured, and has a cost"),
+    (LAPLACE, "honours", lambda _: lambda _: False, "is not honoured, and is not refused"),
     (LAPLACE, "allowed", doubled, "promise: more than"),
     (GAUSSIAN, "allowed", doubled, "promise: more than"),
     (LAPLACE, "largest_quantile", lambda right: lambda level: 0.5 * right(level), "largest_quantile"),
-    (LAPLACE, "combination_quantiles", doubled, "combination_quantiles"),
+    (LAPLACE, "combination_quantiles", doubled, "combination_quantiles: above"),
+    (GAUSSIAN, "draw_rounded", skewed, "draw_rounded"),
 ]
 
 
@@ -42,7 +40,9 @@ def patched(monkeypatch: pytest.MonkeyPatch, noise: Noise, name: str, wrong) -> 
     right = getattr(noise, name)
     value = wrong(right)
     is_method = callable(value)
-    monkeypatch.setattr(type(noise), name, (lambda _self, *given: value(*given)) if is_method else value)
+    monkeypatch.setattr(
+        type(noise), name, (lambda _self, *given, **named: value(*given, **named)) if is_method else value
+    )
 
 
 @pytest.mark.parametrize(("noise", "name", "wrong", "message"), WRONG)

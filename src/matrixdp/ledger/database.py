@@ -149,7 +149,7 @@ class Account:
                 return None
             known = [one for one in more if one is not None]
             if first is not None:
-                known.append(max(_epsilon_above(first, total.delta), _SMALLEST_EPSILON))
+                known.append(max(epsilon_of(root_above(first), total.delta), _SMALLEST_EPSILON))
             return _budget(total, min(known))
         if first is None:
             raise PrivacyError("ledger: found an entry that its total does not bound")
@@ -163,10 +163,8 @@ class Account:
         allowed most.
         """
         total = self.total
-        rest = [
-            None if one is None else limit - one for one, limit in zip(self.sums, self.limits, strict=True)
-        ]
-        first, *more = (Fraction(0) if one is None else max(one, Fraction(0)) for one in rest)
+        pairs = zip(self.sums, self.limits, strict=True)
+        first, *more = (max(limit - (limit if one is None else one), Fraction(0)) for one, limit in pairs)
         if total.kind == "approx" and total.delta is not None:
             return _budget(total, max(*more, _epsilon_below(first, total.delta)))
         return _budget(total, root_below(first) if total.kind == "mu" else first)
@@ -193,13 +191,8 @@ def _budget(total: Budget, value: Fraction) -> Budget | None:
     """Return a budget of the kind of a total."""
     if value == 0:
         return None
-    name = {"rho": "rho", "mu": "mu"}.get(total.kind, "epsilon")
-    given = {name: value} | ({} if total.delta is None else {"delta": total.delta})
-    return Budget(**given, neighbours=total.neighbours, unit=total.unit)
-
-
-def _epsilon_above(squared_mu: Fraction, delta: Fraction) -> Fraction:
-    return epsilon_of(root_above(squared_mu), delta)
+    name = total.kind if total.kind in ("rho", "mu") else "epsilon"
+    return Budget(**total.given | {name: value}, neighbours=total.neighbours, unit=total.unit)
 
 
 def _epsilon_below(squared_mu: Fraction, delta: Fraction) -> Fraction:
@@ -278,8 +271,9 @@ VERSION = 1
 #: How long a writer waits for another, in milliseconds.
 PATIENCE = 10_000
 
-_KEPT = ("number", "id", "time", "noise", "cost", "budget", "version", "release", "digest")
-_MOVED = " OR ".join(f"NEW.{column} IS NOT OLD.{column}" for column in _KEPT)
+#: What an entry keeps for good.
+KEPT = ("number", "id", "time", "noise", "cost", "budget", "version", "release", "digest")
+_MOVED = " OR ".join(f"NEW.{column} IS NOT OLD.{column}" for column in KEPT)
 TABLES = (
     "CREATE TABLE ledger (only INTEGER PRIMARY KEY CHECK (only = 1), terms TEXT NOT NULL, "
     "created TEXT NOT NULL, version TEXT NOT NULL)",
@@ -325,6 +319,11 @@ _REASONS = {
 }
 
 
+def damaged(path: Path, what: str, code: str = "damaged-file") -> StorageError:
+    """Return the error of a file that is not as it was written."""
+    return StorageError(f"{path}: {what}", code)
+
+
 class Connection(Protocol):
     """What is asked of a connection: that of ``sqlite3`` in autocommit mode has it, and that of apsw."""
 
@@ -367,16 +366,14 @@ def _create(path: Path) -> None:
 
 def _open(path: Path) -> Connection:
     if not os.path.isfile(path):  # noqa: PTH113 - no error where the path is none
-        raise StorageError(
-            f"{path}: no such file; expected a ledger, which `matrixdp ledger init` makes",
-            code="file-missing",
-        )
+        told = "no such file; expected a ledger, which `matrixdp ledger init` makes"
+        raise damaged(path, told, "file-missing")
     address = f"file:{quote(os.fsencode(path))}?mode=rw"
     return sqlite3.connect(address, timeout=0, isolation_level=None, uri=True)
 
 
+#: The SQLite of Python's standard library.
 SQLITE = Driver(_create, _open, sqlite3.Error, lambda error: getattr(error, "sqlite_errorcode", 1))
-"""The SQLite of Python's standard library."""
 
 
 @final
@@ -433,7 +430,7 @@ def session(path: Path, driver: Driver, *, write: bool, new: bool = False) -> It
     except driver.error as error:
         raise _refusal(path, driver, error) from None
     except UnicodeError:
-        raise StorageError(f"{path}: damaged: holds text that is not UTF-8", code="damaged-file") from None
+        raise damaged(path, "damaged: holds text that is not UTF-8") from None
     finally:
         with suppress(driver.error):
             connection.close()
@@ -448,10 +445,7 @@ def _check_journal(path: Path) -> None:
         # SQLite puts it beside the file that a link leads to
         journal = Path(f"{os.path.realpath(path)}-journal")
         if journal.is_file() and _ending(journal) == _NAMES_ANOTHER:
-            raise StorageError(
-                f"{journal}: names another file, which no journal of a ledger does; remove it",
-                code="damaged-file",
-            )
+            raise damaged(journal, "names another file, which no journal of a ledger does; remove it")
 
 
 def _ending(journal: Path) -> bytes:
@@ -473,14 +467,12 @@ def _prepare(found: Session) -> None:
 
 def _check_kind(path: Path, found: Session) -> None:
     if found.value("application_id") != APPLICATION:
-        raise StorageError(f"{path}: not a ledger; `matrixdp ledger init` makes one", code="damaged-file")
+        raise damaged(path, "not a ledger; `matrixdp ledger init` makes one")
     version = found.value("user_version")
     if version != VERSION:
         needed = "a newer matrixdp is needed" if version > VERSION else "damaged or altered"
-        raise StorageError(
-            f"{path}: a ledger of format version {version}; this matrixdp reads version {VERSION}: {needed}",
-            code="other-version",
-        )
+        told = f"a ledger of format version {version}; this matrixdp reads version {VERSION}: {needed}"
+        raise damaged(path, told, "other-version")
 
 
 def _make_durable(path: Path, found: Session) -> None:
@@ -495,11 +487,9 @@ def _check_tables(path: Path, found: Session) -> None:
     """Refuse other tables or triggers than ours before anything is read from them."""
     sql = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
     if sorted(row[0] for row in found.rows(sql)) != sorted(TABLES):
-        raise StorageError(
-            f"{path}: damaged or altered: its tables are not those of a ledger", code="damaged-file"
-        )
+        raise damaged(path, "damaged or altered: its tables are not those of a ledger")
     if found.value("integrity_check(1)") != "ok":
-        raise StorageError(f"{path}: damaged: SQLite finds its pages inconsistent", code="damaged-file")
+        raise damaged(path, "damaged: SQLite finds its pages inconsistent")
 
 
 def make_tables(found: Session) -> None:

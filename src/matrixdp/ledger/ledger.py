@@ -19,12 +19,14 @@ from typing import Any, final
 
 from matrixdp.errors import PrivacyError, StorageError, reading
 from matrixdp.ledger.database import (
+    KEPT,
     MEASURES,
     SQLITE,
     Account,
     Driver,
     Running,
     Session,
+    damaged,
     in_words,
     make_tables,
     running_path,
@@ -37,8 +39,8 @@ from matrixdp.privacy.conversions import float_above
 
 # The entries of a ledger, and what a release says of its own.
 
+#: What becomes of an entry; its cost counts in every state.
 STATES = ("reserved", "measured", "released", "abandoned")
-"""What becomes of an entry; its cost counts in every state."""
 
 #: What the file says of an abandoned entry.
 _ABANDONED = "spent by crash"
@@ -49,12 +51,7 @@ _SUMS = ("rho", "squared_mu", "epsilon")
 
 def check_name(dataset: object) -> None:
     """Check the name of a dataset, which statements and messages show."""
-    if (
-        not isinstance(dataset, str)
-        or not dataset.strip()
-        or not dataset.isprintable()
-        or len(dataset) > 1000
-    ):
+    if not (isinstance(dataset, str) and dataset.strip() and dataset.isprintable() and len(dataset) <= 1000):
         expected = "text of one line that is not empty, at most 1,000 characters"
         raise PrivacyError.at(("dataset",), "no name", expected, code="wrong-type")
 
@@ -119,12 +116,13 @@ class Entry:
         PrivacyError
             If it is none.
         """
-        number, name, time, state, noise, cost, budget, version, release, measurement, digest = row
+        *own, digest, state, measurement = row
+        number, name, time, noise, cost, budget, version, release = own
         state = "abandoned" if state == _ABANDONED else state
         texts = (name, time, state, noise, cost, budget, version, digest)
         if not all(isinstance(text, str) for text in texts) or state not in STATES:
             raise PrivacyError("it is not in the form that it should have", code="damaged-file")
-        if digest != chained(previous, number, name, time, noise, cost, budget, version, release):
+        if digest != chained(previous, *own):
             raise PrivacyError("its digest is wrong", code="damaged-file")
         if not _ID.fullmatch(name) or not (measurement is None or _SHA256.fullmatch(measurement)):
             raise PrivacyError("its name or the digest of its measurement is none", code="damaged-file")
@@ -195,9 +193,8 @@ class LedgerEntry:
             raise PrivacyError("ledger: found an entry without a proper name or digest", code="damaged-file")
         for sums in (self.before, self.after):
             if not sums or not set(sums) <= set(_SUMS):
-                raise PrivacyError(
-                    "ledger: found other sums than of rho, squared mu or epsilon", code="damaged-file"
-                )
+                told = "ledger: found other sums than of rho, squared mu or epsilon"
+                raise PrivacyError(told, "damaged-file")
             for text in sums.values():
                 if text is not None:
                     exact_number(text)
@@ -217,9 +214,8 @@ class LedgerEntry:
         before = Account(self.total, tuple(None if text is None else exact_number(text) for text in known))
         after = before.plus(cost, budget)
         if after.as_dict() != self.after or not after.within:
-            raise PrivacyError(
-                "ledger: found an entry of another cost, or one above the total", code="damaged-file"
-            )
+            told = "ledger: found an entry of another cost, or one above the total"
+            raise PrivacyError(told, "damaged-file")
 
     def as_dict(self) -> dict[str, object]:
         """Return it as JSON has it, every number exact; `read` takes it back."""
@@ -265,14 +261,8 @@ _ADVANCES = {
     "released": ("measured",),
     "abandoned": ("reserved", "measured"),
 }
-_ROWS = (
-    "SELECT number, id, time, state, noise, cost, budget, version, release, measurement, digest "
-    "FROM entries ORDER BY number"
-)
-_DEBIT = (
-    "INSERT INTO entries (number, id, time, noise, cost, budget, version, release, state, digest) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'reserved', ?)"
-)
+_ROWS = f"SELECT {', '.join(KEPT)}, state, measurement FROM entries ORDER BY number"  # noqa: S608
+_DEBIT = f"INSERT INTO entries ({', '.join(KEPT)}, state) VALUES ({'?, ' * len(KEPT)}'reserved')"  # noqa: S608
 
 
 @final
@@ -358,9 +348,8 @@ class Ledger:
         try:
             driver.create(file)
         except FileExistsError:
-            raise StorageError(
-                f"{file}: found a file; expected one that is not there yet", code="file-exists"
-            ) from None
+            told = f"{file}: found a file; expected one that is not there yet"
+            raise StorageError(told, "file-exists") from None
         except (OSError, ValueError) as error:
             raise StorageError.unwritable(file, error) from None
         try:
@@ -414,15 +403,14 @@ class Ledger:
         StorageError
             If there is none of that name.
         """
-        for entry in self.entries:
+        return self._named(name, self.entries)
+
+    def _named(self, name: str, entries: tuple[Entry, ...]) -> Entry:
+        for entry in entries:
             if entry.id == name:
                 return entry
-        raise self._unknown(name)
-
-    def _unknown(self, name: str) -> StorageError:
-        return StorageError(
-            f"{self.path}: found no entry {name}; was the file replaced by an older one?", "unknown-name"
-        )
+        told = f"found no entry {name}; was the file replaced by an older one?"
+        raise damaged(self.path, told, "unknown-name")
 
     @property
     def account(self) -> Account:
@@ -518,7 +506,7 @@ class Ledger:
             after = self._check(before, cost, budget)
             spent, terms = number_text(cost.value), json.dumps(exact_text(budget), sort_keys=True)
             place = None if release is None else json.dumps(os.path.abspath(release))  # noqa: PTH100
-            last = entries[-1].digest if entries else self._root(found)
+            last = entries[-1].digest if entries else chained("", *_terms(self.path, found))
             # a name, not a secret: it differs from all others because what is before it does
             name = chained(last, time.time_ns(), os.getpid())[:32]
             own = (len(entries) + 1, name, now(), cost.noise.name, spent, terms, version(), place)
@@ -547,10 +535,7 @@ class Ledger:
             If there is no such entry, it cannot come to that state, or the ledger cannot be written.
         """
         with session(self.path, self._driver, write=True) as found:
-            known = {one.id: one for one in self._read(found)}
-            old = known.get(entry)
-            if old is None:
-                raise self._unknown(entry)
+            old = self._named(entry, self._read(found))
             digest = measurement or old.measurement
             if (old.state, old.measurement) == (state, digest):
                 return
@@ -583,16 +568,11 @@ class Ledger:
             raise PrivacyError.at(("ledger",), found, expected, code="budget-exceeded")
         return after
 
-    def _root(self, found: Session) -> str:
-        return chained("", *_terms(self.path, found))
-
     def _read(self, found: Session) -> tuple[Entry, ...]:
         """Return every entry, checked, of a ledger that must still have the same terms."""
         terms = _terms(self.path, found)
         if terms[0] != self._terms:
-            raise StorageError(
-                f"{self.path}: holds another ledger than when it was opened", code="damaged-file"
-            )
+            raise damaged(self.path, "holds another ledger than when it was opened")
         digest = chained("", *terms)
         entries: list[Entry] = []
         for row in found.rows(_ROWS):
@@ -640,8 +620,7 @@ class Reservation:
         StorageError
             If the ledger cannot be written.
         """
-        if self._state != "released":
-            self.ledger.advance(self.record.entry, "measured", sha256)
+        self._advance("measured", sha256)
 
     def released(self, sha256: str) -> None:
         """Write down that the release with that measurement is in its place; nothing if one was before.
@@ -651,22 +630,19 @@ class Reservation:
         StorageError
             If the ledger cannot be written.
         """
-        if self._state != "released":
-            self.ledger.advance(self.record.entry, "released", sha256)
+        self._advance("released", sha256)
         if self.run is not None:
             self.run.end()
 
-    @property
-    def _state(self) -> str:
-        return self.ledger.entry(self.record.entry).state
+    def _advance(self, state: str, sha256: str) -> None:
+        if self.ledger.entry(self.record.entry).state != "released":
+            self.ledger.advance(self.record.entry, state, sha256)
 
 
 def _terms(path: Path, found: Session) -> tuple[Any, ...]:
     rows = found.rows("SELECT terms, created, version FROM ledger")
     if len(rows) != 1 or not all(isinstance(text, str) for text in rows[0]):
-        raise StorageError(
-            f"{path}: damaged or altered: it does not have its terms once", code="damaged-file"
-        )
+        raise damaged(path, "damaged or altered: it does not have its terms once")
     return rows[0]
 
 
@@ -683,14 +659,11 @@ def parameters(value: Budget | None, total: Budget, *, above: bool) -> dict[str,
     >>> parameters(None, Budget(rho=0.1), above=True), parameters(Budget(rho=0.1), Budget(rho=1), above=False)
     ({'rho': 0.0}, {'rho': 0.1})
     """
-    given = {name: one for name, one in total.as_dict().items() if isinstance(one, float)}
-    if value is None:
-        return {name: one if name == "delta" else 0.0 for name, one in given.items()}
-    if above:
-        return {
-            name: one if name == "delta" else float_above(getattr(value, name)) for name, one in given.items()
-        }
-    return {name: value.as_dict()[name] for name in given}
+    written = (value or total).as_dict()
+    numbers: dict[str, float] = {name: written[name] for name in total.given}
+    for name in numbers.keys() - {"delta"} if above or value is None else ():
+        numbers[name] = 0.0 if value is None else float_above(value.given[name])
+    return numbers
 
 
 def report(ledger: Ledger) -> dict[str, Any]:
@@ -705,7 +678,7 @@ def report(ledger: Ledger) -> dict[str, Any]:
     ('health', {'rho': 0.0}, {'rho': 1.0}, [])
     """
     entries, total = ledger.entries, ledger.total
-    account = Account.of(total, ((entry.cost, entry.budget) for entry in entries))
+    account = ledger._account(entries)
     return {
         "dataset": ledger.dataset,
         "definition": {"rho": "zCDP", "mu": "GDP", "approx": "approximate DP", "pure": "pure DP"}[total.kind],

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.errors import NumericalError, PrivacyError, SafeNote
 from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
 from matrixdp.ledger import Ledger, LedgerEntry, Reservation
+from matrixdp.ledger.ledger import now
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import Cost, Noise, RandomSource, SeededSource, SystemSource, checked_cost
 from matrixdp.plan import Analysis, Estimates, Part, Plan
@@ -81,10 +81,8 @@ class NoiseScale:
 def _scale(part: Part, noise: Noise, cost: float, inflation: float) -> NoiseScale:
     scale = noise.scale(part.variance, cost) * inflation
     if not (math.isfinite(scale) and scale > 0):
-        raise PrivacyError(
-            f"part {part.attributes}: noise scale {scale}; expected a finite number above 0",
-            code="out-of-range",
-        )
+        told = f"part {part.attributes}: noise scale {scale}; expected a finite number above 0"
+        raise PrivacyError(told, "out-of-range")
     return NoiseScale.at_least(Fraction(scale), math.frexp(scale)[1] - 1 - SCALE_BITS, noise)
 
 
@@ -219,11 +217,9 @@ def check_entries(scale: NoiseScale, entry: int, records: int) -> None:
         If it is.
     """
     if Fraction(entry * records) / Fraction(2) ** scale.power + 64 * scale.steps >= 2**61:
-        raise PrivacyError(
-            "budget: so large that answers in units of the noise exceed 62 bits; a mu or epsilon above "
-            "about 10,000 is no protection and is not supported",
-            code="out-of-range",
-        )
+        told = "budget: so large that answers in units of the noise exceed 62 bits"
+        expected = "a mu or epsilon above about 10,000 is no protection and is not supported"
+        raise PrivacyError(f"{told}; {expected}", "out-of-range")
 
 
 # The one gate before noise: no cost is spent that was not authorized here, and debited to the ledger.
@@ -299,13 +295,11 @@ def authorize(cost: Cost, budget: Budget, ledger: Ledger | None = None) -> Autho
     >>> authorize(Cost(Fraction(1), GAUSSIAN), Budget(rho=0.5)).ledger is None
     True
     """
-    authorization = Authorization(cost, budget, datetime.now(UTC).isoformat(timespec="seconds"))
+    authorization = Authorization(cost, budget, now())
     if ledger is not None:
         if not isinstance(ledger, Ledger):
-            raise PrivacyError(
-                f"ledger: found a {type(ledger).__name__}; expected a Ledger: Ledger.open(path)",
-                code="wrong-type",
-            )
+            told = f"ledger: found a {type(ledger).__name__}; expected a Ledger: Ledger.open(path)"
+            raise PrivacyError(told, "wrong-type")
         ledger.check(cost, budget)
     return authorization
 
@@ -570,9 +564,8 @@ def measure(
     the proof.
     """
     if type(max_records) is not int or max_records < 1:
-        raise PrivacyError.at(
-            ("max_records",), repr(max_records), "an integer of at least 1", code="out-of-range"
-        )
+        found, expected = repr(max_records), "an integer of at least 1"
+        raise PrivacyError.at(("max_records",), found, expected, code="out-of-range")
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     between, number = budget.neighbours, len(rules.counts)
     allowed = plan.noise.cost(budget)
@@ -601,18 +594,8 @@ def measure(
             plan, scales, groups, marginals, max_records, random, before_noise, progress
         )
         counts = None if counted is None else _noisy_counts(rules, counted, numbers, max_records, random)
-    return Measurement(
-        plan,
-        scales,
-        values,
-        authorization,
-        random.private,
-        max_records,
-        rules,
-        assumptions,
-        reservation,
-        counts,
-    )
+    known = random.private, max_records, rules, assumptions, reservation, counts
+    return Measurement(plan, scales, values, authorization, *known)
 
 
 @contextmanager

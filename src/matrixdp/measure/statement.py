@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 
 REFERENCE_DELTA = Fraction(1, 10**6)
 
-_NEIGHBOURS = {
-    "add_remove": "adding or removing {one}",
-    "replace": "replacing {one} by {another}",
-}
 _POST_PROCESSING = Clause(
     "post-processing",
     "Everything in the release follows from the noisy measurements alone. So the promise holds for all of "
@@ -132,8 +128,11 @@ class PrivacyStatement:
     @property
     def covered(self) -> tuple[Clause, ...]:
         """What the promise covers."""
-        own = () if self.ledger is None else (_under_ledger(self.ledger),)
-        return (_POST_PROCESSING, _out_of_domain(self.counted), _EXACT_ARITHMETIC, *own)
+        promised = [_POST_PROCESSING, _out_of_domain(self.counted), _EXACT_ARITHMETIC]
+        if self.ledger is not None:
+            parameters = {"dataset": self.ledger.dataset, "total": exact_text(self.ledger.total)}
+            promised.append(Clause("ledger", _together(self.ledger), parameters))
+        return tuple(promised)
 
     @property
     def not_covered(self) -> tuple[Clause, ...]:
@@ -155,9 +154,7 @@ class PrivacyStatement:
         exact, budget = self.exact, self.budget
         mu, rho = f"{_up(exact.mu)}-GDP", f"{_up(exact.rho)}-zCDP"
         figures = f"{mu}, which is {rho}"
-        asked = ""
-        if budget.epsilon is not None and budget.delta is not None:
-            asked = f"({_up(budget.epsilon)}, {_up(budget.delta)})-differential privacy"
+        asked = _definition(budget) if budget.kind == "approx" else ""
         if exact.pure_epsilon is not None:
             # mu and rho both follow from epsilon; with Laplace noise neither follows from the other
             pure = f"{_up(exact.pure_epsilon)}-differential privacy (pure: delta is 0)"
@@ -197,11 +194,12 @@ class PrivacyStatement:
 
     @property
     def _changed(self) -> str:
-        alone = self.unit == Unit()
-        one, another = (
-            ("one record", "another") if alone else ("all records of one person", "those of another")
+        one, another = "all records of one person", "those of another"
+        if self.unit == Unit():
+            one, another = "one record", "another"
+        return (
+            f"replacing {one} by {another}" if self.neighbours == "replace" else f"adding or removing {one}"
         )
-        return _NEIGHBOURS[self.neighbours].format(one=one, another=another)
 
     @property
     def _assumption(self) -> str:
@@ -223,8 +221,8 @@ class PrivacyStatement:
         ]
         if exact.pure_epsilon is not None:
             rows.insert(0, _guarantee("pure DP", epsilon=exact.pure_epsilon))
-        if budget.epsilon is not None and budget.delta is not None and exact.delta is not None:
-            rows.append(_guarantee("approximate DP", epsilon=budget.epsilon, delta=exact.delta))
+        if budget.kind == "approx" and exact.delta is not None:
+            rows.append(_guarantee("approximate DP", **budget.given | {"delta": exact.delta}))
         return rows
 
     def as_dict(self) -> dict[str, Any]:
@@ -239,10 +237,7 @@ class PrivacyStatement:
         >>> promise["assumed"][2]["id"]
         'randomness'
         """
-        budget = self.budget
-        given = {"rho": budget.rho, "epsilon": budget.epsilon, "delta": budget.delta}
-        if budget.kind == "mu":
-            given["mu"] = budget.mu
+        given = {name: str(value) for name, value in self.budget.given.items()}
         return {
             "private": self.private,
             "text": self.text,
@@ -251,10 +246,7 @@ class PrivacyStatement:
             "unit": self.unit.as_dict(),
             "noise": self.noise,
             "cost": str(self.cost),
-            "budget": {
-                **budget.as_dict(),
-                "exact": {name: str(value) for name, value in given.items() if value is not None},
-            },
+            "budget": {**self.budget.as_dict(), "exact": given},
             "ledger": None if self.ledger is None else self.ledger.as_dict(),
             **{name: [clause.as_dict() for clause in own] for name, own in clauses(self).items()},
         }
@@ -305,11 +297,6 @@ def _persons(unit: Unit) -> Clause:
             "less: multiply mu and a pure epsilon by 2 and rho by 4."
         )
     return Clause("records-per-person", text, unit.as_dict())
-
-
-def _under_ledger(ledger: LedgerEntry) -> Clause:
-    parameters = {"dataset": ledger.dataset, "total": exact_text(ledger.total)}
-    return Clause("ledger", _together(ledger), parameters)
 
 
 def _together(ledger: LedgerEntry) -> str:
@@ -418,13 +405,5 @@ def statement(
         raise PrivacyError.at(("private",), f"a {type(private).__name__}", "True or False", code="wrong-type")
     checked_cost(cost, budget)
     promised = cost.noise.promise(cost, budget, REFERENCE_DELTA)
-    return PrivacyStatement(
-        private,
-        cost.noise.name,
-        cost.value,
-        budget,
-        promised,
-        assumed_of_table=assumptions,
-        ledger=ledger,
-        counted=counted,
-    )
+    known = promised, _ASSUMED, assumptions, ledger, counted
+    return PrivacyStatement(private, cost.noise.name, cost.value, budget, *known)

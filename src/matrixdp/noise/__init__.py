@@ -1,6 +1,6 @@
 """Noise: its norm, costs and quantiles, its exactly rounded samples, and the one source of randomness."""
 
-from matrixdp.noise.drawing import LARGEST_SCALE, SMALLEST_SCALE, Distribution
+from matrixdp.noise.drawing import Distribution
 from matrixdp.noise.gaussian import GAUSSIAN, Gaussian
 from matrixdp.noise.laplace import LAPLACE, Laplace, PureNoise
 from matrixdp.noise.names import NOISES, checked_cost, natural_noise, noise_named, register_noise
@@ -10,9 +10,7 @@ from matrixdp.noise.source import RandomSource, SeededSource, SystemSource
 __all__ = [
     "GAUSSIAN",
     "LAPLACE",
-    "LARGEST_SCALE",
     "NOISES",
-    "SMALLEST_SCALE",
     "Cost",
     "Distribution",
     "Gaussian",

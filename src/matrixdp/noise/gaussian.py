@@ -42,16 +42,13 @@ class FilterTable:
     """The rigorous table of the filter; every array has shape (LAST_CELL + 1,).
 
     ``centre`` is z_c = c / 256, exact; ``tail`` the integer nearest to 2**64 Q(z_c); ``step`` 2**-64 /
-    density(z_c) within a relative 2**-52; the others are Taylor coefficients of t**2 to t**5.
+    density(z_c) within a relative 2**-52; ``taylor`` are the coefficients of t**5 to t**2.
     """
 
     centre: NDArray[np.float64]
     tail: NDArray[np.uint64]
     step: NDArray[np.float64]
-    second: NDArray[np.float64]
-    third: NDArray[np.float64]
-    fourth: NDArray[np.float64]
-    fifth: NDArray[np.float64]
+    taylor: tuple[NDArray[np.float64], ...]
 
 
 def upper_tail(point: Fraction) -> arb:
@@ -85,18 +82,11 @@ def table() -> FilterTable:
                 raise NumericalError("the table of normal densities could not be certified")
             step[cell] = float(ball)
     square = centre * centre
-    result = FilterTable(
-        centre=centre,
-        tail=tail,
-        step=step,
-        second=centre / 2,
-        third=(2 * square + 1) / 6,
-        fourth=(6 * square + 7) * centre / 24,
-        fifth=((24 * square + 46) * square + 7) / 120,
-    )
-    for array in (centre, tail, step, result.second, result.third, result.fourth, result.fifth):
+    second, third = centre / 2, (2 * square + 1) / 6
+    fourth, fifth = (6 * square + 7) * centre / 24, ((24 * square + 46) * square + 7) / 120
+    for array in (centre, tail, step, second, third, fourth, fifth):
         array.setflags(write=False)
-    return result
+    return FilterTable(centre, tail, step, (fifth, fourth, third, second))
 
 
 def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -117,8 +107,8 @@ def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray
     looked_up = np.take(cells.step, cell)
     t *= looked_up
     proved = np.abs(t, out=looked_up) <= LARGEST_STEP
-    magnitude = np.take(cells.fifth, cell)
-    for coefficient in (cells.fourth, cells.third, cells.second):
+    magnitude = np.take(cells.taylor[0], cell)
+    for coefficient in cells.taylor[1:]:
         magnitude *= t
         magnitude += np.take(coefficient, cell, out=looked_up, mode="clip")
     magnitude *= t

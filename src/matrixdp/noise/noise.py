@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Rational
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError
-from matrixdp.noise.drawing import Distribution, draw
+from matrixdp.noise.drawing import Distribution, draw, exact_number
 from matrixdp.noise.source import RandomSource
 from matrixdp.privacy import Budget
 
@@ -42,16 +42,13 @@ def tail_of(quantile: Callable[[float], float], multiplier: float) -> float:
         return 0.0
     while high - low > 1e-9:
         middle = (low + high) / 2.0
-        if quantile(-math.expm1(middle)) <= multiplier:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if quantile(-math.expm1(middle)) <= multiplier else (middle, high)
     return math.exp(high)
 
 
 Array = NDArray[np.float64]
+#: What accounts across releases add up.
 Measure = Literal["rho", "squared_mu", "epsilon"]
-"""What accounts across releases add up."""
 
 #: Each part's exact cost is rounded up to a multiple of 2 to the minus this.
 _COST_BITS = 160
@@ -389,19 +386,7 @@ class Cost:
     noise: Noise
 
     def __post_init__(self) -> None:
-        value = self.value
-        if isinstance(value, bool) or not isinstance(value, Rational):
-            raise PrivacyError(
-                f"privacy cost: found a {type(value).__name__}; expected an exact number above 0",
-                code="wrong-type",
-            )
-        exact = Fraction(int(value.numerator), int(value.denominator))
-        if exact <= 0:
-            found = "0" if exact == 0 else "a negative number"
-            raise PrivacyError(
-                f"privacy cost: found {found}; expected an exact number above 0", code="out-of-range"
-            )
-        object.__setattr__(self, "value", exact)
+        object.__setattr__(self, "value", exact_number("privacy cost", self.value, 0))
 
     def _value_of(self, other: Cost) -> Fraction:
         self.noise.check_same(other.noise)
@@ -416,12 +401,8 @@ class Cost:
     @property
     def error_scale(self) -> float:
         """By what variances at cost 1 are divided; an error where floating point cannot hold it."""
-        try:
+        with suppress(OverflowError):
             scale = float(float(self.value) ** (2.0 / self.noise.norm))
-        except OverflowError:
-            scale = math.inf
-        if not 0 < scale < math.inf:
-            raise PrivacyError(
-                "budget: its privacy cost is beyond the range of floating point: too large or too small"
-            )
-        return scale
+            if 0 < scale < math.inf:
+                return scale
+        raise PrivacyError("budget: its privacy cost is too large or too small for floating point")

@@ -59,18 +59,19 @@ class SystemSource:
 
     def bits64(self, count: int) -> NDArray[np.uint64]:
         """Return `count` words of 64 random bits, shape (count,)."""
-        data = os.urandom(8 * count)
-        if len(data) != 8 * count:
-            raise PrivacyError("the operating system's generator returned too few bytes")
-        return np.frombuffer(data, dtype=np.uint64)
+        return np.frombuffer(_system_bytes(8 * count), dtype=np.uint64)
 
     def more_bits(self, count: int) -> int:
         """Return `count` fresh random bits as an integer in [0, 2**count)."""
         size = (count + 7) // 8
-        data = os.urandom(size)
-        if len(data) != size:
-            raise PrivacyError("the operating system's generator returned too few bytes")
-        return int.from_bytes(data, "little") >> (8 * size - count)
+        return int.from_bytes(_system_bytes(size), "little") >> (8 * size - count)
+
+
+def _system_bytes(size: int) -> bytes:
+    data = os.urandom(size)
+    if len(data) != size:
+        raise PrivacyError("the operating system's generator returned too few bytes")
+    return data
 
 
 class SeededSource:
@@ -103,10 +104,8 @@ class SeededSource:
         if isinstance(seed_not_private, bool) or not isinstance(seed_not_private, int | np.integer):
             raise PrivacyError("seed_not_private: found a value that is no integer; expected an integer")
         if seed_not_private < 0:
-            raise PrivacyError(
-                f"seed_not_private: found {seed_not_private}; expected an integer of at least 0",
-                code="out-of-range",
-            )
+            found = f"seed_not_private: found {seed_not_private}"
+            raise PrivacyError(f"{found}; expected an integer of at least 0", "out-of-range")
         words, further = np.random.SeedSequence(int(seed_not_private)).spawn(2)
         self._words = np.random.PCG64DXSM(words)
         self._further = np.random.PCG64DXSM(further)

@@ -1,21 +1,9 @@
 """Privacy budgets, and proved conversions between the definitions of differential privacy."""
 
-from matrixdp.privacy.budget import (
-    BUDGET_KINDS,
-    LARGE_DELTA,
-    NEIGHBOURS,
-    Budget,
-    Clause,
-    LeastBudget,
-    Unit,
-    delta_warnings,
-)
+from matrixdp.privacy.budget import Budget, Clause, LeastBudget, Unit, delta_warnings
 from matrixdp.privacy.conversions import delta_of, epsilon_of, mu_of_rho, rho_of_mu
 
 __all__ = [
-    "BUDGET_KINDS",
-    "LARGE_DELTA",
-    "NEIGHBOURS",
     "Budget",
     "Clause",
     "LeastBudget",

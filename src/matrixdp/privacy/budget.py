@@ -12,15 +12,27 @@ from typing import Any, Literal, Self, final
 
 from matrixdp.errors import PrivacyError
 from matrixdp.forms import describe_value, is_unicode
-from matrixdp.privacy.conversions import Number, exact_positive, float_below, largest_mu, root_below
+from matrixdp.privacy.conversions import (
+    Number,
+    bisect,
+    exact_positive,
+    float_below,
+    largest_mu,
+    root_below,
+)
 
 # The unit of privacy: what of a table is one person's.
 
+#: The public bound on the records of a table where none is given: it decides how wide exact integers are.
 DEFAULT_MAX_RECORDS = 2**33
-"""The public bound on the records of a table where none is given: it decides how wide exact integers are."""
 
+#: The most records that a unit may have.
 MOST_RECORDS = 2**53 - 1
-"""The most records that a unit may have."""
+
+
+def _refusal(found: str, expected: str, code: str, *steps: str) -> PrivacyError:
+    return PrivacyError.at(("budget", *steps), found, expected, code=code)
+
 
 _EXPECTED_UNIT = "Unit(records=k), Unit(records=k, id='column'), or a mapping with these keys"
 
@@ -65,16 +77,11 @@ class Unit:
     id: str | None = None
 
     def __post_init__(self) -> None:
-        path = ("budget", "unit")
         if type(self.records) is not int or not 1 <= self.records <= MOST_RECORDS:
-            found = describe_value(self.records)
-            raise PrivacyError.at(
-                (*path, "records"), found, "an integer from 1 to 2^53 - 1", code="out-of-range"
-            )
+            found, expected = describe_value(self.records), "an integer from 1 to 2^53 - 1"
+            raise _refusal(found, expected, "out-of-range", "unit", "records")
         if self.id is not None and (type(self.id) is not str or not self.id or not is_unicode(self.id)):
-            raise PrivacyError.at(
-                (*path, "id"), describe_value(self.id), "the name of a column", code="wrong-type"
-            )
+            raise _refusal(describe_value(self.id), "the name of a column", "wrong-type", "unit", "id")
 
     def __repr__(self) -> str:
         named = "" if self.id is None else f", id={self.id!r}"
@@ -92,9 +99,7 @@ class Unit:
         if given is None or isinstance(given, cls):
             return given or cls()
         if not isinstance(given, Mapping) or not {"records"} <= set(given) <= {"records", "id"}:
-            raise PrivacyError.at(
-                ("budget", "unit"), describe_value(given), _EXPECTED_UNIT, code="wrong-type"
-            )
+            raise _refusal(describe_value(given), _EXPECTED_UNIT, "wrong-type", "unit")
         return cls(**given)
 
     def as_dict(self) -> dict[str, int | str]:
@@ -186,35 +191,25 @@ class Budget:
         neighbours: Literal["add_remove", "replace"] = "add_remove",
         unit: Unit | Mapping[str, object] | None = None,
     ) -> None:
-        given = [
-            name for name, value in (("rho", rho), ("mu", mu), ("epsilon", epsilon)) if value is not None
-        ]
+        values = {"rho": rho, "mu": mu, "epsilon": epsilon}
+        given = [name for name, value in values.items() if value is not None]
+        if delta is not None and given in ([], ["rho"], ["mu"]):
+            found = f"delta with {given[0]}" if given else "delta without epsilon"
+            raise _refusal(found, _EXPECTED, "conflict", "delta")
         if len(given) != 1:
-            if not given and delta is not None:
-                raise PrivacyError.at(
-                    ("budget", "delta"), "delta without epsilon", _EXPECTED, code="conflict"
-                )
-            raise PrivacyError.at(("budget",), " and ".join(given) or "none", _EXPECTED, code="conflict")
-        if delta is not None and given != ["epsilon"]:
-            raise PrivacyError.at(("budget", "delta"), f"delta with {given[0]}", _EXPECTED, code="conflict")
+            raise _refusal(" and ".join(given) or "none", _EXPECTED, "conflict")
         if not isinstance(neighbours, str) or neighbours not in NEIGHBOURS:
-            raise PrivacyError.at(
-                ("budget", "neighbours"),
-                describe_value(neighbours),
-                "add_remove or replace",
-                code="unknown-name",
-            )
-        kind = "rho" if rho is not None else "mu" if mu is not None else "pure" if delta is None else "approx"
-        values = {
-            "kind": kind,
-            "rho": None if rho is None else exact_positive("budget.rho", rho),
-            "_mu": None if mu is None else exact_positive("budget.mu", mu),
-            "epsilon": None if epsilon is None else exact_positive("budget.epsilon", epsilon),
-            "delta": None if delta is None else exact_positive("budget.delta", delta, below=1),
-            "neighbours": neighbours,
-            "unit": Unit.of(unit),
+            found = describe_value(neighbours)
+            raise _refusal(found, "add_remove or replace", "unknown-name", "neighbours")
+        kind = given[0] if given != ["epsilon"] else "pure" if delta is None else "approx"
+        exact = {
+            name: None if value is None else exact_positive(f"budget.{name}", value)
+            for name, value in values.items()
         }
-        for name, value in values.items():
+        exact["delta"] = None if delta is None else exact_positive("budget.delta", delta, below=1)
+        exact["_mu"] = exact.pop("mu")
+        rest = {"kind": kind, "neighbours": neighbours, "unit": Unit.of(unit)}
+        for name, value in (exact | rest).items():
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
@@ -248,13 +243,17 @@ class Budget:
             return self._mu
         if self.epsilon is not None and self.delta is not None:
             return largest_mu(self.epsilon, self.delta)
-        raise PrivacyError.at(
-            ("budget", "delta"),
-            "none",
+        expected = (
             "a delta in (0, 1), since Gaussian noise cannot honour pure differential privacy (epsilon "
-            "alone); use Laplace noise (noise laplace or auto) for it",
-            code="not-supported",
+            "alone); use Laplace noise (noise laplace or auto) for it"
         )
+        raise _refusal("none", expected, "not-supported", "delta")
+
+    @property
+    def given(self) -> dict[str, Fraction]:
+        """The parameters that were given, by their names, exact."""
+        values = {"rho": self.rho, "mu": self._mu, "epsilon": self.epsilon, "delta": self.delta}
+        return {name: value for name, value in values.items() if value is not None}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parameters given, as JSON has them.
@@ -266,18 +265,8 @@ class Budget:
         >>> Budget(epsilon=1, delta=1e-6).as_dict()
         {'epsilon': 1.0, 'delta': 1e-06, 'neighbours': 'add_remove', 'unit': {'records': 1}}
         """
-        result: dict[str, Any] = {}
-        for name, value in (
-            ("rho", self.rho),
-            ("mu", self._mu),
-            ("epsilon", self.epsilon),
-            ("delta", self.delta),
-        ):
-            if value is not None:
-                result[name] = _nearest(value)
-        result["neighbours"] = self.neighbours
-        result["unit"] = self.unit.as_dict()
-        return result
+        numbers = {name: _nearest(value) for name, value in self.given.items()}
+        return numbers | {"neighbours": self.neighbours, "unit": self.unit.as_dict()}
 
 
 def _nearest(value: Fraction) -> float:
@@ -332,10 +321,8 @@ class Clause(str):
     def __new__(cls, id: str, text: str, parameters: Mapping[str, Any] | None = None) -> Self:  # noqa: A002
         """Make the sentence."""
         if not isinstance(id, str) or _IDENTIFIER.fullmatch(id) is None:
-            expected = "small letters, digits and hyphens"
-            raise PrivacyError(
-                f"the identifier of a sentence: found {id!r}; expected {expected}", "wrong-type"
-            )
+            told = f"the identifier of a sentence: found {id!r}; expected small letters, digits and hyphens"
+            raise PrivacyError(told, "wrong-type")
         clause = super().__new__(cls, text)
         clause.id, clause.parameters = id, dict(parameters or {})
         return clause
@@ -362,8 +349,8 @@ class Clause(str):
 
 # The least budget that buys a given accuracy.
 
+#: The parameter that is made least; epsilon with a delta, or alone.
 BUDGET_KINDS = ("rho", "mu", "epsilon")
-"""The parameter that is made least; epsilon with a delta, or alone."""
 
 #: A budget is rounded up to so many significant digits.
 _DIGITS = Context(prec=6, rounding=ROUND_CEILING)
@@ -398,12 +385,10 @@ class LeastBudget:
 
     def __post_init__(self) -> None:
         if self.kind not in BUDGET_KINDS:
-            raise PrivacyError.at(
-                ("budget", "least"), repr(self.kind), " or ".join(BUDGET_KINDS), code="unknown-name"
-            )
+            raise _refusal(repr(self.kind), " or ".join(BUDGET_KINDS), "unknown-name", "least")
         if self.delta is not None and self.kind != "epsilon":
             found = f"one with least {self.kind}"
-            raise PrivacyError.at(("budget", "delta"), found, "it with least epsilon alone", code="conflict")
+            raise _refusal(found, "it with least epsilon alone", "conflict", "delta")
         self.reference()
 
     @staticmethod
@@ -430,9 +415,8 @@ class LeastBudget:
         Budget(epsilon=0.707107, neighbours='add_remove')
         """
         if not (math.isfinite(needed) and needed > 0):
-            raise PrivacyError(
-                f"error scale: found {needed!r}; expected a finite number above 0", code="out-of-range"
-            )
+            told = f"error scale: found {needed!r}; expected a finite number above 0"
+            raise PrivacyError(told, "out-of-range")
 
         def enough(value: float | Decimal) -> bool:
             return error_scale(self.budget(value)) >= needed
@@ -441,13 +425,9 @@ class LeastBudget:
         while not enough(high):
             low, high = high, 2.0 * high
             if high > _LARGEST:
-                raise PrivacyError(
-                    "targets: no budget below 2**100 meets them; expected larger standard errors",
-                    code="out-of-range",
-                )
-        while high - low > 1e-7 * high:
-            middle = (low + high) / 2.0
-            low, high = (low, middle) if enough(middle) else (middle, high)
+                told = "targets: no budget below 2**100 meets them; expected larger standard errors"
+                raise PrivacyError(told, "out-of-range")
+        high, low = bisect(enough, high, low, 1e-7)
         rounded = _DIGITS.create_decimal(Decimal(low or high))
         while not enough(rounded):
             rounded = _DIGITS.next_plus(rounded)
@@ -455,9 +435,7 @@ class LeastBudget:
 
     def budget(self, value: Number) -> Budget:
         """Return the budget of this form with a given parameter."""
-        given: dict[str, Number] = {self.kind: value}
-        if self.delta is not None:
-            given["delta"] = self.delta
+        given: dict[str, Any] = {self.kind: value, "delta": self.delta}
         return Budget(**given, neighbours=self.neighbours, unit=self.unit)
 
 
@@ -485,15 +463,10 @@ def delta_warnings(budget: Budget, records: int | None = None) -> tuple[str, ...
     ...     print(sentence[:57])
     delta is 0.0001, above 1 / 50,000, one over the number of
     """
-    delta = budget.delta
-    if delta is None:
-        return ()
-    bounds = (
-        []
-        if records is None
-        else [(Fraction(1, records), f"1 / {records:,}, one over the number of records")]
-    )
-    bounds.append((LARGE_DELTA, "0.0001"))
+    bounds = [(LARGE_DELTA, "0.0001")]
+    if records is not None:
+        bounds.insert(0, (Fraction(1, records), f"1 / {records:,}, one over the number of records"))
+    delta = budget.delta or Fraction(0)
     above = [words for bound, words in bounds if delta > bound]
     if not above:
         return ()
@@ -528,10 +501,8 @@ def exact_number(text: object) -> Fraction:
     match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     number = None if match is None else Fraction(int(match[1]), int(match[2] or 1))
     if number is None or str(number) != text:
-        raise PrivacyError(
-            "exact number: found something else; expected numerator/denominator in lowest terms",
-            code="damaged-file",
-        )
+        told = "exact number: found something else; expected numerator/denominator in lowest terms"
+        raise PrivacyError(told, "damaged-file")
     return number
 
 
@@ -544,9 +515,8 @@ def number_text(value: Fraction) -> str:
         If it would have more than 4,000 digits.
     """
     if max(abs(value.numerator), value.denominator) >= _LARGEST_PART:
-        raise PrivacyError(
-            "exact number: found more than 4,000 digits; expected a number with fewer", code="out-of-range"
-        )
+        told = "exact number: found more than 4,000 digits; expected a number with fewer"
+        raise PrivacyError(told, "out-of-range")
     return str(value)
 
 
@@ -558,16 +528,8 @@ def exact_text(budget: Budget) -> dict[str, object]:
     >>> exact_text(Budget(rho=0.1))
     {'rho': '1/10', 'neighbours': 'add_remove', 'unit': {'records': 1}}
     """
-    parameters = {
-        "rho": budget.rho,
-        "mu": budget.mu if budget.kind == "mu" else None,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-    }
-    exact: dict[str, object] = {
-        name: number_text(value) for name, value in parameters.items() if value is not None
-    }
-    return exact | {"neighbours": budget.neighbours, "unit": budget.unit.as_dict()}
+    exact = {name: number_text(value) for name, value in budget.given.items()}
+    return {**exact, "neighbours": budget.neighbours, "unit": budget.unit.as_dict()}
 
 
 def exact_budget(written: Mapping[str, Any]) -> Budget:
@@ -585,8 +547,7 @@ def exact_budget(written: Mapping[str, Any]) -> Budget:
     """
     names = set(written) - {"neighbours", "unit"}
     if not names <= {"rho", "mu", "epsilon", "delta"}:
-        raise PrivacyError(
-            "budget: found other parameters than rho, mu, epsilon and delta", code="damaged-file"
-        )
+        told = "budget: found other parameters than rho, mu, epsilon and delta"
+        raise PrivacyError(told, "damaged-file")
     parameters = {name: exact_number(written[name]) for name in sorted(names)}
     return Budget(**parameters, neighbours=written["neighbours"], unit=written["unit"])

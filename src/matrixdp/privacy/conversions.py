@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral, Rational, Real
+from typing import TypeVar
 
 from flint import arb, ctx, fmpq
 
@@ -24,6 +25,7 @@ from matrixdp.errors import NumericalError, PrivacyError
 # Exact numbers for privacy parameters: reading them strictly, and rounding them to a stated side.
 
 Number = int | float | Fraction | Decimal
+N = TypeVar("N", float, Fraction)
 
 _ROOT_BITS = 80
 
@@ -109,20 +111,20 @@ def root_below(value: Fraction) -> Fraction:
     (Fraction(3, 2), True)
     """
     if value < 0:
-        raise PrivacyError(
-            "square root: found a negative number; expected a number of at least 0", code="out-of-range"
-        )
-    shift = max(0, _ROOT_BITS + (value.denominator.bit_length() - value.numerator.bit_length()) // 2 + 1)
+        told = "square root: found a negative number; expected a number of at least 0"
+        raise PrivacyError(told, "out-of-range")
+    shift = _root_shift(value)
     return Fraction(math.isqrt((value.numerator << 2 * shift) // value.denominator), 1 << shift)
+
+
+def _root_shift(value: Fraction) -> int:
+    return max(0, _ROOT_BITS + (value.denominator.bit_length() - value.numerator.bit_length()) // 2 + 1)
 
 
 def root_above(value: Fraction) -> Fraction:
     """Return a dyadic rational at least sqrt(value), relative error below 2**-78."""
     root = root_below(value)
-    if root * root == value:
-        return root
-    shift = max(0, _ROOT_BITS + (value.denominator.bit_length() - value.numerator.bit_length()) // 2 + 1)
-    return root + Fraction(1, 1 << shift)
+    return root if root * root == value else root + Fraction(1, 1 << _root_shift(value))
 
 
 _PRECISIONS = tuple(1 << power for power in range(7, 16))
@@ -131,6 +133,7 @@ _RELATIVE_BITS = 60
 _LARGEST_EPSILON = Fraction(1 << 30)
 _LARGEST_ANSWER = Fraction(1 << 64)
 _LARGEST_PURE_MU = Fraction(1 << 15)
+_UP, _DOWN = Fraction(2), Fraction(1, 2)
 
 
 def _ball(value: Fraction) -> arb:
@@ -171,40 +174,28 @@ def _pure_is_gdp(epsilon: Fraction, mu: Fraction) -> bool:
     )
 
 
-def _bisect(holds: Callable[[Fraction], bool], good: Fraction, bad: Fraction) -> Fraction:
-    """Return a dyadic point where `holds` is True, within a relative 2**-60 of one where it is not."""
-    while abs(bad - good) * (1 << _RELATIVE_BITS) > max(good, bad):
+def bisect(holds: Callable[[N], bool], good: N, bad: N, relative: N) -> tuple[N, N]:
+    """Return two points, one where `holds` and one where it does not, within a relative distance."""
+    while abs(bad - good) > relative * max(good, bad):
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return good
+    return good, bad
 
 
-def _largest(holds: Callable[[Fraction], bool], refusal: str) -> Fraction:
-    """Return the largest point where `holds`, which it does below it, within a relative 2**-60."""
+def _farthest(holds: Callable[[Fraction], bool], factor: Fraction, refusal: str) -> Fraction:
+    """Return the largest (factor 2) or least (factor 1/2) point where `holds`, within a relative 2**-60."""
     good = Fraction(1)
     while not holds(good):
-        good /= 2
-        if good < _SMALLEST:
+        good /= factor
+        if not _SMALLEST <= good <= _LARGEST_ANSWER:
             raise NumericalError(refusal)
-    while holds(2 * good):
-        good *= 2
+    while holds(good * factor):
+        good *= factor
         if good > 1 / _SMALLEST:
             raise NumericalError(refusal)
-    return _bisect(holds, good, 2 * good)
-
-
-def _least(holds: Callable[[Fraction], bool], refusal: str) -> Fraction:
-    """Return the least point where `holds`, which it does above it, within a relative 2**-60."""
-    good = Fraction(1)
-    while not holds(good):
-        good *= 2
-        if good > _LARGEST_ANSWER:
-            raise NumericalError(refusal)
-    while holds(good / 2):
-        good /= 2
         if good < _SMALLEST:
             return good
-    return _bisect(holds, good, good / 2)
+    return bisect(holds, good, good * factor, Fraction(1, 1 << _RELATIVE_BITS))[0]
 
 
 @lru_cache(maxsize=256)
@@ -220,10 +211,8 @@ def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     4.2247
     """
     asked = min(epsilon, _LARGEST_EPSILON)
-    return _largest(
-        lambda mu: _at_most(mu, asked, delta),
-        "no noise level could be certified for this epsilon and delta",
-    )
+    refusal = "no noise level could be certified for this epsilon and delta"
+    return _farthest(lambda mu: _at_most(mu, asked, delta), _UP, refusal)
 
 
 def rho_of_mu(mu: Number) -> Fraction:
@@ -362,13 +351,10 @@ def epsilon_of(mu: Number, delta: Number) -> Fraction:
     """
     exact_mu = exact_positive("mu", mu, larger=True)
     exact_delta = exact_positive("delta", delta, below=1)
-
     if _at_most(exact_mu, Fraction(0), exact_delta):
         return Fraction(0)
-    return _least(
-        lambda epsilon: _at_most(exact_mu, epsilon, exact_delta),
-        "no epsilon could be certified for this mu and delta",
-    )
+    refusal = "no epsilon could be certified for this mu and delta"
+    return _farthest(lambda epsilon: _at_most(exact_mu, epsilon, exact_delta), _DOWN, refusal)
 
 
 @lru_cache(maxsize=256)
@@ -386,10 +372,8 @@ def epsilon_of_gdp(mu: Fraction) -> Fraction:
     0.806965
     """
     asked = min(mu, _LARGEST_PURE_MU)
-    return _largest(
-        lambda epsilon: _pure_is_gdp(epsilon, asked),
-        "no epsilon of pure differential privacy could be certified for this mu",
-    )
+    refusal = "no epsilon of pure differential privacy could be certified for this mu"
+    return _farthest(lambda epsilon: _pure_is_gdp(epsilon, asked), _UP, refusal)
 
 
 @lru_cache(maxsize=4096)
@@ -406,4 +390,4 @@ def gdp_of_epsilon(epsilon: Fraction) -> Fraction:
     """
     if epsilon > 1 << 20:
         return root_above(8 * epsilon)
-    return _least(lambda mu: _pure_is_gdp(epsilon, mu), "no mu could be certified for this epsilon")
+    return _farthest(lambda mu: _pure_is_gdp(epsilon, mu), _DOWN, "no mu could be certified for this epsilon")

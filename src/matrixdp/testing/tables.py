@@ -19,7 +19,6 @@ from io import StringIO
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import Domain, OutOfDomain, encode_value, person_id
 from matrixdp.domain.rules import Kind
@@ -28,8 +27,9 @@ from matrixdp.privacy import Unit
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN
 from matrixdp.sources.columns import arrow
-from matrixdp.testing.plugins import require
+from matrixdp.testing.plugins import refusal, require
 
+#: Attributes of every kind, with few enough cells that all of them can be counted together.
 NEIGHBOURS_DOMAIN = Domain(
     {
         "category": ["3", "true", "x", "2020-01-31"],
@@ -46,8 +46,8 @@ NEIGHBOURS_DOMAIN = Domain(
         "month": {"from": "2020-01-31", "to": "2020-02-01", "by": "month"},
     }
 )
-"""Attributes of every kind, with few enough cells that all of them can be counted together."""
 
+#: Texts besides those of `HOSTILE_VALUES` that mean something to some program.
 HOSTILE_TEXTS = (
     '"', '""', '"x', 'x"', "';--", "\\N", ",", ";", "\t", "|", "a,b", "#", "\x00", "3\x00", "\x1a",
     "\x1b[2J", "\u2028", "\u202e3", "\ufffd", "\U0001f600", "a\u0301\u0323", "ﬀ", "İ", "1e999999999",
@@ -55,7 +55,6 @@ HOSTILE_TEXTS = (
     "-nan", "2020-02-30", "2020-01-31T00:00:00", "2020-01-31 00:00:00+14:00", "31/01/2020",
     "100000000-01-01", "12:00", "0x1F", "0x1p3", "1/2", "1,000.5", "１", "%s{0}", "=1+2", "3\r",
 )  # fmt: skip
-"""Texts besides those of `HOSTILE_VALUES` that mean something to some program."""
 
 
 def _refuse(*_: object) -> Any:
@@ -92,6 +91,7 @@ def _nan(bits: int) -> float:
     return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
 
 
+#: Python objects that a column of objects may hold, some of which raise whatever is asked of them.
 HOSTILE_OBJECTS: tuple[object, ...] = (
     None, 3, 3.0, True, "3", -0.0, math.nan, -math.inf, _nan(0x7FF8DEADBEEF0001), _nan(0xFFF0000000000001),
     10**400, -(10**400), 2**63, 2**64, Decimal(3), Decimal("-0"), Decimal("NaN"), Decimal("sNaN"),
@@ -104,11 +104,11 @@ HOSTILE_OBJECTS: tuple[object, ...] = (
     range(3), object(), NotImplemented, int, ValueError("3"), _Refuses(), _Refuses, _Text("3"), _Number(3),
     _Day(2020, 1, 31),
 )  # fmt: skip
-"""Python objects that a column of objects may hold, some of which raise whatever is asked of them."""
 
 
 # Contribution bounding: of the records of one person the first are counted, whatever else is in the table.
 
+#: Texts that name persons who are easily taken for others, and texts that name nobody.
 HOSTILE_IDS = (
     "1", "01", "1.0", " 1", "+1", "10e-1", "1_0", "0", "-0", "ann", "Ann", "ANN", " ann", "ann ", "ann\x00",
     "ann\x00\x00", "ANN\x00", "a\x00nn", "\x00", "é", "e\u0301", "É", "ﬁ", "fi", "\ufffd", "M\ufffdller",
@@ -116,7 +116,6 @@ HOSTILE_IDS = (
     "9007199254740993", "9007199254740992", "18446744073709551616", "'", "''", '"', ";--", "\u200bann",
     "x" * 300, "x" * 299 + "y", None, "", " ",
 )  # fmt: skip
-"""Texts that name persons who are easily taken for others, and texts that name nobody."""
 
 
 def first_records(ids: Sequence[object], most: int) -> list[bool]:
@@ -156,57 +155,37 @@ def check_persons(open_table: Callable[[Any], Source], ids: Any) -> None:
         Names the person whose records are counted wrongly, or what else is broken.
     """
     values = ids.to_pylist() * 3
-    table = arrow.table(
-        {
-            "record": [str(place) for place in range(len(values))],
-            "inside": ["no" if place % 4 == 0 else "1" for place in range(len(values))],
-            "person": arrow.concat_arrays([ids] * 3),
-        }
-    )
-    domain = Domain({"record": len(values), "inside": [1]})
-    if not open_table(table).bounds_contributions:
-        _check_refused(open_table, table, domain, "person", SourceError)
+    columns = {
+        "record": [str(place) for place in range(len(values))],
+        "inside": ["no" if place % 4 == 0 else "1" for place in range(len(values))],
+    }
+    table = arrow.table({**columns, "person": arrow.concat_arrays([ids] * 3)})
+    domain, most = Domain({"record": len(values), "inside": [1]}), 2
+
+    def counted(rows: Any, name: str = "person") -> Any:
+        unit = Unit(records=most, id=name)
+        return dict(open_table(rows).marginals(domain, [("record",)], OutOfDomain(), unit)).get(("record",))
+
+    bounded = open_table(table).bounds_contributions
+    wrong = {"no such column": SourceError, "record": DomainError} if bounded else {"person": SourceError}
+    for name, failure in wrong.items():
+        _refused(f"the id {name!r}", failure, partial(counted, table, name), "1")
+    if not bounded:
         return
-    _check_first(open_table, table, domain, values, 2)
-    _check_refused(open_table, table, domain, "no such column", SourceError)
-    _check_refused(open_table, table, domain, "record", DomainError)
-
-
-def _check_first(
-    open_table: Callable[[Any], Source], table: Any, domain: Domain, values: Sequence[object], most: int
-) -> None:
-    counted = _counted(open_table, table, domain, most)
-    inside = [value == "1" for value in table["inside"].to_pylist()]
-    expected = [first and there for first, there in zip(first_records(values, most), inside, strict=True)]
-    for value, found, right in zip(values, counted, expected, strict=True):
+    every = counted(table)
+    pairs = zip(first_records(values, most), columns["inside"], strict=True)
+    for value, found, right in zip(values, every, [kept and one == "1" for kept, one in pairs], strict=True):
         require(found == right, f"of the id {value!r}, {most} at most, a record is counted {found} times")
     people = dict.fromkeys(person_id(value) for value in values)
     for person in list(people)[:: max(1, len(people) // 2)]:
         others = [person_id(value) != person for value in values]
-        fewer = _counted(open_table, table.filter(arrow.array(others)), domain, most)
-        moved = int(np.abs(counted - fewer).sum())
+        moved = int(np.abs(every - counted(table.filter(arrow.array(others)))).sum())
         require(moved <= most, f"the records of {person!r}, {most} at most, change counts by {moved}")
-
-
-def _counted(open_table: Callable[[Any], Source], table: Any, domain: Domain, most: int) -> NDArray[np.int64]:
-    unit = Unit(records=most, id="person")
-    ((_, counts),) = open_table(table).marginals(domain, [("record",)], OutOfDomain(), unit)
-    return counts
-
-
-def _check_refused(
-    open_table: Callable[[Any], Source], table: Any, domain: Domain, name: str, failure: type[MatrixDPError]
-) -> None:
-    try:
-        open_table(table).marginals(domain, [()], OutOfDomain(), Unit(id=name))
-    except failure as error:
-        require("1" not in str(error), f"the id {name!r}: the message quotes the table")
-    else:
-        raise AssertionError(f"the id {name!r} is not refused by the call")
 
 
 # What every source must do.
 
+#: Attributes of every kind, whose values lie where encoders go wrong.
 HOSTILE_DOMAIN = Domain(
     {
         "category": [
@@ -242,10 +221,10 @@ HOSTILE_DOMAIN = Domain(
         "odd bins": {"edges": [-1e30, 0.1, 0.2, 0.3, 3.0000000000000004, 1e30]},
     }
 )  # fmt: skip
-"""Attributes of every kind, whose values lie where encoders go wrong."""
 
 _EAST, _WEST = timezone(timedelta(hours=1)), timezone(timedelta(hours=-1))
 
+#: Values of every kind that encoders read differently unless they follow one rule.
 HOSTILE_VALUES: dict[Kind, tuple[object, ...]] = {
     Kind.TEXT: (
         None, "3", " 3", "3.0", "+3", "3e0", "30E-1", "3.", ".5", "0.5", "-1", "-0", "4", "4.0000", "true",
@@ -285,7 +264,6 @@ HOSTILE_VALUES: dict[Kind, tuple[object, ...]] = {
         datetime.max.replace(tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
     ),
 }  # fmt: skip
-"""Values of every kind that encoders read differently unless they follow one rule."""
 
 TYPES = {
     Kind.TEXT: arrow.string(),
@@ -296,6 +274,7 @@ TYPES = {
     Kind.TIMESTAMP: arrow.timestamp("us"),
     Kind.INSTANT: arrow.timestamp("us", "UTC"),
 }
+#: Attributes that are derived from others in every way.
 DERIVED = Domain(
     {
         "age": 4,
@@ -304,7 +283,6 @@ DERIVED = Domain(
         "half": {"of": ["age"], "cases": [{"when": {"age": {"range": [0, 1]}}, "then": 0}], "otherwise": 1},
     }
 )
-"""Attributes that are derived from others in every way."""
 _SECRET = "Waldemar-4711"  # noqa: S105
 _DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
 
@@ -485,21 +463,17 @@ def _check_refusals(open_table: Callable[[Any], Source]) -> None:
             _refused(what, failure, partial(source.check, domain, wanted))
 
 
-def _refused(what: str, failure: type[MatrixDPError], call: Callable[[], object]) -> None:
-    try:
-        call()
-    except MatrixDPError as error:
-        found = type(error).__name__
-        require(isinstance(error, failure), f"{what}: a {found}; expected {failure.__name__}")
-        require(_SECRET not in str(error), f"{what}: the message quotes the table")
-    else:
-        raise AssertionError(f"{what} is not refused by the call")
+def _refused(
+    what: str, failure: type[MatrixDPError], call: Callable[[], object], secret: str = _SECRET
+) -> None:
+    told = str(refusal(what, failure, call))
+    require(secret not in told, f"{what}: the message quotes the table")
 
 
 # That one record changes one count by one, and nothing else that a reader of the output could see.
 
+#: How many records follow those beside the one that is added.
 _OTHERS = 29
-"""How many records follow those beside the one that is added."""
 
 
 def check_neighbours(
@@ -557,16 +531,12 @@ def check_neighbours(
         values = HOSTILE_VALUES[kind] + (HOSTILE_TEXTS if kind is Kind.TEXT else ())
         pairs += _compare(open_table, partial(_arrow_table, kind), read, kind.value, values, together)
     if objects:
-        pairs += _compare(open_table, _lists, domain, "object", HOSTILE_OBJECTS, together)
+        pairs += _compare(open_table, dict, domain, "object", HOSTILE_OBJECTS, together)
     return pairs
 
 
 def _arrow_table(kind: Kind, columns: Mapping[str, list[object]]) -> Any:
     return arrow.table({name: arrow.array(values, type=TYPES[kind]) for name, values in columns.items()})
-
-
-def _lists(columns: Mapping[str, list[object]]) -> Any:
-    return dict(columns)
 
 
 def _compare(
@@ -578,7 +548,10 @@ def _compare(
     together: int,
 ) -> int:
     """Compare a table with those that have one record more, or a few, each with one of the values."""
-    usual = [_usual(domain, name, values) for name in domain.names]
+    usual = [
+        next((value for value in values if encode_value(attribute, value) is not None), values[-1])
+        for attribute in domain
+    ]
     # A record that is in the domain by all that its values are stays, whichever attribute drops records.
     droppers = [n for n, v in zip(domain.names, usual, strict=True) if encode_value(domain[n], v) is not None]
 
@@ -610,11 +583,6 @@ def _compare(
         moved += int(np.abs(out - outside[dropper]).max())
         require(moved <= len(added), f"{what} is counted in the domain and out of it, {moved} times in all")
     return len(values)
-
-
-def _usual(domain: Domain, name: str, values: Sequence[object]) -> object:
-    """Return one of some values that an attribute has, if there is one."""
-    return next((value for value in values if encode_value(domain[name], value) is not None), values[-1])
 
 
 def _observe(

@@ -1,0 +1,113 @@
+"""Costs, budgets, scales and plans that are never measured."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import matrixdp as mdp
+from matrixdp.measure.measurement import Authorization, NoiseScale, authorize, calibrate, measure, plan_cost
+from matrixdp.measure.statement import statement
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
+from matrixdp.plan import Direct, Part
+from matrixdp.privacy import Budget
+from matrixdp.sources import Source
+from tests.measure.plans import DOMAIN, parts
+from tests.refusals import Refusal
+
+Attempt = Callable[[], object]
+ONE, MU = Cost(Fraction(1), GAUSSIAN), Budget(mu=1)
+BUDGETS = [Budget(rho=0.1), Budget(mu=0.3, neighbours="replace"), Budget(epsilon=1, delta=1e-6)]
+SCALE = NoiseScale(Fraction(5000), 0, GAUSSIAN)
+
+
+class Untouchable(Source):
+    def count(self, request: object) -> Any:
+        raise AssertionError("the data was touched")
+
+
+def plan(noise: Any = GAUSSIAN, variance: float = 8.0) -> Direct:
+    one: Part = replace(parts("local")[1], variance=variance)
+    return Direct(DOMAIN, (one,), noise)
+
+
+def authorized(cost: Any, budget: Any = MU) -> Attempt:
+    return lambda: authorize(cost, budget)
+
+
+def costing(value: Any, budget: Budget = MU) -> Attempt:
+    return lambda: authorize(Cost(value, GAUSSIAN), budget)
+
+
+def built(cost: Any) -> Attempt:
+    return lambda: Authorization(cost, MU, "2024-01-01T00:00:00+00:00")
+
+
+def told(cost: Any, budget: Budget = MU, private: Any = True) -> Attempt:
+    return lambda: statement(Cost(cost, GAUSSIAN), budget, private=private)
+
+
+def calibrated(allowed: Fraction, noise: Any = GAUSSIAN, variance: float = 8.0, records: int = 9) -> Attempt:
+    return lambda: calibrate(plan(noise, variance), Cost(allowed, noise), records)
+
+
+def with_scale(**changes: Any) -> Attempt:
+    return lambda: plan_cost(plan(), (replace(SCALE, **changes),))
+
+
+def measured(budget: Budget = MU, **given: Any) -> Attempt:
+    return lambda: measure(plan(), Untouchable(), budget, **given)
+
+
+REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
+    ("out-of-range", ""): {
+        **{f"a cost of {value}": costing(value) for value in (0, -1, Fraction(0), Fraction(-1, 2))},
+        **{f"a cost of {value} told": told(value) for value in (0, -1)},
+        "a cost beyond floating point": calibrated(Fraction(10) ** 400),
+        "a cost below floating point": calibrated(Fraction(1, 10**400)),
+        "a scale that is no number": calibrated(Fraction(1, 10**300), LAPLACE, 1e308),
+        "answers beyond 62 bits": calibrated(Fraction(10) ** 12, records=2**50),
+        "a budget beyond 62 bits": measured(Budget(mu=10**7)),
+    },
+    ("wrong-type", ""): {
+        **{
+            f"a cost of {type(value).__name__} {value}": costing(value)
+            for value in (0.5, math.nan, math.inf, -math.inf, None, True, "1")
+        },
+        **{f"an authorization of {value!r}": built(value) for value in (None, True, 0.5, Fraction(1))},
+        **{f"a budget {budget!r}": authorized(ONE, budget) for budget in (None, 1, {"rho": 1})},
+        "a cost without its noise": authorized(Fraction(1)),
+        "a statement of a cost that is a float": told(0.5),
+    },
+    ("budget-exceeded", ""): {
+        **{
+            f"a hair above {budget}": costing(GAUSSIAN.cost(budget).value + Fraction(1, 10**100), budget)
+            for budget in BUDGETS
+        },
+        "a cost above what floats hold": costing(Fraction(10) ** 400),
+        "a cost and a budget above what floats hold": costing(Fraction(10) ** 900, Budget(mu=10**400)),
+        "an authorization above its budget": built(Cost(Fraction(2), GAUSSIAN)),
+        "a statement above its budget": told(2),
+    },
+    ("not-supported", "budget.delta"): {
+        "a pure budget for Gaussian noise": costing(Fraction(1, 10**100), Budget(epsilon=100)),
+        "a statement of pure privacy by Gaussian noise": told(1, Budget(epsilon=1)),
+        "a pure budget for a Gaussian plan": measured(Budget(epsilon=1)),
+    },
+    ("wrong-type", "private"): {f"private {one!r}": told(1, private=one) for one in (None, 1, "yes")},
+    ("out-of-range", "max_records"): {
+        f"at most {bound} records": measured(max_records=bound) for bound in (0, -1, 2.0**33, True, None)
+    },
+    ("conflict", ""): {
+        "costs of two noises in one sum": lambda: ONE + Cost(Fraction(1), LAPLACE),
+        "costs of two noises compared": lambda: Cost(Fraction(1), LAPLACE) >= ONE,
+        "Laplace noise in a Gaussian plan": with_scale(noise=LAPLACE),
+        "Gaussian noise in a Laplace plan": lambda: plan_cost(plan(LAPLACE), (SCALE,)),
+    },
+    ("privacy", ""): {f"a part at {steps} steps": with_scale(steps=Fraction(steps)) for steps in (0, -1)},
+    ("not-supported", "out_of_domain.count"): {
+        "counts of an engine that has none": measured(out_of_domain=mdp.OutOfDomain(counts=[None]))
+    },
+}
+REFUSALS = [Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()]
