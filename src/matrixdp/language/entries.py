@@ -55,7 +55,7 @@ from matrixdp.queries.groups import (
     Sums,
     check_weights,
 )
-from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, Array, Predicates
+from matrixdp.queries.predicates import Array, Predicates, check_entries
 
 #: An entry stands for at most this many groups.
 MAX_GROUPS = 1_000_000
@@ -731,11 +731,7 @@ class CellsEntry(MergedEntry):
         attributes = self._attributes(domain)
         sizes = tuple(attribute.size for attribute in attributes)
         cells = math.prod(sizes)
-        if len(self.queries) * cells > MAX_EXPLICIT_ENTRIES:
-            raise TooLargeError(
-                f"cells: {len(self.queries)} queries over {cells} cells; the limit is {MAX_EXPLICIT_ENTRIES} "
-                "entries. Use fewer queries or attributes"
-            )
+        check_entries("cells", len(self.queries), cells)
         rows = np.zeros((len(self.queries), *sizes))
         texts = []
         for row, boxes in enumerate(self.queries):
