@@ -337,7 +337,7 @@ def _measures_every_cell(entries: NDArray[np.int64]) -> bool:
     return bool(alone.any(axis=0).all())
 
 
-def _check_pivots(triangle: Array) -> None:
+def _check_pivots(triangle: NDArray[Any]) -> None:
     if not np.diagonal(triangle).all():
         raise NumericalError("a measured matrix is singular after rounding")
 

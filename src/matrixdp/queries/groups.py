@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import product
 from typing import ClassVar, final
 
@@ -29,8 +29,10 @@ from matrixdp.queries.structured import Complement, Totals
 
 
 def _kron(matrices: Iterable[Array]) -> Array:
-    one: Array = np.ones((1, 1))
-    return np.asarray(reduce(np.kron, matrices, one), dtype=np.float64)
+    found: Array = np.ones((1, 1))
+    for matrix in matrices:
+        found = np.asarray(np.kron(found, matrix), dtype=np.float64)
+    return found
 
 
 # Explicit queries over the cells of a few attributes: what they are, written out or by their structure.
