@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 from typing import Any
 
 import hypothesis.strategies as st
@@ -11,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 
 from matrixdp.domain import Domain
-from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.errors import TooLargeError
 from matrixdp.language import cells, dense, disjunction, product
 from matrixdp.plan.quadratic_forms import one_query
-from matrixdp.queries import DenseGroup, Disjunctions, Entry, Group, Identity, Matrix, Workload
+from matrixdp.queries import DenseGroup, Entry, Group
 from matrixdp.queries import predicates as limits
 from matrixdp.selection.view.gram_terms import gram_terms
 from matrixdp.specification import entry_from_spec
@@ -250,14 +249,3 @@ def test_disjunctions_are_differences_of_products(chosen: dict[str, str], by_las
                 expected = known[0] * np.eye(size) + known[1]
                 np.testing.assert_allclose(question.gram(size), expected, atol=1e-12)
     np.testing.assert_allclose(total, rows.T @ rows, atol=1e-9)
-
-
-def test_disjunctions_need_predicates() -> None:
-    with pytest.raises(WorkloadError, match="other than 0 and 1"):
-        Disjunctions((Identity(), Matrix(np.array([[2.0]]))), (2, 1))
-
-
-def test_queries_of_a_workload() -> None:
-    workload = Workload(DOMAIN, cells(BOXES, by={}), disjunction(age="prefix", sex=["identity", "total"]))
-    assert workload.queries == 4 + 4 * 3
-    assert math.prod(workload.groups[1].sizes) == 8
