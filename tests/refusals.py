@@ -4,7 +4,8 @@ Each package of tests may have a module `refusals` with a list REFUSALS. `tests/
 them and holds their messages in one snapshot; `pytest tests/test_messages.py --snapshot-update` renews it.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,17 @@ class Refusal:
     attempt: Callable[..., Any]
     error: type[MatrixDPError] = MatrixDPError
     line: int | None = None
+
+
+def numbered(kind: str, rows: Iterable[tuple[str, str, Callable[..., Any]]]) -> list[Refusal]:
+    """Return the refusals of a table of codes, places and attempts, named by the first two."""
+    seen: Counter[str] = Counter()
+    found = []
+    for code, place, attempt in rows:
+        name = f"{kind}: {place} {code}"
+        seen[name] += 1
+        found.append(Refusal(f"{name} {seen[name]}", code, place, attempt))
+    return found
 
 
 def refused(refusal: Refusal, folder: Path) -> str:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import GridTree
 
 CASES = [
@@ -68,29 +67,3 @@ def test_errors_of_pairs_of_predicates_follow_from_the_structure():
         "qi,ij,qj->q", queries, part.blocks[0].matrix.covariance(), queries, optimize=True
     )
     assert np.allclose(plan.analysis.variances(group), expected)
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (((0, 3), 2, (1, 1, 1)), "a tree over"),
-        (((4, 4), 1, (1, 1)), "a tree over"),
-        (((4, 5), 2, (1, 1, 1)), "do not fit"),
-        (((4, 5), 2**40, (1, 1, 1)), "do not fit"),
-        (((2, 2), 2, (1, 0)), "expected integers, cells above 0"),
-        (((2, 2), 2, (-1, 1)), "expected integers, cells above 0"),
-    ],
-)
-def test_what_is_no_tree_is_refused(given, says: str):
-    with pytest.raises(NumericalError, match=says):
-        GridTree(*given)
-
-
-def test_large_trees_are_not_written_out():
-    with pytest.raises(TooLargeError, match="10,000 cells: its covariance"):
-        GridTree((100, 100), 10, (0, 1, 1)).covariance()
-
-
-def test_sides_of_which_there_would_be_no_matrix_are_refused():
-    with pytest.raises(TooLargeError, match="1 x 9001 cells; the limit is 9,000 along each side"):
-        GridTree((1, 9_001), 10_000, (0, 1))

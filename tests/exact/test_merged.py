@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from matrixdp.errors import NumericalError
 from matrixdp.exact import IntegerMatrix, MergedMatrix
 from matrixdp.plan import Block, Part
 
@@ -76,18 +75,3 @@ def test_what_tells_cells_apart_is_outside(merged: MergedMatrix):
 
 def test_single_groups_leave_nothing_outside():
     assert MergedMatrix(IntegerMatrix(np.eye(2, dtype=np.int64)), (np.array([1, 0]),)).unsupported is None
-
-
-@pytest.mark.parametrize(
-    ("groups", "says"),
-    [
-        ((np.array([0, 2]),), "one of them is empty"),
-        ((np.array([0, 9]),), "one of them is empty"),
-        ((np.array([0, -1]),), "the number of the group of each value"),
-        ((np.array([0.0, 1.0]),), "the number of the group of each value"),
-        ((np.array([0, 1, 2]),), "its groups of values make 3"),
-    ],
-)
-def test_groups_that_are_none_are_refused(groups, says: str):
-    with pytest.raises(NumericalError, match=says):
-        MergedMatrix(IntegerMatrix(np.eye(2, dtype=np.int64)), groups)

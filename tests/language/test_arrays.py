@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from matrixdp.errors import EntryError, TooLargeError, WorkloadError
+from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.forms import as_written
-from matrixdp.language import product
 from matrixdp.language.predicates import ArrayForm, load_array
 from matrixdp.queries import predicates as arrays
-from matrixdp.queries.predicates import real_array
 
 
 def test_load_array(tmp_path: Path) -> None:
@@ -52,29 +50,3 @@ def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             load_array(tmp_path / name)
     with pytest.raises(TooLargeError):
         ArrayForm("a matrix").read(np.eye(3), as_written)
-
-
-@pytest.mark.parametrize(
-    ("value", "code"),
-    [
-        (3, "wrong-type"),
-        (None, "wrong-type"),
-        ([[1], [1, 2]], "wrong-type"),
-        ([["a"]], "wrong-type"),
-        ([1, 2], "wrong-size"),
-        ([[]], "wrong-size"),
-        ([[float("nan")]], "wrong-type"),
-        ("nowhere.npy", "file-missing"),
-    ],
-)
-def test_given_arrays_are_refused_at_their_place(value: object, code: str) -> None:
-    with pytest.raises(EntryError) as refused:
-        product(age={"matrix": value})
-    assert (refused.value.code, refused.value.path) == (code, ("product", "age", "matrix"))
-
-
-def test_real_array_copies() -> None:
-    values = np.ones(2)
-    copy = real_array(values, "x")
-    values[0] = 5
-    assert copy.tolist() == [1.0, 1.0]

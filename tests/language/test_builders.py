@@ -25,7 +25,6 @@ from matrixdp.queries import (
     ProductGroup,
     Ranges,
     Sets,
-    Workload,
 )
 from matrixdp.specification import entry_from_spec
 
@@ -247,15 +246,6 @@ def test_to_spec_is_read_back(entry: object) -> None:
         )
         assert one.key() == two.key()
         np.testing.assert_array_equal(one.query_weights, two.query_weights)
-
-
-def test_workload() -> None:
-    workload = Workload(DOMAIN, marginals(1), product(age="prefix"), product(age="prefix"))
-    assert len(workload) == 7
-    assert workload.queries == 2 + 5 + 3 + 4 + 3 + 5 + 5
-    assert [group.name for group in workload][-2:] == ["age: prefix", "age: prefix"]
-    assert workload.domain is DOMAIN
-    assert len(workload.entries) == 3
 
 
 def test_describe_value_is_short() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from matrixdp.domain import Attribute, Bins, Categorical, Domain, Integers
-from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import (
     AllRanges,
@@ -202,65 +202,6 @@ def test_matrix_is_a_read_only_copy() -> None:
     assert matrix.key(2) == Matrix(np.array([[1.0, 0.0]])).key(2)
     with pytest.raises(ValueError, match="read-only"):
         matrix.matrix[0, 0] = 2
-
-
-@pytest.mark.parametrize("width", [0, -1, True, 1.5, "2"])
-def test_width_refused(width: object) -> None:
-    with pytest.raises(WorkloadError, match="expected an integer of at least 1"):
-        Width(width)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("predicates", "message"),
-    [
-        (Width(4), "width: found 4; expected at most 3"),
-        (Ranges(((0, 1), (0, 3))), "found codes 0 to 3; expected first <= last within 0 to 2"),
-        (Ranges(((2, 1),)), "found codes 2 to 1"),
-        (Ranges(((-1, 1),)), "found codes -1 to 1"),
-        (Sets(((0, 3),)), r"found codes \[0, 3\]; expected codes within 0 to 2"),
-        (Sets(((-1,),)), "expected codes within 0 to 2"),
-        (Sets(((1, 1),)), "expected each value once"),
-        (Matrix(np.eye(2)), "found 2 columns; expected 3"),
-        (Labelled(Width(4), ("wide",)), "width: found 4"),
-        (Labelled(Total(), ("a", "b")), "found 2 names for 1 queries; expected a name for each query"),
-        (Stacked((Total(), Width(4))), "width: found 4"),
-        (Permuted(Width(4), (0, 1, 2)), "width: found 4"),
-        (Permuted(Prefix(), (0, 1)), "permuted: found an order that does not list each code from 0 to 2"),
-        (Permuted(Prefix(), (0, 1, 1)), "each code"),
-    ],
-)
-def test_sets_that_do_not_fit(predicates: Predicates, message: str) -> None:
-    with pytest.raises(WorkloadError, match=message):
-        predicates.check(3)
-
-
-def test_empty_lists_refused() -> None:
-    with pytest.raises(WorkloadError, match="at least one range"):
-        Ranges(())
-    with pytest.raises(WorkloadError, match="at least one set"):
-        Sets(())
-    with pytest.raises(WorkloadError, match="expected at least one"):
-        Stacked(())
-
-
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        np.ones(3),
-        np.ones((0, 3)),
-        np.ones((3, 0)),
-        [[np.nan]],
-        [[np.inf]],
-        [[1, 2], [3]],
-        [["a"]],
-        [[1j]],
-        [[None]],
-        None,
-    ],
-)
-def test_matrix_refused(matrix: object) -> None:
-    with pytest.raises(WorkloadError, match="matrix: found"):
-        Matrix(matrix)  # type: ignore[arg-type]
 
 
 def test_matrix_too_large(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_the_objective_is_saved(tmp_path):
 
 def test_disjunctions_of_many_cells_are_weighted_by_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("matrixdp.selection.minimax.MAX_SINGLE_ENTRIES", 10)
-    monkeypatch.setattr("matrixdp.queries.groups.MAX_EXPLICIT_ENTRIES", 150)  # never written out
+    monkeypatch.setattr("matrixdp.queries.predicates.MAX_EXPLICIT_ENTRIES", 150)  # never written out
     domain = mdp.Domain({"a": 5, "b": 3, "c": 2})
     asked = mdp.disjunction(c="identity", a="prefix", by={"b": "identity"}, weights=np.repeat([1.0, 2.0], 15))
     workload = mdp.Workload(domain, asked)

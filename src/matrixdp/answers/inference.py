@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, advised, spread
 from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, joined
+from matrixdp.answers.titles import unique
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, SpecificationError
 from matrixdp.exact.resources import one_blas_thread
@@ -254,14 +254,8 @@ def asked_statistics(inference: Inference, entries: Iterable[object]) -> tuple[A
     A statistic that cannot be computed is kept with its reason: the budget is already spent.
     """
     asked = [entry for entry in entries if isinstance(entry, StatisticEntry)]
-    titles = {entry.title for entry in asked}
-    seen: Counter[str] = Counter()
     found = []
-    for entry in asked:
-        seen[entry.title] += 1
-        name = entry.title
-        while seen[entry.title] > 1 and (name := f"{entry.title} ({seen[entry.title]})") in titles:
-            seen[entry.title] += 1
+    for name, entry in zip(unique(entry.title for entry in asked), asked, strict=True):
         try:
             found.append(AskedStatistic(name, entry, entry.answer(inference)))
         except MatrixDPError as error:

@@ -394,14 +394,11 @@ def joined(tables: Sequence[tuple[str, pa.Table]], column: str) -> pa.Table:
         return schema.empty_table()
     parts = []
     for name_of, table in tables:
-        rows = table.num_rows
-        columns = [pa.array([name_of] * rows, pa.utf8())]
+        columns = {first: pa.array([name_of] * table.num_rows, pa.utf8())}
         for name in names:
-            if name in table.schema.names:
-                columns.append(_cast(table.column(name), types[name]))
-            else:
-                columns.append(pa.nulls(rows, types[name]))
-        parts.append(pa.Table.from_arrays(columns, schema=schema))
+            missing = name not in table.schema.names
+            columns[name] = pa.nulls(table.num_rows) if missing else table.column(name)
+        parts.append(pa.table(columns).cast(schema))
     return pa.concat_tables(parts)
 
 
@@ -411,10 +408,6 @@ def _common(known: pa.DataType | None, other: pa.DataType) -> pa.DataType:
         return own
     numbers = all(pa.types.is_integer(one) or pa.types.is_floating(one) for one in (known, own))
     return pa.float64() if numbers else pa.utf8()
-
-
-def _cast(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
-    return column if column.type == to else column.cast(to)
 
 
 # One estimate with its standard error and its interval.

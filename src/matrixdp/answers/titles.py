@@ -97,7 +97,12 @@ def titles(groups: Iterable[Group]) -> tuple[str, ...]:
     >>> titles([total, total])
     ('total', 'total (2)')
     """
-    own = [title(group) for group in groups]
+    return unique(title(group) for group in groups)
+
+
+def unique(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names, those that come again with their number behind them."""
+    own = list(names)
     taken = set(own)
     seen: Counter[str] = Counter()
     found = []

@@ -1,6 +1,6 @@
 """Matrices that are never larger than they must be: exact integer products and what strategies measure."""
 
-from matrixdp.exact.kronecker import ExactMatrix, IntegerTensor, apply_kronecker
+from matrixdp.exact.kronecker import IntegerTensor, apply_kronecker
 from matrixdp.exact.matrices import (
     CenteredMatrix,
     DeficientMatrix,
@@ -14,7 +14,6 @@ from matrixdp.exact.structured import GridTree, MergedMatrix
 __all__ = [
     "CenteredMatrix",
     "DeficientMatrix",
-    "ExactMatrix",
     "ExplicitMatrix",
     "GridTree",
     "IdentityMatrix",

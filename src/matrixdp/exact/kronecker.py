@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -151,40 +152,29 @@ def apply_kronecker(
         for _ in range((bound.bit_length() - 1) // bits):
             limbs.append(np.asarray(rest % base, dtype=np.float64))
             rest = rest // base
-    single = bound < 2**_MANTISSA
-    for axis, matrix in enumerate(matrices):
-        before, bound = bound, bound * matrix.max_entry
-        limbs, single = _step(limbs, single, before, bound, bits, _along(matrix, axis))
+    maps: list[tuple[int, Callable[[Array], Array]]] = [
+        (matrix.max_entry, partial(along, matrix.multiply, axis)) for axis, matrix in enumerate(matrices)
+    ]
     if multipliers is not None:
-        before, bound = bound, bound * int(multipliers.max())
         factor = np.asarray(multipliers, dtype=np.float64)
-        limbs, single = _step(limbs, single, before, bound, bits, lambda limb: limb * factor)
+        maps.append((int(multipliers.max()), lambda limb: limb * factor))
+    single = bound < 2**_MANTISSA
+    for largest, multiply in maps:
+        before, bound = bound, bound * largest
+        if single and bound < 2**_MANTISSA:
+            limbs = [multiply(limbs[0])]
+            continue
+        if single:
+            limbs, single = _spread(limbs, before, bits), False
+        limbs = _spread([multiply(limb) for limb in limbs], bound, bits)
     return IntegerTensor(limbs, bits)
 
 
-def _along(matrix: ExactMatrix, axis: int) -> Callable[[Array], Array]:
-    def multiply(limb: Array) -> Array:
-        moved = np.moveaxis(limb, axis, 0)
-        out = matrix.multiply(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
-        return np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
-
-    return multiply
-
-
-def _step(
-    limbs: list[Array],
-    single: bool,
-    before: int,
-    bound: int,
-    bits: int,
-    multiply: Callable[[Array], Array],
-) -> tuple[list[Array], bool]:
-    """Apply one exact linear map; values are at most ``before`` before it and ``bound`` after it."""
-    if single and bound < 2**_MANTISSA:
-        return [multiply(limbs[0])], True
-    if single:
-        limbs = _spread(limbs, before, bits)
-    return _spread([multiply(limb) for limb in limbs], bound, bits), False
+def along(function: Callable[[Array], Array], axis: int, tensor: Array) -> Array:
+    """Return a tensor after a linear map of arrays of shape (n, k) along one of its axes."""
+    moved = np.moveaxis(tensor, axis, 0)
+    out = function(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
+    return np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
 
 
 def _spread(pieces: list[Array], bound: int, bits: int) -> list[Array]:

@@ -46,6 +46,14 @@ def column_overlaps(entries: NDArray[Any], power: int) -> NDArray[Any]:
     )
 
 
+def complement(inside: Array) -> Array | None:
+    """Return orthonormal rows at right angles to all of some independent columns; None if there are none."""
+    if inside.shape[0] == inside.shape[1]:
+        return None
+    full = scipy.linalg.qr(inside, check_finite=False)[0]
+    return np.ascontiguousarray(full[:, inside.shape[1] :].T)
+
+
 class MeasuredMatrix(ABC):
     """An integer matrix, measured along one or several attributes of a marginal."""
 
@@ -167,13 +175,7 @@ class IdentityMatrix(_Square):
     1
     """
 
-    @property
-    def max_entry(self) -> int:
-        return 1
-
-    @property
-    def max_row_sum(self) -> int:
-        return 1
+    max_entry = max_row_sum = 1
 
     def column_power_sum(self, power: int) -> int:
         return 1
@@ -335,6 +337,11 @@ def _measures_every_cell(entries: NDArray[np.int64]) -> bool:
     return bool(alone.any(axis=0).all())
 
 
+def _check_pivots(triangle: NDArray[Any]) -> None:
+    if not np.diagonal(triangle).all():
+        raise NumericalError("a measured matrix is singular after rounding")
+
+
 @dataclass(frozen=True, eq=False)
 class IntegerMatrix(ExplicitMatrix):
     """An integer matrix of full column rank, with at least as many rows as columns.
@@ -458,16 +465,14 @@ class IntegerMatrix(ExplicitMatrix):
     @cached_property
     def _triangular(self) -> tuple[Array, Array]:
         q, r = scipy.linalg.qr(self._float, mode="economic", check_finite=False)
-        if not (np.diagonal(r) != 0).all():
-            raise NumericalError("a measured matrix is singular after rounding")
+        _check_pivots(r)
         return np.asarray(q, dtype=np.float64), np.asarray(r, dtype=np.float64)
 
     @cached_property
     def _factored(self) -> tuple[Array, NDArray[np.int32]]:
         # `lu_factor` would warn of a singular matrix, and warnings of all threads are silenced as one
         lu, pivots, _ = scipy.linalg.lapack.dgetrf(self._float)
-        if not (np.diagonal(lu) != 0).all():
-            raise NumericalError("a measured matrix is singular after rounding")
+        _check_pivots(lu)
         return lu, pivots
 
     def solve(self, answers: Array) -> Array:
@@ -527,11 +532,7 @@ class DeficientMatrix(ExplicitMatrix):
 
     @cached_property
     def unsupported(self) -> Array | None:
-        if self.rank == self.columns:
-            return None
-        inside = self._decomposed[2][: self.rank]
-        full = scipy.linalg.qr(inside.T, check_finite=False)[0]
-        return np.ascontiguousarray(full[:, self.rank :].T)
+        return complement(self._decomposed[2][: self.rank].T)
 
     def solve(self, answers: Array) -> Array:
         left, values, right = self._decomposed

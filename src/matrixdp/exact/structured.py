@@ -13,7 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.exact.matrices import IntegerMatrix, MeasuredMatrix
+from matrixdp.exact.matrices import IntegerMatrix, MeasuredMatrix, complement
 
 Array = NDArray[np.float64]
 
@@ -30,6 +30,14 @@ def merged_cells(groups: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     for group in groups:
         cells = np.add.outer(cells * (int(group.max()) + 1), group).ravel()
     return cells
+
+
+def _times(matrices: Sequence[Array], array: Array) -> Array:
+    """Return the Kronecker product of matrices times an array of shape (cells, k)."""
+    tensor = array.reshape(*(one.shape[1] for one in matrices), -1)
+    for axis, one in enumerate(matrices):
+        tensor = np.moveaxis(np.tensordot(one, tensor, axes=(1, axis)), 0, axis)
+    return np.ascontiguousarray(tensor).reshape(-1, array.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,16 +106,9 @@ class MergedMatrix(MeasuredMatrix):
         """What spreads a sum evenly over its group, shape (values, groups) for each attribute."""
         return tuple(one.T / one.sum(axis=1) for one in self.indicators)
 
-    def _along(self, matrices: tuple[Array, ...], array: Array) -> Array:
-        """Return the Kronecker product of matrices times an array of shape (cells, k)."""
-        tensor = array.reshape(*(one.shape[1] for one in matrices), -1)
-        for axis, one in enumerate(matrices):
-            tensor = np.moveaxis(np.tensordot(one, tensor, axes=(1, axis)), 0, axis)
-        return np.ascontiguousarray(tensor).reshape(-1, array.shape[1])
-
     def means(self, array: Array) -> Array:
         """Return the mean over the cells of each product of groups: shape (columns, k) to (groups, k)."""
-        return self._along(tuple(one.T for one in self.spreads), array)
+        return _times(tuple(one.T for one in self.spreads), array)
 
     @property
     def columns(self) -> int:
@@ -126,11 +127,7 @@ class MergedMatrix(MeasuredMatrix):
     def unsupported(self) -> Array | None:
         outside = self.matrix.unsupported
         inside = np.eye(self.rank) if outside is None else scipy.linalg.null_space(outside)
-        lifted = self._along(tuple(one.T for one in self.indicators), inside)
-        if lifted.shape[0] == lifted.shape[1]:
-            return None
-        full = scipy.linalg.qr(lifted, check_finite=False)[0]
-        return np.ascontiguousarray(full[:, lifted.shape[1] :].T)
+        return complement(_times(tuple(one.T for one in self.indicators), inside))
 
     @property
     def max_entry(self) -> int:
@@ -148,13 +145,13 @@ class MergedMatrix(MeasuredMatrix):
         return self.matrix.column_power_sum(power)
 
     def multiply(self, array: Array) -> Array:
-        return self.matrix.multiply(self._along(self.indicators, array))
+        return self.matrix.multiply(_times(self.indicators, array))
 
     def solve(self, answers: Array) -> Array:
-        return self._along(self.spreads, self.matrix.solve(answers))
+        return _times(self.spreads, self.matrix.solve(answers))
 
     def covariance_times(self, array: Array) -> Array:
-        return self._along(self.spreads, self.matrix.covariance_times(self.means(array)))
+        return _times(self.spreads, self.matrix.covariance_times(self.means(array)))
 
     def covariance(self) -> Array:
         return self.covariance_times(np.eye(self.columns))
@@ -167,7 +164,7 @@ class MergedMatrix(MeasuredMatrix):
 
     def apart(self, queries: Array) -> Array:
         """Return what queries tell apart within groups, shape (columns, k) in and out: none is measured."""
-        return np.asarray(queries - self._along(tuple(one.T for one in self.indicators), self.means(queries)))
+        return np.asarray(queries - _times(tuple(one.T for one in self.indicators), self.means(queries)))
 
     def digest(self) -> str:
         groups = hashlib.sha256(b"".join(group.tobytes() for group in self.groups)).hexdigest()
@@ -200,16 +197,12 @@ class GridCovariance:
 
     def times(self, array: Array) -> Array:
         """Return the covariance times an array of shape (n_1 n_2, k)."""
-        rows, columns = self.terms[0][1].shape[0], self.terms[0][2].shape[0]
-        tensor = array.reshape(rows, columns, -1)
-        total = np.zeros(tensor.shape)
+        total = np.zeros(array.shape)
         for factor, first, second in self.terms:
-            half = np.tensordot(first, tensor, axes=(1, 0))
-            total += factor * np.moveaxis(np.tensordot(second, half, axes=(1, 1)), 0, 1)
+            total += factor * _times((first, second), array)
         for factor, field in self.corners:
-            inner = np.tensordot(field, tensor, axes=([0, 1], [0, 1]))
-            total -= factor * field[:, :, None] * inner
-        return total.reshape(array.shape)
+            total -= factor * np.outer(field, field.ravel() @ array)
+        return total
 
     def trace(self, first: Array, second: Array) -> float:
         """Return the trace of the covariance times V_1 x V_2: the error of a product workload."""

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral
 from typing import Protocol, TypeVar, final
@@ -41,6 +41,7 @@ from matrixdp.forms import (
     whole,
 )
 from matrixdp.language.predicates import PREDICATES, ArrayForm, LevelForm, NamedPredicates, PredicateForm
+from matrixdp.queries import workload
 from matrixdp.queries.groups import (
     WEIGHT,
     AbsoluteDifferences,
@@ -55,7 +56,7 @@ from matrixdp.queries.groups import (
     Sums,
     check_weights,
 )
-from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, Array, Predicates
+from matrixdp.queries.predicates import Array, Predicates, check_entries
 
 #: An entry stands for at most this many groups.
 MAX_GROUPS = 1_000_000
@@ -151,10 +152,7 @@ class Entry(Record, ABC):
 
     def weights_for(self, queries: int) -> Array | None:
         """Return the weights of the queries of the only group, in the order of its answers."""
-        if self.weights is not None and self.weights.size != queries:
-            expected = f"{queries}, one for each query of the group"
-            raise EntryError.at(("weights",), f"{self.weights.size} weights", expected, code="wrong-size")
-        return self.weights
+        return check_weights(self.weight, self.weights, queries)[1]
 
     def check_single(self, groups: int) -> None:
         """Check that weights for each query are for one group alone."""
@@ -221,13 +219,7 @@ def read_entry(written: object, resolve: ResolvePath = as_written) -> Entry:
     return ENTRY.read(written, resolve)
 
 
-class Expanded(Protocol):
-    """What stands for query groups of a domain."""
-
-    def expand(self, domain: Domain) -> list[Group]: ...
-
-
-def one_group(entry: Expanded, domain: Domain) -> Group:
+def one_group(entry: workload.Entry, domain: Domain) -> Group:
     """Return the one query group that an entry stands for."""
     groups = entry.expand(domain)
     if len(groups) != 1:
@@ -249,6 +241,14 @@ def find_attribute(domain: Domain, name: str) -> Attribute:
         problem = unknown_name((), name, "an attribute of the domain", domain.names)
         raise EntryError(problem, code="unknown-name")
     return domain[name]
+
+
+def check_numeric(attribute: Attribute) -> None:
+    """Check that an attribute is one of numbers, dates or bins, whose values have an order."""
+    if not attribute.numeric:
+        found = f"{attribute.name!r}, which lists categories"
+        expected = "a numeric attribute: one given by min and max, edges, bins, dates or a size"
+        raise EntryError.at((), found, expected, code="wrong-kind")
 
 
 def narrowed(domain: Domain, names: tuple[str, ...] | None) -> tuple[Attribute, ...]:
@@ -344,10 +344,8 @@ class PairwiseEntry(Entry):
         if self.attributes is None:
             chosen = tuple(one for one in chosen if one.numeric and one.null_code is None)
         for position, name in enumerate(self.attributes or ()):
-            if not domain[name].numeric:
-                found = f"{name!r}, which lists categories"
-                expected = "a numeric attribute: one given by min and max, edges, bins, dates or a size"
-                raise EntryError.at(("attributes", position), found, expected, code="wrong-kind")
+            with within("attributes", position):
+                check_numeric(domain[name])
             if domain[name].null_code is not None:
                 found = f"{name!r}, which has the value null"
                 expected = "an attribute without `null`, which has no place in an order"
@@ -430,12 +428,7 @@ class DenseEntry(MergedEntry):
 
     matrix: Array = key(ArrayForm("a finite matrix with a row for each query", axes=2), name="dense")
     attributes: tuple[str, ...] = key(
-        ListOf(
-            NAMES.item,
-            "a list of at least one attribute",
-            least=1,
-            once=NAMES.once,
-        ),
+        replace(NAMES, expected="a list of at least one attribute", least=1),
         missing="the list of attributes whose cells the matrix is over",
     )
 
@@ -731,11 +724,7 @@ class CellsEntry(MergedEntry):
         attributes = self._attributes(domain)
         sizes = tuple(attribute.size for attribute in attributes)
         cells = math.prod(sizes)
-        if len(self.queries) * cells > MAX_EXPLICIT_ENTRIES:
-            raise TooLargeError(
-                f"cells: {len(self.queries)} queries over {cells} cells; the limit is {MAX_EXPLICIT_ENTRIES} "
-                "entries. Use fewer queries or attributes"
-            )
+        check_entries("cells", len(self.queries), cells)
         rows = np.zeros((len(self.queries), *sizes))
         texts = []
         for row, boxes in enumerate(self.queries):

@@ -11,9 +11,20 @@ import numpy as np
 
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, within
-from matrixdp.forms import Form, FormError, ListOf, ResolvePath, Schema, WriteArray, as_lists, describe_value
+from matrixdp.forms import (
+    Unbracketed,
+    AnyOf,
+    Form,
+    FormError,
+    ResolvePath,
+    WriteArray,
+    ListOf,
+    Schema,
+    as_lists,
+    describe_value,
+)
 from matrixdp.language.builders import marginals
-from matrixdp.language.entries import BOX, ENTRY, Condition, Entry, allowed_values, find_attribute
+from matrixdp.language.entries import BOX, ENTRY, Condition, Entry, allowed_values, find_attribute, one_group
 from matrixdp.queries.groups import Group
 
 ImpossibleBox = Mapping[str, Condition]
@@ -46,11 +57,7 @@ class Published:
         EntryError
             If the entry does not fit the domain, is of several groups, or has another number of queries.
         """
-        groups = self.entry.expand(domain)
-        if len(groups) != 1:
-            expected = "an entry of one; give each table an entry of its own"
-            raise EntryError.at((), f"an entry of {len(groups)} query groups", expected, code="wrong-size")
-        [group] = groups
+        group = one_group(self.entry, domain)
         if group.queries != len(self.counts):
             expected = f"{group.queries}, one for each query of {group.name}"
             raise EntryError.at(("counts",), f"{len(self.counts)} counts", expected, code="wrong-size")
@@ -95,24 +102,6 @@ class _PublishedForm(Form[Published]):
         return {"anyOf": [count, table]}
 
 
-@final
-class _PublishedTables(Form[tuple[Published, ...]]):
-    """A number of records, or a list of published tables."""
-
-    _listed = ListOf(_PublishedForm(), _LISTED, least=1)
-
-    def read(self, written: object, resolve: ResolvePath) -> tuple[Published, ...]:
-        alone = isinstance(written, int | float | Mapping | Published)
-        return self._listed.read([written] if alone else written, resolve)
-
-    def write(self, value: tuple[Published, ...], write_array: WriteArray = as_lists) -> object:
-        return self._listed.write(value, write_array)
-
-    def schema(self, definitions: Schema) -> Schema:
-        listed = self._listed.schema(definitions)
-        return {"anyOf": [{"type": "number", "minimum": 0}, listed]}
-
-
 def _counts(written: object, *, single: bool = False) -> tuple[float, ...]:
     try:
         counts = np.asarray(written, dtype=np.float64).ravel()
@@ -124,7 +113,11 @@ def _counts(written: object, *, single: bool = False) -> tuple[float, ...]:
     return tuple(counts.tolist())
 
 
-PUBLISHED: Form[tuple[Published, ...]] = _PublishedTables()
+_TABLE = _PublishedForm()
+PUBLISHED: Form[tuple[Published, ...]] = AnyOf(
+    ((lambda value: isinstance(value, int | float | Mapping | Published), Unbracketed(_TABLE, (0,))),),
+    ListOf(_TABLE, _LISTED, least=1),
+)
 """Published tables: a number of records, or a list of entries with their ``counts``."""
 IMPOSSIBLE = ListOf(
     BOX, "a list of combinations that cannot be: [{age: {range: [0, 14]}, married: yes}]", least=1

@@ -205,8 +205,8 @@ _NUMPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 _UNREADABLE = (*NOT_NUMPY, zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError)
 
 
-def read_array(file: Path) -> Array:
-    r"""Return the array that a file holds.
+def load_array(path: str | os.PathLike[str]) -> Array:
+    r"""Return the array that a NumPy, SciPy or CSV file holds.
 
     Pickled objects are refused, and sizes are checked before the numbers are read.
 
@@ -223,12 +223,13 @@ def read_array(file: Path) -> Array:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "halves.csv")
     ...     _ = file.write_text("1, 1, 0, 0\n0, 0, 1, 1\n")
-    ...     read_array(file)
+    ...     load_array(file)
     array([[1., 1., 0., 0.],
            [0., 0., 1., 1.]])
     """
+    file = Path(path)
     if not os.path.isfile(file):  # noqa: PTH113 - no error where the path is none
-        raise WorkloadError.at((str(file),), "no such file", ARRAY_FILE, code="file-missing")
+        raise _refused(file, "no such file", ARRAY_FILE, "file-missing")
     if file.suffix.lower() == ".csv":
         return real_array(_numbers(file), str(file))
     try:
@@ -242,11 +243,12 @@ def read_array(file: Path) -> Array:
     except MatrixDPError:  # which may be a ValueError, or a MemoryError
         raise
     except _UNREADABLE:
-        found = "a file that cannot be read as NumPy"
-        raise WorkloadError.at(
-            (str(file),), found, f"an array of real numbers: {ARRAY_FILE}", code="damaged-file"
-        ) from None
+        raise _refused(file, "a file that cannot be read as NumPy", ARRAY_FILE, "damaged-file") from None
     return real_array(array, str(file))
+
+
+def _refused(file: Path, found: str, expected: str, code: str) -> WorkloadError:
+    return WorkloadError.at((str(file),), found, expected, code=code)
 
 
 def _sparse(file: Path) -> Array:
@@ -261,7 +263,7 @@ def _sparse(file: Path) -> Array:
             return real_array(held[names.pop()], str(file))
         if "format" not in names:
             found = f"a file of {len(names)} arrays"
-            raise WorkloadError.at((str(file),), found, "one array, or a sparse matrix", code="wrong-size")
+            raise _refused(file, found, "one array, or a sparse matrix", "wrong-size")
         _check_entries(math.prod(int(size) for size in held["shape"]), file)
     return real_array(scipy.sparse.load_npz(file).toarray(), str(file))
 
@@ -281,46 +283,31 @@ def _numbers(file: Path) -> list[list[float]]:
                     _check_entries(len(rows) * len(row), file)
                     if len(row) != len(rows[0]):
                         found = f"{len(row)} numbers in line {number}, and {len(rows[0])} before"
-                        raise WorkloadError.at(
-                            (str(file),), found, "as many in every line", code="wrong-size"
-                        )
+                        raise _refused(file, found, "as many in every line", "wrong-size")
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise WorkloadError.at(
-            (str(file),), "a file that cannot be read as CSV", ARRAY_FILE, code="damaged-file"
-        ) from None
+        raise _refused(file, "a file that cannot be read as CSV", ARRAY_FILE, "damaged-file") from None
     return rows
 
 
 def _row(row: list[str], number: int, file: Path) -> list[float]:
-    try:
-        return [float(cell) for cell in row]
-    except ValueError:
-        place = next(place for place, cell in enumerate(row, 1) if not _is_number(cell))
-        found = f"{row[place - 1][:40]!r} in line {number}, column {place}"
-        expected = "numbers alone, separated by commas, without a header"
-        raise WorkloadError.at((str(file),), found, expected, code="wrong-type") from None
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    numbers = []
+    for place, cell in enumerate(row, 1):
+        try:
+            numbers.append(float(cell))
+        except ValueError:
+            found = f"{cell[:40]!r} in line {number}, column {place}"
+            expected = "numbers alone, separated by commas, without a header"
+            raise _refused(file, found, expected, "wrong-type") from None
+    return numbers
 
 
 # Arrays of numbers that a user gives: in memory, as lists, or as files.
 
 
-def load_array(path: str | os.PathLike[str]) -> Array:
-    """Return the array that a NumPy, SciPy or CSV file holds; see `array_files.read_array`."""
-    return read_array(Path(path))
-
-
 @final
 @dataclass(frozen=True)
 class ArrayForm(Form[Array]):
-    """An array, nested lists, or the path of a file; see `array_files.read_array`.
+    """An array, nested lists, or the path of a file; see `load_array`.
 
     Parameters
     ----------

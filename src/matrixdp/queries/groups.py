@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
 from matrixdp.domain import Domain
-from matrixdp.errors import TooLargeError, WorkloadError, within
+from matrixdp.errors import WorkloadError, within
+from matrixdp.exact.kronecker import along
 from matrixdp.forms import describe_value, number
 from matrixdp.queries.predicates import (
-    MAX_EXPLICIT_ENTRIES,
     Array,
     Indicators,
     Predicates,
     Total,
+    check_entries,
     content_key,
     real_array,
 )
 from matrixdp.queries.structured import Complement, Totals
+
+
+def _kron(matrices: Iterable[Array]) -> Array:
+    found: Array = np.ones((1, 1))
+    for matrix in matrices:
+        found = np.asarray(np.kron(found, matrix), dtype=np.float64)
+    return found
+
 
 # Explicit queries over the cells of a few attributes: what they are, written out or by their structure.
 
@@ -79,7 +88,26 @@ class Rows(ABC):
 
 
 @dataclass(frozen=True)
-class Sums(Rows):
+class _Comparisons(Rows):
+    """Queries whether what a function makes of two codes is at most c, for c from 0 on."""
+
+    sizes: tuple[int, int]
+    _text: ClassVar[str]
+    _compared: ClassVar[np.ufunc]
+
+    def matrix(self) -> Array:
+        compared = np.abs(self._compared.outer(*map(np.arange, self.sizes))).ravel()
+        return np.asarray(compared[None, :] <= np.arange(self.count)[:, None], dtype=float)
+
+    def key(self) -> Hashable:
+        return self
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        return [f"{self._text.format(*attributes)} <= {c}" for c in range(self.count)]
+
+
+@dataclass(frozen=True)
+class Sums(_Comparisons):
     """The affine queries code(A) + code(B) <= c, for every c from 0 to n_A + n_B - 2.
 
     Parameters
@@ -95,25 +123,15 @@ class Sums(Rows):
            [1., 1., 1., 1.]])
     """
 
-    sizes: tuple[int, int]
+    _text, _compared = "{} + {}", np.add
 
     @property
     def count(self) -> int:
         return sum(self.sizes) - 1
 
-    def matrix(self) -> Array:
-        sums = np.add.outer(np.arange(self.sizes[0]), np.arange(self.sizes[1])).ravel()
-        return np.asarray(sums[None, :] <= np.arange(self.count)[:, None], dtype=float)
-
-    def key(self) -> Hashable:
-        return self
-
-    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
-        return [f"{attributes[0]} + {attributes[1]} <= {c}" for c in range(self.count)]
-
 
 @dataclass(frozen=True)
-class AbsoluteDifferences(Rows):
+class AbsoluteDifferences(_Comparisons):
     """The queries |code(A) - code(B)| <= c, for every c from 0 to max(n_A, n_B) - 1.
 
     Parameters
@@ -128,21 +146,11 @@ class AbsoluteDifferences(Rows):
            [1., 1., 1., 1.]])
     """
 
-    sizes: tuple[int, int]
+    _text, _compared = "|{} - {}|", np.subtract
 
     @property
     def count(self) -> int:
         return max(self.sizes)
-
-    def matrix(self) -> Array:
-        gaps = np.abs(np.subtract.outer(np.arange(self.sizes[0]), np.arange(self.sizes[1]))).ravel()
-        return np.asarray(gaps[None, :] <= np.arange(self.count)[:, None], dtype=float)
-
-    def key(self) -> Hashable:
-        return self
-
-    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
-        return [f"|{attributes[0]} - {attributes[1]}| <= {c}" for c in range(self.count)]
 
 
 class WrittenRows(Rows):
@@ -289,10 +297,8 @@ class ProductGroup:
 
     def __post_init__(self) -> None:
         for attribute, predicates, size in zip(self.attributes, self.predicates, self.sizes, strict=True):
-            try:
+            with within(self.name, attribute):
                 predicates.check(size)
-            except WorkloadError as error:
-                raise WorkloadError(f"{self.name}: {attribute}: {error}", code=error.code) from None
         with within(self.name):
             weight, weights = check_weights(self.weight, self.query_weights, self.queries)
         object.__setattr__(self, "weight", weight)
@@ -326,23 +332,13 @@ class ProductGroup:
     def answers(self, marginal: Array) -> Array:
         """Return the queries' answers on a marginal of shape ``sizes``, in the shape of ``counts``."""
         for axis, predicates in enumerate(self.predicates):
-            moved = np.moveaxis(marginal, axis, 0)
-            out = predicates.apply(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
-            marginal = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
+            marginal = along(predicates.apply, axis, marginal)
         return marginal
 
     def rows(self) -> Array:
         """Return the queries as a dense matrix over the cells of the attributes, row-major."""
-        cells = math.prod(self.sizes)
-        if self.queries * cells > MAX_EXPLICIT_ENTRIES:
-            raise TooLargeError(
-                f"{self.name}: {self.queries} queries over {cells} cells would be written out; the limit is "
-                f"{MAX_EXPLICIT_ENTRIES} entries. Use fewer attributes, or a weight for the whole group."
-            )
-        rows: Array = np.ones((1, 1))
-        for predicates, size in zip(self.predicates, self.sizes, strict=True):
-            rows = np.asarray(np.kron(rows, predicates.rows(size)), dtype=float)
-        return rows
+        check_entries(self.name, self.queries, math.prod(self.sizes))
+        return _kron(own.rows(size) for own, size in zip(self.predicates, self.sizes, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,11 +382,8 @@ class DenseGroup:
 
     def __post_init__(self) -> None:
         cells = math.prod(self.sizes)
-        if self.queries * cells > MAX_EXPLICIT_ENTRIES and not self.summands:
-            raise TooLargeError(
-                f"{self.name}: {self.queries} explicit queries over {cells} cells; the limit is "
-                f"{MAX_EXPLICIT_ENTRIES} entries"
-            )
+        if self.content.summands is None:
+            check_entries(self.name, self.queries, cells)
         if isinstance(self.content, MatrixRows) and self.content.values.shape[1] != cells:
             raise WorkloadError(
                 f"{self.name}: dense: found {self.content.values.shape[1]} columns; expected {cells}, "
@@ -434,11 +427,9 @@ class DenseGroup:
 
     def shaped(self, values: Array) -> Array:
         """Return numbers in the order of the queries in the shape of the summands' ``counts``."""
-        counts = self.summands[0][1].counts
-        order = self.arranged(np.arange(self.queries, dtype=np.float64).reshape(counts)).astype(np.intp)
-        tensor = np.empty(self.queries)
-        tensor[order] = values
-        return tensor.reshape(counts)
+        counts, found = self.summands[0][1].counts, self.content.summands
+        order = range(len(counts)) if found is None else found.order
+        return values.reshape([counts[axis] for axis in order]).transpose(np.argsort(order))
 
     def place(self, index: int) -> int:
         """Return which query of the summands the query at a place is."""
@@ -512,21 +503,7 @@ class Crossed(Rows):
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if self.content.summands is None:
-            self._check_entries()
-        if self.count > MAX_EXPLICIT_ENTRIES:
-            raise TooLargeError(
-                f"by: {self.count} queries; the limit is {MAX_EXPLICIT_ENTRIES}. "
-                "Use fewer predicates or attributes"
-            )
-
-    def _check_entries(self) -> None:
-        cells = math.prod(self.sizes)
-        if self.count * cells > MAX_EXPLICIT_ENTRIES:
-            raise TooLargeError(
-                f"by: {self.count} queries over {cells} cells; the limit is {MAX_EXPLICIT_ENTRIES} entries. "
-                "Use fewer predicates or attributes"
-            )
+        check_entries("by", self.count, 1 if self.content.summands else math.prod(self.sizes))
 
     @property
     def others(self) -> tuple[int, ...]:
@@ -534,10 +511,13 @@ class Crossed(Rows):
         return tuple(place for place in range(len(self.sizes)) if place not in self.merged)
 
     @property
+    def _crossed(self) -> list[tuple[Predicates, int]]:
+        return [(own, self.sizes[place]) for own, place in zip(self.predicates, self.others, strict=True)]
+
+    @property
     def counts(self) -> tuple[int, ...]:
         """The number of explicit queries, then that of the predicates on each other attribute."""
-        sizes = (self.sizes[place] for place in self.others)
-        return (self.content.count, *(p.count(n) for p, n in zip(self.predicates, sizes, strict=True)))
+        return (self.content.count, *(own.count(size) for own, size in self._crossed))
 
     @property
     def count(self) -> int:
@@ -556,24 +536,18 @@ class Crossed(Rows):
 
     @property
     def asks(self) -> bool:
-        sizes = (self.sizes[place] for place in self.others)
-        pairs = zip(self.predicates, sizes, strict=True)
-        return self.content.asks and all(bool(own.squares(size).any()) for own, size in pairs)
+        return self.content.asks and all(own.squares(size).any() for own, size in self._crossed)
 
     def matrix(self) -> Array:
-        self._check_entries()
+        check_entries("by", self.count, math.prod(self.sizes))
         places = (*self.merged, *self.others)
-        rows = self.content.matrix()
-        for predicates, place in zip(self.predicates, self.others, strict=True):
-            rows = np.asarray(np.kron(rows, predicates.rows(self.sizes[place])), dtype=np.float64)
+        rows = _kron([self.content.matrix(), *(own.rows(size) for own, size in self._crossed)])
         tensor = rows.reshape(len(rows), *(self.sizes[place] for place in places))
         axes = [0, *(1 + int(axis) for axis in np.argsort(places))]
         return np.ascontiguousarray(tensor.transpose(axes)).reshape(len(rows), -1)
 
     def key(self) -> Hashable:
-        sizes = (self.sizes[place] for place in self.others)
-        keys = (p.key(n) for p, n in zip(self.predicates, sizes, strict=True))
-        return ("by", self.content.key(), self.merged, *keys)
+        return ("by", self.content.key(), self.merged, *(own.key(size) for own, size in self._crossed))
 
     def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
         texts = [
@@ -627,11 +601,7 @@ class Disjunctions(Rows):
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if self.count > MAX_EXPLICIT_ENTRIES:
-            raise TooLargeError(
-                f"any: {self.count} disjunctions; the limit is {MAX_EXPLICIT_ENTRIES}. "
-                "Use fewer predicates or attributes"
-            )
+        check_entries("any", self.count, 1)
         for predicates, size in zip(self.predicates, self.sizes, strict=True):
             if isinstance(predicates, Indicators):
                 continue
@@ -646,16 +616,9 @@ class Disjunctions(Rows):
         return math.prod(p.count(n) for p, n in zip(self.predicates, self.sizes, strict=True))
 
     def matrix(self) -> Array:
-        cells = math.prod(self.sizes)
-        if self.count * cells > MAX_EXPLICIT_ENTRIES:
-            raise TooLargeError(
-                f"any: {self.count} disjunctions over {cells} cells would be written out; the limit is "
-                f"{MAX_EXPLICIT_ENTRIES} entries. Use fewer predicates or attributes"
-            )
-        outside: Array = np.ones((1, 1))
-        for predicates, size in zip(self.predicates, self.sizes, strict=True):
-            outside = np.asarray(np.kron(outside, 1.0 - predicates.rows(size)), dtype=np.float64)
-        return np.asarray(1.0 - outside)
+        check_entries("any", self.count, math.prod(self.sizes))
+        pairs = zip(self.predicates, self.sizes, strict=True)
+        return np.asarray(1.0 - _kron(1.0 - own.rows(size) for own, size in pairs))
 
     @property
     def summands(self) -> Summands:

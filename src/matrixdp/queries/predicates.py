@@ -33,6 +33,15 @@ NOT_NUMPY = (
 MAX_EXPLICIT_ENTRIES = 200_000_000
 
 
+def check_entries(what: str, queries: int, cells: int) -> None:
+    """Check that so many queries over so many cells may be written out."""
+    if queries * cells > MAX_EXPLICIT_ENTRIES:
+        raise TooLargeError(
+            f"{what}: {queries} queries over {cells} cells; the limit is {MAX_EXPLICIT_ENTRIES} entries. "
+            "Use fewer queries, predicates or attributes"
+        )
+
+
 def content_key(array: Array) -> str:
     """Return a text that is equal for arrays of equal shape and content."""
     return f"{array.shape}{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"

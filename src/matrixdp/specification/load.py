@@ -48,7 +48,7 @@ from matrixdp.language import dense, read_entry
 from matrixdp.language.entries import ENTRY, PREDICATES_BY_ATTRIBUTE, AttributeSets
 from matrixdp.language.entries import Entry as LanguageEntry
 from matrixdp.language.invariants import ImpossibleBox, Published, check_public
-from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, read_array
+from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, load_array
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.queries.workload import Entry, Workload, group_targets
 from matrixdp.specification.keys import WrittenSpecification
@@ -710,7 +710,7 @@ def load_given(path: str | os.PathLike[str], workload: Workload) -> tuple[GivenE
             with within("strategy"):
                 each(lambda part: part.entry.expand(workload.domain), given)
             return given
-    matrix = read_array(file)
+    matrix = load_array(file)
     names = workload.domain.sort({name for group in workload for name in group.attributes})
     cells = workload.domain.cells(names)
     if matrix.ndim != 2 or matrix.shape[1] != cells:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
@@ -190,60 +191,67 @@ class DifferenceParts(Record):
     right: Entry = key(ENTRY, missing="an entry")
 
 
+@record
+class _OfTwo(OfEntries):
+    """A statistic of the counts of an entry and of those of another, query by query."""
+
+    joined: ClassVar[str]
+    intervals: ClassVar[str]
+
+    @abstractmethod
+    def columns(self, inference: Inference, known: Known) -> list[Column]:
+        """Return the figures."""
+
+    @property
+    def text(self) -> str:
+        left, right = (in_words(entry) for _, entry in self.parts())
+        return f"{self.kind}: {left} {self.joined} {right}"
+
+    def parts(self) -> list[tuple[Path, Entry]]:
+        both: Record = getattr(self, self.kind)
+        names = both.keys()
+        return [((self.kind, name), getattr(both, name)) for name in names]
+
+    def asked(self, domain: Domain) -> list[Group]:
+        return list(self.paired(domain))
+
+    def evaluate(self, inference: Inference) -> Table:
+        groups = self.asked(inference.domain)
+        with inference.computing(groups):
+            columns = self.columns(inference, _pairs(inference, *groups))
+        names = (str(place[-1]) for place, _ in self.parts())
+        labels = _names(inference, **dict(zip(names, groups, strict=True)))
+        return inference.table(labels, columns, self.intervals, statistic=self.kind)
+
+
 @final
 @entry_form
 @record
-class RatioEntry(OfEntries):
+class RatioEntry(_OfTwo):
     """The counts of an entry over those of another, query by query."""
 
     ratio: RatioParts = key(RecordForm(RatioParts))
 
-    @property
-    def text(self) -> str:
-        return f"ratio: {in_words(self.ratio.numerator)} over {in_words(self.ratio.denominator)}"
+    joined, intervals = "over", _FIELLER
 
-    def parts(self) -> list[tuple[Path, Entry]]:
-        both = self.ratio
-        return [(("ratio", "numerator"), both.numerator), (("ratio", "denominator"), both.denominator)]
-
-    def asked(self, domain: Domain) -> list[Group]:
-        return list(self.paired(domain))
-
-    def evaluate(self, inference: Inference) -> Table:
-        left, right = self.asked(inference.domain)
-        with inference.computing([left, right]):
-            columns = _quotients(inference, _pairs(inference, left, right))
-        labels = _names(inference, numerator=left, denominator=right)
-        return inference.table(labels, columns, _FIELLER, statistic="ratio")
+    def columns(self, inference: Inference, known: Known) -> list[Column]:
+        return _quotients(inference, known)
 
 
 @final
 @entry_form
 @record
-class DifferenceEntry(OfEntries):
+class DifferenceEntry(_OfTwo):
     """The counts of an entry less those of another, query by query."""
 
     difference: DifferenceParts = key(RecordForm(DifferenceParts))
 
-    @property
-    def text(self) -> str:
-        return f"difference: {in_words(self.difference.left)} less {in_words(self.difference.right)}"
+    joined, intervals = "less", POINTWISE
 
-    def parts(self) -> list[tuple[Path, Entry]]:
-        both = self.difference
-        return [(("difference", "left"), both.left), (("difference", "right"), both.right)]
-
-    def asked(self, domain: Domain) -> list[Group]:
-        return list(self.paired(domain))
-
-    def evaluate(self, inference: Inference) -> Table:
-        left, right = self.asked(inference.domain)
-        with inference.computing([left, right]):
-            own, other, variance, minus, covariance = _pairs(inference, left, right)
+    def columns(self, inference: Inference, known: Known) -> list[Column]:
+        own, other, variance, minus, covariance = known
         deviations = np.sqrt(np.maximum(variance + minus - 2.0 * covariance, 0.0))
-        columns = symmetric(own - other, deviations, inference.multiplier)
-        labels = _names(inference, left=left, right=right)
-        return inference.table(labels, columns, POINTWISE, statistic="difference")
+        return symmetric(own - other, deviations, inference.multiplier)
 
 
 def _names(inference: Inference, **groups: Group) -> dict[str, list[str]]:

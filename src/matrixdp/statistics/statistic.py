@@ -44,6 +44,7 @@ from matrixdp.language.entries import (
     Span,
     allowed_values,
     as_entry_errors,
+    check_numeric,
     find_attribute,
     one_group,
 )
@@ -385,10 +386,7 @@ def _said(condition: Condition) -> str:
 
 def _with_order(attribute: Attribute, codes: Codes) -> Codes:
     """Return the codes that have a place in the order, which null has not."""
-    if not attribute.numeric:
-        found = f"{attribute.name!r}, which lists categories"
-        expected = "a numeric attribute: one given by min and max, edges, bins, dates or a size"
-        raise EntryError.at((), found, expected, code="wrong-kind")
+    check_numeric(attribute)
     if isinstance(attribute, Dates) and attribute.by == "weekday":
         found = f"{attribute.name!r}, whose values are days of the week"
         raise EntryError.at((), found, "values with a first and a last one", code="wrong-kind")

@@ -1,0 +1,35 @@
+"""What measured matrices and exact products refuse: wrong entries, and ranks that are not proved."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from matrixdp.exact import DeficientMatrix, GridTree, IntegerMatrix, MergedMatrix, apply_kronecker
+from tests.refusals import numbered
+
+_ONE = np.array(1)
+_EYE = IntegerMatrix(np.eye(2, dtype=np.int64))
+_ROWS: list[tuple[str, str, Callable[[], Any]]] = [
+    ("not-converged", "", lambda: IntegerMatrix(np.eye(2, dtype=np.int32))),
+    ("not-converged", "", lambda: IntegerMatrix(np.array([[1, 0, 0], [0, 1, 0]]))),
+    ("not-converged", "", lambda: IntegerMatrix(np.array([[1, 0], [1, 0]]))),
+    ("not-converged", "", lambda: IntegerMatrix(np.array([[1, 0], [1, 0], [0, 0]]))),
+    ("not-converged", "", lambda: DeficientMatrix(np.zeros((2, 2), dtype=np.int64))),
+    ("not-converged", "", lambda: DeficientMatrix(np.diag([2**30, 1]))),
+    ("too-large", "", lambda: apply_kronecker([], _ONE, 1, multipliers=np.array(2**48))),
+    ("not-converged", "", lambda: MergedMatrix(_EYE, (np.array([0, 2]),))),
+    ("not-converged", "", lambda: MergedMatrix(_EYE, (np.array([0, 9]),))),
+    ("not-converged", "", lambda: MergedMatrix(_EYE, (np.array([0, -1]),))),
+    ("not-converged", "", lambda: MergedMatrix(_EYE, (np.array([0.0, 1.0]),))),
+    ("not-converged", "", lambda: MergedMatrix(_EYE, (np.array([0, 1, 2]),))),
+    ("not-converged", "", lambda: GridTree((0, 3), 2, (1, 1, 1))),
+    ("not-converged", "", lambda: GridTree((4, 4), 1, (1, 1))),
+    ("not-converged", "", lambda: GridTree((4, 5), 2, (1, 1, 1))),
+    ("not-converged", "", lambda: GridTree((4, 5), 2**40, (1, 1, 1))),
+    ("not-converged", "", lambda: GridTree((2, 2), 2, (1, 0))),
+    ("not-converged", "", lambda: GridTree((2, 2), 2, (-1, 1))),
+    ("too-large", "", lambda: GridTree((100, 100), 10, (0, 1, 1)).covariance()),
+    ("too-large", "", lambda: GridTree((1, 9_001), 10_000, (0, 1))),
+]
+REFUSALS = numbered("exact", _ROWS)
