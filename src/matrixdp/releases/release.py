@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -923,10 +924,11 @@ class Release(Displayed):
         seed: int = 0,
         components: int | None = None,
         steps: int | None = None,
-        totals: object = None,
-        impossible: object = None,
+        invariants: object = None,
+        structural_zeros: object = None,
         accept_anyway: bool = False,
         progress: Callable[[int, int], None] | None = None,
+        **former: object,
     ) -> Model:
         """Return a model of the release: non-negative, consistent answers and records, at no privacy cost.
 
@@ -944,8 +946,9 @@ class Release(Displayed):
         components, steps : int, optional
             Of each fit of a mixture. Without them the fewest components of a few numbers are taken with which
             noise explains what is left.
-        totals, impossible : optional
-            What is publicly known and kept exactly: see `Constraints.of`.
+        invariants, structural_zeros : optional
+            Published counts, and combinations that no record has, which are kept exactly: see
+            `Constraints.of`. Their former names, ``totals`` and ``impossible``, work in this version.
         accept_anyway : bool
             Whether a model that its own tests reject is returned too; ``accepted`` says so. ``auto`` then
             returns the mixture in every case.
@@ -975,6 +978,11 @@ class Release(Displayed):
         """
         from matrixdp.model.making import make_model
 
+        for name in former:
+            if name not in ("totals", "impossible"):
+                raise TypeError(f"model() got an unexpected keyword argument {name!r}")
+            new = "invariants" if name == "totals" else "structural_zeros"
+            warnings.warn(f"{name}= is the former name of {new}=", DeprecationWarning, stacklevel=2)
         return make_model(
             self.measurement,
             self.workload,
@@ -983,8 +991,8 @@ class Release(Displayed):
             seed=seed,
             components=components,
             steps=steps,
-            totals=totals,
-            impossible=impossible,
+            invariants=former.get("totals", invariants),
+            structural_zeros=former.get("impossible", structural_zeros),
             accept_anyway=accept_anyway,
             progress=progress,
         )
