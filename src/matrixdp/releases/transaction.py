@@ -46,7 +46,7 @@ from matrixdp.releases.record import (
     checked_origin,
 )
 from matrixdp.releases.signatures import SigningKey
-from matrixdp.storage.archive import digest, sync_folder, temporary_name
+from matrixdp.storage.archive import digest, sync_folder, temporary_name, write_durably
 from matrixdp.storage.formats import load_measurement, save_measurement
 
 if TYPE_CHECKING:
@@ -75,21 +75,14 @@ class Transaction:
 
     def spend(self, budget: Budget, ledger: Ledger | None = None) -> None:
         """Mark a budget as spent, and where it was debited, durably: before any noise is drawn."""
-        path = self.folder / SPENT
-        if path.exists():
+        if (self.folder / SPENT).exists():
             return
+        debited = "" if ledger is None else f"{json.dumps(str(ledger.path))}\n"
+        write_durably(self.folder / SPENT, f"{budget!r}\n{debited}".encode())
         try:
-            with path.open("x", encoding="utf-8") as stream:
-                stream.write(
-                    f"{budget!r}\n" + ("" if ledger is None else f"{json.dumps(str(ledger.path))}\n")
-                )
-                stream.flush()
-                os.fsync(stream.fileno())
-            sync_folder(self.folder)
             sync_folder(self.folder.parent)
         except BaseException:
-            if self._spent is None:
-                path.unlink(missing_ok=True)  # no noise was drawn yet
+            (self.folder / SPENT).unlink(missing_ok=True)  # no noise was drawn yet
             raise
         self._spent = budget
 
