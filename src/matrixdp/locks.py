@@ -13,11 +13,28 @@ from typing import Self, final
 
 from matrixdp.errors import StorageError, file_problem
 
-__all__ = ["Lock", "private_folder"]
+__all__ = ["Lock", "private_folder", "whole_path"]
 
 _PREFIX = "matrixdp-"
 _OWNER = "owner"
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def whole_path(path: str | os.PathLike[str]) -> Path:
+    """Return the whole path of what is, or will be, at a path, read as the system reads it.
+
+    A link at its end stays, so that a user's link is told by its name; ``link/..`` is the folder that holds
+    what the link leads to.
+
+    Examples
+    --------
+    >>> whole_path("/tmp/out"), whole_path("/tmp/none/../out")
+    (PosixPath('/tmp/out'), PosixPath('/tmp/out'))
+    """
+    own = Path(path).absolute()
+    if ".." not in own.parts:
+        return own
+    return Path(os.path.realpath(own)) if own.name == ".." else Path(os.path.realpath(own.parent), own.name)
 
 
 @final

@@ -124,13 +124,13 @@ def test_a_model_that_does_not_fit_is_refused(tmp_path: Path):
 def test_what_a_specification_says_is_known_is_kept(released: Path, tmp_path: Path):
     domain = mdp.load_release(released).domain.to_spec()
     spec = tmp_path / "known.yaml"
-    spec.write_text(json.dumps({"domain": domain, "workload": [{"marginals": 0}], "totals": 77}))
+    spec.write_text(json.dumps({"domain": domain, "workload": [{"marginals": 0}], "invariants": 77}))
     result = run("model", released, "--out", tmp_path / "model", "--spec", spec, *FEW)
     assert result.exit_code == 0, result.stderr
-    assert "kept exactly 1 of totals" in " ".join(result.stdout.split())
+    assert "kept exactly 1 invariants" in " ".join(result.stdout.split())
     model = mdp.Model.load(tmp_path / "model")
     assert (model.total, model.made["totals"]) == (77, [{"marginals": [0], "counts": 77.0}])
-    spec.write_text(json.dumps({"domain": {"a": 2}, "workload": [{"marginals": 0}], "totals": 77}))
+    spec.write_text(json.dumps({"domain": {"a": 2}, "workload": [{"marginals": 0}], "invariants": 77}))
     result = run("model", released, "--out", tmp_path / "other", "--spec", spec, *FEW)
     assert result.exit_code == 2
     assert "--spec: found a specification with another domain" in result.stderr

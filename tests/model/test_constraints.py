@@ -150,7 +150,7 @@ def test_sums_that_need_an_impossible_combination_give_way():
     kept = linked_tables(singles, Constraints.of(DOMAIN, [married], RULES))
     np.testing.assert_allclose(kept[("married",)], [40, 60], rtol=1e-9)
     ages = {"product": {"age": "identity"}, "counts": [50, 50, 0, 0, 0, 0, 0, 0]}
-    with pytest.raises(SpecificationError, match="totals: found counts of age"):
+    with pytest.raises(SpecificationError, match="invariants: found counts of age"):
         linked_tables(singles, Constraints.of(DOMAIN, [ages, married], RULES))
 
 
@@ -191,34 +191,42 @@ def test_rules_of_derived_attributes_are_those_of_their_parents():
 
 
 WRONG: dict[str, tuple[Any, Any, str]] = {
-    "no list": ("many", None, r"totals: found 'many'; expected a number of records"),
-    "a list of a text": (["many"], None, r"totals\[0\]: found 'many'; expected a number of records"),
-    "no counts": ([{"marginals": 0}], None, r"totals\[0\]\.counts: found nothing"),
-    "negative": ([{"marginals": 0, "counts": -1}], None, r"totals\[0\]\.counts: found -1; expected a count"),
+    "no list": ("many", None, r"invariants: found 'many'; expected a number of records"),
+    "a list of a text": (["many"], None, r"invariants\[0\]: found 'many'; expected a number of records"),
+    "no counts": ([{"marginals": 0}], None, r"invariants\[0\]\.counts: found nothing"),
+    "negative": (
+        [{"marginals": 0, "counts": -1}],
+        None,
+        r"invariants\[0\]\.counts: found -1; expected a count",
+    ),
     "too few": (
         [{"product": {"region": "identity"}, "counts": [1, 2]}],
         None,
-        r"totals\[0\]\.counts: found 2 counts",
+        r"invariants\[0\]\.counts: found 2 counts",
     ),
-    "several": ([{"marginals": 1, "counts": [1]}], None, r"totals\[0\]: found an entry of 6 query groups"),
-    "disagree": ([*TOTALS[:1], {"marginals": 0, "counts": 5}], None, r"totals: found 5 and 900 records"),
-    "nobody": (0, None, "totals: found 0 records; expected a number above 0"),
-    "unknown": (None, [{"sex": "f"}], r"impossible\[0\]\.sex: found 'sex'"),
-    "no value": (None, [{"age": 99}], r"impossible\[0\]\.age: "),
-    "no box": (None, "all", "impossible: found 'all'; expected a list of combinations"),
+    "several": (
+        [{"marginals": 1, "counts": [1]}],
+        None,
+        r"invariants\[0\]: found an entry of 6 query groups",
+    ),
+    "disagree": ([*TOTALS[:1], {"marginals": 0, "counts": 5}], None, r"invariants: found 5 and 900 records"),
+    "nobody": (0, None, "invariants: found 0 records; expected a number above 0"),
+    "unknown": (None, [{"sex": "f"}], r"structural_zeros\[0\]\.sex: found 'sex'"),
+    "no value": (None, [{"age": 99}], r"structural_zeros\[0\]\.age: "),
+    "no box": (None, "all", "structural_zeros: found 'all'; expected a list of combinations"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_named(case):
-    totals, impossible, message = WRONG[case]
+    invariants, zeros, message = WRONG[case]
     with pytest.raises(SpecificationError, match=message):
-        Constraints.of(DOMAIN, totals, impossible)
+        Constraints.of(DOMAIN, invariants, zeros)
 
 
 def test_too_much_is_refused(monkeypatch, measurement):
     monkeypatch.setattr(constraints, "MAX_BOXES", 0)
-    with pytest.raises(TooLargeError, match=r"impossible\[0\]: found 1 combinations; expected at most 0"):
+    with pytest.raises(TooLargeError, match=r"structural_zeros\[0\]: found 1 combinations"):
         Constraints.of(DOMAIN, None, [{"age": [0]}])
     with pytest.raises(TooLargeError, match="1 combinations of age; expected at most 0"):
         Constraints.of(DOMAIN, None, [{"child": ["yes"]}])
@@ -235,27 +243,27 @@ def test_too_much_is_refused(monkeypatch, measurement):
         {name: np.full((1, DOMAIN[name].size), 1 / DOMAIN[name].size) for name in FREE},
     )
     with pytest.raises(
-        TooLargeError, match="totals: published tables of several attributes need 2 components"
+        TooLargeError, match="invariants: published tables of several attributes need 2 components"
     ):
         with_published(even, pair.tables)
 
 
 def test_if_everything_is_impossible_that_is_said(measurement):
     known = Constraints.of(DOMAIN, None, [{"married": ["no", "yes"]}])
-    with pytest.raises(SpecificationError, match="impossible: found no possible combination"):
+    with pytest.raises(SpecificationError, match="structural_zeros: found no possible combination"):
         fit_local(measurement, known)
     starts = Parts.of(measurement).starts
     constraints_draws = 5
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(constraints, "_DRAWS", constraints_draws)
-        with pytest.raises(SpecificationError, match="impossible: found no possible combination"):
+        with pytest.raises(SpecificationError, match="structural_zeros: found no possible combination"):
             known.masks(starts, 3, np.random.default_rng(1))
 
 
 def test_counts_that_no_table_has_are_refused(monkeypatch):
     rows = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     with pytest.raises(
-        SpecificationError, match=r"totals: found counts that no table has: the nearest has 6 where 9"
+        SpecificationError, match=r"invariants: found counts that no table has: the nearest has 6 where 9"
     ):
         factors_for(np.ones(3), rows, np.array([9.0, 3.0]))
     # a count of 0 empties its cells
@@ -267,5 +275,5 @@ def test_counts_that_no_table_has_are_refused(monkeypatch):
         domain, [(mdp.product(a="identity"), [9, 1]), (mdp.product(b="identity"), [1, 9])]
     ).tables
     monkeypatch.setattr("matrixdp.model.published._SWEEPS", 3)
-    with pytest.raises(SpecificationError, match="totals: found counts that no table has"):
+    with pytest.raises(SpecificationError, match="invariants: found counts that no table has"):
         with_published(made, tables)

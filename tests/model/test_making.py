@@ -44,7 +44,7 @@ def test_tables_of_pairs_are_tested_too(release: Any):
 
 def test_what_is_public_is_kept_by_models_and_their_records(release: Any):
     rule = {"sex": "male", "age": {"range": [6, 11]}}
-    known: dict[str, Any] = {"totals": 400, "impossible": [rule], "accept_anyway": True}
+    known: dict[str, Any] = {"invariants": 400, "structural_zeros": [rule], "accept_anyway": True}
     for model in (release.model(components=20, steps=100, **known), release.model("local", **known)):
         assert model.size == 400
         table = model.answer(mdp.product(sex={"sets": [["male"]]}, age={"ranges": [[6, 11]]}))
@@ -85,7 +85,7 @@ def test_auto_refuses_with_the_tests_of_the_mixture_where_tables_of_pairs_do_not
     contrary = [{"a": 0, "b": 0}, {"a": 1, "b": 1}]
     for method in ("auto", "local"):
         with pytest.raises(NumericalError, match="does not fit what was measured"):
-            measured.reconstruct().model(method, components=1, steps=1, impossible=contrary)
+            measured.reconstruct().model(method, components=1, steps=1, structural_zeros=contrary)
     asked = mdp.marginals([["a", "b", "c"]])
     with pytest.raises(UnsupportedQueryError, match="this needs a, b, c together"):
         mdp.Release(measured.measurement, mdp.Workload(domain, asked)).model("local")
@@ -100,7 +100,7 @@ def test_advice_names_what_the_method_has(release: Any):
         table, mdp.Budget(mu=5), seed_not_private=1
     )
     with pytest.raises(NumericalError, match=r"Use method='mixture'") as refused:
-        measured.reconstruct().model("local", impossible=[{"a": 0, "b": 0}])
+        measured.reconstruct().model("local", structural_zeros=[{"a": 0, "b": 0}])
     assert "components" not in str(refused.value)
 
 
@@ -129,16 +129,27 @@ def test_what_is_public_is_kept_in_the_record_as_it_is_written(release: Any, tmp
             "structural_zeros": [rule],
         }
     )
-    known = {"totals": specification.invariants, "impossible": specification.structural_zeros}
+    known = {"invariants": specification.invariants, "structural_zeros": specification.structural_zeros}
     model = release.model("local", accept_anyway=True, **known)
     assert model.made["totals"] == [{"marginals": [["sex"]], "counts": [150.0, 250.0]}]
     assert model.made["impossible"] == [{"sex": ["male"], "age": {"range": [6, 11]}}]
     again = mdp.Model.load(model.save(tmp_path / "model")).made
     assert release.model(
-        "local", totals=again["totals"], impossible=again["impossible"], accept_anyway=True
+        "local", invariants=again["totals"], structural_zeros=again["impossible"], accept_anyway=True
     ).answers.equals(model.answers)
-    without = release.model("local", totals=(), impossible=())
+    without = release.model("local", invariants=(), structural_zeros=())
     assert not {"totals", "impossible"} & set(without.made)
+
+
+def test_former_names_of_what_is_public_work_with_a_warning(release: Any):
+    known = {"totals": 400, "impossible": [{"sex": "male", "age": {"range": [6, 11]}}]}
+    with pytest.warns(DeprecationWarning, match="is the former name of") as warned:
+        former = release.model("local", accept_anyway=True, **known)
+    assert len(warned) == 2
+    again = {"invariants": known["totals"], "structural_zeros": known["impossible"]}
+    assert former.answers.equals(release.model("local", accept_anyway=True, **again).answers)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'total'"):
+        release.model("local", total=400)
 
 
 def test_wrong_arguments_are_refused_by_name(release: Any):
@@ -153,8 +164,8 @@ def test_wrong_arguments_are_refused_by_name(release: Any):
     ):
         with pytest.raises(SpecificationError, match=f"{name}: found"):
             release.model(**{name: value})
-    with pytest.raises(SpecificationError, match="totals"):
-        release.model(totals=-3)
+    with pytest.raises(SpecificationError, match="invariants"):
+        release.model(invariants=-3)
     three = mdp.Workload(mdp.Domain({"a": 2, "b": 2, "c": 2}), mdp.marginals(3))
     measured = mdp.select(three).measure({"a": [0], "b": [0], "c": [1]}, mdp.Budget(mu=1), seed_not_private=1)
     with pytest.raises(UnsupportedQueryError, match="local"):

@@ -39,7 +39,6 @@ from dataclasses import replace
 from pathlib import Path
 import matrixdp as mdp
 from matrixdp.releases import transaction as staging
-from matrixdp.releases.transaction import mark_spent, staged_folder
 from matrixdp.storage.formats import load_measurement, save_measurement
 
 base, earlier, force, exchange = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "force", sys.argv[4]
@@ -65,8 +64,9 @@ def child(home, step):
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(watch)
-    with staged_folder(home / "out", force=force, keep=True) as folder:
-        mark_spent(folder, mdp.Budget(rho=0.5))
+    with staging.transaction(home / "out", force=force) as run:
+        folder = run.folder
+        run.spend(mdp.Budget(rho=0.5))
         save_measurement(folder / "measurement.mdp", *loaded)
         new = hashlib.sha256((folder / "measurement.mdp").read_bytes()).hexdigest()
         (folder / "release.json").write_text(record.replace(old, new).replace(*confidence))

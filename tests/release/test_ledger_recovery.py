@@ -569,7 +569,8 @@ def test_what_others_spent_for_the_same_place_stays_told(home: Path, debited: st
     ledger.reserve(LAPLACE.cost(budget), budget, home / "out")
     folder = home / f".out.{2**22:x}-1.unfinished"
     folder.mkdir()
-    transaction.mark_spent(folder, budget, None if debited is None else home / debited)
+    other = None if debited is None else Ledger.create(home / debited, "others", mdp.Budget(epsilon=1))
+    transaction.Transaction(folder).spend(budget, other)
     (one,) = mdp.recover_ledger(ledger)
     assert (one.state, one.says) == (
         "abandoned", "no measurement of it is whole; its run had left nothing; its budget counts as spent"

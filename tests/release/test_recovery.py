@@ -214,7 +214,8 @@ def test_a_release_that_runs_is_left_alone(home: Path, stopped: Path):
 
 
 def test_a_release_holds_its_lock_until_it_is_in_its_place(tmp_path: Path):
-    with transaction.staged_folder(tmp_path / "out") as folder:
+    with transaction.transaction(tmp_path / "out", keep=False) as run:
+        folder = run.folder
         assert Lock.is_held(folder / record.RUNNING)
         (folder / "release.json").write_text("{}")
         (folder / record.SPENT).write_text("a budget\n")

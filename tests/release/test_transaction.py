@@ -1,11 +1,16 @@
 """The transaction against what callers do to it: arguments, callbacks, exits and other runs."""
 
+import shutil
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.measure import measurement
 
 SPECIFICATION = {
     "domain": {"sex": ["female", "male"]},
@@ -98,3 +103,57 @@ def test_a_ledger_behind_a_link_has_the_lock_of_the_ledger(tmp_path: Path):
 
     mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE, ledger=link, progress=recover)
     assert [entry.state for entry in ledger.entries] == ["released"]
+
+
+def test_a_folder_that_a_callback_deletes_leaves_a_note_of_the_spent_budget(tmp_path: Path):
+    home = tmp_path / "home"
+
+    def remove(stage: str, share: float | None) -> None:
+        if stage == "measuring" and share:
+            shutil.rmtree(home, ignore_errors=True)
+
+    with pytest.raises(OSError, match="No such file") as caught:
+        mdp.release(SPECIFICATION, home / "out", table=TABLE, progress=remove)
+    assert "The budget was spent: Budget(rho=0.5, neighbours='add_remove'). No" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("function", [mdp.release, mdp.Strategy.measure])
+def test_what_a_place_means_beyond_a_link_is_what_the_system_means(tmp_path: Path, function):
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "away")
+    ledger = mdp.Ledger.create(tmp_path / "l.ledger", "people", mdp.Budget(rho=1))
+    out = tmp_path / "link" / ".." / "out"
+    if function is mdp.release:
+        mdp.release(SPECIFICATION, out, table=TABLE, ledger=ledger)
+        assert mdp.load_release(tmp_path / "far" / "out").private
+        assert [entry.state for entry in ledger.entries] == ["released"]
+    else:
+        workload = mdp.load_specification(SPECIFICATION).workload
+        mdp.select(workload).measure(TABLE, mdp.Budget(rho=0.5), ledger=ledger, release=out)
+    assert [entry.release for entry in ledger.entries] == [str(tmp_path / "far" / "out")]
+
+
+@pytest.mark.parametrize("event", ["return", "line"])
+def test_an_interrupt_as_the_debit_returns_is_told(tmp_path: Path, event: str):
+    ledger = mdp.Ledger.create(tmp_path / "l.ledger", "people", mdp.Budget(rho=1))
+    debited = False
+
+    def trace(frame: FrameType, what: str, _: Any) -> Any:
+        nonlocal debited
+        if frame.f_code is measurement.debit.__code__ and what == "return":
+            debited = True
+            if event == "return":
+                raise KeyboardInterrupt
+        elif debited and frame.f_code is measurement.measure.__code__ and what == "line":
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE, ledger=ledger)
+    finally:
+        sys.settrace(before)
+    assert len(ledger.entries) == 1
+    assert str(ledger.path) in caught.value.__notes__[0]

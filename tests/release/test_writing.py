@@ -13,7 +13,7 @@ import matrixdp as mdp
 from matrixdp.answers import table as columns_module
 from matrixdp.errors import StorageError, UnsupportedQueryError
 from matrixdp.releases import files as writing
-from matrixdp.releases.transaction import staged_folder
+from matrixdp.releases.transaction import transaction
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 19}, "code": 6})
 TABLE = {"sex": ["female", "male"] * 50, "age": [3] * 100, "code": [5] * 100}
@@ -203,8 +203,8 @@ def test_a_failure_while_replacing_keeps_the_old_release(release: mdp.Release, t
     before = (out / "release.json").read_bytes()
 
     def fail() -> None:
-        with staged_folder(out, force=True) as folder:
-            (folder / "release.json").write_text("{}")
+        with transaction(out, force=True, keep=False) as run:
+            (run.folder / "release.json").write_text("{}")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -215,7 +215,10 @@ def test_a_failure_while_replacing_keeps_the_old_release(release: mdp.Release, t
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot be written"), staged_folder(tmp_path / "file" / "out"):
+    with (
+        pytest.raises(StorageError, match="cannot be written"),
+        transaction(tmp_path / "file" / "out", keep=False),
+    ):
         pass
 
 

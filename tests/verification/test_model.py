@@ -69,7 +69,7 @@ def test_a_damaged_folder_and_none_are_told(folder: Path, tmp_path: Path):
         ({"totals": [{"marginals": [["sex"]], "counts": [3, 5]}]}, "failed", "sex: other counts than were"),
         ({"totals": 9}, "failed", "the total: other counts than were published"),
         ({"impossible": [{"sex": "male", "code": [0, 2]}]}, "failed", "sex, code: records in a combination"),
-        ({"impossible": [{"age": 3}]}, "failed", "impossible"),
+        ({"impossible": [{"age": 3}]}, "failed", "structural_zeros"),
     ],
 )
 def test_what_the_record_says_is_known_is_checked(
@@ -87,7 +87,7 @@ def test_what_is_known_of_more_attributes_than_a_model_has_tables_of_is_not_chec
     table = {"a": [0], "b": [1], "c": [1]}
     release = mdp.select(workload).measure(table, mdp.Budget(mu=1), seed_not_private=1).reconstruct()
     rule = [{"a": 0, "b": 1, "c": 1}]
-    folder = release.model("local", impossible=rule, accept_anyway=True).save(tmp_path / "model")
+    folder = release.model("local", structural_zeros=rule, accept_anyway=True).save(tmp_path / "model")
     assert ("model", "not checked") in outcomes(folder)
 
 

@@ -39,7 +39,7 @@ _Spec = Annotated[
         "--spec",
         metavar="SPEC",
         show_default=False,
-        help="A specification over the same domain: its `totals` and `impossible` are kept exactly.",
+        help="A specification over this domain: its `invariants` and `structural_zeros` are kept.",
     ),
 ]
 _Components = Annotated[
@@ -117,7 +117,7 @@ def _known(path: Path, released: Release) -> dict[str, Any]:
     if given.workload.domain != released.workload.domain:
         expected = "the specification that the release was made from, or one with the same domain"
         raise SpecificationError.at(("--spec",), "a specification with another domain", expected)
-    return {"totals": given.invariants, "impossible": given.structural_zeros}
+    return {"invariants": given.invariants, "structural_zeros": given.structural_zeros}
 
 
 def _print(made: Model, folder: Path, out: Path) -> None:
@@ -135,7 +135,8 @@ def _print(made: Model, folder: Path, out: Path) -> None:
     facts["accepted"] = "yes, by the tests of its fit" if made.accepted else "NO: its tests reject it"
     if "rejected" in made.made:
         facts["not a mixture"] = "the tests of its fit reject it; of both in model.json"
-    kept = [f"{len(made.made[name])} of {name}" for name in ("totals", "impossible") if name in made.made]
+    names = {"totals": "invariants", "impossible": "structural zeros"}  # model.json has the former names
+    kept = [f"{len(made.made[name])} {said}" for name, said in names.items() if name in made.made]
     if kept:
         facts["kept exactly"] = ", ".join(kept)
     facts["answers"] = f"{made.workload.queries:,}, in {out / 'answers_consistent.parquet'}"

@@ -12,14 +12,14 @@ import numpy as np
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, within
 from matrixdp.forms import (
-    Unbracketed,
     AnyOf,
     Form,
     FormError,
-    ResolvePath,
-    WriteArray,
     ListOf,
+    ResolvePath,
     Schema,
+    Unbracketed,
+    WriteArray,
     as_lists,
     describe_value,
 )

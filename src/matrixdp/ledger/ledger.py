@@ -32,6 +32,7 @@ from matrixdp.ledger.database import (
     running_path,
     session,
 )
+from matrixdp.locks import whole_path
 from matrixdp.noise import Cost, Noise, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import exact_budget, exact_number, exact_text, number_text
@@ -344,7 +345,7 @@ class Ledger:
         if not isinstance(total, Budget):
             raise PrivacyError(f"total: found a {type(total).__name__}; expected a Budget", code="wrong-type")
         terms = json.dumps({"dataset": dataset, "total": exact_text(total)}, sort_keys=True)
-        file = Path(os.path.abspath(path))  # noqa: PTH100 - keeps symbolic links
+        file = whole_path(path)
         try:
             driver.create(file)
         except FileExistsError:
@@ -379,7 +380,7 @@ class Ledger:
         StorageError
             If there is no such file, or it is not a ledger, newer than this program, damaged or altered.
         """
-        file = Path(os.path.abspath(path))  # noqa: PTH100 - keeps symbolic links
+        file = whole_path(path)
         with session(file, driver, write=False) as found:
             terms = _terms(file, found)[0]
             with reading(file, "its terms"):
@@ -505,7 +506,7 @@ class Ledger:
             before = self._account(entries)
             after = self._check(before, cost, budget)
             spent, terms = number_text(cost.value), json.dumps(exact_text(budget), sort_keys=True)
-            place = None if release is None else json.dumps(os.path.abspath(release))  # noqa: PTH100
+            place = None if release is None else json.dumps(str(whole_path(release)))
             last = entries[-1].digest if entries else chained("", *_terms(self.path, found))
             # a name, not a secret: it differs from all others because what is before it does
             name = chained(last, time.time_ns(), os.getpid())[:32]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import NumericalError, PrivacyError, SafeNote
+from matrixdp.errors import MatrixDPError, NumericalError, PrivacyError, SafeNote
 from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
 from matrixdp.ledger import Ledger, LedgerEntry, Reservation
 from matrixdp.ledger.ledger import now
@@ -583,30 +582,27 @@ def measure(
     marginals = source.marginals(plan.domain, list(groups), rules, budget.unit)
     assumptions = source.assumptions(plan.domain)  # a database is opened for them
     reservation: Reservation | None = None
-    if debited is not None:
-        authorization, reservation = debit(authorization, debited, release)
-    _LOG.info("measuring %d parts with %s noise within %r", len(plan.parts), plan.noise, budget)
-    _LOG.info("%s", authorization.note)
-    if not random.private:
-        _LOG.warning("NOT PRIVATE: the noise is seeded")
-    with _told_of(reservation):
+    try:
+        if debited is not None:
+            authorization, reservation = debit(authorization, debited, release)
+        _LOG.info("measuring %d parts with %s noise within %r", len(plan.parts), plan.noise, budget)
+        _LOG.info("%s", authorization.note)
+        if not random.private:
+            _LOG.warning("NOT PRIVATE: the noise is seeded")
         values, numbers = _noisy_answers(
             plan, scales, groups, marginals, max_records, random, before_noise, progress
         )
         counts = None if counted is None else _noisy_counts(rules, counted, numbers, max_records, random)
-    known = random.private, max_records, rules, assumptions, reservation, counts
-    return Measurement(plan, scales, values, authorization, *known)
-
-
-@contextmanager
-def _told_of(reservation: Reservation | None) -> Iterator[None]:
-    """Let whatever fails after a debit say that it counts."""
-    try:
-        yield
     except BaseException as error:
         if reservation is not None:
             error.add_note(SafeNote(reservation.note))
+        elif debited is not None and not isinstance(error, MatrixDPError):
+            # an interrupt that came as the debit was made
+            listed = f"`matrixdp ledger show {debited.path}` lists what counts as spent"
+            error.add_note(SafeNote(f"The ledger {debited.path} may have been debited; {listed}"))
         raise
+    known = random.private, max_records, rules, assumptions, reservation, counts
+    return Measurement(plan, scales, values, authorization, *known)
 
 
 def _noisy_answers(

@@ -86,7 +86,7 @@ class Constraints:
     --------
     >>> domain = Domain({"age": {"min": 0, "max": 99}, "married": ["no", "yes"]})
     >>> rule = {"age": {"range": [0, 14]}, "married": "yes"}
-    >>> known = Constraints.of(domain, totals=5000, impossible=[rule])
+    >>> known = Constraints.of(domain, invariants=5000, structural_zeros=[rule])
     >>> known.total, known.allowed(("age", "married")).sum()
     (5000.0, np.int64(185))
     """
@@ -97,16 +97,16 @@ class Constraints:
     written: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, domain: Domain, totals: object = None, impossible: object = None) -> Constraints:
+    def of(cls, domain: Domain, invariants: object = None, structural_zeros: object = None) -> Constraints:
         """Return what is known, from the way it is written.
 
         Parameters
         ----------
         domain : Domain
-        totals : number, or list, optional
+        invariants : number, or list, optional
             The number of records; or published tables, each an entry of a specification with its ``counts``,
             or a pair of an entry and its counts.
-        impossible : list of mapping, optional
+        structural_zeros : list of mapping, optional
             Combinations that no record has: for each attribute a value, a list of values or a ``range``.
 
         Raises
@@ -119,16 +119,16 @@ class Constraints:
         try:
             written: dict[str, object] = {}
             published: Sequence[Published] = ()
-            if totals is not None and totals != ():  # a specification without has none
-                with within("totals"):
-                    published = PUBLISHED.read(totals, as_written)
+            if invariants is not None and invariants != ():  # a specification without has none
+                with within("invariants"):
+                    published = PUBLISHED.read(invariants, as_written)
                     written["totals"] = PUBLISHED.write(tuple(published))
             tables = [_rows(domain, place, one) for place, one in enumerate(published)]
             boxes: list[Box] = []
-            with within("impossible"):
+            with within("structural_zeros"):
                 combinations = (
-                    IMPOSSIBLE.read(impossible, as_written)
-                    if impossible is not None and impossible != ()
+                    IMPOSSIBLE.read(structural_zeros, as_written)
+                    if structural_zeros is not None and structural_zeros != ()
                     else ()
                 )
                 if combinations:
@@ -152,9 +152,11 @@ class Constraints:
             return None
         if max(found) - min(found) > _AGREE * max(found):
             expected = "published tables that add up to the same number of records"
-            raise SpecificationError.at(("totals",), f"{min(found):g} and {max(found):g} records", expected)
+            raise SpecificationError.at(
+                ("invariants",), f"{min(found):g} and {max(found):g} records", expected
+            )
         if found[0] <= 0:
-            raise SpecificationError.at(("totals",), f"{found[0]:g} records", "a number above 0")
+            raise SpecificationError.at(("invariants",), f"{found[0]:g} records", "a number above 0")
         return found[0]
 
     def broken(self, marginal: Callable[[Sequence[str]], Array], total: float) -> Iterator[str]:
@@ -240,11 +242,11 @@ class Constraints:
             if not any(all(own[cell[name]] for name, own in box.items()) for box in self.boxes):
                 return cell
         expected = "rules that leave some combination of values possible"
-        raise SpecificationError.at(("impossible",), "no possible combination", expected)
+        raise SpecificationError.at(("structural_zeros",), "no possible combination", expected)
 
 
 def _rows(domain: Domain, place: int, one: Published) -> PublishedRows:
-    with within("totals", place):
+    with within("invariants", place):
         group = one.group(domain)
         free, cells = cells_of(domain, group.attributes)
         rows = group.rows()

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from matrixdp.answers.table import BATCH_ROWS
 from matrixdp.errors import StorageError, file_problem
 from matrixdp.exact.resources import one_blas_thread
+from matrixdp.locks import whole_path
 from matrixdp.model.archive import MODEL_FORMAT, MODEL_VERSION, read_tables, write_tables
 from matrixdp.model.words import BIASED, Progress, Written, promise
 from matrixdp.storage.archive import (
@@ -200,7 +201,7 @@ def is_model(folder: Path) -> bool:
 @contextmanager
 def _staged(out: Path, force: bool) -> Iterator[Path]:
     """Give a temporary folder beside another, which takes its place when all went well."""
-    target = Path(os.path.abspath(out))  # noqa: PTH100 - keeps a symbolic link to where the user points
+    target = whole_path(out)
     replaces = check_out(target, force)
     partial, old = temporary_name(target, _PARTIAL), temporary_name(target, _OLD)
     try:

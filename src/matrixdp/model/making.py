@@ -31,8 +31,8 @@ def make_model(
     seed: int,
     components: int | None,
     steps: int | None,
-    totals: object,
-    impossible: object,
+    invariants: object,
+    structural_zeros: object,
     accept_anyway: bool,
     progress: Callable[[int, int], None] | None,
 ) -> Model:
@@ -44,7 +44,7 @@ def make_model(
     for name, number in (("components", components), ("steps", steps)):
         if number is not None and (type(number) is not int or not 1 <= number <= _MOST):
             raise SpecificationError.at((name,), describe_value(number), f"an integer from 1 to {_MOST:,}")
-    known = Constraints.of(measurement.plan.domain, totals, impossible)
+    known = Constraints.of(measurement.plan.domain, invariants, structural_zeros)
     parts = Parts.of(measurement, constraints=known)
     tables: Tables
     if method == "local":

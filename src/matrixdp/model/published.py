@@ -79,7 +79,9 @@ def _contradiction(found: Array, counts: Array) -> SpecificationError:
     what = (
         f"counts that no table has: the nearest has {found[worst]:.6g} where {counts[worst]:g} is published"
     )
-    return SpecificationError.at(("totals",), what, "counts that fit together, and with what is impossible")
+    return SpecificationError.at(
+        ("invariants",), what, "counts that fit together, and with what is impossible"
+    )
 
 
 def with_published(mixture: Mixture, tables: Sequence[PublishedRows]) -> Mixture:
@@ -127,7 +129,7 @@ def _divided(mixture: Mixture, tables: Sequence[PublishedRows]) -> Mixture:
         size = mixture.domain[name].size
         if mixture.components * size > MAX_COMPONENTS:
             raise TooLargeError(
-                f"totals: published tables of several attributes need {mixture.components * size} "
+                f"invariants: published tables of several attributes need {mixture.components * size} "
                 f"components; the limit is {MAX_COMPONENTS}. Publish them of fewer attributes"
             )
         weights = (mixture.weights[:, None] * mixture.factors[name]).ravel()

@@ -32,6 +32,7 @@ from matrixdp.errors import Path as Place
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError, format_place
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
+from matrixdp.locks import whole_path
 from matrixdp.measure.measurement import Measurement
 from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.releases.record import (
@@ -84,7 +85,7 @@ def write_tables(release: Release, out: str | os.PathLike[str], format: str, piv
     if pivot is not None and not any(_pivoted(group, release.workload.domain, pivot) for group in groups):
         expected = "an attribute that a table asks about beside others"
         raise SpecificationError.at(("pivot",), describe_value(pivot), expected)
-    target = Path(os.path.abspath(out))  # noqa: PTH100 - keeps a symbolic link to where the user points
+    target = whole_path(out)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise StorageError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,8 +42,6 @@ from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
 from matrixdp.queries import Group, Workload
 from matrixdp.releases.files import (
-    MAX_ANSWERS,
-    Progress,
     check_record,
     expected_in,
     read_folder,
@@ -72,17 +71,7 @@ _MOST_QUERIES = 100_000
 Array = NDArray[np.float64]
 
 
-@final
-@dataclass(frozen=True)
-class Figures:
-    """What is known of a group's queries: estimates, standard errors, and half the lengths of intervals."""
-
-    estimates: Array
-    deviations: Array
-    widths: Array
-
-
-def result(query: SqlQuery, figures_of: Callable[[Group], Figures]) -> pa.Table:
+def result(query: SqlQuery, figures_of: Callable[[Group], Array]) -> pa.Table:
     """Return the answers to a statement as its result would be.
 
     Parameters
@@ -90,7 +79,7 @@ def result(query: SqlQuery, figures_of: Callable[[Group], Figures]) -> pa.Table:
     query : SqlQuery
         What the statement asks.
     figures_of : callable
-        Returns the figures of a query group.
+        Returns, for each query of a group, estimates, standard errors, and half the lengths of intervals.
 
     Returns
     -------
@@ -105,7 +94,7 @@ def result(query: SqlQuery, figures_of: Callable[[Group], Figures]) -> pa.Table:
     >>> from matrixdp.statements import read
     >>> domain = Domain({"sex": ["female", "male"]})
     >>> query = read("SELECT sex AS s, COUNT(*) AS n FROM people GROUP BY sex").query(domain)
-    >>> known = Figures(np.array([4.0, 5.0]), np.array([1.0, 1.0]), np.array([2.0, 2.0]))
+    >>> known = np.array([[4.0, 5.0], [1.0, 1.0], [2.0, 2.0]])
     >>> result(query, lambda group: known).to_pylist()[1]
     {'s': 'male', 'n': 5.0, 'n_stddev': 1.0, 'n_lower': 3.0, 'n_upper': 7.0}
     """
@@ -128,18 +117,13 @@ def result(query: SqlQuery, figures_of: Callable[[Group], Figures]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _placed(places: Places, found: list[Figures]) -> tuple[Array, Array, Array]:
+def _placed(places: Places, found: list[Array]) -> Array:
     """Return the figures of every row of one aggregate, 0 where no record can fit."""
-    filled = tuple(np.zeros(len(places.queries)) for _ in range(3))
+    filled = np.zeros((3, len(places.queries)))
     for number, figures in enumerate(found):
         own = (places.groups == number) & (places.queries >= 0)
-        at = places.queries[own]
-        for column, values in zip(
-            filled, (figures.estimates, figures.deviations, figures.widths), strict=True
-        ):
-            column[own] = values[at]
-    estimates, deviations, widths = filled
-    return estimates, deviations, widths
+        filled[:, own] = figures[:, places.queries[own]]
+    return filled
 
 
 def _new(name: str, names: list[str]) -> str:
@@ -913,8 +897,7 @@ class Release(Displayed):
             )
         with self._computing([found]):
             figures = self._figures(found)
-        values = figures.estimates, figures.deviations, figures.widths
-        return draw_answers(Answered(axes_of(self.domain, found), *values), title(found))
+        return draw_answers(Answered(axes_of(self.domain, found), *figures), title(found))
 
     def model(
         self,
@@ -923,10 +906,11 @@ class Release(Displayed):
         seed: int = 0,
         components: int | None = None,
         steps: int | None = None,
-        totals: object = None,
-        impossible: object = None,
+        invariants: object = None,
+        structural_zeros: object = None,
         accept_anyway: bool = False,
         progress: Callable[[int, int], None] | None = None,
+        **former: object,
     ) -> Model:
         """Return a model of the release: non-negative, consistent answers and records, at no privacy cost.
 
@@ -944,8 +928,9 @@ class Release(Displayed):
         components, steps : int, optional
             Of each fit of a mixture. Without them the fewest components of a few numbers are taken with which
             noise explains what is left.
-        totals, impossible : optional
-            What is publicly known and kept exactly: see `Constraints.of`.
+        invariants, structural_zeros : optional
+            Published counts, and combinations that no record has, which are kept exactly: see
+            `Constraints.of`. Their former names, ``totals`` and ``impossible``, work in this version.
         accept_anyway : bool
             Whether a model that its own tests reject is returned too; ``accepted`` says so. ``auto`` then
             returns the mixture in every case.
@@ -975,6 +960,11 @@ class Release(Displayed):
         """
         from matrixdp.model.making import make_model
 
+        for name in former:
+            if name not in ("totals", "impossible"):
+                raise TypeError(f"model() got an unexpected keyword argument {name!r}")
+            new = "invariants" if name == "totals" else "structural_zeros"
+            warnings.warn(f"{name}= is the former name of {new}=", DeprecationWarning, stacklevel=2)
         return make_model(
             self.measurement,
             self.workload,
@@ -983,8 +973,8 @@ class Release(Displayed):
             seed=seed,
             components=components,
             steps=steps,
-            totals=totals,
-            impossible=impossible,
+            invariants=former.get("totals", invariants),
+            structural_zeros=former.get("impossible", structural_zeros),
             accept_anyway=accept_anyway,
             progress=progress,
         )
@@ -1011,36 +1001,7 @@ class Release(Displayed):
 
         return to_mbi(self.measurement)
 
-    def save(
-        self,
-        out: str | os.PathLike[str],
-        *,
-        csv: bool = False,
-        max_answers: int = MAX_ANSWERS,
-        force: bool = False,
-        key: SigningKey | None = None,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write the release as a folder that appears whole or not at all, and return it.
-
-        Parameters and errors are those of `matrixdp.save_release`. The budget was spent before this: a
-        program that stops between `Strategy.measure` and this loses the measurement, and a second run is not
-        stopped from spending again. `matrixdp.release` protects against both.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import matrixdp as mdp
-        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals([0, 1]))
-        >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
-        >>> with tempfile.TemporaryDirectory() as parent:
-        ...     again = mdp.Release.load(release.save(f"{parent}/out"))
-        >>> again.answers.equals(release.answers)
-        True
-        """
-        return save_release(
-            self, out, csv=csv, max_answers=max_answers, force=force, key=key, progress=progress
-        )
+    save = save_release
 
     def save_tables(
         self,
@@ -1166,11 +1127,11 @@ class Release(Displayed):
         with self._computing(groups):
             return pa.Table.from_batches(self.batches(groups, columns), schema=columns.schema)
 
-    def _figures(self, group: Group) -> Figures:
+    def _figures(self, group: Group) -> Array:
         """Return the estimates of a group with their standard errors and half the lengths of intervals."""
         deviations = np.sqrt(self.analysis.variances(group))
         estimates = self.measurement.estimates.answers(group)
-        return Figures(estimates, deviations, self.intervals.multipliers(group) * deviations)
+        return np.stack((estimates, deviations, self.intervals.multipliers(group) * deviations))
 
     @contextmanager
     def _computing(self, groups: Sequence[Group]) -> Iterator[None]:

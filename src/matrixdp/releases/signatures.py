@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from matrixdp.errors import SignatureError, StorageError, file_problem
 from matrixdp.releases.record import LISTED, MEASUREMENT, RECORD, RELEASE_FORMAT, SIGNATURE
-from matrixdp.storage.archive import plain_content, plain_entry, read_strictly, sync_folder
+from matrixdp.storage.archive import plain_content, plain_entry, read_strictly, write_durably
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -225,12 +225,7 @@ def make_keys(path: str | os.PathLike[str], passphrase: bytes | None = None) -> 
 def _write(path: Path, content: bytes, mode: int) -> None:
     """Write a new file, durably; it is never readable by more than the mode says."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        sync_folder(path.parent)
+        write_durably(path, content, mode)
     except (OSError, ValueError) as error:
         reason = file_problem(error)
         raise SignatureError(f"{path}: cannot be written ({reason})") from None
@@ -306,15 +301,10 @@ def write_signature(folder: Path, key: SigningKey) -> Path:
     written = {**_FORM, "key": key.public.fingerprint, "signature": signature}
     path = folder / SIGNATURE
     try:
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write(json.dumps(written, indent=2) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        sync_folder(folder)
+        write_durably(path, (json.dumps(written, indent=2) + "\n").encode())
     except FileExistsError:
         raise SignatureError(f"{path}: is there already; replace it by force=True, or --force") from None
     except OSError as error:
-        path.unlink(missing_ok=True)
         raise SignatureError(f"{path}: cannot be written ({error.strerror})") from None
     return path
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, final
 from matrixdp.errors import MatrixDPError, SafeNote, SpecificationError, StorageError
 from matrixdp.ledger import Entry, Ledger
 from matrixdp.ledger.database import clear_ended, running_path
-from matrixdp.locks import Lock
+from matrixdp.locks import Lock, whole_path
 from matrixdp.measure.measurement import Measurement
 from matrixdp.privacy import Budget
 from matrixdp.releases.files import MAX_ANSWERS, Progress, complete_release
@@ -46,7 +46,7 @@ from matrixdp.releases.record import (
     checked_origin,
 )
 from matrixdp.releases.signatures import SigningKey
-from matrixdp.storage.archive import digest, sync_folder, temporary_name
+from matrixdp.storage.archive import digest, sync_folder, temporary_name, write_durably
 from matrixdp.storage.formats import load_measurement, save_measurement
 
 if TYPE_CHECKING:
@@ -70,11 +70,42 @@ class Transaction:
     """
 
     folder: Path
+    _spent: Budget | None = None
     _written: Release | None = None
 
     def spend(self, budget: Budget, ledger: Ledger | None = None) -> None:
-        """Mark a budget as spent, durably: to be called before any noise is drawn."""
-        mark_spent(self.folder, budget, None if ledger is None else ledger.path)
+        """Mark a budget as spent, and where it was debited, durably: before any noise is drawn."""
+        if (self.folder / SPENT).exists():
+            return
+        debited = "" if ledger is None else f"{json.dumps(str(ledger.path))}\n"
+        write_durably(self.folder / SPENT, f"{budget!r}\n{debited}".encode())
+        try:
+            sync_folder(self.folder.parent)
+        except BaseException:
+            (self.folder / SPENT).unlink(missing_ok=True)  # no noise was drawn yet
+            raise
+        self._spent = budget
+
+    def clear(self, target: Path, keep: bool) -> str | None:
+        """Remove the folder after a failure; say what became of a budget that was spent for it."""
+        marked = [folder for folder in (self.folder, target) if (folder / SPENT).exists()]
+        if marked and marked[0] == self.folder and keep and (self.folder / MEASUREMENT).exists():
+            for path in self.folder.iterdir():
+                if path.name not in (MEASUREMENT, SPENT, REQUEST):
+                    path.unlink(missing_ok=True)
+            budget, command = _spent_for(self.folder)
+            return (
+                f"The budget was spent: {budget}. The measurement is whole: {self.folder / MEASUREMENT}. "
+                f"`matrixdp {command}` makes a release of it, at no further cost"
+            )
+        # the mark may have gone with the folder: who called may have removed it
+        budget = _spent_for(marked[0])[0] if marked else repr(self._spent)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if not marked and self._spent is None:
+            return None
+        whole = bool(marked) and marked[0] == target
+        left = f"The release is whole in {target}" if whole else "No measurement was kept"
+        return f"The budget was spent: {budget}. {left}"
 
     def write(
         self,
@@ -114,24 +145,6 @@ class Transaction:
         except BaseException as error:
             error.add_note(SafeNote(f"{reservation.note}. The release is whole in {out}"))
             raise
-
-
-@contextmanager
-def transaction(
-    out: str | os.PathLike[str], *, force: bool = False, keep: bool = True, spends: str | None = None
-) -> Iterator[Transaction]:
-    """Begin the transaction of one release, and put it in its place at the end.
-
-    With `keep` it is refused where an earlier run left a spent budget, and a measurement that is whole stays
-    to be recovered when something fails after it. Without it the caller has the measurement, and can write
-    it again. The other parameters and the errors are those of `staged_folder`.
-    """
-    if keep:
-        refuse_to_spend_again(out)
-    with staged_folder(out, force=force, keep=keep, spends=spends) as folder:
-        run = Transaction(folder)
-        yield run
-    run.released(Path(out))
 
 
 def save_release(
@@ -201,16 +214,16 @@ def save_release(
 
 
 @contextmanager
-def staged_folder(
-    out: str | os.PathLike[str], *, force: bool = False, keep: bool = False, spends: str | None = None
-) -> Iterator[Path]:
-    """Give a temporary folder beside `out`, which takes its place when all went well.
+def transaction(
+    out: str | os.PathLike[str], *, force: bool = False, keep: bool = True, spends: str | None = None
+) -> Iterator[Transaction]:
+    """Begin the transaction of a release in a folder beside `out`, which takes its place when all went well.
 
-    If anything fails, the temporary folder is removed and `out` is as it was. It must not exist, or be
-    empty, or, with `force`, hold a release: nothing else is ever replaced. With `keep` a measurement that
-    was written whole stays in the temporary folder when something fails after it, and the error has a note
-    that says what was spent (`mark_spent`) and where it is. `spends` is the budget that a message names
-    where `out` holds an earlier release.
+    If anything fails, the folder is removed and `out` is as it was. It must not exist, or be empty, or, with
+    `force`, hold a release: nothing else is ever replaced. With `keep` it is refused where an earlier run
+    left a spent budget; a measurement that is whole stays to be recovered when something fails after it, and
+    the error has a note that says what was spent and where it is. Without it the caller has the measurement,
+    and can write it again. `spends` is the budget that a message names where `out` holds an earlier release.
 
     Raises
     ------
@@ -221,13 +234,15 @@ def staged_folder(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as parent:
-    ...     with staged_folder(f"{parent}/out") as folder:
-    ...         written = (folder / "release.json").write_text("{}")
+    ...     with transaction(f"{parent}/out") as run:
+    ...         written = (run.folder / "release.json").write_text("{}")
     ...     sorted(path.name for path in Path(parent, "out").iterdir())
     ['release.json']
     """
-    target = Path(os.path.abspath(out))  # noqa: PTH100 - keeps a symbolic link to where the user points
     try:
+        if keep:
+            refuse_to_spend_again(out)
+        target = whole_path(out)
         settle(target)
         replaces = _check(target, force, spends)
         partial = temporary_name(target, UNFINISHED)
@@ -237,13 +252,14 @@ def staged_folder(
             sync_folder(made.parent)  # so that a mark in it survives the loss of power
         partial.mkdir()
     except (OSError, ValueError) as error:
-        raise StorageError.unwritable(target, error) from None
+        raise StorageError.unwritable(out, error) from None
+    run = Transaction(partial)
     lock: Lock | None = None
     try:
         lock = Lock(partial / RUNNING)
         if keep:
             _refuse_another_run(target, partial)
-        yield partial
+        yield run
         for file in partial.iterdir():
             with file.open("rb+") as stream:
                 os.fsync(stream.fileno())
@@ -259,13 +275,14 @@ def staged_folder(
     except BaseException as error:
         # who leaves by sys.exit shows no note: the mark stays, as after a kill, and stops the next run
         unseen = keep and isinstance(error, SystemExit) and (partial / SPENT).exists()
-        told = None if unseen else _clear(partial, target, keep)
+        told = None if unseen else run.clear(target, keep)
         if keep and told is not None:
             error.add_note(SafeNote(told))
         raise
     finally:
         if lock is not None:
             lock.free()
+    run.released(target)
 
 
 def _refuse_another_run(target: Path, own: Path) -> None:
@@ -273,26 +290,6 @@ def _refuse_another_run(target: Path, own: Path) -> None:
     for path, _ in _named_for(target, UNFINISHED):
         if path != own and Lock.is_held(path / RUNNING):
             raise StorageError(f"{target}: another run is making a release there", "already-spent")
-
-
-def _clear(partial: Path, target: Path, keep: bool) -> str | None:
-    """Remove a temporary folder after a failure; say what became of a budget that was spent for it."""
-    marked = [folder for folder in (partial, target) if (folder / SPENT).exists()]
-    whole = bool(marked) and marked[0] == partial and keep and (partial / MEASUREMENT).exists()
-    budget, command = _spent_for(marked[0]) if marked else ("", "")
-    if not whole:
-        shutil.rmtree(partial, ignore_errors=True)
-        if not marked:
-            return None
-        kept = f"The release is whole in {target}" if marked[0] == target else "No measurement was kept"
-        return f"The budget was spent: {budget}. {kept}"
-    for path in partial.iterdir():
-        if path.name not in (MEASUREMENT, SPENT, REQUEST):
-            path.unlink(missing_ok=True)
-    return (
-        f"The budget was spent: {budget}. The measurement is whole: {partial / MEASUREMENT}. "
-        f"`matrixdp {command}` makes a release of it, at no further cost"
-    )
 
 
 def _replace(partial: Path, target: Path) -> None:
@@ -351,23 +348,6 @@ def _check(target: Path, force: bool, spends: str | None = None) -> bool:
 # Spent: what says so, and what a run that was stopped left. It is told apart, and never served.
 
 
-def mark_spent(folder: Path, budget: Budget, ledger: Path | None = None) -> None:
-    """Write down, durably, that a budget is spent for what comes into a staged folder, and debited where."""
-    path = folder / SPENT
-    if path.exists():
-        return
-    try:
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write(f"{budget!r}\n" + ("" if ledger is None else f"{json.dumps(str(ledger))}\n"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        sync_folder(folder)
-        sync_folder(folder.parent)
-    except BaseException:
-        path.unlink(missing_ok=True)  # no noise was drawn yet
-        raise
-
-
 def target_of(folder: Path) -> Path | None:
     """Return where an unfinished folder was to take its place; None for any other."""
     match = _NAME.fullmatch(folder.name)
@@ -408,7 +388,7 @@ def refuse_to_spend_again(out: str | os.PathLike[str]) -> None:
     StorageError
         If such a run left something beside `out`.
     """
-    for folder in unfinished(Path(os.path.abspath(out))):  # noqa: PTH100 - keeps symbolic links
+    for folder in unfinished(whole_path(out)):
         raise StorageError(
             f"{out}: found {folder}, of a release that was stopped or still runs. {_told(folder)} "
             "To spend a budget once more, remove that folder",
@@ -574,7 +554,7 @@ def recover_release(
         If there is no such measurement, it is damaged, or its run still goes on; if it belongs to a ledger,
         which recovers it; or if there is something else where the release was to be.
     """
-    place = Path(os.path.abspath(out))  # noqa: PTH100 - keeps symbolic links
+    place = whole_path(out)
     target = target_of(place)
     folders = unfinished(place) if target is None else [place]
     whole = [folder for folder in folders if (folder / MEASUREMENT).exists()]
@@ -622,8 +602,9 @@ def _adopt(
         check(target / MEASUREMENT, load_measurement(target / MEASUREMENT)[0])
         unmark(target)
     else:
-        with staged_folder(target, force=force) as staged:
+        with transaction(target, force=force, keep=False) as run:
             # what is checked is what is published
+            staged = run.folder
             shutil.copyfile(folder / MEASUREMENT, staged / MEASUREMENT)
             measurement, workload = load_measurement(staged / MEASUREMENT)
             check(staged / MEASUREMENT, measurement)

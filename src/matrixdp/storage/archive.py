@@ -47,6 +47,20 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def write_durably(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write a file that is not there yet, so that it survives the loss of power; a failure leaves none."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        sync_folder(path.parent)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
 @final
 class ArchiveWriter:
     """Write an archive: arrays first, the header last; the file appears whole or not at all.
