@@ -1,6 +1,9 @@
 """Every mechanism on every form of workload, held against dense matrices and the certified optimum."""
 
+# ruff: noqa: E501
+
 import math
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 import scipy.optimize
 
 import matrixdp as mdp
+from matrixdp.language import Entry
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.selection.auto import select
 from matrixdp.selection.selection import Selection
@@ -17,7 +21,7 @@ DOMAIN = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "one": 1})
 RNG = np.random.default_rng(0)
 SPANS = RNG.integers(0, (5, 3), (12, 2, 2))
 SPANS.sort(axis=1)
-ENTRIES = {
+ENTRIES: dict[str, Sequence[Entry]] = {
     "total": [mdp.marginals(0)],
     "marginals": [mdp.marginals([0, 1, 2, 3])],
     "weighted marginals": [mdp.marginals(2), mdp.marginals(1, weight=2.5)],
