@@ -79,6 +79,39 @@ def test_certificates_hold(gram):
     assert dual_value(gram, design.dual) == pytest.approx(design.bound, rel=1e-6)
 
 
+def test_symmetry_changes_nothing():
+    n = 9
+    gram = _affine(n).T @ _affine(n) + 0.3 * np.kron(*[_centered(n) @ Prefix().gram(n) @ _centered(n)] * 2)
+    plain = solve_gram(gram, [n * n])
+    split = solve_gram(gram, [n, n])
+    assert split.loss == pytest.approx(plain.loss, rel=1e-6)
+    assert len(split.rows) == len(plain.rows)
+
+
+def test_few_queries_over_many_cells():
+    rows = _affine(12)
+    assert solve_rows(rows).loss == pytest.approx(solve_gram(rows.T @ rows).loss, rel=2e-6)
+
+
+def test_products_of_optima_are_optimal():
+    left, right = Prefix().gram(7), _centered(6) @ AllRanges().gram(6) @ _centered(6)
+    whole = solve_gram(np.kron(left, right), gap=1e-9)
+    assert solve_gram(left).loss * solve_gram(right).loss == pytest.approx(whole.loss, rel=1e-6)
+
+
+def test_gradient_by_finite_differences():
+    rng = np.random.default_rng(0)
+    gram = _affine(6).T @ _affine(6) + np.eye(36)
+    change = rng.normal(size=(36, 36))
+    change = change @ change.T
+    step = 1e-3
+    ends = [np.sqrt(solve_gram(gram + s * change, gap=1e-10).bound) for s in (-step, step)]
+    design = solve_gram(gram, gap=1e-10)
+    assert (ends[1] - ends[0]) / (2 * step) == pytest.approx(
+        0.5 * np.trace(design.slope @ change) / np.sqrt(design.level), rel=2e-3
+    )
+
+
 GRAMS = [
     Prefix().gram(20),
     AllRanges().gram(13),

@@ -10,6 +10,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.generalized_marginals import select_generalized_marginals
 from matrixdp.selection.compose.marginals import select_marginals
+from matrixdp.selection.weights import generalized
 from matrixdp.selection.weights.axes_of_workload import asked_axes
 from matrixdp.selection.weights.incidence import incidence_of, problem_of
 from matrixdp.selection.weights.joint import Fixed, Objective, PIdentity, UnitColumns, descend, states_of
@@ -100,6 +101,14 @@ def test_plans_cost_one_and_their_error_is_what_is_said(noise):
     assert certificate.loss < select_marginals(MIXED, noise, restarts=2)[1].loss
 
 
+def test_gaussian_strategies_reach_the_optimum_of_the_whole_table():
+    domain = mdp.Domain({"age": range(8), "sex": 2, "race": 3})
+    workload = mdp.Workload(domain, mdp.kway([1, 2], {"numeric": "prefix", "categorical": "identity"}))
+    loss = select_generalized_marginals(workload, GAUSSIAN)[1].loss
+    best = mdp.select(workload, mechanism="dense", noise="gaussian").selection.certificate
+    assert best.lower_bound <= loss < 1.005 * best.loss
+
+
 def test_published_figures_of_pairs_of_prefixes_are_passed():
     """RMSE at epsilon = 1 of the 1- and 2-way prefixes of 40 attributes; the decomposition: 2,126."""
     domain = mdp.Domain({f"a{i}": range(10) for i in range(40)})
@@ -135,6 +144,15 @@ def test_values_that_nothing_asked_tells_apart_are_measured_together():
     expected = dense_error(dense_gram(workload, domain.names), rows)
     assert expected == pytest.approx(certificate.loss, rel=1e-5)
     assert sum(plan.analysis.group(group).weighted for group in workload) == pytest.approx(expected, rel=1e-9)
+
+
+def test_attributes_that_are_too_large_to_search_keep_their_own_optimum(monkeypatch):
+    domain = mdp.Domain({"age": range(24), "sex": 2})
+    workload = mdp.Workload(domain, mdp.product(age="prefix", sex="identity"), mdp.product(age="range"))
+    searched = select_generalized_marginals(workload, LAPLACE)[1].loss
+    monkeypatch.setattr(generalized, "_MAX_SEARCHED", 8)
+    kept = select_generalized_marginals(workload, LAPLACE)[1].loss
+    assert searched < kept < 1.2 * searched
 
 
 def test_marginals_need_not_hold_what_nothing_is_asked_of():

@@ -2,6 +2,7 @@
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ DOMAIN = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "one": 1})
 RNG = np.random.default_rng(0)
 SPANS = RNG.integers(0, (5, 3), (12, 2, 2))
 SPANS.sort(axis=1)
-ENTRIES = {
+ENTRIES: dict[str, list[Any]] = {
     "total": [mdp.marginals(0)],
     "marginals": [mdp.marginals([0, 1, 2, 3])],
     "weighted ways": [mdp.marginals(2), mdp.marginals(1, weight=2.5)],

@@ -15,7 +15,7 @@ from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.gram.p_identity import loss_and_gradient, optimize, strategy_rows
 from matrixdp.selection.gram.remembered import Remembered
-from matrixdp.selection.gram.starts import tree_start
+from matrixdp.selection.gram.starts import starts, tree_start
 from matrixdp.testing import dense_error
 
 
@@ -51,6 +51,14 @@ def test_descent_never_climbs_and_drops_rows_of_zeros():
     assert optimize(np.eye(6), np.full((1, 6), 1e-12), 50, 1e-12)[0] == pytest.approx(6.0)
 
 
+def test_trees_cover_all_cells():
+    for size, branching in [(10, 3), (64, 4), (7, 16)]:
+        rows = tree_start(size, branching, 1.0)
+        np.testing.assert_array_equal(rows[-1], np.ones(size))
+        assert (rows.sum(axis=1) <= size).all()
+    assert all(start.shape == (5, 30) for family in starts(30, 5, 0, 3, False) for start in family)
+
+
 @pytest.mark.parametrize(
     ("predicates", "size", "published"),
     [
@@ -73,6 +81,20 @@ def test_published_figures(predicates, size, published):
 def test_the_published_figure_of_prefixes_of_1024_cells():
     factor = solve_axis(Prefix().gram(1024), LAPLACE, effort="fast", restarts=0)
     assert math.sqrt(2 * factor.loss / 1024) < 9.58 * 1.02  # the full search reaches 9.54
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 0.0), (1.0, 1.0), (2.0, 0.3), (1.0, 40.0)])
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
+def test_symmetric_sets_have_a_closed_form(a, b, noise):
+    gram = a * np.eye(9) + b
+    factor = solve_axis(gram, noise)
+    assert factor.loss == pytest.approx(dense_error(gram, factor.rows), rel=1e-8)
+    assert noise.column_norms(factor.rows).max() == pytest.approx(1.0)
+    assert factor.bound <= factor.loss * (1 + 1e-9)
+    if noise == LAPLACE:
+        searched, _ = optimize(gram, np.full((1, 9), 0.3), 500, 1e-12)
+        assert factor.loss <= searched * (1 + 1e-7)
+        assert factor.loss <= np.trace(gram)
 
 
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
@@ -103,6 +125,12 @@ def test_searches_repeat_and_starts_help(monkeypatch):
     assert warm.loss <= first.loss * (1 + 1e-9)
     three = solve_axis(gram, LAPLACE, p=3)
     assert len(three.rows) <= 43
+
+
+def test_losses_scale_with_the_workload():
+    gram = Prefix().gram(24)
+    one, ten = solve_axis(gram, LAPLACE), solve_axis(10 * gram, LAPLACE)
+    assert ten.loss == pytest.approx(10 * one.loss, rel=1e-6)
 
 
 def test_what_has_no_strategy_is_refused():

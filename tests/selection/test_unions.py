@@ -83,6 +83,13 @@ def test_least_squares_are_better_than_averages():
         assert certificate.loss < before * (1 - least) ** 2
 
 
+def test_averages_serve_where_least_squares_take_too_long(monkeypatch):
+    monkeypatch.setattr("matrixdp.selection.compose.union._MOST_WORK", -1.0)
+    plan, certificate = combined_plan(WORKLOAD, parts_of(GAUSSIAN), GAUSSIAN)
+    assert isinstance(plan, Local)
+    assert "averages" in certificate.scope
+
+
 def test_averages_serve_where_least_squares_are_too_large_and_say_so(monkeypatch):
     monkeypatch.setattr("matrixdp.plan.pair.MAX_VALUES", 3)
     monkeypatch.setattr("matrixdp.plan.overlaps.MAX_COMMON", 0)
