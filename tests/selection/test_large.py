@@ -55,14 +55,13 @@ PATHS: dict[str, Path] = {
     "boxes written out": ({"MAX_BOX_TERMS": 2}, PAIR, BOXES, "residual", GAUSSIAN, 0.9, 1.1),
     "single questions as they are": ({"LEAST_GATHERED": 99}, PAIR, [mdp.product(a={"ranges": [[i, i + 2]]}, b="prefix") for i in range(7)] * 2, "dense", GAUSSIAN, 1, 1),  # noqa: E501
     "large categories, whole": ({"_MOST_SYMMETRIC": 10}, WIDE, [BESIDE], "opt-plus", LAPLACE, 0.99, 1.1),
-    "large attributes, their own optimum": ({"_MAX_SEARCHED": 4}, WIDE, [mdp.product(b="range"), mdp.product(a="identity", b="prefix")], "generalized-marginals", LAPLACE, 1, 1.2),  # noqa: E501
     "averages that are fast": ({"_MOST_WORK": -1.0}, PAIR, CROSSED, "opt-plus", GAUSSIAN, 1, 1.2),
     "averages that are small": ({"MAX_VALUES": 3, "MAX_COMMON": 0}, PAIR, CROSSED, "opt-plus", GAUSSIAN, 1, 1.2),  # noqa: E501
     "values one by one": ({"FEW_VALUES": 2}, PAIR, [*CROSSED, mdp.marginals(1)], "opt-plus", GAUSSIAN, 1, 1),
     "a search without random starts": ({"_LARGE_CELLS": 30, "_RANDOM_CELLS": 30}, LINE, [PREFIX], "opt-0", LAPLACE, 0.99, 1.05),  # noqa: E501
     "a search without dimensions": ({"_LARGE_CELLS": 30, "_RANDOM_CELLS": 30, "MOST_DIMENSIONS": 20}, LINE, [PREFIX], "opt-0", LAPLACE, 0.99, 1.05),  # noqa: E501
     "products in steps": ({"_ENTRIES": 100, "_MIN_CELLS": 8}, PAIR, [*CROSSED, mdp.kway(1, "range")], "residual", GAUSSIAN, 1, 1),  # noqa: E501
-    "a tree for a table of rows": ({"COMPRESSED_QUERIES": 10}, PAIR, [mdp.product(a="range", b="range", weight=3)], "residual", GAUSSIAN, 1, 1),  # noqa: E501
+    "queries that repeat": ({"COMPRESSED_QUERIES": 10}, PAIR, [mdp.product(a="range", b="range", weight=3)], "residual", GAUSSIAN, 1, 1),  # noqa: E501
 }  # fmt: skip
 
 
