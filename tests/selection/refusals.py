@@ -1,12 +1,10 @@
 """What selection rejects: what a mechanism cannot do, what is too large, and options that are wrong."""
 
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 
 import matrixdp as mdp
 from matrixdp.measure.measurement import calibrate
@@ -15,9 +13,9 @@ from matrixdp.privacy import LeastBudget
 from matrixdp.selection.auto import select
 from matrixdp.selection.given import evaluate_given
 from matrixdp.selection.gram import solve_rows
-from matrixdp.selection.mechanisms.table import MECHANISMS
 from matrixdp.selection.mechanisms.workload import uniform_marginals
 from tests.refusals import Refusal
+from tests.selection.oracle import lowered
 
 DOMAIN = mdp.Domain({"a": 6, "b": 5, "c": 2})
 PRODUCT = (mdp.product({"a": "prefix", "b": "range"}),)
@@ -36,12 +34,7 @@ def limited(name: str, value: int, attempt: Callable[[], Any]) -> Callable[[], A
     """Return an attempt with a limit that is set wherever it is looked at."""
 
     def tried() -> None:
-        assert [*MECHANISMS.values()]  # their modules are read when they are asked for
-        found = [m for key, m in sys.modules.items() if key.startswith("matrixdp.") and name in vars(m)]
-        assert found, f"no module has {name}"
-        with pytest.MonkeyPatch.context() as patch:
-            for module in found:
-                patch.setattr(module, name, value)
+        with lowered({name: value}):
             attempt()
 
     return tried

@@ -11,14 +11,11 @@ import scipy.linalg
 import threadpoolctl
 from numpy.typing import NDArray
 
-import matrixdp as mdp
 from matrixdp.exact.resources import THREADED_CELLS, blas_threads
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import AllRanges, Prefix, Suffix
-from matrixdp.selection.auto import select
-from matrixdp.selection.bounds import rings
-from matrixdp.selection.compose import assembly, coarse_weights, rounding
-from matrixdp.selection.gram import optimum, quadratic, solve_gram
+from matrixdp.selection.compose import rounding
+from matrixdp.selection.gram import quadratic, solve_gram
 from matrixdp.selection.gram.chains import Bridge, Chain, Spectrum, chain_of
 from matrixdp.selection.gram.quadratic import solve_chain
 
@@ -103,27 +100,6 @@ def test_other_gram_matrices_are_no_chains() -> None:
     assert chain_of(nearly) is None
 
 
-@pytest.mark.parametrize("gram", [*FULL.values(), *WITHOUT_MEANS.values()], ids=[*FULL, *WITHOUT_MEANS])
-def test_the_optimum_of_a_chain_is_that_of_the_dense_problem(
-    gram: Array, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dense = solve_gram(gram, gap=1e-8)
-    assert dense.bound is not None
-    monkeypatch.setattr(optimum, "MIN_CHAIN_CELLS", 2)
-    found = solve_gram(gram, gap=1e-6)
-    assert found.bound is not None
-    assert found.loss <= found.bound * (1 + 1e-6)
-    assert found.bound <= dense.loss * (1 + 1e-12)
-    assert found.loss == pytest.approx(dense.loss, rel=1.1e-6)
-    # what is claimed of the rows: norms at most 1, the error, and the right inverse of the dual point
-    assert np.linalg.norm(found.rows, axis=0).max() == pytest.approx(1.0, abs=1e-12)
-    inverse = np.linalg.pinv(found.rows, rcond=1e-10)
-    assert np.einsum("ia,ia->", inverse, gram @ inverse) == pytest.approx(found.loss, rel=1e-8)
-    np.testing.assert_allclose(found.rows @ found.inverse, np.eye(len(found.rows)), atol=1e-8)
-    again = solve_gram(gram, gap=1e-6, start=dense.dual)
-    assert again.loss == pytest.approx(found.loss, rel=1.1e-6)
-
-
 def test_large_chains_are_solved_to_a_gap_of_a_thousandth(monkeypatch: pytest.MonkeyPatch) -> None:
     prefixes = FULL["prefixes"]
     chain = chain_of(prefixes)
@@ -169,28 +145,6 @@ def test_a_chain_that_is_not_that_of_the_gram_matrix_has_no_solution() -> None:
     assert solve_chain(prefixes * (1 + 1e-6), chain, 1e-6) is None
     for broken in (np.nan, -1.0):
         assert solve_chain(prefixes, Chain(chain.diagonal * broken, chain.beside), 1e-6) is None
-
-
-def test_selection_takes_the_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few values stand for many: every limit is lowered, and the result is that of the dense problems."""
-    domain = mdp.Domain({"income": range(48), "sex": ["f", "m"]})
-    workload = mdp.Workload(domain, mdp.kway([1, 2], {"numeric": "prefix", "categorical": "identity"}))
-    expected = select(workload, noise=GAUSSIAN, mechanism="residual")
-    monkeypatch.setattr(optimum, "MIN_CHAIN_CELLS", 16)
-    monkeypatch.setattr(coarse_weights, "MAX_SEARCHED_SIZE", 32)
-    monkeypatch.setattr(coarse_weights, "GRID_POINTS", 24)
-    monkeypatch.setattr(rounding, "THREADED_CELLS", 16)
-    monkeypatch.setattr(assembly, "THREADED_CELLS", 16)
-    monkeypatch.setattr(rings, "MAX_AXIS_CELLS", 16)
-    selection = select(workload, noise=GAUSSIAN, mechanism="residual")
-    assert selection.certificate.loss == pytest.approx(expected.certificate.loss, rel=1e-4)
-    assert selection.certificate.lower_bound == pytest.approx(expected.certificate.lower_bound, rel=1e-4)
-    [income] = [part for part in selection.plan.parts if part.attributes == ("income",)]
-    outside = income.blocks[0].matrix.unsupported
-    assert outside is not None
-    np.testing.assert_allclose(np.linalg.norm(outside, axis=1), [1.0], rtol=1e-12)
-    exact = selection.plan.analysis.group(workload.groups[0]).total
-    assert exact == pytest.approx(expected.plan.analysis.group(workload.groups[0]).total, rel=1e-3)
 
 
 @pytest.mark.parametrize(("size", "factored"), [(10, 0), (5, 1)])

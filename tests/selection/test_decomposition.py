@@ -2,12 +2,9 @@
 
 import math
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, UnsupportedQueryError, WorkloadError
@@ -18,7 +15,6 @@ from matrixdp.selection.compose import weight_vectors as weights
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.view.sub_workloads import split_workload
-from matrixdp.testing import dense_measurement, dense_queries
 
 SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "d": 5})
 MIXES = [
@@ -29,43 +25,6 @@ MIXES = [
     [mdp.product(a="prefix", c="identity", weight=3.0), mdp.product(a="range", weights=np.arange(1.0, 16.0))],
 ]
 MECHANISMS = ["dense", "residual", "querysmasher", "fourier"]
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("entries", MIXES)
-def test_against_dense_brute_force(entries, mechanism):
-    domain = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "d": 2})
-    workload = mdp.Workload(domain, *entries)
-    plan = select(workload, mechanism=mechanism, noise=GAUSSIAN).plan
-    measured = np.vstack([dense_measurement(part, domain) / math.sqrt(part.variance) for part in plan.parts])
-    cost = float((measured**2).sum(axis=0).max())
-    assert cost <= plan.cost * (1 + 1e-9)
-    assert plan.cost == pytest.approx(1.0, rel=1e-9)
-    analysis = plan.analysis
-    counts = np.random.default_rng(3).integers(0, 1000, domain.shape)
-    exact = []
-    for part in plan.parts:
-        sums = tuple(i for i, n in enumerate(domain.names) if n not in part.attributes)
-        exact.append(np.array(part.answers(counts.sum(axis=sums), 2**33).values(), dtype=float))
-    estimates = plan.analysis.estimates(exact)
-    best = np.linalg.pinv(measured.T @ measured, rcond=1e-12)
-    for group in workload:
-        rows = dense_queries(group, domain)
-        # unbiased: noise-free answers are reproduced
-        np.testing.assert_allclose(estimates.answers(group), rows @ counts.ravel(), rtol=1e-9, atol=1e-6)
-        variances = analysis.variances(group)
-        optimal = np.einsum("qi,ij,qj->q", rows, best, rows)
-        assert (variances >= optimal * (1 - 1e-6) - 1e-9).all()
-    # our linear estimator's variance, from its own matrix: answers to one unit of noise at a time
-    group = workload.groups[-1]
-    zeros = [np.zeros(math.prod(part.shape)) for part in plan.parts]
-    total = np.zeros(group.queries)
-    for index, part in enumerate(plan.parts):
-        for row in range(len(zeros[index])):
-            values = [np.array(v) for v in zeros]
-            values[index][row] = math.sqrt(part.variance)
-            total += plan.analysis.estimates(values).answers(group) ** 2
-    np.testing.assert_allclose(total, analysis.variances(group), rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("entries", MIXES)
@@ -99,24 +58,6 @@ def test_close_to_the_dense_optimum(predicates, size, count, ways):
     assert math.sqrt(1 + residual.gap) <= 1.005
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [mdp.product(a="prefix"), mdp.product(a="range", b="prefix"), mdp.product(a="prefix", c="identity")],
-)
-def test_equal_to_dense_on_one_product(entry):
-    workload = mdp.Workload(SMALL, entry)
-    losses = [select(workload, mechanism=m, noise=GAUSSIAN).certificate.loss for m in ("dense", "residual")]
-    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
-
-
-def test_auto_takes_the_better():
-    workload = mdp.Workload(SMALL, mdp.pairwise("affine"), mdp.marginals(1))
-    chosen = select(workload, noise=GAUSSIAN)
-    assert chosen.mechanism == "dense"
-    assert chosen.certificate.gap < 1e-6
-    assert chosen.certificate.loss <= select(workload, mechanism="residual", noise=GAUSSIAN).certificate.loss
-
-
 def test_equal_sub_problems_are_solved_once(monkeypatch):
     calls = []
     solve = ConvexSolver.gram
@@ -141,23 +82,6 @@ def test_large_mixed_sums_have_a_strategy():
     workload = mdp.Workload(domain, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
     selection = select(workload, mechanism="residual", noise=GAUSSIAN)
     assert selection.weighted_squared_error == pytest.approx(selection.certificate.loss, rel=5e-3)
-
-
-#: No two attributes are alike, and the weights of a mix have as many as the ranges of "a".
-UNLIKE = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "d": 4})
-
-
-@cache
-def in_order(mix):
-    return select(mdp.Workload(UNLIKE, *MIXES[mix]), mechanism="querysmasher", noise=GAUSSIAN)
-
-
-@settings(max_examples=10, deadline=None)
-@given(st.permutations(["a", "b", "c", "d"]), st.integers(0, 4))
-def test_attribute_order_never_matters(order, mix):
-    domain = mdp.Domain([UNLIKE[name] for name in order])
-    there = select(mdp.Workload(domain, *MIXES[mix]), mechanism="querysmasher", noise=GAUSSIAN)
-    assert there.total_squared_error == pytest.approx(in_order(mix).total_squared_error, rel=2e-3)
 
 
 BREAKING = [

@@ -14,7 +14,7 @@ from matrixdp.selection.auto import select
 from matrixdp.selection.compose import joint_tables
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.joint_design import DesignTable, Role, design_jointly
-from matrixdp.selection.compose.joint_tables import joint_pairs, select_jointly
+from matrixdp.selection.compose.joint_tables import select_jointly
 from matrixdp.selection.compose.whole_table import select_directly
 from matrixdp.storage.formats import load_measurement, save_measurement
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
@@ -103,23 +103,6 @@ def test_the_joint_plan_answers_what_the_decomposition_answers(monkeypatch):
     assert isinstance(plan, Joint)
     check_plan(plan, workload)
     assert found.loss < 1.05 * certificate.loss
-
-
-def test_no_table_is_joined_where_none_is_explicit_or_one_is_too_large(monkeypatch):
-    assert select_jointly(mdp.Workload(DOMAIN, mdp.kway(2, "prefix")), 1e-6) is None
-    workload = mdp.Workload(DOMAIN, mdp.pairwise("abs"))
-    assert len(joint_pairs(workload)) == 6
-    for name, limit in (("MAX_TABLE_CELLS", 11), ("MAX_TABLE_RANK", 9), ("MAX_SHARED_UNKNOWNS", 6)):
-        with monkeypatch.context() as patch:
-            patch.setattr(joint_tables, name, limit)
-            assert joint_pairs(workload) == []
-    with monkeypatch.context() as patch:
-        patch.setattr(joint_tables, "MAX_WRITTEN_ENTRIES", 24)
-        assert joint_pairs(workload) == []
-    either = mdp.Workload(DOMAIN, mdp.disjunction(a="prefix", b="prefix"))
-    assert joint_pairs(either) == []
-    monkeypatch.setattr(joint_tables, "MAX_SEARCHED_UNKNOWNS", 6)
-    assert select_jointly(workload, 1e-6) is None
 
 
 def test_a_release_of_tables_is_measured_and_read_back(tmp_path):

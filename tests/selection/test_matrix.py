@@ -1,30 +1,28 @@
 """Every mechanism on every form of workload, held against dense matrices and the certified optimum."""
 
-# ruff: noqa: E501
-
 import math
-from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.optimize
 
 import matrixdp as mdp
-from matrixdp.language import Entry
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.selection.auto import select
 from matrixdp.selection.selection import Selection
-from matrixdp.testing import dense_error, dense_gram, dense_measurement, dense_queries
+from matrixdp.testing import dense_gram
+from tests.selection.oracle import check, error_of, scaled_rows
 
 DOMAIN = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "one": 1})
 RNG = np.random.default_rng(0)
 SPANS = RNG.integers(0, (5, 3), (12, 2, 2))
 SPANS.sort(axis=1)
-ENTRIES: dict[str, Sequence[Entry]] = {
+ENTRIES: dict[str, list[Any]] = {
     "total": [mdp.marginals(0)],
     "marginals": [mdp.marginals([0, 1, 2, 3])],
-    "weighted marginals": [mdp.marginals(2), mdp.marginals(1, weight=2.5)],
+    "weighted ways": [mdp.marginals(2), mdp.marginals(1, weight=2.5)],
     "product": [mdp.product(a="prefix", b="range", weight=2.0)],
     "prefixes": [mdp.kway([1, 2], {"categorical": "identity", "numeric": "prefix"})],
     "ranges": [mdp.kway([0, 1, 2, 3], "range"), mdp.marginals(2)],
@@ -45,7 +43,7 @@ ENTRIES: dict[str, Sequence[Entry]] = {
         mdp.disjunction(a="prefix", b="identity", c="identity"),
         mdp.product(a="range", b="prefix"),
     ],
-    "disjunctions by": [
+    "either by": [
         mdp.disjunction(a="prefix", b="identity", by={"c": "identity"}, weight=2),
         mdp.product(a="prefix"),
     ],
@@ -70,7 +68,7 @@ ENTRIES: dict[str, Sequence[Entry]] = {
         mdp.product(one="prefix", a="identity"),
         mdp.product(one="identity", b="prefix", weight=0.1),
     ],
-    "single questions": [
+    "single ranges": [
         mdp.product(a={"ranges": [a.tolist()]}, b={"ranges": [b.tolist()]})
         for a, b in SPANS.transpose(0, 2, 1)
     ],
@@ -82,7 +80,7 @@ LAPLACE_ONES = "residual opt-kron opt-m opt-0 generalized-marginals opt-plus"
 FIGURES = {
     "total": "1.000 1.000 1.000 1.000 1.000 1.000 1.000 1.000 | 1.000 1.000 1.000 1.000 1.000 1.000",
     "marginals": "1.000 1.000 1.000 1.003 nan 1.000 1.000 1.000 | 10.623 1.563 1.563 1.563 1.563 1.563",
-    "weighted marginals": "1.000 1.000 1.000 1.077 nan 1.000 1.000 1.000 | 8.585 2.381 2.381 2.381 2.381 2.381",
+    "weighted ways": "1.000 1.000 1.000 1.077 nan 1.000 1.000 1.000 | 8.585 2.381 2.381 2.381 2.381 2.381",
     "product": "1.000 1.080 1.129 1.000 1.000 1.163 1.000 1.000 | 1.833 1.833 1.833 1.833 1.833 1.833",
     "prefixes": "1.001 1.060 1.099 1.044 1.002 1.125 1.001 1.044 | 8.861 3.693 3.430 3.223 3.430 3.693",
     "ranges": "1.000 1.032 1.036 1.001 1.000 1.067 1.000 1.001 | 10.507 1.990 1.990 1.990 1.990 1.990",
@@ -92,7 +90,7 @@ FIGURES = {
     "weights": "1.036 1.066 1.080 1.046 1.000 1.116 1.038 1.032 | 2.417 1.782 1.782 1.782 1.782 1.782",
     "weighted cells": "1.000 1.132 1.174 1.046 1.002 1.202 1.000 1.002 | 6.423 4.827 3.249 3.744 3.249 3.518",
     "disjunctions": "1.087 1.130 1.149 1.140 1.023 1.183 1.088 1.140 | 10.695 3.493 2.689 2.454 2.689 3.493",
-    "disjunctions by": "1.208 1.252 1.305 1.252 1.002 1.341 1.208 1.250 | 12.194 3.217 2.804 2.167 2.804 3.217",
+    "either by": "1.208 1.252 1.305 1.252 1.002 1.341 1.208 1.250 | 12.194 3.217 2.804 2.167 2.804 3.217",
     "boxes": "1.237 1.251 1.360 1.431 1.205 1.380 1.345 1.431 | 10.872 3.454 3.454 3.454 3.454 3.454",
     "explicit": "1.011 1.671 1.824 2.109 1.738 1.989 1.795 2.109 | 2.921 5.665 4.746 2.646 4.413 4.412",
     "few values": "1.000 1.339 1.819 1.327 1.000 1.974 1.000 1.021 | 2.444 1.694 4.013 1.694 1.694 1.694",
@@ -101,7 +99,7 @@ FIGURES = {
     "duplicates": "1.000 1.000 1.000 1.384 nan 1.009 1.009 1.009 | 4.515 4.441 2.475 3.421 2.475 4.441",
     "a huge weight": "1.000 1.062 1.110 1.000 1.000 1.143 1.000 1.000 | 1.602 1.602 1.602 1.602 1.602 1.602",
     "one value": "1.000 1.008 1.008 1.196 1.001 1.008 1.000 1.018 | 2.331 2.453 1.663 1.989 1.663 1.663",
-    "single questions": "1.124 1.266 1.332 1.160 1.100 1.453 1.159 1.160 | 1.999 1.999 1.999 1.999 1.999 1.999",
+    "single ranges": "1.124 1.266 1.332 1.160 1.100 1.453 1.159 1.160 | 1.999 1.999 1.999 1.999 1.999 1.999",
 }  # fmt: skip
 COLUMNS = ((GAUSSIAN, GAUSSIAN_ONES), (LAPLACE, LAPLACE_ONES))
 CASES = [
@@ -109,42 +107,13 @@ CASES = [
     for name, figures in FIGURES.items()
     for (noise, names), listed in zip(COLUMNS, figures.split("|"), strict=True)
     for mechanism, figure in zip(names.split(), map(float, listed.split()), strict=True)
+    if not math.isnan(figure)
 ]
-#: Their answers are the least squares of everything that they measure.
-LEAST_SQUARES = ("direct", "pooled", "union", "joint")
 
 
 @cache
 def optimum(name: str) -> Selection:
     return select(WORKLOADS[name], mechanism="dense", noise=GAUSSIAN)
-
-
-def scaled_rows(selection: Selection) -> np.ndarray:
-    """Return all that is measured, each row over the standard deviation of its noise."""
-    parts = selection.plan.parts
-    return np.vstack([dense_measurement(p, selection.plan.domain) / math.sqrt(p.variance) for p in parts])
-
-
-def error_of(selection: Selection) -> float:
-    return math.fsum(selection.plan.analysis.group(group).weighted for group in selection.workload)
-
-
-def check(selection: Selection) -> float:
-    """Hold a strategy against its matrix; return its error."""
-    workload, plan, certificate = selection.workload, selection.plan, selection.certificate
-    rows, error = scaled_rows(selection), error_of(selection)
-    least = dense_error(dense_gram(workload), rows)
-    assert plan.cost == pytest.approx(1.0, rel=1e-9)
-    assert plan.noise.column_norms(rows).max() ** 2 * plan.noise.variance_factor <= 1 + 1e-9
-    assert certificate.loss == pytest.approx(error, rel=2e-3)
-    assert least * (1 - 1e-6) <= error
-    if plan.kind in LEAST_SQUARES or plan.noise == GAUSSIAN:
-        assert error == pytest.approx(least, rel=2e-6 if plan.kind in LEAST_SQUARES else 1e-4)
-    counts = np.arange(30.0) ** 2 % 17
-    estimates = plan.analysis.estimates([dense_measurement(part, DOMAIN) @ counts for part in plan.parts])
-    for group in workload:
-        np.testing.assert_allclose(estimates.answers(group), dense_queries(group, DOMAIN) @ counts, atol=1e-6)
-    return error
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -167,13 +136,11 @@ def test_the_optimum_is_proved_by_its_own_matrix(name: str) -> None:
 def test_errors_and_bounds_are_those_of_the_matrix(
     name: str, noise: Noise, mechanism: str, figure: float
 ) -> None:
-    if math.isnan(figure):
-        pytest.skip("no figure is promised")
     selection = select(WORKLOADS[name], mechanism=mechanism, noise=noise)
     best = noise.variance_factor * error_of(optimum(name))
     error, bound = check(selection), selection.certificate.lower_bound
     assert best * (1 - 1e-3) <= error <= best * figure * (1.003 if noise == GAUSSIAN else 1.01)
-    assert bound is None or 0 < bound <= best
+    assert bound is None or 0.7 * best < bound <= best
 
 
 @pytest.mark.parametrize(("noise", "name"), [(n, name) for n in (GAUSSIAN, LAPLACE) for name in FIGURES])
@@ -186,7 +153,7 @@ def test_auto_takes_the_least_error(name: str, noise: Noise) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["residual", "querysmasher", "opt-kron", "generalized-marginals"])
-@pytest.mark.parametrize("name", ["prefixes", "affine", "abs", "weights", "disjunctions by", "explicit"])
+@pytest.mark.parametrize("name", ["prefixes", "affine", "abs", "weights", "either by", "explicit"])
 def test_the_order_of_attributes_never_matters(name: str, mechanism: str) -> None:
     turned = mdp.Domain([DOMAIN[own] for own in ("c", "one", "b", "a")])
     found = select(mdp.Workload(turned, *ENTRIES[name]), mechanism=mechanism, noise=GAUSSIAN)

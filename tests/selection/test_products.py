@@ -88,17 +88,6 @@ def test_losses_of_products_agree_from_every_axis():
     assert Factor(np.eye(3), 3.0).estimator == 1.0
 
 
-@pytest.mark.parametrize("noise", NOISES)
-def test_unions_are_unbiased_and_cost_what_they_may(noise):
-    plan, certificate = select_union(WORKLOAD, noise)
-    assert plan.cost == pytest.approx(1.0)
-    analysis = plan.analysis
-    error = sum(analysis.group(g).weighted for g in WORKLOAD)
-    assert error <= certificate.loss * 1.002
-    again = select_union(WORKLOAD, noise)[1]
-    assert again.loss == certificate.loss
-
-
 def test_attributes_that_are_measured_whole_count_explicit_queries(monkeypatch):
     terms = product_terms(DOMAIN, WORKLOAD.groups)
     expected = terms.loss([1.0, 1.0, 1.0])
@@ -185,12 +174,6 @@ def test_strategies_that_do_not_measure_what_is_asked_are_not_begun_with(noise, 
     assert begun.loss <= alone.loss * (1 + 1e-9)
 
 
-def test_sf1_by_state():
-    workload = mdp.load_specification(EXAMPLES / "sf1plus.yaml").workload
-    assert workload.queries == 215_852
-    assert workload.domain.cells() == 25_524_480
-
-
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_best_of_all_is_kept(noise):
     plan, certificate, kind = select_hdmm(WORKLOAD, noise)
@@ -206,17 +189,6 @@ def test_ranges_of_one_attribute_are_bounded_by_the_gaussian_optimum():
     _, certificate = select_whole(workload, LAPLACE)
     gaussian = select_whole(workload, GAUSSIAN)[1]
     assert certificate.lower_bound == pytest.approx(2 * gaussian.lower_bound, rel=1e-4)
-
-
-def test_a_single_total_and_attributes_of_one_value():
-    domain = mdp.Domain({"a": 5, "one": ["only"]})
-    total = mdp.Workload(domain, mdp.marginals(0))
-    for noise, expected in ((GAUSSIAN, 1.0), (LAPLACE, 2.0)):
-        plan, certificate, _ = select_hdmm(total, noise)
-        assert certificate.loss == pytest.approx(expected)
-        assert plan.parts[0].variance == pytest.approx(expected)
-        cells = mdp.Workload(domain, mdp.product(a="identity", one="identity"))
-        assert select_hdmm(cells, noise)[1].loss == pytest.approx(5 * expected)
 
 
 def test_what_is_too_large_is_refused():
