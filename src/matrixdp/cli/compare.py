@@ -69,7 +69,6 @@ PublicTable = Annotated[
         metavar="FILE",
         help="Simulate mechanisms whose error depends on the data (dawa) on this table. Its EXACT "
         "ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
-        show_default=False,
     ),
 ]
 Simulations = Annotated[

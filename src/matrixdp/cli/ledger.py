@@ -31,15 +31,10 @@ ledger = typer.Typer(
 LedgerOption = Annotated[
     Path | None,
     typer.Option(
-        "--ledger",
-        metavar="LEDGER",
-        show_default=False,
-        help="The ledger that is debited, in place of the specification's.",
+        "--ledger", metavar="LEDGER", help="The ledger that is debited, in place of the specification's."
     ),
 ]
-_Ledger = Annotated[
-    Path, typer.Argument(metavar="LEDGER", show_default=False, help="The file of the ledger.")
-]
+_Ledger = Annotated[Path, typer.Argument(metavar="LEDGER", help="The file of the ledger.")]
 _EXPECTED = "one of rho=1, mu=1, epsilon=1,delta=1e-6 or epsilon=1"
 #: The options that parts of a total are given by; all others are in that of the total.
 _OPTIONS: dict[Place, str] = {

@@ -35,25 +35,15 @@ _Table = Annotated[
     str | None,
     typer.Argument(
         metavar="[TABLE]",
-        show_default=False,
         help="A table to show: its title, its name or its attributes, such as 'age CDF by sex'.",
     ),
 ]
 _Pivot = Annotated[
-    str | None,
-    typer.Option(
-        "--pivot", metavar="ATTRIBUTE", show_default=False, help="An attribute whose values become columns."
-    ),
+    str | None, typer.Option("--pivot", metavar="ATTRIBUTE", help="An attribute whose values become columns.")
 ]
 _Export = Annotated[
     Path | None,
-    typer.Option(
-        "--export",
-        "--tables",
-        metavar="OUT",
-        show_default=False,
-        help="Write every table to this new folder.",
-    ),
+    typer.Option("--export", "--tables", metavar="OUT", help="Write every table to this new folder."),
 ]
 _Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="What --export writes.")]
 
@@ -142,7 +132,6 @@ _Queries = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[QUERY]...",
-        show_default=False,
         help="Workload entries as YAML, inline or in files: 'product: {age: {ranges: [[0, 17]]}}', or "
         "statistics: 'quantile: {age: [0.25, 0.5, 0.75]}, by: [sex]'.",
     ),
@@ -152,7 +141,6 @@ _Sql = Annotated[
     typer.Option(
         "--sql",
         metavar="STATEMENT",
-        show_default=False,
         help="Instead of QUERY: SQL that counts, or a file with it; the answer has the shape of its result.",
     ),
 ]
@@ -161,7 +149,6 @@ _AnswerOut = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        show_default=False,
         help="Write every answer to a new file, by its ending: .csv, .parquet or .json.",
     ),
 ]
@@ -331,21 +318,13 @@ def _csv_text(table: Any) -> str:
 
 # The command ``verify``.
 
-_Folder = Annotated[
-    Path,
-    typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` or `model` wrote."),
-]
+_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `release` or `model` wrote.")]
 _Ledger = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger", metavar="FILE", show_default=False, help="Check that this ledger records the spend."
-    ),
+    Path | None, typer.Option("--ledger", metavar="FILE", help="Check that this ledger records the spend.")
 ]
 _Key = Annotated[
     Path | None,
-    typer.Option(
-        "--key", metavar="KEY", show_default=False, help="Check that the holder of this public key signed it."
-    ),
+    typer.Option("--key", metavar="KEY", help="Check that the holder of this public key signed it."),
 ]
 
 
@@ -393,15 +372,11 @@ _ReportOut = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        show_default=False,
         help="Where to write (default: DIR.html beside the folder; with --markdown, stdout).",
     ),
 ]
 _PageTitle = Annotated[
-    str | None,
-    typer.Option(
-        "--title", metavar="TEXT", show_default=False, help="The title (default: the folder's name)."
-    ),
+    str | None, typer.Option("--title", metavar="TEXT", help="The title (default: the folder's name).")
 ]
 _Markdown = Annotated[
     bool, typer.Option("--markdown", help="Only how the release came about, for a reviewer, in Markdown.")

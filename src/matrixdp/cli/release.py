@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 # The command ``recover``.
 
 _Folder = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DIR", show_default=False, help="Where the release was to be, or the folder it left."
-    ),
+    Path, typer.Argument(metavar="DIR", help="Where the release was to be, or the folder it left.")
 ]
 
 
@@ -59,10 +56,7 @@ def recover(folder: _Folder, force: ForceOption = False) -> None:
 SignOption = Annotated[
     Path | None,
     typer.Option(
-        "--sign",
-        metavar="KEY",
-        show_default=False,
-        help="Sign the release with a private key that `matrixdp keys` made.",
+        "--sign", metavar="KEY", help="Sign the release with a private key that `matrixdp keys` made."
     ),
 ]
 PassphraseFile = Annotated[
@@ -70,19 +64,13 @@ PassphraseFile = Annotated[
     typer.Option(
         "--passphrase-file",
         metavar="FILE",
-        show_default=False,
         help="A file whose first line is the passphrase of the private key.",
     ),
 ]
 _Path = Annotated[
-    Path,
-    typer.Argument(
-        metavar="KEY", show_default=False, help="Where the private key goes; the public one is KEY.pub."
-    ),
+    Path, typer.Argument(metavar="KEY", help="Where the private key goes; the public one is KEY.pub.")
 ]
-_Key = Annotated[
-    Path, typer.Option("--key", metavar="KEY", show_default=False, help="The private key, a PEM file.")
-]
+_Key = Annotated[Path, typer.Option("--key", metavar="KEY", help="The private key, a PEM file.")]
 
 
 def signing_key(path: Path | None, passphrase_file: Path | None) -> SigningKey | None:
@@ -140,10 +128,7 @@ _SHOWN = 8
 _SMALL = 100_000
 
 
-_Out = Annotated[
-    Path,
-    typer.Option("--out", metavar="DIR", show_default=False, help="Where the release goes: a new folder."),
-]
+_Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the release goes: a new folder.")]
 _Data = Annotated[
     str | None,
     typer.Option(
@@ -175,7 +160,6 @@ _Expect = Annotated[
         min=1,
         max=2**53 - 1,
         metavar="N",
-        show_default=False,
         help="The number of records the table should have, a public figure: the exit status is 3 if the "
         "released total differs from it by more than noise.",
     ),

@@ -47,7 +47,6 @@ _StrategyFile = Annotated[
         "--strategy-file",
         "--given",
         metavar="FILE",
-        show_default=False,
         help="Use this strategy instead of choosing one: YAML or JSON that lists what is measured under "
         "`strategy`, or a matrix (.npy, .npz or .csv) over the cells of the attributes that are asked about.",
     ),

@@ -139,7 +139,6 @@ _Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        show_default=False,
         help=f"The table: a path ({format_names()}; a pattern of files too) or the address of a database.",
     ),
 ]
@@ -148,7 +147,6 @@ _Public = Annotated[
     typer.Option(
         "--public-table",
         metavar="FILE",
-        show_default=False,
         help="A table that is public, with columns of the same names: last year's, a published sample; or a "
         "code book, with columns such as variable, value and label.",
     ),
