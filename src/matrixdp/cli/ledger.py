@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matrixdp.cli.app import ForceOption, JsonOption, as_written, guarded
+from matrixdp.errors import MatrixDPError, PrivacyError, Problem, SpecificationError
+from matrixdp.errors import Path as Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from matrixdp.errors import MatrixDPError, Problem
-    from matrixdp.errors import Path as Place
     from matrixdp.noise import Noise
     from matrixdp.privacy import Budget
     from matrixdp.strategy import Strategy
@@ -52,8 +52,6 @@ def _total(text: str) -> dict[str, Any]:
     >>> _total("epsilon=0.1,delta=1e-6")
     {'epsilon': Decimal('0.1'), 'delta': Decimal('0.000001')}
     """
-    from matrixdp.errors import SpecificationError
-
     given: dict[str, Any] = {}
     for pair in text.split(","):
         name, sign, value = (part.strip() for part in pair.partition("="))
@@ -104,7 +102,6 @@ def init(
     Its total is what all releases that are debited to it may spend together, between the same neighbours and
     for the same unit of privacy. It can never be raised, and no debit is ever taken back.
     """
-    from matrixdp.errors import PrivacyError, SpecificationError
     from matrixdp.ledger import Ledger
     from matrixdp.privacy import Budget, Unit
 
@@ -191,7 +188,6 @@ def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> di
 
     Enough means with one of the noises, where selection has yet to choose. The ledger alone is read.
     """
-    from matrixdp.errors import MatrixDPError, PrivacyError
     from matrixdp.ledger import Ledger, in_words, report
 
     try:
@@ -213,7 +209,6 @@ def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> di
 
 def check_terms(path: Path, budget: Budget) -> None:
     """Refuse a budget for other neighbours or another unit than those of a ledger that is there."""
-    from matrixdp.errors import MatrixDPError
     from matrixdp.ledger import Ledger
 
     try:

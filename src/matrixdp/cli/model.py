@@ -10,6 +10,7 @@ import typer
 
 from matrixdp.cli.app import ForceOption, JsonOption, guarded
 from matrixdp.cli.options import Confidence, ReleaseFolder
+from matrixdp.errors import SpecificationError
 
 if TYPE_CHECKING:
     from matrixdp.model import Model
@@ -100,7 +101,6 @@ def model(
 
 def _known(path: Path, released: Release) -> dict[str, Any]:
     """Return what a specification says is publicly known."""
-    from matrixdp.errors import SpecificationError
     from matrixdp.specification import load_specification
 
     given = load_specification(path)
@@ -229,7 +229,6 @@ def synthesize(
 
 def _rows(text: str) -> int | None:
     """Return a number of records; None where the model says it."""
-    from matrixdp.errors import SpecificationError
     from matrixdp.forms import describe_value
 
     if text == "auto":

@@ -15,6 +15,7 @@ import typer
 
 from matrixdp.cli.app import AllOption, CsvOption, ForceOption, JsonOption, guarded
 from matrixdp.cli.options import Confidence, ReleaseFolder, check_output
+from matrixdp.errors import SpecificationError, within
 
 if TYPE_CHECKING:
     from matrixdp.releases import Release
@@ -63,7 +64,6 @@ def show(
 
     From the release alone: no data are read, and it costs no further budget.
     """
-    from matrixdp.errors import SpecificationError
     from matrixdp.releases import Release
 
     if table is not None and export is not None:
@@ -172,7 +172,6 @@ def answer(
     measurement does not determine is rejected, with the reason.
     """
     from matrixdp.cli.options import read_questions
-    from matrixdp.errors import SpecificationError, within
     from matrixdp.releases import load_release
 
     asked = queries or []
@@ -222,8 +221,6 @@ def _show(release: Release, tables: Answered, every: bool) -> None:
 
 def _statement(sql: str) -> str:
     """Return the statement that a text is, or a file holds."""
-    from matrixdp.errors import SpecificationError
-
     expected = "a SQL statement, or a file with one"
     if not os.path.isfile(sql):  # noqa: PTH113 - no error where the path is none
         if sql.endswith(".sql") and len(sql.split()) == 1:
@@ -338,7 +335,6 @@ def verify(folder: _Folder, ledger: _Ledger = None, key: _Key = None, as_json: J
     """
     from matrixdp.cli.console import Reporter
     from matrixdp.display import printable
-    from matrixdp.errors import SpecificationError
     from matrixdp.model.folder import is_model
     from matrixdp.verification import verify_model, verify_release
 
@@ -404,7 +400,6 @@ def report(
     The page needs no network and no other file.
     """  # noqa: D301 - click reads the character itself
     from matrixdp.cli.console import Reporter
-    from matrixdp.errors import SpecificationError
     from matrixdp.report import report_release
 
     if markdown:

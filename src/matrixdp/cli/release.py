@@ -23,6 +23,7 @@ from matrixdp.cli.options import (
     SubSolverOption,
     mechanism_options,
 )
+from matrixdp.errors import SafeNote, SpecificationError
 
 if TYPE_CHECKING:
     from matrixdp.privacy import Budget
@@ -75,7 +76,6 @@ _Key = Annotated[Path, typer.Option("--key", metavar="KEY", help="The private ke
 
 def signing_key(path: Path | None, passphrase_file: Path | None) -> SigningKey | None:
     """Return the key that a release is signed with; what is wrong with it is found here, first."""
-    from matrixdp.errors import SpecificationError
     from matrixdp.releases import SigningKey, read_passphrase
 
     if path is not None:
@@ -242,8 +242,6 @@ def release(
 
 def _certified(certify: bool, saved: Path | None) -> bool:
     """Return whether to certify, which is refused for what was selected before."""
-    from matrixdp.errors import SpecificationError
-
     if certify and saved is not None:
         expected = "one of the two: `select --certify --save` certifies a strategy that is saved"
         raise SpecificationError.at(("--certify",), "a saved strategy beside it", expected, code="conflict")
@@ -251,7 +249,6 @@ def _certified(certify: bool, saved: Path | None) -> bool:
 
 
 def _show(result: Release, out: Path, max_answers: int) -> None:
-    from matrixdp.errors import SafeNote
 
     try:
         _print(result, out, max_answers)

@@ -28,6 +28,7 @@ from matrixdp.cli.options import (
     check_output,
     mechanism_options,
 )
+from matrixdp.errors import SpecificationError
 
 if TYPE_CHECKING:
     from matrixdp.privacy import Budget
@@ -128,7 +129,6 @@ def _evaluated(
     workload: Workload, given: Path, mechanism: str, how: dict[str, Any], options: dict[str, Any]
 ) -> Strategy:
     """Return the strategy that a file gives."""
-    from matrixdp.errors import SpecificationError
     from matrixdp.specification import load_given
     from matrixdp.strategy import Strategy
 
