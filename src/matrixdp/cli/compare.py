@@ -20,7 +20,7 @@ from rich.console import Group as Lines
 from rich.spinner import Spinner
 from rich.text import Text
 
-from matrixdp.cli.app import explained, guarded
+from matrixdp.cli.app import JsonOption, explained, guarded
 from matrixdp.cli.options import PICTURES, PictureOption, Spec, check_output, noise_name
 from matrixdp.cli.tables import Column, console, print_columns, table_of
 from matrixdp.display import figure
@@ -69,7 +69,6 @@ PublicTable = Annotated[
         metavar="FILE",
         help="Simulate mechanisms whose error depends on the data (dawa) on this table. Its EXACT "
         "ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
-        show_default=False,
     ),
 ]
 Simulations = Annotated[
@@ -89,7 +88,7 @@ def compare(
     picture: PictureOption = None,
     public_table: PublicTable = None,
     simulations: Simulations = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare the expected error of mechanisms, without the data.
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from matrixdp.cli.app import ForceOption, JsonOption, as_written, guarded
+from matrixdp.errors import MatrixDPError, PrivacyError, Problem, SpecificationError
+from matrixdp.errors import Path as Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from matrixdp.errors import MatrixDPError, Problem
-    from matrixdp.errors import Path as Place
     from matrixdp.noise import Noise
     from matrixdp.privacy import Budget
     from matrixdp.strategy import Strategy
@@ -31,15 +31,10 @@ ledger = typer.Typer(
 LedgerOption = Annotated[
     Path | None,
     typer.Option(
-        "--ledger",
-        metavar="LEDGER",
-        show_default=False,
-        help="The ledger that is debited, in place of the specification's.",
+        "--ledger", metavar="LEDGER", help="The ledger that is debited, in place of the specification's."
     ),
 ]
-_Ledger = Annotated[
-    Path, typer.Argument(metavar="LEDGER", show_default=False, help="The file of the ledger.")
-]
+_Ledger = Annotated[Path, typer.Argument(metavar="LEDGER", help="The file of the ledger.")]
 _EXPECTED = "one of rho=1, mu=1, epsilon=1,delta=1e-6 or epsilon=1"
 #: The options that parts of a total are given by; all others are in that of the total.
 _OPTIONS: dict[Place, str] = {
@@ -57,8 +52,6 @@ def _total(text: str) -> dict[str, Any]:
     >>> _total("epsilon=0.1,delta=1e-6")
     {'epsilon': Decimal('0.1'), 'delta': Decimal('0.000001')}
     """
-    from matrixdp.errors import SpecificationError
-
     given: dict[str, Any] = {}
     for pair in text.split(","):
         name, sign, value = (part.strip() for part in pair.partition("="))
@@ -109,7 +102,6 @@ def init(
     Its total is what all releases that are debited to it may spend together, between the same neighbours and
     for the same unit of privacy. It can never be raised, and no debit is ever taken back.
     """
-    from matrixdp.errors import PrivacyError, SpecificationError
     from matrixdp.ledger import Ledger
     from matrixdp.privacy import Budget, Unit
 
@@ -196,7 +188,6 @@ def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> di
 
     Enough means with one of the noises, where selection has yet to choose. The ledger alone is read.
     """
-    from matrixdp.errors import MatrixDPError, PrivacyError
     from matrixdp.ledger import Ledger, in_words, report
 
     try:
@@ -218,7 +209,6 @@ def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> di
 
 def check_terms(path: Path, budget: Budget) -> None:
     """Refuse a budget for other neighbours or another unit than those of a ledger that is there."""
-    from matrixdp.errors import MatrixDPError
     from matrixdp.ledger import Ledger
 
     try:

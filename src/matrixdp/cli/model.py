@@ -10,15 +10,13 @@ import typer
 
 from matrixdp.cli.app import ForceOption, JsonOption, guarded
 from matrixdp.cli.options import Confidence, ReleaseFolder
+from matrixdp.errors import SpecificationError
 
 if TYPE_CHECKING:
     from matrixdp.model import Model
     from matrixdp.releases import Release
 
-_Out = Annotated[
-    Path,
-    typer.Option("--out", metavar="MODEL", show_default=False, help="Where the model goes: a new folder."),
-]
+_Out = Annotated[Path, typer.Option("--out", metavar="MODEL", help="Where the model goes: a new folder.")]
 _Method = Annotated[
     str,
     typer.Option(
@@ -30,30 +28,23 @@ _Method = Annotated[
     ),
 ]
 _Seed = Annotated[
-    int,
-    typer.Option("--seed", min=0, help="Seeds the fit, not the noise; kept in model.json."),
+    int, typer.Option("--seed", min=0, help="Seeds the fit, not the noise; kept in model.json.")
 ]
 _Spec = Annotated[
     Path | None,
     typer.Option(
         "--spec",
         metavar="SPEC",
-        show_default=False,
         help="A specification over this domain: its `invariants` and `structural_zeros` are kept.",
     ),
 ]
 _Components = Annotated[
     int | None,
     typer.Option(
-        "--components",
-        min=1,
-        show_default=False,
-        help="Of each mixture that is fitted (default: as many as noise explains).",
+        "--components", min=1, help="Of each mixture that is fitted (default: as many as noise explains)."
     ),
 ]
-_Steps = Annotated[
-    int | None, typer.Option("--steps", min=1, show_default=False, help="Of the fit of each mixture.")
-]
+_Steps = Annotated[int | None, typer.Option("--steps", min=1, help="Of the fit of each mixture.")]
 _PoorFit = Annotated[
     bool,
     typer.Option(
@@ -110,7 +101,6 @@ def model(
 
 def _known(path: Path, released: Release) -> dict[str, Any]:
     """Return what a specification says is publicly known."""
-    from matrixdp.errors import SpecificationError
     from matrixdp.specification import load_specification
 
     given = load_specification(path)
@@ -159,27 +149,20 @@ def _fit(made: Model) -> str:
 
 # The command ``synthesize``.
 
-_Folder = Annotated[
-    Path, typer.Argument(metavar="MODEL", show_default=False, help="The folder that `model` wrote.")
-]
+_Folder = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder that `model` wrote.")]
 _TableOut = Annotated[
     Path,
     typer.Option(
         "--out",
         metavar="FILE",
-        show_default=False,
         help="Where the records go: a new .parquet or .csv file. FILE.json beside it describes them.",
     ),
 ]
 _Rows = Annotated[
-    str,
-    typer.Option("--rows", metavar="<auto|N>", help="How many; auto: the number of records as released."),
+    str, typer.Option("--rows", metavar="<auto|N>", help="How many; auto: the number of records as released.")
 ]
 _TableSeed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", min=0, show_default=False, help="The same seed, the same records (default: the model's)."
-    ),
+    int | None, typer.Option("--seed", min=0, help="The same seed, the same records (default: the model's).")
 ]
 _Values = Annotated[
     str,
@@ -247,7 +230,6 @@ def synthesize(
 
 def _rows(text: str) -> int | None:
     """Return a number of records; None where the model says it."""
-    from matrixdp.errors import SpecificationError
     from matrixdp.forms import describe_value
 
     if text == "auto":

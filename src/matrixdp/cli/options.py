@@ -25,16 +25,12 @@ if TYPE_CHECKING:
     from matrixdp.queries import Entry
     from matrixdp.strategy import Strategy
 
-ReleaseFolder = Annotated[
-    Path, typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` wrote.")
-]
+ReleaseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `release` wrote.")]
 PictureOption = Annotated[
     Path | None,
     typer.Option("--picture", metavar="FILE", help="Draw a picture: PNG, SVG or PDF by its ending."),
 ]
-DatabaseTable = Annotated[
-    str | None, typer.Option("--table", show_default=False, help="The table of a database.")
-]
+DatabaseTable = Annotated[str | None, typer.Option("--table", help="The table of a database.")]
 
 
 def noise_name(words: tuple[str, ...], value: str) -> str:
@@ -67,10 +63,7 @@ class Objective(StrEnum):
     max = "max"
 
 
-Spec = Annotated[
-    Path,
-    typer.Argument(metavar="SPEC", show_default=False, help="The specification: a YAML file."),
-]
+Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The specification: a YAML file.")]
 MechanismOption = Annotated[
     str,
     typer.Option(
@@ -141,20 +134,12 @@ OptionOption = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        show_default=False,
         help="Another option of the mechanism, such as seed=1 or gap=1e-4; may be repeated.",
     ),
 ]
-CertifyOption = Annotated[
-    bool,
-    typer.Option(
-        "--certify",
-        help="Take longer for a higher lower bound.",
-    ),
-]
+CertifyOption = Annotated[bool, typer.Option("--certify", help="Take longer for a higher lower bound.")]
 Confidence = Annotated[
-    float | None,
-    typer.Option("--confidence", help="Of the pointwise intervals (default: 0.95).", show_default=False),
+    float | None, typer.Option("--confidence", help="Of the pointwise intervals (default: 0.95).")
 ]
 
 

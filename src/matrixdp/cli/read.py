@@ -15,6 +15,7 @@ import typer
 
 from matrixdp.cli.app import AllOption, CsvOption, ForceOption, JsonOption, guarded
 from matrixdp.cli.options import Confidence, ReleaseFolder, check_output
+from matrixdp.errors import SpecificationError, within
 
 if TYPE_CHECKING:
     from matrixdp.releases import Release
@@ -35,25 +36,15 @@ _Table = Annotated[
     str | None,
     typer.Argument(
         metavar="[TABLE]",
-        show_default=False,
         help="A table to show: its title, its name or its attributes, such as 'age CDF by sex'.",
     ),
 ]
 _Pivot = Annotated[
-    str | None,
-    typer.Option(
-        "--pivot", metavar="ATTRIBUTE", show_default=False, help="An attribute whose values become columns."
-    ),
+    str | None, typer.Option("--pivot", metavar="ATTRIBUTE", help="An attribute whose values become columns.")
 ]
 _Export = Annotated[
     Path | None,
-    typer.Option(
-        "--export",
-        "--tables",
-        metavar="OUT",
-        show_default=False,
-        help="Write every table to this new folder.",
-    ),
+    typer.Option("--export", "--tables", metavar="OUT", help="Write every table to this new folder."),
 ]
 _Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="What --export writes.")]
 
@@ -73,7 +64,6 @@ def show(
 
     From the release alone: no data are read, and it costs no further budget.
     """
-    from matrixdp.errors import SpecificationError
     from matrixdp.releases import Release
 
     if table is not None and export is not None:
@@ -142,7 +132,6 @@ _Queries = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[QUERY]...",
-        show_default=False,
         help="Workload entries as YAML, inline or in files: 'product: {age: {ranges: [[0, 17]]}}', or "
         "statistics: 'quantile: {age: [0.25, 0.5, 0.75]}, by: [sex]'.",
     ),
@@ -152,7 +141,6 @@ _Sql = Annotated[
     typer.Option(
         "--sql",
         metavar="STATEMENT",
-        show_default=False,
         help="Instead of QUERY: SQL that counts, or a file with it; the answer has the shape of its result.",
     ),
 ]
@@ -161,7 +149,6 @@ _AnswerOut = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        show_default=False,
         help="Write every answer to a new file, by its ending: .csv, .parquet or .json.",
     ),
 ]
@@ -185,7 +172,6 @@ def answer(
     measurement does not determine is rejected, with the reason.
     """
     from matrixdp.cli.options import read_questions
-    from matrixdp.errors import SpecificationError, within
     from matrixdp.releases import load_release
 
     asked = queries or []
@@ -235,8 +221,6 @@ def _show(release: Release, tables: Answered, every: bool) -> None:
 
 def _statement(sql: str) -> str:
     """Return the statement that a text is, or a file holds."""
-    from matrixdp.errors import SpecificationError
-
     expected = "a SQL statement, or a file with one"
     if not os.path.isfile(sql):  # noqa: PTH113 - no error where the path is none
         if sql.endswith(".sql") and len(sql.split()) == 1:
@@ -331,21 +315,13 @@ def _csv_text(table: Any) -> str:
 
 # The command ``verify``.
 
-_Folder = Annotated[
-    Path,
-    typer.Argument(metavar="DIR", show_default=False, help="The folder that `release` or `model` wrote."),
-]
+_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `release` or `model` wrote.")]
 _Ledger = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger", metavar="FILE", show_default=False, help="Check that this ledger records the spend."
-    ),
+    Path | None, typer.Option("--ledger", metavar="FILE", help="Check that this ledger records the spend.")
 ]
 _Key = Annotated[
     Path | None,
-    typer.Option(
-        "--key", metavar="KEY", show_default=False, help="Check that the holder of this public key signed it."
-    ),
+    typer.Option("--key", metavar="KEY", help="Check that the holder of this public key signed it."),
 ]
 
 
@@ -359,7 +335,6 @@ def verify(folder: _Folder, ledger: _Ledger = None, key: _Key = None, as_json: J
     """
     from matrixdp.cli.console import Reporter
     from matrixdp.display import printable
-    from matrixdp.errors import SpecificationError
     from matrixdp.model.folder import is_model
     from matrixdp.verification import verify_model, verify_release
 
@@ -393,15 +368,11 @@ _ReportOut = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        show_default=False,
         help="Where to write (default: DIR.html beside the folder; with --markdown, stdout).",
     ),
 ]
 _PageTitle = Annotated[
-    str | None,
-    typer.Option(
-        "--title", metavar="TEXT", show_default=False, help="The title (default: the folder's name)."
-    ),
+    str | None, typer.Option("--title", metavar="TEXT", help="The title (default: the folder's name).")
 ]
 _Markdown = Annotated[
     bool, typer.Option("--markdown", help="Only how the release came about, for a reviewer, in Markdown.")
@@ -429,7 +400,6 @@ def report(
     The page needs no network and no other file.
     """  # noqa: D301 - click reads the character itself
     from matrixdp.cli.console import Reporter
-    from matrixdp.errors import SpecificationError
     from matrixdp.report import report_release
 
     if markdown:

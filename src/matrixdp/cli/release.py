@@ -23,6 +23,7 @@ from matrixdp.cli.options import (
     SubSolverOption,
     mechanism_options,
 )
+from matrixdp.errors import SafeNote, SpecificationError
 
 if TYPE_CHECKING:
     from matrixdp.privacy import Budget
@@ -31,10 +32,7 @@ if TYPE_CHECKING:
 # The command ``recover``.
 
 _Folder = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DIR", show_default=False, help="Where the release was to be, or the folder it left."
-    ),
+    Path, typer.Argument(metavar="DIR", help="Where the release was to be, or the folder it left.")
 ]
 
 
@@ -59,10 +57,7 @@ def recover(folder: _Folder, force: ForceOption = False) -> None:
 SignOption = Annotated[
     Path | None,
     typer.Option(
-        "--sign",
-        metavar="KEY",
-        show_default=False,
-        help="Sign the release with a private key that `matrixdp keys` made.",
+        "--sign", metavar="KEY", help="Sign the release with a private key that `matrixdp keys` made."
     ),
 ]
 PassphraseFile = Annotated[
@@ -70,24 +65,17 @@ PassphraseFile = Annotated[
     typer.Option(
         "--passphrase-file",
         metavar="FILE",
-        show_default=False,
         help="A file whose first line is the passphrase of the private key.",
     ),
 ]
 _Path = Annotated[
-    Path,
-    typer.Argument(
-        metavar="KEY", show_default=False, help="Where the private key goes; the public one is KEY.pub."
-    ),
+    Path, typer.Argument(metavar="KEY", help="Where the private key goes; the public one is KEY.pub.")
 ]
-_Key = Annotated[
-    Path, typer.Option("--key", metavar="KEY", show_default=False, help="The private key, a PEM file.")
-]
+_Key = Annotated[Path, typer.Option("--key", metavar="KEY", help="The private key, a PEM file.")]
 
 
 def signing_key(path: Path | None, passphrase_file: Path | None) -> SigningKey | None:
     """Return the key that a release is signed with; what is wrong with it is found here, first."""
-    from matrixdp.errors import SpecificationError
     from matrixdp.releases import SigningKey, read_passphrase
 
     if path is not None:
@@ -140,10 +128,7 @@ _SHOWN = 8
 _SMALL = 100_000
 
 
-_Out = Annotated[
-    Path,
-    typer.Option("--out", metavar="DIR", show_default=False, help="Where the release goes: a new folder."),
-]
+_Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the release goes: a new folder.")]
 _Data = Annotated[
     str | None,
     typer.Option(
@@ -175,7 +160,6 @@ _Expect = Annotated[
         min=1,
         max=2**53 - 1,
         metavar="N",
-        show_default=False,
         help="The number of records the table should have, a public figure: the exit status is 3 if the "
         "released total differs from it by more than noise.",
     ),
@@ -258,8 +242,6 @@ def release(
 
 def _certified(certify: bool, saved: Path | None) -> bool:
     """Return whether to certify, which is refused for what was selected before."""
-    from matrixdp.errors import SpecificationError
-
     if certify and saved is not None:
         expected = "one of the two: `select --certify --save` certifies a strategy that is saved"
         raise SpecificationError.at(("--certify",), "a saved strategy beside it", expected, code="conflict")
@@ -267,7 +249,6 @@ def _certified(certify: bool, saved: Path | None) -> bool:
 
 
 def _show(result: Release, out: Path, max_answers: int) -> None:
-    from matrixdp.errors import SafeNote
 
     try:
         _print(result, out, max_answers)

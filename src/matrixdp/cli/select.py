@@ -28,6 +28,7 @@ from matrixdp.cli.options import (
     check_output,
     mechanism_options,
 )
+from matrixdp.errors import SpecificationError
 
 if TYPE_CHECKING:
     from matrixdp.privacy import Budget
@@ -47,7 +48,6 @@ _StrategyFile = Annotated[
         "--strategy-file",
         "--given",
         metavar="FILE",
-        show_default=False,
         help="Use this strategy instead of choosing one: YAML or JSON that lists what is measured under "
         "`strategy`, or a matrix (.npy, .npz or .csv) over the cells of the attributes that are asked about.",
     ),
@@ -129,7 +129,6 @@ def _evaluated(
     workload: Workload, given: Path, mechanism: str, how: dict[str, Any], options: dict[str, Any]
 ) -> Strategy:
     """Return the strategy that a file gives."""
-    from matrixdp.errors import SpecificationError
     from matrixdp.specification import load_given
     from matrixdp.strategy import Strategy
 

@@ -13,6 +13,7 @@ import typer
 from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.ledger import check_terms, has_left
 from matrixdp.cli.options import DatabaseTable, Spec
+from matrixdp.errors import SourceError, format_place
 from matrixdp.sources.formats import format_names
 
 if TYPE_CHECKING:
@@ -117,7 +118,6 @@ def _promise(written: Specification) -> str:
 
 
 def _data(written: Specification) -> str:
-    from matrixdp.errors import SourceError
     from matrixdp.forms import shown
     from matrixdp.sources import open_source
 
@@ -139,7 +139,6 @@ _Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        show_default=False,
         help=f"The table: a path ({format_names()}; a pattern of files too) or the address of a database.",
     ),
 ]
@@ -148,7 +147,6 @@ _Public = Annotated[
     typer.Option(
         "--public-table",
         metavar="FILE",
-        show_default=False,
         help="A table that is public, with columns of the same names: last year's, a published sample; or a "
         "code book, with columns such as variable, value and label.",
     ),
@@ -173,7 +171,6 @@ def draft(
     """  # noqa: D301 - click reads the character itself
     from matrixdp.display import listed
     from matrixdp.draft import draft_specification
-    from matrixdp.errors import format_place
     from matrixdp.specification.load import parse_yaml
 
     text = draft_specification(data, table=table, public_table=public_table, quoted_newlines=quoted_newlines)

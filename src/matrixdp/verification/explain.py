@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -14,9 +14,8 @@ from typing import Any, final
 from matrixdp.display import about, above, printable
 from matrixdp.domain import Attribute, Domain, OutOfDomain
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
-from matrixdp.measure.measurement import Measurement, NoiseScale
-from matrixdp.plan import Part
-from matrixdp.releases.record import RELEASE_FILES, brief
+from matrixdp.measure.measurement import Measurement
+from matrixdp.releases.record import RELEASE_FILES, PartKind, brief, parts_summary
 from matrixdp.releases.release import Release, load_release
 from matrixdp.selection.mechanisms.table import MECHANISMS
 from matrixdp.storage.archive import entry, read_strictly
@@ -84,38 +83,20 @@ _SUMS = {
 }
 
 
-@final
-@dataclass
-class _Kind:
-    """Parts that differ in their attributes alone."""
-
-    part: Part
-    scale: NoiseScale
-    matrices: tuple[int, ...]
-    marginals: list[tuple[str, ...]] = field(default_factory=list)
-
-    def cost(self, norm: int) -> Fraction:
-        """Return what all of them cost."""
-        return len(self.marginals) * self.part.column_power_sum(norm) / self.scale.exact**norm
+def _cost_of(kind: PartKind, norm: int) -> Fraction:
+    """Return what all parts of a kind cost."""
+    return len(kind.parts) * kind.first.column_power_sum(norm) / kind.scale.exact**norm
 
 
 def _parts(measurement: Measurement) -> Iterator[Block]:
     """Yield what is said of the matrices and the parts of a measurement."""
     norm = measurement.plan.noise.norm
-    matrices: dict[object, tuple[int, MeasuredMatrix]] = {}
-    kinds: dict[object, _Kind] = {}
-    for part, scale in zip(measurement.plan.parts, measurement.scales, strict=True):
-        places = []
-        for block in part.blocks:
-            key = (type(block.matrix), block.matrix.digest())
-            places.append(matrices.setdefault(key, (len(matrices) + 1, block.matrix))[0])
-        factors = None if part.multipliers is None else part.multipliers.tobytes()
-        own = (*places, factors, scale.steps, scale.power)
-        kinds.setdefault(own, _Kind(part, scale, tuple(places))).marginals.append(part.attributes)
-    total = sum((kind.cost(norm) for kind in kinds.values()), Fraction(0))
-    ordered = sorted(kinds.values(), key=lambda kind: kind.cost(norm), reverse=True)
+    matrices, kinds = parts_summary(measurement)
+    costs = [_cost_of(kind, norm) for kind in kinds]
+    total = sum(costs, Fraction(0))
+    ordered = [kinds[i] for i in sorted(range(len(kinds)), key=lambda i: costs[i], reverse=True)]
     computed = "The sensitivity of a Kronecker product is the product of those of its matrices."
-    if any(kind.part.multipliers is not None for kind in ordered):
+    if any(kind.first.multipliers is not None for kind in kinds):
         computed += (
             " Where each row has an integer factor, the sums are formed exactly for every column of the "
             "product, one matrix after the other."
@@ -124,7 +105,7 @@ def _parts(measurement: Measurement) -> Iterator[Block]:
     if matrices:
         rows = [
             (f"M{place}", f"{own.rows} x {own.columns}", str(own.column_power_sum(norm)), _how(own))
-            for place, own in list(matrices.values())[:_MOST]
+            for place, own in enumerate(matrices[:_MOST], 1)
         ]
         yield Table(("matrix", "rows x cells", "s", "how it is known"), rows)
     else:
@@ -134,8 +115,8 @@ def _parts(measurement: Measurement) -> Iterator[Block]:
     heads = ("parts", "on", "measured", "rows of each", "s", "b, exact", "variance of a row", "cost of each")
     yield Table((*heads, "of the cost"), list(_rows(ordered[:_MOST], norm, total)))
     if rest := ordered[_MOST:]:
-        share = sum((kind.cost(norm) for kind in rest), Fraction(0)) / total
-        count = sum(len(kind.marginals) for kind in rest)
+        share = sum((_cost_of(kind, norm) for kind in rest), Fraction(0)) / total
+        count = sum(len(kind.parts) for kind in rest)
         yield f"{count:,} more parts of {len(rest):,} more kinds have {float(share):.3%} of the cost."
 
 
@@ -147,21 +128,21 @@ def _how(matrix: MeasuredMatrix) -> str:
     return f"integers, summed over each of the {matrix.columns:,} columns"
 
 
-def _rows(kinds: list[_Kind], norm: int, total: Fraction) -> Iterator[tuple[str, ...]]:
+def _rows(kinds: list[PartKind], norm: int, total: Fraction) -> Iterator[tuple[str, ...]]:
     for kind in kinds:
-        names = [_line(", ".join(marginal) or "the total") for marginal in kind.marginals[:_NAMED]]
-        more = len(kind.marginals) - _NAMED
-        product = " (x) ".join(f"M{place}" for place in kind.matrices) or "1"
-        cost = kind.cost(norm)
+        names = [_line(", ".join(part.attributes) or "the total") for part in kind.parts[:_NAMED]]
+        more = len(kind.parts) - _NAMED
+        product = " (x) ".join(f"M{place + 1}" for place in kind.matrices) or "1"
+        cost = _cost_of(kind, norm)
         yield (
-            f"{len(kind.marginals):,}",
+            f"{len(kind.parts):,}",
             "; ".join(names) + (f"; {more:,} more" if more > 0 else ""),
-            f"{product}, rows weighted" if kind.part.multipliers is not None else product,
-            f"{kind.part.rows:,}",
-            str(kind.part.column_power_sum(norm)),
+            f"{product}, rows weighted" if kind.first.multipliers is not None else product,
+            f"{kind.first.rows:,}",
+            str(kind.first.column_power_sum(norm)),
             about(kind.scale.exact),
             f"{kind.scale.variance:.6g}",
-            f"{float(cost / len(kind.marginals)):.6g}",
+            f"{float(cost / len(kind.parts)):.6g}",
             f"{float(cost / total):.3%}".replace(".000%", "%"),
         )
 
