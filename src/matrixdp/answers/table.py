@@ -242,7 +242,7 @@ def _bounds(ends: Ends, spans: Spans) -> tuple[_Bound, _Bound]:
 
 
 def _asked(group: Group) -> dict[str, tuple[Predicates, Hashable, int]]:
-    """Return for each attribute that is asked about the set, its key, and the rows that each query repeats."""
+    """Return for each attribute that is asked about its set, the key, and how often each query repeats."""
     if isinstance(group, DenseGroup):
         return {}
     axes = zip(group.attributes, group.predicates, group.sizes, strict=True)
