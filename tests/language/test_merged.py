@@ -233,6 +233,8 @@ def test_disjunctions_are_differences_of_products(chosen: dict[str, str], by_las
     rows = group.rows()
     counts = np.random.default_rng(seed).integers(0, 9, group.sizes).astype(float)
     np.testing.assert_array_equal(group.answers(counts), rows @ counts.ravel())
+    answers = group.answers(counts)
+    np.testing.assert_array_equal(group.arranged(group.shaped(answers)), answers)
     index = seed % group.queries
     np.testing.assert_array_equal(one_query(group, index), rows[index : index + 1])
     assert group.content.asks == bool(rows.any())
