@@ -170,6 +170,7 @@ def _loaded(content: str | bytes, name: str) -> Callable[[Path], object]:
 
 
 _MANY = Domain({f"a{number}": 2 for number in range(1500)})
+_TOWNS = Domain({"town": {"categories": ["a", "b", "c"], "levels": {"state": {"N": ["a", "b"], "S": ["c"]}}}})
 _FILES = {
     "a text in CSV": ("1,2\n\n3,x\n", "a.csv", "wrong-type"),
     "a header in CSV": ("age,sex\n1,2\n", "a.csv", "wrong-type"),
@@ -197,6 +198,12 @@ REFUSALS = [
         "wrong-size",
         "pairwise",
         _expanded(lambda: pairwise("affine"), Domain({"sex": ["f", "m"], "age": 3})),
+    ),
+    Refusal(
+        "an attribute beside its level",
+        "conflict",
+        "product.town",
+        _expanded(lambda: product({"state": "identity", "town": "identity"}), _TOWNS),
     ),
     Refusal("no queries", "empty", "", lambda: Workload(test_builders.DOMAIN)),
 ]

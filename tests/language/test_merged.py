@@ -233,6 +233,8 @@ def test_disjunctions_are_differences_of_products(chosen: dict[str, str], by_las
     rows = group.rows()
     counts = np.random.default_rng(seed).integers(0, 9, group.sizes).astype(float)
     np.testing.assert_array_equal(group.answers(counts), rows @ counts.ravel())
+    answers = group.answers(counts)
+    np.testing.assert_array_equal(group.arranged(group.shaped(answers)), answers)
     index = seed % group.queries
     np.testing.assert_array_equal(one_query(group, index), rows[index : index + 1])
     assert group.content.asks == bool(rows.any())
@@ -249,3 +251,11 @@ def test_disjunctions_are_differences_of_products(chosen: dict[str, str], by_las
                 expected = known[0] * np.eye(size) + known[1]
                 np.testing.assert_allclose(question.gram(size), expected, atol=1e-12)
     np.testing.assert_allclose(total, rows.T @ rows, atol=1e-9)
+
+
+def test_answers_take_the_shape_of_the_products_and_back() -> None:
+    group = only(disjunction(age="prefix", pay="suffix", by={"sex": "identity"}))
+    assert isinstance(group, DenseGroup)
+    answers = np.arange(float(group.queries))
+    assert group.shaped(answers).shape == (2, 4, 3)
+    np.testing.assert_array_equal(group.arranged(group.shaped(answers)), answers)

@@ -111,8 +111,8 @@ class AnswerColumns:
         self._groups = tuple(groups)
         sets: dict[str, dict[Hashable, Predicates]] = {}
         for group in self._groups:
-            for name, predicates in _asked(group):
-                sets.setdefault(name, {}).setdefault(predicates.text_key(domain[name].size), predicates)
+            for name, (predicates, key, _) in _asked(group).items():
+                sets.setdefault(name, {}).setdefault(key, predicates)
         self._asked = {name: _read(domain[name], sets[name]) for name in domain.names if name in sets}
         places: dict[str, int] = {}
         self._places = [places.setdefault(group.name, len(places)) for group in self._groups]
@@ -165,10 +165,10 @@ class AnswerColumns:
             deviation = np.sqrt(variances[start:stop])
             width = (quantile if isinstance(quantile, float) else quantile[start:stop]) * deviation
             count = stop - start
-            repeats = _repeats(group)
+            asked = _asked(group)
             arrays = [_coded(np.full(count, self._places[position], dtype=np.int32), self._names)]
             for name in self._asked:
-                arrays += self._values(name, repeats.get(name), start, stop)
+                arrays += self._values(name, asked.get(name), start, stop)
             if self._explicit:
                 arrays.append(pa.nulls(count, pa.utf8()) if texts is None else pa.array(texts[start:stop]))
             figures = (estimate, deviation, estimate - width, estimate + width)
@@ -176,32 +176,19 @@ class AnswerColumns:
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _values(
-        self, name: str, repeats: tuple[Hashable, int] | None, start: int, stop: int
+        self, name: str, repeats: tuple[Predicates, Hashable, int] | None, start: int, stop: int
     ) -> list[pa.Array]:
         """Return the columns of an attribute in some rows, given the set and how often each of it repeats."""
         asked = self._asked[name]
         if repeats is None:
             return asked.nothing(stop - start, self._nulls)
-        key, stride = repeats
+        _, key, stride = repeats
         found = [_coded(_repeated(asked.codes[key], stride, start, stop), asked.texts, ordered=True)]
         for bound in asked.bounds.get(key, ()):
             own = _repeated(bound.values, stride, start, stop)
             missing = None if bound.missing is None else _repeated(bound.missing, stride, start, stop)
             found.append(pa.array(own, mask=missing))
         return found
-
-
-def _repeats(group: Group) -> dict[str, tuple[Hashable, int]]:
-    """Return for each attribute that is asked about the set, and how many rows each query repeats."""
-    if isinstance(group, DenseGroup):
-        return {}
-    return {
-        name: (predicates.text_key(size), math.prod(group.counts[axis + 1 :]))
-        for axis, (name, predicates, size) in enumerate(
-            zip(group.attributes, group.predicates, group.sizes, strict=True)
-        )
-        if not isinstance(predicates, Total)
-    }
 
 
 def _repeated(values: NDArray[Any], stride: int, start: int, stop: int) -> NDArray[Any]:
@@ -254,11 +241,16 @@ def _bounds(ends: Bounds, spans: Spans) -> tuple[_Bound, _Bound]:
     return found[0], found[1]
 
 
-def _asked(group: Group) -> Iterator[tuple[str, Predicates]]:
-    if isinstance(group, ProductGroup):
-        for name, predicates in zip(group.attributes, group.predicates, strict=True):
-            if not isinstance(predicates, Total):
-                yield name, predicates
+def _asked(group: Group) -> dict[str, tuple[Predicates, Hashable, int]]:
+    """Return for each attribute that is asked about its set, the key, and how often each query repeats."""
+    if isinstance(group, DenseGroup):
+        return {}
+    axes = zip(group.attributes, group.predicates, group.sizes, strict=True)
+    return {
+        name: (predicates, predicates.text_key(size), math.prod(group.counts[axis + 1 :]))
+        for axis, (name, predicates, size) in enumerate(axes)
+        if not isinstance(predicates, Total)
+    }
 
 
 def _column_names(
@@ -341,9 +333,7 @@ def _axis(group: Group, domain: Domain, pivot: object) -> tuple[ProductGroup, in
     if not isinstance(group, ProductGroup):
         found = f"{pivot!r} for {title(group)!r}, whose queries are written out"
         raise WorkloadError.at(("pivot",), found, "a table with a column for each attribute")
-    sets = {
-        name: place for place, name in enumerate(group.attributes) if not isinstance(group.sets[name], Total)
-    }
+    sets = {name: group.attributes.index(name) for name in _asked(group)}
     heads = {head(domain[name], (group.sets[name],)): place for name, place in sets.items()}
     if pivot in heads:
         return group, heads[pivot]

@@ -285,12 +285,11 @@ class AttributeSets:
             with within(under, name):
                 if level is None or form.text != "identity":
                     attribute = find_attribute(domain, name)
-                elif level.name in predicates:
-                    raise EntryError.at(
-                        (), f"a level of {level.name!r}, which is asked too", "one of both", code="conflict"
-                    )
                 else:
                     attribute, form = level, LevelForm(level=name)
+                if attribute.name in predicates:
+                    found = f"{name!r} beside another level of {attribute.name!r}, or its own values"
+                    raise EntryError.at((), found, "one of both", code="conflict")
                 predicates[attribute.name], texts[attribute.name] = form.on(attribute), form.text
         names = domain.sort(predicates)
         return cls(

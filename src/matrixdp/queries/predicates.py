@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from tokenize import TokenError
@@ -248,13 +248,16 @@ class Predicates(ABC):
         ndarray
             Shape (count,).
         """
-        count = self.count(size)
-        width = max(1, _BLOCK // max(count, size))
-        total = np.zeros(count)
-        for first in range(0, size, width):
-            columns = self.apply(np.eye(size, min(width, size - first), -first))
+        total = np.zeros(self.count(size))
+        for columns in self._columns(size):
             total += np.einsum("ij,ij->i", columns, columns)
         return total
+
+    def _columns(self, size: int) -> Iterator[Array]:
+        """Yield the columns of the matrix, as many at a time as memory is meant to hold."""
+        width = max(1, _BLOCK // max(self.count(size), size))
+        for first in range(0, size, width):
+            yield self.apply(np.eye(size, min(width, size - first), -first))
 
     def column_sums(self, size: int, power: int) -> Array:
         """Return for each value the sum of absolute entries of all queries, raised to a power.
@@ -271,12 +274,7 @@ class Predicates(ABC):
         ndarray
             Shape (size,).
         """
-        width = max(1, _BLOCK // max(self.count(size), size))
-        blocks = [
-            (np.abs(self.apply(np.eye(size, min(width, size - first), -first))) ** power).sum(axis=0)
-            for first in range(0, size, width)
-        ]
-        return np.concatenate(blocks)
+        return np.concatenate([(np.abs(own) ** power).sum(axis=0) for own in self._columns(size)])
 
     def symmetric(self, size: int) -> tuple[float, float] | None:
         """Return (a, b) if the Gram matrix is known to be a I + b 11', else None.
@@ -548,7 +546,7 @@ class Circular(Indicators):
 
 
 @dataclass(frozen=True)
-class Identity(Indicators):
+class Identity(_Intervals):
     """One query for each value.
 
     Examples
@@ -563,17 +561,14 @@ class Identity(Indicators):
     def apply(self, matrix: Array) -> Array:
         return matrix
 
-    def describe(self, attribute: Attribute) -> list[str]:
-        return [attribute.label(code) for code in range(attribute.size)]
+    def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return np.arange(size), np.arange(size)
 
     def gram(self, size: int) -> Array:
         return np.eye(size)
 
     def quadratic(self, form: Array) -> Array:
         return np.asarray(np.diagonal(form)).copy()
-
-    def spans(self, size: int) -> Spans:
-        return Spans.of_intervals(np.arange(size), np.arange(size))
 
     def symmetric(self, size: int) -> tuple[float, float] | None:
         return (1.0, 0.0)
@@ -609,7 +604,7 @@ class Total(Indicators):
 
 
 @dataclass(frozen=True)
-class Prefix(Indicators):
+class Prefix(_Intervals):
     """For each value the number of records at or below it, the last being the total.
 
     Examples
@@ -626,8 +621,8 @@ class Prefix(Indicators):
     def apply(self, matrix: Array) -> Array:
         return np.cumsum(matrix, axis=0)
 
-    def describe(self, attribute: Attribute) -> list[str]:
-        return [attribute.range_label(0, last) for last in range(attribute.size)]
+    def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return np.zeros(size, dtype=np.intp), np.arange(size)
 
     def gram(self, size: int) -> Array:
         codes = np.arange(size)
@@ -636,12 +631,9 @@ class Prefix(Indicators):
     def quadratic(self, form: Array) -> Array:
         return np.diagonal(form.cumsum(axis=0).cumsum(axis=1)).copy()
 
-    def spans(self, size: int) -> Spans:
-        return Spans.of_intervals(np.zeros(size, dtype=np.intp), np.arange(size))
-
 
 @dataclass(frozen=True)
-class Suffix(Indicators):
+class Suffix(_Intervals):
     """For each value the number of records at or above it, the first being the total.
 
     Examples
@@ -658,8 +650,8 @@ class Suffix(Indicators):
     def apply(self, matrix: Array) -> Array:
         return np.cumsum(matrix[::-1], axis=0)[::-1]
 
-    def describe(self, attribute: Attribute) -> list[str]:
-        return [attribute.range_label(first, attribute.size - 1) for first in range(attribute.size)]
+    def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return np.arange(size), np.full(size, size - 1)
 
     def gram(self, size: int) -> Array:
         codes = np.arange(size)
@@ -667,9 +659,6 @@ class Suffix(Indicators):
 
     def quadratic(self, form: Array) -> Array:
         return np.diagonal(form[::-1, ::-1].cumsum(axis=0).cumsum(axis=1))[::-1].copy()
-
-    def spans(self, size: int) -> Spans:
-        return Spans.of_intervals(np.arange(size), np.full(size, size - 1))
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Protocol
 
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain import Domain
-from matrixdp.errors import EntryError, WorkloadError, within
-from matrixdp.forms import describe_value, unknown_name
+from matrixdp.errors import EntryError, WorkloadError, placed, within
+from matrixdp.forms import FormError, as_given, describe_value, number, unknown_name
 from matrixdp.queries.groups import Group
 
 
@@ -127,6 +125,7 @@ class Workload(Displayed):
 
 EVERY_GROUP = "all"
 """The name that stands for all groups without a target of their own."""
+_TARGET = number("a finite number above 0, in records", above=0)
 
 
 def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[float | None]:
@@ -154,14 +153,10 @@ def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[floa
     if not targets:
         raise EntryError.at(("targets",), "none", "{group: standard error, ...}", code="empty")
     for name, target in targets.items():
-        if isinstance(target, bool) or not isinstance(target, Real):
-            raise EntryError.at(
-                ("targets", name), describe_value(target), "a number above 0, in records", code="wrong-type"
-            )
-        if not (math.isfinite(target) and target > 0):
-            raise EntryError.at(
-                ("targets", name), repr(target), "a finite number above 0, in records", code="out-of-range"
-            )
+        try:
+            _TARGET.read(target, as_given)
+        except FormError as error:
+            raise EntryError(placed(error, "targets", name).problem or "", code=error.code) from None
         if name not in places and name != EVERY_GROUP:
             expected = f"a group's name as `select --all` shows it, the name of an entry, or {EVERY_GROUP}"
             found_name = "no query group of that name"
