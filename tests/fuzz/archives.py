@@ -14,8 +14,6 @@ import numpy as np
 
 from tests.fuzz.recipe import Recipe, mutated
 
-__all__ = ["KEYS", "altered", "changed_array", "members_of"]
-
 #: Keys that headers have.
 KEYS = (
     "format", "format_version", "workload", "plan", "domain", "entries", "kind", "noise", "matrices", "parts",
@@ -24,21 +22,8 @@ KEYS = (
     "rho", "mu", "epsilon", "delta", "neighbours", "weights", "targets", "ledger", "unit",
 )  # fmt: skip
 _DTYPES = (
-    "<f8",
-    "<i8",
-    "<i4",
-    ">f8",
-    ">i8",
-    "|O",
-    "<f4",
-    "|b1",
-    "<U3",
-    "<i2",
-    "<c16",
-    "<M8[s]",
-    "|V8",
-    "garbage",
-)
+    "<f8", "<i8", "<i4", ">f8", ">i8", "|O", "<f4", "|b1", "<U3", "<i2", "<c16", "<M8[s]", "|V8", "garbage",
+)  # fmt: skip
 _ENTRIES = (0, 1, -1, 2, 3, 7, 2**31 - 1, -(2**31), 2**53, 2**62, 2**63 - 1, -(2**63), 2**32, 10**9)
 _FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e-300, 2.0**53)
 

@@ -13,18 +13,6 @@ import numpy as np
 import matrixdp as mdp
 from matrixdp.specification import json_schema, load_specification, parse_yaml
 
-__all__ = [
-    "ENTRIES",
-    "RELEASED",
-    "SPECIFICATIONS",
-    "entries",
-    "keys",
-    "released",
-    "releases",
-    "strategies",
-    "write_arrays",
-]
-
 ENTRIES: tuple[str, ...] = (
     "marginals: [0, 1, 2]",
     "marginals: [[sex, age], [code]]",

@@ -14,8 +14,6 @@ from typing import NoReturn
 
 from matrixdp.errors import MatrixDPError
 
-__all__ = ["LONGEST_MESSAGE", "MOST_BYTES", "MOST_SECONDS", "Case", "Finding", "judge", "limit_memory"]
-
 Case = Callable[[bytes], None]
 """Gives one input to what is under test; what it raises is judged."""
 

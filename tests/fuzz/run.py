@@ -154,18 +154,8 @@ def fuzz(
     end = time.monotonic() + seconds
     while total["cases"] < cases and (left := int(end - time.monotonic())) > 0 and ended < _GREATEST:
         (own / "counted.json").write_text('{"cases": 0, "taken": 0}')
-        command = [
-            sys.executable,
-            "-m",
-            "tests.fuzz.run",
-            "--child",
-            name,
-            "--corpus",
-            str(corpus),
-            "--out",
-            str(own),
-        ]
-        command += ["--cases", str(cases - total["cases"]), "--seconds", str(left)]
+        command = [sys.executable, "-m", "tests.fuzz.run", "--child", name, "--corpus", str(corpus)]
+        command += ["--out", str(own), "--cases", str(cases - total["cases"]), "--seconds", str(left)]
         command += ["--unguided"] * unguided
         with (own / "log.txt").open("a") as log:
             done = subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, check=False)

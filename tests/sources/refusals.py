@@ -107,6 +107,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
     },
     ("unknown-name", "data"): {
         "an unknown scheme": lambda: open_source("gopher://ann:secret@host/a.csv"),
+        "an address of no format": lambda: open_source("https://host/people.xlsx?key=secret"),
     },
     ("source", "data"): {"a host of SQLite": lambda: open_source("sqlite://host/people")},
     ("wrong-type", ""): {

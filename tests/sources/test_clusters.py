@@ -20,7 +20,7 @@ COUNTS = [[1, 2], [[1, 0], [0, 0], [0, 2]], 3]
 
 
 def counted(tables):
-    return [counts.tolist() for _, counts in marginals(REQUEST, merge(tables))]
+    return [counts.tolist() for _, counts in marginals(REQUEST, lambda: merge(tables))]
 
 
 def test_parts_add_up():

@@ -260,28 +260,15 @@ def test_what_leaves_the_server_are_the_groups_of_the_marginals(monkeypatch):
     assert moved == [301]
 
 
-def test_the_transaction_can_write_nothing_and_sees_one_state():
-    from contextlib import ExitStack
-
-    with ExitStack() as stack:
-        cursor = opened()._cursor(stack)
-        cursor.execute(
-            "SELECT current_setting('transaction_read_only'), current_setting('transaction_isolation')"
-        )
-        assert cursor.fetchall() == [("on", "repeatable read")]
-
-
 @pytest.mark.parametrize(("given", "used"), [("64kB", "64MB"), ("65537kB", "65537kB")])
-def test_groups_have_enough_memory_and_no_less_than_the_server_gives(given, used, monkeypatch):
-    from contextlib import ExitStack
-
+def test_the_transaction_can_write_nothing_sees_one_state_and_has_enough_memory(given, used, monkeypatch):
     monkeypatch.setattr(adbc_driver_postgresql.dbapi, "connect", servers.connect)
     servers.execute(f"ALTER ROLE tester SET work_mem = '{given}'")
+    names = ("transaction_read_only", "transaction_isolation", "work_mem")
     try:
-        with ExitStack() as stack:
-            cursor = opened()._cursor(stack)
-            cursor.execute("SELECT current_setting('work_mem')")
-            assert cursor.fetchall() == [(used,)]
+        with opened()._connect() as cursor:
+            cursor.execute("SELECT " + ", ".join(f"current_setting('{name}')" for name in names))
+            assert cursor.fetchall() == [("on", "repeatable read", used)]
     finally:
         servers.execute("ALTER ROLE tester RESET ALL")
 

@@ -92,24 +92,5 @@ def test_the_extension_is_named_and_not_downloaded(monkeypatch, tmp_path):
         counted("https://host/people.parquet?key=secret")
 
 
-@pytest.mark.parametrize(
-    ("address", "options", "told"),
-    [
-        (
-            "https://host/people.xlsx?key=secret",
-            {},
-            "found https://host/people.xlsx; expected a name that ends in .csv",
-        ),
-        ("s3://bucket/a.parquet", {"quoted_newlines": True}, "is not CSV"),
-        ("s3://bucket/a.parquet", {"table_name": "people"}, "the name of a table goes with"),
-        ("gopher://ann:secret@host/a.csv", {}, "found gopher://host/a.csv; expected a path, or an address"),
-    ],
-)
-def test_addresses_that_are_not_read(address, options, told):
-    with pytest.raises(SourceError, match=told) as caught:
-        open_source(address, **options)
-    assert "secret" not in str(caught.value)
-
-
 def test_the_source_shows_no_key():
     assert repr(open_source("https://host/a.csv?key=secret")) == "RemoteSource('https://host/a.csv')"

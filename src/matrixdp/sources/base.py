@@ -7,9 +7,11 @@ import os
 import sys
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar, final
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,6 +232,9 @@ Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 """The attributes of a marginal, and its counts: one axis an attribute, in that order."""
 
 
+Connection = TypeVar("Connection")
+
+
 class Source(ABC):
     """A table that can be counted. An engine's own source says how, in `count`.
 
@@ -293,9 +298,7 @@ class Source(ABC):
         TooLargeError
             If a marginal has too many cells to be held in memory.
         """
-        return self.count(
-            self._request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, unit)
-        )
+        return self.count(self._request(domain, subsets, out_of_domain, unit))
 
     @final
     def check(
@@ -407,8 +410,7 @@ class ComputedSource(Source):
         The engine's own table, or what narwhals wraps it in.
     """
 
-    counts_out_of_domain = True
-    derives_attributes = True
+    counts_out_of_domain = derives_attributes = True
 
     def __init__(self, table: Any) -> None:
         self._table: Any = native(table)
@@ -418,36 +420,103 @@ class ComputedSource(Source):
         return (COMPUTED, INFERRED)
 
 
-def choose_table(
-    where: str, tables: Sequence[tuple[Any, ...]], wanted: str | None, default: str
-) -> tuple[Any, ...]:
-    """Return the one table that is meant of a database.
+class OrderedSource(Source):
+    """A table whose records have an order that no record changes for others."""
+
+    bounds_contributions = counts_out_of_domain = derives_attributes = True
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
+        """Return what the guarantee assumes of the table."""
+        return (INFERRED,)
+
+
+@final
+@dataclass(frozen=True)
+class Table:
+    """A table of a database.
+
+    Parameters
+    ----------
+    name : str
+        What a statement calls it.
+    computed : bool
+        Whether the database computes its records.
+    types : mapping of str to str
+        The type that each column is stored as.
+    generated : collection of str
+        The columns that the database computes.
+    """
+
+    name: str
+    computed: bool
+    types: Mapping[str, str]
+    generated: Collection[str]
+
+    def computes(self, domain: Domain) -> bool:
+        """Return whether the database computes anything of what a domain reads."""
+        return self.computed or not set(domain.columns).isdisjoint(self.generated)
+
+    def check_id(self, name: str) -> None:
+        """Reject an id that the database computes."""
+        if name in self.generated:
+            found = f"{name!r}, a column that the database computes"
+            raise SourceError.at(("unit", "id"), found, "a column that is stored", code="not-supported")
+
+
+class TableSource(Source, Generic[Connection]):
+    """A table of a database: the one that is named, or the only one.
 
     Parameters
     ----------
     where : str
-        The database, as a message names it.
-    tables : sequence of tuple
-        The schema and the name of each, and what else is known of it.
-    wanted : str, optional
+        The path or the address of the database, without secrets.
+    table_name : str, optional
         The table, with its schema or without; needed only where there are several.
-    default : str
-        The schema that names leave out.
-
-    Examples
-    --------
-    >>> choose_table("the database", [("main", "people"), ("main", "more")], "main.people", "main")
-    ('main', 'people')
     """
-    found = [table for table in tables if wanted in (None, table[1], f"{table[0]}.{table[1]}")]
-    if len(found) == 1:
-        return found[0]
-    names = [name if schema == default else f"{schema}.{name}" for schema, name, *_ in tables]
-    listed = ", ".join(map(repr, names[:_MOST_LISTED])) or "none"
-    more = ", ..." if len(names) > _MOST_LISTED else ""
-    number = "several tables" if found else "no table"
-    asked = "no single table" if wanted is None else f"{number} {wanted!r}"
-    raise SourceError(f"{where} has {asked}; name one of its tables: {listed}{more}", code="unknown-name")
+
+    counts_out_of_domain = derives_attributes = True
+
+    def __init__(self, where: str, table_name: str | None = None) -> None:
+        self._where = where
+        self._reading = f"read {where!r}"
+        self.table_name = table_name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._where!r})"
+
+    @abstractmethod
+    def _connect(self) -> AbstractContextManager[Connection]:
+        """Return a connection that reads one state of the database."""
+
+    @abstractmethod
+    def _find(self, connection: Connection) -> Table:
+        """Return the table that is meant; no record is read."""
+
+    def table(self) -> Table:
+        """Return the table that is meant, over a connection of its own."""
+        with self._connect() as connection:
+            return guarded(partial(self._find, connection), self._reading)
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
+        """Return what the guarantee assumes of the table."""
+        return (COMPUTED, INFERRED) if self.table().computes(domain) else (INFERRED,)
+
+    def choose(self, tables: Sequence[tuple[Any, ...]], default: str) -> tuple[Any, ...]:
+        """Return the one of all tables that is meant: its schema, its name, and what else is known of it.
+
+        Names leave out the default schema.
+        """
+        wanted = self.table_name
+        found = [table for table in tables if wanted in (None, table[1], f"{table[0]}.{table[1]}")]
+        if len(found) == 1:
+            return found[0]
+        names = [name if schema == default else f"{schema}.{name}" for schema, name, *_ in tables]
+        listed = ", ".join(map(repr, names[:_MOST_LISTED])) or "none"
+        more = ", ..." if len(names) > _MOST_LISTED else ""
+        number = "several tables" if found else "no table"
+        asked = "no single table" if wanted is None else f"{number} {wanted!r}"
+        message = f"the database {self._where!r} has {asked}; name one of its tables: {listed}{more}"
+        raise SourceError(message, code="unknown-name")
 
 
 def native(table: Any) -> Any:

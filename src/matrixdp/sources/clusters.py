@@ -14,8 +14,8 @@ import numpy as np
 from matrixdp.errors import SourceError
 from matrixdp.sources.base import FAILED, ComputedSource, Marginal, Request, guarded
 from matrixdp.sources.columns import arrow
-from matrixdp.sources.counting import Read, check, groups, read_batches
-from matrixdp.sources.memory import FrameSource, read_frame
+from matrixdp.sources.counting import Read, check, groups
+from matrixdp.sources.memory import FrameSource, encode_batches, read_frame
 
 # Counting a table in parts: each worker counts its own with our counter, and sends (marginal, key,
 # records).
@@ -59,7 +59,9 @@ class Counter:
         first = next(started, None)
         if first is not None:
             held = chain((first,), started)
-            yield from self._counts(lambda: read_batches(self.request, first.schema, held)).to_batches()
+            yield from self._counts(
+                lambda: partial(encode_batches, self.request, first.schema, held)
+            ).to_batches()
 
     def _counts(self, reader: Callable[[], Read]) -> Any:
         try:
@@ -89,14 +91,15 @@ def merge(tables: Sequence[Any]) -> Any:
     return added.rename_columns({"records_sum": "records"}).select(COUNTS.names).cast(COUNTS)
 
 
-def marginals(request: Request, counts: Any) -> Iterator[Marginal]:
-    """Return every marginal of a request from the counts of all parts.
+def marginals(request: Request, run: Callable[[], Any]) -> Iterator[Marginal]:
+    """Yield every marginal of a request; what is run returns the counts of all parts.
 
     Raises
     ------
     SourceError
         If a worker could not count its part.
     """
+    counts = guarded(run, "count the table", f"{INSTALLED}, or {FAILED}")
     place, keys, records = (counts[name].to_numpy() for name in COUNTS.names)
     if (place < 0).any():
         message = f"a worker could not count its part of the table; {INSTALLED}, and {FAILED}"
@@ -108,8 +111,6 @@ def marginals(request: Request, counts: Any) -> Iterator[Marginal]:
         yield subset, request.array(subset, keys[own], records[own])
 
 
-_COUNTING = "count the table"
-_HINT = f"{INSTALLED}, or {FAILED}"
 _TOGETHER = 16
 """How many tables of counts one task adds up."""
 
@@ -122,10 +123,7 @@ class DaskSource(ComputedSource):
         """Return every marginal of a request, with its counts."""
         # A frame without records that has the types of every partition.
         check(request, read_frame(request, guarded(lambda: self._table._meta, "read the table")))
-        return self._marginals(request)
-
-    def _marginals(self, request: Request) -> Iterator[Marginal]:
-        yield from marginals(request, guarded(partial(self._counts, request), _COUNTING, _HINT))
+        return marginals(request, partial(self._counts, request))
 
     def _counts(self, request: Request) -> Any:
         from dask.delayed import delayed
@@ -159,26 +157,19 @@ class ModinSource(ComputedSource):
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        run = None if request.unit.id is not None else _ON_PARTITIONS.get(_modin_engine())
+        from modin.config import Engine
+
+        run = None if request.unit.id is not None else _ON_PARTITIONS.get(str(Engine.get()))
         if run is None:
             return self._whole.count(request)
         self.check_columns(request)
-        return self._marginals(request, run)
+        return marginals(request, partial(self._counts, request, run))
 
-    def _marginals(self, request: Request, run: Callable[[Any, Any], list[Any]]) -> Iterator[Marginal]:
-        def counts() -> Any:
-            from modin.distributed.dataframe.pandas import unwrap_partitions
+    def _counts(self, request: Request, run: Callable[[Any, Any], list[Any]]) -> Any:
+        from modin.distributed.dataframe.pandas import unwrap_partitions
 
-            parts = unwrap_partitions(self._table[list(request.columns)], axis=0)
-            return merge(run(Counter(request).frame, parts))
-
-        yield from marginals(request, guarded(counts, _COUNTING, _HINT))
-
-
-def _modin_engine() -> str:
-    from modin.config import Engine
-
-    return str(Engine.get())
+        parts = unwrap_partitions(self._table[list(request.columns)], axis=0)
+        return merge(run(Counter(request).frame, parts))
 
 
 def _on_dask(counted: Any, parts: Any) -> list[Any]:
@@ -212,11 +203,8 @@ class SparkSource(ComputedSource):
             lambda: self._table.toDF(*[f"a{i}" for i in range(len(names))]).select(*wanted), "read the table"
         )
         schema = guarded(lambda: chosen.limit(0).toArrow().schema, "read the table")
-        check(request, read_batches(request, schema, iter(())))
-        return self._marginals(request, chosen)
-
-    def _marginals(self, request: Request, chosen: Any) -> Iterator[Marginal]:
-        yield from marginals(request, guarded(partial(self._counts, request, chosen), _COUNTING, _HINT))
+        check(request, partial(encode_batches, request, schema, iter(())))
+        return marginals(request, partial(self._counts, request, chosen))
 
     def _counts(self, request: Request, chosen: Any) -> Any:
         counts = chosen.mapInArrow(Counter(request).batches, "marginal int, key bigint, records bigint")

@@ -50,6 +50,11 @@ def plain(array: Any) -> Any:
     return array
 
 
+def plain_type(held: Any) -> Any:
+    """Return the type that `plain` gives columns of a type."""
+    return plain(arrow.nulls(0, held)).type
+
+
 def _microseconds(array: Any) -> Any:
     """Return timestamps in microseconds; DuckDB would reject the table for one that it has none for.
 
@@ -128,16 +133,7 @@ def parquet_kinds(files: Sequence[str], wanted: Sequence[str]) -> dict[str, Kind
 
 def _kind(held: Any) -> Kind | None:
     """Return what an Arrow type of Parquet's common ones holds, as DuckDB reads it; None for others."""
-    types = arrow.types
-    if is_text(held):
-        return Kind.TEXT
-    if types.is_integer(held):
-        return Kind.INTEGER
-    if types.is_float32(held) or types.is_float64(held):
-        return Kind.FLOAT
-    if types.is_boolean(held):
-        return Kind.BOOLEAN
-    return Kind.DATE if types.is_date32(held) else None
+    return next((kind for is_kind, kind in _KINDS if is_kind(held)), None)
 
 
 def _type(written: Any, held: Any, name: str) -> Any:
@@ -153,7 +149,7 @@ def _type(written: Any, held: Any, name: str) -> Any:
 def _stream(
     files: Sequence[str], wanted: Sequence[str], types: Sequence[Any], first: Mapping[str, int]
 ) -> Any:
-    fields = [LISTED if is_text(held) else plain(arrow.nulls(0, held)).type for held in types]
+    fields = [LISTED if is_text(held) else plain_type(held) for held in types]
     schema = arrow.schema([(f"a{i}", held) for i, held in enumerate(fields)])
     read = {file: _batches(file, wanted, types, schema) for file in files}
     if not first:
@@ -195,3 +191,13 @@ def is_text(held: Any) -> bool:
 
 def _is_changed(held: Any) -> bool:
     return is_text(held) or (arrow.types.is_timestamp(held) and held.unit != "us")
+
+
+_KINDS = (
+    (is_text, Kind.TEXT),
+    (arrow.types.is_integer, Kind.INTEGER),
+    (arrow.types.is_float32, Kind.FLOAT),
+    (arrow.types.is_float64, Kind.FLOAT),
+    (arrow.types.is_boolean, Kind.BOOLEAN),
+    (arrow.types.is_date32, Kind.DATE),
+)

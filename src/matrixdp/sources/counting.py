@@ -6,10 +6,8 @@ after the other.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, final
 
 import duckdb
 import numpy as np
@@ -18,17 +16,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed
 from matrixdp.errors import SourceError
-from matrixdp.sources.base import (
-    FAILED,
-    OUT_OF_DOMAIN,
-    ComputedSource,
-    Marginal,
-    Request,
-    attribute_codes,
-    guarded,
-    strides,
-)
-from matrixdp.sources.columns import arrow, plain
+from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal, Request, attribute_codes, guarded, strides
 from matrixdp.sources.engines import connect, connect_to_kept
 from matrixdp.sources.sql import DUCKDB, identifier, outside
 
@@ -44,14 +32,8 @@ _IDS = (*NUMBERS, Kind.DATE)
 _CANONICAL = Listed((*BOOLEANS, "0"))
 
 
-def id_expressions(name: str, column: str, stored: str) -> list[str]:
-    """Return the expressions from a raw id, in a quoted column, to its canonical text and its number.
-
-    Raises
-    ------
-    SourceError
-        If ids cannot be read from such a column: names it.
-    """
+def _id_values(name: str, column: str, stored: str) -> list[str]:
+    """Return the expressions from a raw id, in a quoted column, to its canonical text and its number."""
     if DUCKDB.kind(stored) not in _IDS:
         raise SourceError(
             f"column {name!r} holds values of another kind; ids are texts, numbers, booleans or dates, so "
@@ -63,22 +45,18 @@ def id_expressions(name: str, column: str, stored: str) -> list[str]:
     return [f"{text} AS id_text", f"{number} AS id_number"]
 
 
-def id_columns() -> list[str]:
-    """Return the expressions from those of `id_expressions` to what tells persons apart.
-
-    A text that is empty, or holds U+FFFD in the place of what cannot be read, names nobody. The two zeros are
-    one number.
-    """
-    readable = "id_number IS NULL AND id_text <> '' AND NOT contains(id_text, chr(65533))"
-    return [f"CASE WHEN {readable} THEN id_text END AS id_text", "id_number + 0.0 AS id_number"]
+_READABLE = "id_number IS NULL AND id_text <> '' AND NOT contains(id_text, chr(65533))"
+#: What tells persons apart. A text that is empty, or holds U+FFFD in the place of what cannot be read, names
+#: nobody. The two zeros are one number.
+_ID_COLUMNS = (f"CASE WHEN {_READABLE} THEN id_text END AS id_text", "id_number + 0.0 AS id_number")
 
 
 def bounded(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
     """Return the first records of each person; all where no id is named.
 
     The relation is what `matrixdp.sources.counting.encode` makes: codes, whether a record is `inside` the
-    domain, which counts of records out of domain it is in, the columns of `id_columns`, and the `place` of
-    each record.
+    domain, which counts of records out of domain it is in, what tells persons apart, and the `place` of each
+    record.
     """
     unit = request.unit
     if unit.id is None:
@@ -106,14 +84,14 @@ _CODE_TYPES = ((8, "UTINYINT"), (16, "USMALLINT"), (32, "UINTEGER"), (64, "BIGIN
 def encode(
     relation: duckdb.DuckDBPyRelation,
     request: Request,
-    encoders: Domain,
+    encoders: Domain | None = None,
     columns: Sequence[str] | None = None,
 ) -> duckdb.DuckDBPyRelation:
     """Return the codes of records as a relation that is not yet computed.
 
     It has one column ``c0``, ``c1``, ... an attribute that is in some subset, in the order of the domain.
-    The encoders are the attributes that say how each column is read: the domain's own ones, or `Coded` for
-    columns that hold codes already. The columns are the table's names of those of the relation, where these
+    The encoders say how each of the domain's readings is read: as these, or as `Coded` where a column holds
+    codes already. The columns are the table's names of those of the relation, where these
     differ. More columns say which records are `inside` the domain, and which in each count of those that are
     not. Where the request bounds what a person contributes, the last column is the place of each record,
     whatever it is called, and the records are those that `bounded` takes.
@@ -125,7 +103,7 @@ def encode(
         request.check_columns(names)
     stored = {name: str(type_) for name, type_ in zip(names, relation.types, strict=False)}
     own = {name: identifier(column) for name, column in zip(names, held, strict=True)}
-    values, codes, read = DUCKDB.encoded(request, encoders.readings, stored, own)
+    values, codes, read = DUCKDB.encoded(request, encoders or request.domain.readings, stored, own)
     own_codes = attribute_codes(request.domain, request.out_of_domain, read)
     inside = " AND ".join(f"{code} IS NOT NULL" for code in own_codes.values())
     used = [
@@ -137,10 +115,10 @@ def encode(
     used += [f"{missing} AS out{i}" for i, missing in enumerate(outside(request, own_codes, inside))]
     if person is not None:
         values += [
-            *id_expressions(person, own[person], stored[person]),
+            *_id_values(person, own[person], stored[person]),
             f"{identifier(relation.columns[-1])} AS place",
         ]
-        codes += [*id_columns(), "place"]
+        codes += [*_ID_COLUMNS, "place"]
         used += ["id_text", "id_number", "place"]
     encoded = relation.project(", ".join(values)).project(", ".join(codes))
     # DuckDB pushes a filter down, and computes every code twice. It also keeps DuckDB from moving casts into
@@ -267,84 +245,3 @@ def _groups(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[NDArray[
 
 def _code_type(size: int) -> str:
     return next(name for bits, name in _CODE_TYPES if size <= 2**bits)
-
-
-# Lazy frames whose engine hands over rows in batches, Polars and Ibis; DuckDB counts them as they come.
-
-_READING = "read the table"
-_RELIABLE = (1, 44, 2)
-"""The oldest Polars that was seen to end a stream with the error that an engine failed with.
-
-1.34 to 1.36 swallow it, so that one record could cut the table short.
-"""
-
-
-@final
-class PolarsSource(ComputedSource):
-    """A lazy frame of Polars, run once by its streaming engine: only a few batches of it are in memory."""
-
-    def count(self, request: Request) -> Iterator[Marginal]:
-        """Return every marginal of a request, with its counts."""
-        import polars as pl
-
-        if tuple(map(int, re.findall(r"\d+", pl.__version__)[:3])) < _RELIABLE:
-            raise SourceError(
-                f"Polars {pl.__version__} does not reliably tell of a lazy frame that fails on a record; "
-                f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer",
-                code="not-supported",
-            )
-        schema = guarded(self._table.collect_schema, _READING)
-        request.check_columns(schema.names())
-        chosen = self._table.select(pl.selectors.by_name(*request.columns))
-        # Arrow has no such integers; numbers are compared as doubles all the same.
-        wide = [name for name in request.columns if str(schema[name]) in ("Int128", "UInt128")]
-        chosen = chosen.with_columns(pl.selectors.by_name(*wide).cast(pl.Float64))
-        held = guarded(lambda: pl.DataFrame(schema=chosen.collect_schema()).to_arrow().schema, _READING)
-
-        def batches() -> Iterator[Any]:
-            for frame in chosen.collect_batches(engine="streaming"):
-                yield from frame.to_arrow().to_batches()
-
-        return _count(request, held, batches)
-
-
-@final
-class IbisSource(ComputedSource):
-    """A table of Ibis: its engine hands over the columns that are asked for, in batches."""
-
-    def count(self, request: Request) -> Iterator[Marginal]:
-        """Return every marginal of a request, with its counts."""
-        request.check_columns(guarded(lambda: self._table.columns, _READING))
-        chosen = guarded(lambda: self._table.select(*request.columns), _READING)
-        held = guarded(lambda: chosen.schema().to_pyarrow(), _READING)
-        # An engine that does not go with this version of Ibis says so now, and nothing is spent.
-        guarded(lambda: list(chosen.limit(0).to_pyarrow_batches()), _READING)
-        return _count(request, held, chosen.to_pyarrow_batches)
-
-
-def read_batches(request: Request, schema: Any, batches: Iterator[Any]) -> Read:
-    """Return what reads batches with the columns of a request, in its order and of the types of a schema."""
-    # Positions instead of names: DuckDB does not tell upper from lower case.
-    fields = [(f"a{i}", plain(arrow.nulls(0, field.type)).type) for i, field in enumerate(schema)]
-    own = arrow.schema(fields)
-    plainly = (_batch(batch, own) for batch in batches)
-
-    def read(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-        records = connection.from_arrow(arrow.RecordBatchReader.from_batches(own, plainly))
-        return encode(records, request, request.domain, request.columns)
-
-    return read
-
-
-def _batch(batch: Any, schema: Any) -> Any:
-    return arrow.record_batch([plain(column) for column in batch.columns], schema=schema)
-
-
-def _count(request: Request, schema: Any, batches: Callable[[], Iterator[Any]]) -> Iterator[Marginal]:
-    read = guarded(lambda: read_batches(request, schema, _started(batches)), _READING)
-    return count(request, read, hint=FAILED)
-
-
-def _started(batches: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """Run the engine when its first batch is asked for, not before."""
-    yield from batches()

@@ -34,7 +34,6 @@ class _Engine:
 
 
 _ENGINES: dict[str, _Engine] = {}
-_TEXTS = ("path", "remote")
 _SCHEMES = ("postgresql", "sqlite", "https", "s3")
 
 
@@ -137,6 +136,10 @@ def _no_such_scheme(address: str, table_name: str | None = None) -> NoReturn:  #
     raise SourceError.at(("data",), shown(address), expected, code="unknown-name")
 
 
+def _is_path(table: object) -> bool:
+    return isinstance(table, str | PathLike)
+
+
 def _is_address(*schemes: str) -> Callable[[object], bool]:
     return lambda table: has_scheme(table, *schemes)
 
@@ -167,29 +170,22 @@ def _is_lazy(package: str, name: str) -> Callable[[object], bool]:
     return takes
 
 
-register_source("frame", _is_frame, "matrixdp.sources.memory:FrameSource")
-register_source("polars lazy", _is_lazy("polars", "LazyFrame"), "matrixdp.sources.counting:PolarsSource")
-register_source("ibis", _is_lazy("ibis", "Table"), "matrixdp.sources.counting:IbisSource")
-register_source("dask", _is_lazy("dask", "DataFrame"), "matrixdp.sources.clusters:DaskSource")
-register_source("modin", _is_lazy("modin", "DataFrame"), "matrixdp.sources.clusters:ModinSource")
-register_source("spark", _is_lazy("pyspark", "DataFrame"), "matrixdp.sources.clusters:SparkSource")
-register_source("relation", _is_relation, "matrixdp.sources.memory:RelationSource")
-register_source("arrays", _is_arrays, "matrixdp.sources.memory:ArraysSource")
-register_source(
-    "path",
-    lambda table: isinstance(table, str | PathLike),
-    "matrixdp.sources.paths:open_path",
-    named=True,
-)
-register_source("address", _is_address(), _no_such_scheme, named=True)
-register_source(
-    "postgresql",
-    _is_address("postgresql", "postgres"),
-    "matrixdp.sources.postgresql:PostgreSQLSource",
-    named=True,
-)
-register_source("sqlite", _is_address("sqlite"), "matrixdp.sources.sqlite:SQLiteSource", named=True)
-register_source("remote", _is_address("https", "http", "s3"), "matrixdp.sources.remote:RemoteSource")
+for _name, _takes, _opens, _named in (
+    ("frame", _is_frame, "memory:FrameSource", False),
+    ("polars lazy", _is_lazy("polars", "LazyFrame"), "memory:PolarsSource", False),
+    ("ibis", _is_lazy("ibis", "Table"), "memory:IbisSource", False),
+    ("dask", _is_lazy("dask", "DataFrame"), "clusters:DaskSource", False),
+    ("modin", _is_lazy("modin", "DataFrame"), "clusters:ModinSource", False),
+    ("spark", _is_lazy("pyspark", "DataFrame"), "clusters:SparkSource", False),
+    ("relation", _is_relation, "memory:RelationSource", False),
+    ("arrays", _is_arrays, "memory:ArraysSource", False),
+    ("path", _is_path, "paths:open_path", True),
+    ("address", _is_address(), "engines:_no_such_scheme", True),
+    ("postgresql", _is_address("postgresql", "postgres"), "postgresql:PostgreSQLSource", True),
+    ("sqlite", _is_address("sqlite"), "sqlite:SQLiteSource", True),
+    ("remote", _is_address("https", "http", "s3"), "remote:RemoteSource", False),
+):
+    register_source(_name, _takes, f"{__package__}.{_opens}", named=_named)
 
 
 # DuckDB as this package runs it: in memory, with what the environment grants it.

@@ -216,11 +216,10 @@ class _ArrowFiles:
 
 def _stream(reader: Any, wanted: Sequence[str], first: int | None) -> Any:
     """Return the wanted columns as a stream; with the places of records, where that of the first is given."""
-    from matrixdp.sources.columns import PLACE, arrow, numbered, plain
+    from matrixdp.sources.columns import PLACE, arrow, numbered, plain, plain_type
 
     held = [reader.schema.field(name).type for name in wanted]
-    fields = [(f"a{i}", plain(arrow.nulls(0, type_)).type) for i, type_ in enumerate(held)]
-    schema = arrow.schema(fields)
+    schema = arrow.schema([(f"a{i}", plain_type(type_)) for i, type_ in enumerate(held)])
 
     def batches() -> Iterator[Any]:
         for batch in reader:

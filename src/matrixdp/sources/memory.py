@@ -6,7 +6,8 @@ relation are computed by its own connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, final
@@ -20,8 +21,8 @@ from matrixdp.domain import Attribute, Coded, Domain, encode_value, person_id
 from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import SourceError
 from matrixdp.sources import engines as database
-from matrixdp.sources.base import FAILED, INFERRED, ComputedSource, Marginal, Request, Source, guarded
-from matrixdp.sources.columns import PLACE, arrow, is_text, listed, plain
+from matrixdp.sources.base import FAILED, ComputedSource, Marginal, OrderedSource, Request, guarded
+from matrixdp.sources.columns import PLACE, arrow, is_text, listed, plain, plain_type
 from matrixdp.sources.counting import Read, check, count, encode
 from matrixdp.sources.engines import connect_to_kept
 from matrixdp.sources.sql import DUCKDB
@@ -32,19 +33,11 @@ _SHORTER = ("ns", "ps", "fs", "as")
 
 
 @final
-class FrameSource(Source):
+class FrameSource(OrderedSource):
     """A table in memory: pandas, Polars, PyArrow and others of that kind."""
-
-    bounds_contributions = True
-    counts_out_of_domain = True
-    derives_attributes = True
 
     def __init__(self, frame: Any) -> None:
         self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
-
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the guarantee assumes of the table."""
-        return (INFERRED,)
 
     def check_columns(self, request: Request) -> None:
         """Reject a frame that lacks columns, or has some that cannot be read."""
@@ -57,21 +50,13 @@ class FrameSource(Source):
 
 
 @final
-class ArraysSource(Source):
+class ArraysSource(OrderedSource):
     """A mapping of names to one-dimensional arrays or lists of equal length, or a structured array."""
-
-    bounds_contributions = True
-    counts_out_of_domain = True
-    derives_attributes = True
 
     def __init__(self, arrays: Mapping[str, Any] | np.ndarray[Any, Any]) -> None:
         if isinstance(arrays, np.ndarray):
             arrays = {name: arrays[name] for name in arrays.dtype.names or ()}
         self._arrays = arrays
-
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the guarantee assumes of the table."""
-        return (INFERRED,)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
@@ -97,11 +82,11 @@ class RelationSource(ComputedSource):
 
     def check_columns(self, request: Request) -> None:
         """Reject a relation that lacks columns, or has some that cannot be read."""
-        guarded(lambda: encode(self._table, request, request.domain), _READING)
+        guarded(lambda: encode(self._table, request), _READING)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        reader = guarded(lambda: encode(self._table, request, request.domain).to_arrow_reader(), _READING)
+        reader = guarded(lambda: encode(self._table, request).to_arrow_reader(), _READING)
         return count(request, lambda connection: connection.from_arrow(reader), hint=FAILED, few=True)
 
 
@@ -136,31 +121,45 @@ def _encoded(
     request: Request, column: Callable[[str], Any], connection: duckdb.DuckDBPyConnection
 ) -> duckdb.DuckDBPyRelation:
     """Return the codes of the columns that a function returns: Arrow arrays, or lists of Python objects."""
-    columns, encoders = [], []
+    columns, coded = [], set()
     for attribute in request.domain.readings:
         values = column(attribute.column)
-        objects = isinstance(values, list)
-        columns.append(_codes(attribute, values) if objects else plain(values))
-        encoders.append(Coded(attribute.name, attribute.size) if objects else attribute.read_from(None))
-    # Positions instead of names: DuckDB does not tell upper from lower case.
-    names = [f"a{position}" for position in range(len(columns))]
-    read_as = list(request.domain.readings.names)
+        if isinstance(values, list):
+            coded.add(attribute.name)
+            values = _codes(attribute, values)
+        columns.append(plain(values))
     if request.unit.id is not None:
-        read_as.append(request.unit.id)
         ids = column(request.unit.id)
-        columns.append(_persons(ids) if isinstance(ids, list) else plain(ids))
+        objects = isinstance(ids, list)
+        columns.append(arrow.array(map(person_numbers(), ids), arrow.int64()) if objects else plain(ids))
         columns.append(arrow.array(np.arange(len(ids))))
-        names += ["id", PLACE.name]
-    held = arrow.table(columns, names=names)
-    return encode(connection.from_arrow(held), request, Domain(encoders), read_as)
+    held = arrow.table(columns, names=[f"a{position}" for position in range(len(columns))])
+    return encode_codes(request, held, coded, connection)
 
 
-def _persons(ids: Sequence[object]) -> Any:
-    """Return numbers in the place of ids that are Python objects, null where one names nobody."""
+def encode_codes(
+    request: Request, held: Any, coded: Collection[str], connection: duckdb.DuckDBPyConnection
+) -> duckdb.DuckDBPyRelation:
+    """Return the codes of Arrow columns, one for each of the domain's readings, the id and the place.
+
+    Those of the attributes that are `coded` hold codes already. Columns have positions for names, as DuckDB
+    does not tell upper from lower case.
+    """
+    readings = request.domain.readings
+    encoders = [Coded(own.name, own.size) if own.name in coded else own.read_from(None) for own in readings]
+    names = readings.names if request.unit.id is None else (*readings.names, request.unit.id)
+    return encode(connection.from_arrow(held), request, Domain(encoders), names)
+
+
+def person_numbers() -> Callable[[object], int | None]:
+    """Return what numbers persons by their raw ids as they are met; None where one names nobody."""
     known: dict[str | float, int] = {}
-    found = (person_id(value) for value in ids)
-    numbers = [None if person is None else known.setdefault(person, len(known)) for person in found]
-    return arrow.array(numbers, type=arrow.int64())
+
+    def number(value: object) -> int | None:
+        person = person_id(value)
+        return None if person is None else known.setdefault(person, len(known))
+
+    return number
 
 
 def _code(attribute: Attribute, value: object) -> int | None:
@@ -216,28 +215,19 @@ def encode_batches(
     Texts may be dictionaries. Batches are read when the relation is counted, and once.
     """
     types = dict(zip(request.columns, schema.types, strict=False))
-    encoders: list[Attribute] = []
     fields = []
-    coders: dict[str, Rule] = {}
-    for index, attribute in enumerate(request.domain.readings):
+    rules: dict[str, Rule] = {}
+    for attribute in request.domain.readings:
         held = types[attribute.column]
         rule = attribute.rule(Kind.TEXT) if is_text(held) else None
-        if rule is None:
-            encoders.append(attribute.read_from(None))
-            fields.append((f"a{index}", plain(arrow.nulls(0, held)).type))
-        else:
-            coders[attribute.name] = rule
-            encoders.append(Coded(attribute.name, attribute.size))
-            fields.append((f"a{index}", arrow.int64()))
-    names = list(request.domain.readings.names)
+        if rule is not None:
+            rules[attribute.name] = rule
+        fields.append(plain_type(held) if rule is None else arrow.int64())
     if request.unit.id is not None:
-        names.append(request.unit.id)
-        fields += [("id", plain(arrow.nulls(0, types[request.unit.id])).type), PLACE]
-    # Positions instead of names: DuckDB does not tell upper from lower case.
-    own = arrow.schema(fields)
-    coded = _coded(request, coders, batches, own)
-    records = connection.from_arrow(arrow.RecordBatchReader.from_batches(own, coded))
-    return encode(records, request, Domain(encoders), names)
+        fields += [plain_type(types[request.unit.id]), PLACE.type]
+    own = arrow.schema([(f"a{index}", held) for index, held in enumerate(fields)])
+    coded = arrow.RecordBatchReader.from_batches(own, _coded(request, rules, batches, own))
+    return encode_codes(request, coded, rules, connection)
 
 
 def _coded(request: Request, rules: dict[str, Rule], batches: Iterable[Any], schema: Any) -> Iterator[Any]:
@@ -288,3 +278,61 @@ class _Coder:
         held = self._connection.from_arrow(arrow.table({"text": texts}))
         codes: NDArray[np.int64] = held.project(self._values).project(self._code).fetchnumpy()["code"]
         return codes
+
+
+# Lazy frames whose engine hands over rows in batches, Polars and Ibis; DuckDB counts them as they come.
+
+_RELIABLE = (1, 44, 2)
+"""The oldest Polars that was seen to end a stream with the error that an engine failed with.
+
+1.34 to 1.36 swallow it, so that one record could cut the table short.
+"""
+
+
+@final
+class PolarsSource(ComputedSource):
+    """A lazy frame of Polars, run once by its streaming engine: only a few batches of it are in memory."""
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        import polars as pl
+
+        if tuple(map(int, re.findall(r"\d+", pl.__version__)[:3])) < _RELIABLE:
+            raise SourceError(
+                f"Polars {pl.__version__} does not reliably tell of a lazy frame that fails on a record; "
+                f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer",
+                code="not-supported",
+            )
+        schema = guarded(self._table.collect_schema, _READING)
+        request.check_columns(schema.names())
+        chosen = self._table.select(pl.selectors.by_name(*request.columns))
+        # Arrow has no such integers; numbers are compared as doubles all the same.
+        wide = [name for name in request.columns if str(schema[name]) in ("Int128", "UInt128")]
+        chosen = chosen.with_columns(pl.selectors.by_name(*wide).cast(pl.Float64))
+        held = guarded(lambda: pl.DataFrame(schema=chosen.collect_schema()).to_arrow().schema, _READING)
+
+        def batches() -> Iterator[Any]:
+            for frame in chosen.collect_batches(engine="streaming"):
+                yield from frame.to_arrow().to_batches()
+
+        return _count_batches(request, held, batches)
+
+
+@final
+class IbisSource(ComputedSource):
+    """A table of Ibis: its engine hands over the columns that are asked for, in batches."""
+
+    def count(self, request: Request) -> Iterator[Marginal]:
+        """Return every marginal of a request, with its counts."""
+        request.check_columns(guarded(lambda: self._table.columns, _READING))
+        chosen = guarded(lambda: self._table.select(*request.columns), _READING)
+        held = guarded(lambda: chosen.schema().to_pyarrow(), _READING)
+        # An engine that does not go with this version of Ibis says so now, and nothing is spent.
+        guarded(lambda: list(chosen.limit(0).to_pyarrow_batches()), _READING)
+        return _count_batches(request, held, chosen.to_pyarrow_batches)
+
+
+def _count_batches(request: Request, schema: Any, batches: Callable[[], Iterator[Any]]) -> Iterator[Marginal]:
+    # The engine runs when its first batch is asked for, not before.
+    held = (batch for run in (batches,) for batch in run())
+    return count(request, partial(encode_batches, request, schema, held), hint=FAILED)

@@ -17,15 +17,14 @@ from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Unit
 from matrixdp.sources.base import (
-    COMPUTED,
     FAILED,
-    INFERRED,
     QUOTES_CLOSED,
     UNORDERED,
     Marginal,
+    OrderedSource,
     Request,
-    Source,
-    choose_table,
+    Table,
+    TableSource,
     guarded,
 )
 from matrixdp.sources.engines import connect, connect_to_kept, settings
@@ -56,7 +55,7 @@ def open_path(
         If there is no such file, its format is not known, or an option does not go with it.
     """
     name = os.fspath(path)
-    files = _find(name)
+    files = _files(name)
     formats = [find_format(file) for file in files]
     unknown = next((file for file, found in zip(files, formats, strict=True) if found is None), None)
     if unknown is not None:
@@ -78,17 +77,13 @@ def open_path(
 
 
 @final
-class FileSource(Source):
+class FileSource(OrderedSource):
     """A table in files of one format, counted by DuckDB.
 
     The columns of CSV files are texts, and nothing about their form is guessed from their records: the first
     line names the columns and, by the names that the domain wants, tells the delimiter. See
     `matrixdp.sources.csv` for what makes a record.
     """
-
-    bounds_contributions = True
-    counts_out_of_domain = True
-    derives_attributes = True
 
     def __init__(self, path: str, files: Files, assumptions: tuple[str, ...]) -> None:
         self._path = path
@@ -142,38 +137,17 @@ class FileSource(Source):
             codes = [encode_batches(request, stream.schema, stream, connection) for stream in streams]
             return reduce(lambda first, second: first.union(second), codes)
         stored = self._files.relation(connection)
-        return encode(stored, request, request.domain, stored.columns)
+        return encode(stored, request, columns=stored.columns)
 
 
 @final
-class DatabaseSource(Source):
+class DatabaseSource(TableSource["duckdb.DuckDBPyConnection"]):
     """A table of a DuckDB database."""
 
     bounds_contributions = True
-    counts_out_of_domain = True
-    derives_attributes = True
 
-    def __init__(self, path: str, table_name: str | None = None) -> None:
-        self._path = path
-        self._reading = f"read {path!r}"
-        self.table_name = table_name
-
-    def __repr__(self) -> str:
-        return f"DatabaseSource({self._path!r})"
-
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the guarantee assumes of the table."""
-        return (COMPUTED, INFERRED) if self._computed(domain) else (INFERRED,)
-
-    def _computed(self, domain: Domain) -> bool:
-        """Return whether the database computes what is read: a view, or a column that is generated."""
-
-        def ask() -> bool:
-            with connect() as connection:
-                schema, table, view = self._choose(connection)
-                return view or not _generated(connection, schema, table).isdisjoint(domain.columns)
-
-        return guarded(ask, self._reading)
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        return connect()
 
     def columns(self) -> Mapping[str, Kind]:
         """Return the names of the table's columns and what they hold, by its storage types."""
@@ -187,44 +161,47 @@ class DatabaseSource(Source):
         """Return every marginal of a request, with its counts."""
         from matrixdp.sources.counting import count
 
-        hint = FAILED if self._computed(request.domain) else ""
+        hint = FAILED if self.table().computes(request.domain) else ""
         return count(request, partial(self._codes, request), self._reading, hint)
 
     def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         from matrixdp.sources.counting import encode
 
-        return encode(self._stored(connection, request.unit), request, request.domain)
+        return encode(self._stored(connection, request.unit), request)
 
     def _stored(self, connection: duckdb.DuckDBPyConnection, unit: Unit) -> duckdb.DuckDBPyRelation:
         """Return the table; where an id is named, its last column is the place of each record."""
-        schema, table, is_view = self._choose(connection)
-        # Quoted identifiers cannot end the statement.
-        origin = f"FROM source.{identifier(schema)}.{identifier(table)}"
-        stored = connection.sql(f"SELECT * {origin}")
+        table = self._find(connection)
+        stored = connection.sql(f"SELECT * FROM {table.name}")  # noqa: S608
         if unit.id is None:
             return stored
         names = [name.lower() for name in stored.columns]
-        if is_view or "rowid" in names:
-            found = "a view" if is_view else "a table with a column 'rowid'"
+        if table.computed or "rowid" in names:
+            found = "a view" if table.computed else "a table with a column 'rowid'"
             raise SourceError.at(
                 ("unit", "id"), f"{found}, whose records have no order", UNORDERED, code="not-supported"
             )
-        if unit.id in _generated(connection, schema, table):
-            found = f"{unit.id!r}, a column that the database computes"
-            raise SourceError.at(("unit", "id"), found, "a column that is stored", code="not-supported")
+        table.check_id(unit.id)
         place = next(f"place{i}" for i in range(len(names) + 1) if f"place{i}" not in names)
-        return connection.sql(f"SELECT *, rowid AS {place} {origin}")
+        return connection.sql(f"SELECT *, rowid AS {place} FROM {table.name}")  # noqa: S608
 
-    def _choose(self, connection: duckdb.DuckDBPyConnection) -> tuple[str, str, bool]:
-        """Attach the database, and return the schema and name of the table, and whether it is a view."""
-        connection.execute(f"ATTACH {literal(self._path)} AS source (READ_ONLY)")
+    def _find(self, connection: duckdb.DuckDBPyConnection) -> Table:
+        connection.execute(f"ATTACH {literal(self._where)} AS source (READ_ONLY)")
         tables = connection.execute(
             "SELECT schema_name, table_name, false FROM duckdb_tables() "
             "WHERE database_name = 'source' AND NOT internal UNION ALL "
             "SELECT schema_name, view_name, true FROM duckdb_views() "
             "WHERE database_name = 'source' AND NOT internal ORDER BY ALL"
         ).fetchall()
-        return choose_table(f"the database {self._path!r}", tables, self.table_name, "main")
+        schema, name, is_view = self.choose(tables, "main")
+        generated = connection.execute(
+            "SELECT column_name FROM duckdb_columns() WHERE database_name = 'source' "
+            "AND schema_name = ? AND table_name = ? AND is_generated",
+            [schema, name],
+        ).fetchall()
+        # Quoted identifiers cannot end the statement.
+        quoted = f"source.{identifier(schema)}.{identifier(name)}"
+        return Table(quoted, is_view, {}, [column for (column,) in generated])
 
 
 def _columns(source: FileSource | DatabaseSource, connection: duckdb.DuckDBPyConnection) -> dict[str, Kind]:
@@ -234,16 +211,7 @@ def _columns(source: FileSource | DatabaseSource, connection: duckdb.DuckDBPyCon
         return dict(zip(held.columns, kinds, strict=True))
 
 
-def _generated(connection: duckdb.DuckDBPyConnection, schema: str, table: str) -> set[str]:
-    """Return the names of the columns of a table that the database computes."""
-    query = (
-        "SELECT column_name FROM duckdb_columns() WHERE database_name = 'source' "
-        "AND schema_name = ? AND table_name = ? AND is_generated"
-    )
-    return {str(name) for (name,) in connection.execute(query, [schema, table]).fetchall()}
-
-
-def _find(path: str) -> list[str]:
+def _files(path: str) -> list[str]:
     if os.path.isfile(path):  # noqa: PTH113 - no error where the path is none
         return [path]
     if os.path.isdir(path):  # noqa: PTH112

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -34,15 +34,13 @@ from matrixdp.domain.rules import (
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
 from matrixdp.sources.base import (
-    COMPUTED,
     FAILED,
-    INFERRED,
     OUT_OF_DOMAIN,
     Marginal,
     Request,
-    Source,
+    Table,
+    TableSource,
     attribute_codes,
-    choose_table,
     guarded,
     strides,
 )
@@ -375,18 +373,7 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid = """.format(children=_
 
 
 @final
-@dataclass(frozen=True)
-class _Table:
-    """A table: how a statement names it, whether the server computes it, and its columns."""
-
-    name: str
-    computed: bool
-    types: dict[str, str]
-    generated: frozenset[str]
-
-
-@final
-class PostgreSQLSource(Source):
+class PostgreSQLSource(TableSource[Any]):
     """A table of a PostgreSQL database.
 
     The server reads the table in one transaction that can write nothing, and sees one state of it.
@@ -399,40 +386,23 @@ class PostgreSQLSource(Source):
         The table, with its schema or without; needed only where there are several.
     """
 
-    counts_out_of_domain = True
-    derives_attributes = True
-
     def __init__(self, address: str, table_name: str | None = None) -> None:
+        super().__init__(shown(address), table_name)
         self._address = address
-        self.table_name = table_name
-
-    def __repr__(self) -> str:
-        return f"PostgreSQLSource({shown(self._address)!r})"
-
-    def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the guarantee assumes of the table."""
-        with ExitStack() as stack:
-            table = self._table(self._cursor(stack))
-        computed = table.computed or not table.generated.isdisjoint(domain.columns)
-        return (COMPUTED, INFERRED) if computed else (INFERRED,)
 
     def columns(self) -> dict[str, Kind]:
         """Return the names of the table's columns and what they hold."""
-        with ExitStack() as stack:
-            types = self._table(self._cursor(stack)).types
-        return {name: POSTGRESQL.kind(type_name) for name, type_name in types.items()}
+        return {name: POSTGRESQL.kind(type_name) for name, type_name in self.table().types.items()}
 
     def check_columns(self, request: Request) -> None:
         """Reject a table that lacks columns, or has some that cannot be read."""
-        with ExitStack() as stack:
-            _codes(request, self._table(self._cursor(stack)))
+        _codes(request, self.table())
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         with ExitStack() as stack:
-            cursor = self._cursor(stack)
-            table = self._table(cursor)
-            codes = _codes(request, table)
+            cursor = stack.enter_context(self._connect())
+            codes = _codes(request, guarded(partial(self._find, cursor), self._reading))
             return self._marginals(stack.pop_all(), cursor, codes, request)
 
     def _marginals(self, stack: ExitStack, cursor: Any, codes: str, request: Request) -> Iterator[Marginal]:
@@ -448,51 +418,51 @@ class PostgreSQLSource(Source):
                 found = guarded(partial(_groups, cursor, counting.statement(kept)), _COUNTING, FAILED)
                 yield from counting.marginals(*found)
 
-    def _cursor(self, stack: ExitStack) -> Any:
-        """Return a cursor within one transaction that reads one state of the database."""
+    @contextmanager
+    def _connect(self) -> Iterator[Any]:
+        """Yield a cursor within one transaction that reads one state of the database."""
         try:
             from adbc_driver_postgresql import dbapi
         except ImportError:
             needed = "reading postgresql:// needs a driver: pip install 'matrixdp[postgresql]'"
             raise SourceError(needed, code="missing-library") from None
-        doing = f"connect to {shown(self._address)}"
-        connection = guarded(lambda: dbapi.connect(_fixed(self._address), autocommit=True), doing, _CONNECTED)
-        stack.callback(_close, connection)
-        cursor = guarded(connection.cursor, doing)
-        stack.callback(_close, cursor)
-
-        def begin() -> Any:
-            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            # Utility commands and qualified names mean the same under every search path.
-            ((path,),) = _rows(cursor, "SELECT pg_catalog.current_setting('search_path')")
-            for name, value in _SETTINGS.items():
-                cursor.execute(f"SET LOCAL {name} = {value}")
-            _rows(cursor, _ENOUGH)
-            return path
-
-        path = guarded(begin, doing)
-        if path.replace(" ", "") != _PATH.replace(" ", ""):
-            expected = (
-                f"{_PATH}: let the pooler pass `options` on, or ALTER ROLE .. SET search_path = {_PATH}"
+        doing = f"connect to {self._where}"
+        with ExitStack() as stack:
+            connection = guarded(
+                lambda: dbapi.connect(_fixed(self._address), autocommit=True), doing, _CONNECTED
             )
-            raise SourceError.at(("data",), "a connection with another search_path", expected)
-        return cursor
+            stack.callback(_close, connection)
+            cursor = guarded(connection.cursor, doing)
+            stack.callback(_close, cursor)
+            path = guarded(partial(_begin, cursor), doing)
+            if path.replace(" ", "") != _PATH.replace(" ", ""):
+                expected = (
+                    f"{_PATH}: let the pooler pass `options` on, or ALTER ROLE .. SET search_path = {_PATH}"
+                )
+                raise SourceError.at(("data",), "a connection with another search_path", expected)
+            yield cursor
 
-    def _table(self, cursor: Any) -> _Table:
-        reading = f"read {shown(self._address)}"
-        ((encoding,),) = guarded(lambda: _rows(cursor, "SELECT current_setting('server_encoding')"), reading)
+    def _find(self, cursor: Any) -> Table:
+        ((encoding,),) = _rows(cursor, "SELECT current_setting('server_encoding')")
         if encoding not in _ENCODINGS:
             message = f"the database holds texts as {encoding}; one of UTF8 is needed"
             raise SourceError(message, code="not-supported")
-        tables = guarded(lambda: _rows(cursor, _TABLES), reading)
-        schema, table, oid, computed = choose_table(shown(self._address), tables, self.table_name, "public")
-        columns = guarded(lambda: _rows(cursor, f"{_COLUMNS} {int(oid)} ORDER BY a.attnum"), reading)
-        return _Table(
-            f"{identifier(schema)}.{identifier(table)}",
-            computed,
-            {name: type_name for name, type_name, _ in columns},
-            frozenset(name for name, _, generated in columns if generated),
-        )
+        schema, name, oid, computed = self.choose(_rows(cursor, _TABLES), "public")
+        columns = _rows(cursor, f"{_COLUMNS} {int(oid)} ORDER BY a.attnum")
+        types = {column: type_name for column, type_name, _ in columns}
+        generated = [column for column, _, is_generated in columns if is_generated]
+        return Table(f"{identifier(schema)}.{identifier(name)}", computed, types, generated)
+
+
+def _begin(cursor: Any) -> str:
+    """Begin the transaction, and return the search path that the connection had."""
+    cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    # Utility commands and qualified names mean the same under every search path.
+    ((path,),) = _rows(cursor, "SELECT pg_catalog.current_setting('search_path')")
+    for name, value in _SETTINGS.items():
+        cursor.execute(f"SET LOCAL {name} = {value}")
+    _rows(cursor, _ENOUGH)
+    return str(path)
 
 
 def _fixed(address: str) -> str:
@@ -507,7 +477,7 @@ def _fixed(address: str) -> str:
     return f"{address}{between}options={quote(options)}"
 
 
-def _codes(request: Request, table: _Table) -> str:
+def _codes(request: Request, table: Table) -> str:
     """Return the query for the codes of the records, a column an attribute, NULL where out of domain."""
     request.check_columns(table.types)
     # A cast of an enumeration would run what the owner of the type may have put in its place.

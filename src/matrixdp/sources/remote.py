@@ -17,7 +17,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
 from matrixdp.locks import private_folder
-from matrixdp.sources.base import QUOTES_CLOSED, Marginal, Request, Source, guarded
+from matrixdp.sources.base import QUOTES_CLOSED, Marginal, OrderedSource, Request, guarded
 from matrixdp.sources.counting import encode
 from matrixdp.sources.engines import connect
 from matrixdp.sources.formats import CSV, PARQUET, expected_endings, find_format
@@ -31,7 +31,7 @@ _NEEDED = (
 
 
 @final
-class RemoteSource(Source):
+class RemoteSource(OrderedSource):
     """A file of a format of `matrixdp.sources.formats` at an address; with ``s3://`` a pattern of files too.
 
     Parameters
@@ -46,10 +46,6 @@ class RemoteSource(Source):
     SourceError
         If the ending is that of no format.
     """
-
-    bounds_contributions = True
-    counts_out_of_domain = True
-    derives_attributes = True
 
     def __init__(self, address: str, *, quoted_newlines: bool = False) -> None:
         self._address = address
@@ -80,7 +76,7 @@ class RemoteSource(Source):
                 if request.unit.id is not None:
                     described = described.project("*, 0 AS place")
                 request.check_columns(names)
-                encode(described, request, request.domain, names)
+                encode(described, request, columns=names)
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
