@@ -119,7 +119,7 @@ def public_pem(key: Any) -> bytes:
     return key.public_key().public_bytes(serialization.Encoding.PEM, form)
 
 
-def test_keys_of_another_kind(pair: tuple[Path, Path], tmp_path: Path):
+def test_keys_of_another_kind(tmp_path: Path):
     path = tmp_path / "key"
     others = (x25519.X25519PrivateKey.generate(), rsa.generate_private_key(65537, 2048))
     for other in others:
@@ -129,11 +129,6 @@ def test_keys_of_another_kind(pair: tuple[Path, Path], tmp_path: Path):
         path.write_bytes(public_pem(other))
         with pytest.raises(SignatureError, match="of another kind"):
             mdp.PublicKey.load(path)
-    private, public = pair
-    with pytest.raises(SignatureError, match="Ed25519 public key"):
-        mdp.PublicKey.load(private)
-    with pytest.raises(SignatureError, match="Ed25519 private key"):
-        mdp.SigningKey.load(public)
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 10, b"-----BEGIN PRIVATE KEY-----\n", b"x" * 70_000])

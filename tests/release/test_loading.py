@@ -9,7 +9,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import SpecificationError, StorageError
-from matrixdp.releases.record import checked_origin
+from matrixdp.releases.schema import checked_origin
 
 WORKLOAD = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "age": 4}), mdp.marginals([0, 1]))
 
@@ -80,7 +80,7 @@ FORGERIES: list[tuple[tuple[str | int, ...], object, str]] = [
     (("strategy", "matrices"), [], r"strategy\.matrices"),
     (("strategy", "measured_rows"), 1, r"strategy\.measured_rows"),
     (("strategy",), 3, "damaged"),
-    (("strategy", "mechanism"), 3, r"origin\.mechanism: found a int; expected text"),
+    (("strategy", "mechanism"), 3, r"origin\.mechanism: found a int; expected a valid string"),
     (("strategy", "reason"), {"a": 1}, r"origin\.reason"),
     (("strategy", "objective"), "least", r"origin\.objective"),
     (("strategy", "certificate"), "good", r"origin\.certificate"),

@@ -146,26 +146,19 @@ def test_an_unsupported_workload_writes_nothing(strategy: mdp.Strategy, tmp_path
     assert names(tmp_path) == []
 
 
-def test_a_crash_while_writing_leaves_nothing(
-    release: mdp.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("place", "name", "error"),
+    [(writing, "document", KeyboardInterrupt()), (pq.ParquetWriter, "write_table", OSError(28, "No space"))],
+    ids=["crash", "full disk"],
+)
+def test_a_failure_while_writing_leaves_nothing(
+    release: mdp.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place, name, error
 ):
-    def crash(*_args: object) -> None:
-        raise KeyboardInterrupt
+    def fail(*_: object, **__: object) -> None:
+        raise error
 
-    monkeypatch.setattr(writing, "document", crash)
-    with pytest.raises(KeyboardInterrupt):
-        mdp.save_release(release, tmp_path / "out")
-    assert names(tmp_path) == []
-
-
-def test_a_failing_disk_is_an_error_and_leaves_nothing(
-    release: mdp.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def full(self: object, *_args: object, **_kwargs: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
-    with pytest.raises(OSError, match="No space"):
+    monkeypatch.setattr(place, name, fail)
+    with pytest.raises(type(error)):
         mdp.save_release(release, tmp_path / "out")
     assert names(tmp_path) == []
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import re
 import shutil
-import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -29,7 +27,7 @@ from matrixdp.answers.table import BATCH_ROWS, AnswerColumns, own_table, plain_s
 from matrixdp.answers.titles import head, titles
 from matrixdp.domain import Domain
 from matrixdp.errors import Path as Place
-from matrixdp.errors import SpecificationError, StorageError, TooLargeError, format_place
+from matrixdp.errors import SpecificationError, StorageError, TooLargeError
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.locks import whole_path
@@ -56,7 +54,7 @@ from matrixdp.releases.record import (
     promise,
 )
 from matrixdp.releases.signatures import SigningKey, write_signature
-from matrixdp.storage.archive import TOLERANCE, differences, entry, read_strictly, sync_folder, temporary_name
+from matrixdp.storage.archive import differences, entry, read_strictly, sync_folder, temporary_name
 from matrixdp.storage.formats import load_measurement
 
 if TYPE_CHECKING:
@@ -278,9 +276,8 @@ def _differences(written: Mapping[str, Any], release: Release) -> Iterator[str]:
     for place, value in follows.items():
         found = _at(written, place)
         yield from differences(found, json.loads(as_text({place[-1]: value})), place[:-1], exact=True)
-    place = ("privacy", "guarantees")
-    if not _as_strong(_at(written, place).get("guarantees"), release.statement.guarantees):
-        yield f"{format_place(place)}: others follow"
+    found = _rounded(_at(written, ("privacy", "guarantees")))
+    yield from differences(found, {"guarantees": _rounded(release.statement.guarantees)}, ("privacy",))
 
 
 def _at(written: Any, place: Place) -> dict[str | int, Any]:
@@ -291,37 +288,16 @@ def _at(written: Any, place: Place) -> dict[str | int, Any]:
     return {last: written[last]} if isinstance(written, dict) and last in written else {}
 
 
-def _as_strong(found: Any, expected: list[dict[str, Any]]) -> bool:
-    """Return whether guarantees are those that follow, up to how their bounds were rounded."""
-    if not isinstance(found, list) or len(found) != len(expected):
-        return False
-    return all(
-        isinstance(one, dict) and _alike(one, other) for one, other in zip(found, expected, strict=True)
-    )
-
-
-def _alike(found: dict[str, Any], expected: dict[str, Any]) -> bool:
-    figures = ("parameters", "exact")
-    if {k: v for k, v in found.items() if k not in figures} != {"definition": expected["definition"]}:
-        return False
-    for name in figures:
-        one, other = found.get(name), expected[name]
-        if not isinstance(one, dict) or set(one) != set(other):
-            return False
-        if not all(_near(one[key], other[key]) for key in other):
-            return False
-    return True
-
-
-def _near(found: Any, expected: float | str) -> bool:
-    if isinstance(expected, str):
-        if not isinstance(found, str) or _EXACT.fullmatch(found) is None:
-            return False
-        one, other = Fraction(found), Fraction(expected)
-        return abs(one - other) <= Fraction(TOLERANCE) * other
-    if isinstance(found, bool) or not isinstance(found, int | float) or abs(found) > sys.float_info.max:
-        return False
-    return math.isclose(found, expected, rel_tol=TOLERANCE)
+def _rounded(value: Any) -> Any:
+    """Return guarantees with exact bounds as floats: how a bound was rounded is no difference."""
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    if isinstance(value, str) and _EXACT.fullmatch(value):
+        with suppress(OverflowError):
+            return float(Fraction(value))
+    return value
 
 
 # Releases as folders: answers in Parquet, the record in JSON, and the measurement for later queries.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
@@ -17,9 +16,8 @@ import pyarrow as pa
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.table import BOUND, FIGURE, FIGURES, AnswerColumns, Estimated
 from matrixdp.domain import Domain
-from matrixdp.errors import SpecificationError, UnsupportedQueryError
+from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
-from matrixdp.forms import is_unicode
 from matrixdp.language import marginals
 from matrixdp.ledger.ledger import version
 from matrixdp.measure.measurement import Measurement, NoiseScale
@@ -263,79 +261,6 @@ def check_size(
     far = measurement.plan.noise.largest_quantile(1 - _CHANCE)
     quiet = tuple(groups_within_noise(measurement, groups))
     return SizeCheck(total, expect, far, quiet, measurement.out_of_domain_counts is not None)
-
-
-# How a strategy was chosen, as a release tells it: words and figures that nothing is computed from.
-
-
-def _text(value: object) -> bool:
-    # what has no form in UTF-8 could not be written
-    return isinstance(value, str) and is_unicode(value)
-
-
-def _number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | float) and abs(value) <= sys.float_info.max
-
-
-def _number_or_none(value: object) -> bool:
-    return value is None or _number(value)
-
-
-def _objective(value: object) -> bool:
-    return value in ("sum", "max")
-
-
-_Check = tuple[Callable[[object], bool], str]
-_FIELDS: dict[str, _Check] = {
-    "mechanism": (_text, "text"),
-    "reason": (_text, "text"),
-    "objective": (_objective, "sum or max"),
-}
-_CERTIFICATE: dict[str, _Check] = {
-    "loss": (_number, "a finite number"),
-    "lower_bound": (_number_or_none, "a finite number or null"),
-    "gap": (_number_or_none, "a finite number or null"),
-    "scope": (_text, "text"),
-    "figures": (_text, "text"),
-}
-
-
-def checked_origin(origin: object) -> dict[str, Any]:
-    """Return what is known of an origin, each field of its type; other fields are left out.
-
-    Raises
-    ------
-    SpecificationError
-        If it is no mapping, or a field is of another type.
-
-    Examples
-    --------
-    >>> checked_origin({"mechanism": "residual", "reason": "asked for", "seconds": 3})
-    {'mechanism': 'residual', 'reason': 'asked for'}
-    """
-    if not isinstance(origin, Mapping):
-        raise SpecificationError.at(("origin",), f"a {type(origin).__name__}", "a mapping", code="wrong-type")
-    kept = _kept(origin, _FIELDS, ("origin",))
-    certificate = origin.get("certificate")
-    if isinstance(certificate, Mapping):
-        kept["certificate"] = _kept(certificate, _CERTIFICATE, ("origin", "certificate"))
-    elif certificate is not None:
-        found = f"a {type(certificate).__name__}"
-        raise SpecificationError.at(("origin", "certificate"), found, "a mapping", code="wrong-type")
-    return kept
-
-
-def _kept(given: Mapping[str, object], fields: Mapping[str, _Check], path: tuple[str, ...]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for name, (holds, expected) in fields.items():
-        if name not in given:
-            continue
-        if not holds(given[name]):
-            raise SpecificationError.at(
-                (*path, name), f"a {type(given[name]).__name__}", expected, code="wrong-type"
-            )
-        kept[name] = given[name]
-    return kept
 
 
 # The files of a release.

@@ -47,7 +47,8 @@ from matrixdp.releases.files import (
     read_folder,
     write_tables,
 )
-from matrixdp.releases.record import RECORD, SIGNATURE, SizeCheck, check_size, checked_origin
+from matrixdp.releases.record import RECORD, SIGNATURE, SizeCheck, check_size
+from matrixdp.releases.schema import checked_origin
 from matrixdp.releases.signatures import SigningKey, check_files, write_signature
 from matrixdp.releases.transaction import refuse_leftover, save_release
 from matrixdp.statements import SqlQuery, read

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AllowInfNan, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
+
+from matrixdp.errors import SpecificationError
 
 Exact = Annotated[
     str,
@@ -292,14 +294,23 @@ class NoStatistic(Model):
     note: str = Field(description="Why nothing follows.")
 
 
+def _writable(text: str) -> str:
+    text.encode()  # what has no form in UTF-8 could not be written
+    return text
+
+
+Text = Annotated[str, AfterValidator(_writable)]
+Finite = Annotated[float, AllowInfNan(False)]
+
+
 class Certificate(Model):
     """How close the strategy is to the lower bound."""
 
-    loss: float = LEFT_OUT
-    lower_bound: float | None = LEFT_OUT
-    gap: float | None = LEFT_OUT
-    scope: str = LEFT_OUT
-    figures: str = LEFT_OUT
+    loss: Finite = LEFT_OUT
+    lower_bound: Finite | None = LEFT_OUT
+    gap: Finite | None = LEFT_OUT
+    scope: Text = LEFT_OUT
+    figures: Text = LEFT_OUT
 
 
 class Matrix(Model):
@@ -341,13 +352,51 @@ class Part(Model):
     )
 
 
-class Strategy(Model):
-    """What was measured. Parts that differ in their attributes alone are one row."""
+class Origin(Model):
+    """How a strategy was chosen: words and figures that nothing is computed from."""
 
-    mechanism: str = LEFT_OUT
-    reason: str = LEFT_OUT
+    mechanism: Text = LEFT_OUT
+    reason: Text = LEFT_OUT
     objective: Literal["sum", "max"] = LEFT_OUT
     certificate: Certificate = LEFT_OUT
+
+
+def checked_origin(origin: object) -> dict[str, Any]:
+    """Return what is known of an origin, each field of its type; other fields are left out.
+
+    Raises
+    ------
+    SpecificationError
+        If it is no mapping, or a field is of another type.
+
+    Examples
+    --------
+    >>> checked_origin({"mechanism": "residual", "reason": "asked for", "seconds": 3})
+    {'mechanism': 'residual', 'reason': 'asked for'}
+    """
+    try:
+        read = Origin.model_validate(origin, strict=True, extra="ignore")
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False)
+        found, expected = f"a {type(first['input']).__name__}", first["msg"].removeprefix("Input should be ")
+        path = ("origin", *first["loc"])
+        raise SpecificationError.at(path, found, expected, code="wrong-type") from None
+    return read.model_dump(exclude_unset=True)
+
+
+class Request(Model):
+    """What was asked for beside a measurement, as it is kept with it until the release is in its place."""
+
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    csv: bool = False
+    max_answers: int
+    origin: dict[str, Any] = Field(default_factory=dict)
+    expect: Positive | None = None
+
+
+class Strategy(Origin):
+    """What was measured. Parts that differ in their attributes alone are one row."""
+
     split: str
     noise: Noise
     matrices: list[Matrix]

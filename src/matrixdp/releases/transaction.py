@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, final
+from typing import TYPE_CHECKING, final
 
-from matrixdp.errors import MatrixDPError, SafeNote, SpecificationError, StorageError
+from matrixdp.errors import MatrixDPError, SafeNote, StorageError
 from matrixdp.ledger import Entry, Ledger
 from matrixdp.ledger.database import clear_ended, running_path
 from matrixdp.locks import Lock, whole_path
@@ -43,8 +43,8 @@ from matrixdp.releases.record import (
     REQUEST,
     RUNNING,
     SPENT,
-    checked_origin,
 )
+from matrixdp.releases.schema import Request, checked_origin
 from matrixdp.releases.signatures import SigningKey
 from matrixdp.storage.archive import digest, sync_folder, temporary_name, write_durably
 from matrixdp.storage.formats import load_measurement, save_measurement
@@ -123,11 +123,11 @@ class Transaction:
             self.spend(budget, None if reservation is None else reservation.ledger)
         if reservation is not None and reservation.run is not None:
             reservation.run.writes_to(self.folder)
-        asked = _Request(
+        asked = Request(
             confidence=release.confidence, csv=csv, max_answers=max_answers,
             origin=dict(release.origin), expect=release.expect,
         )  # fmt: skip
-        (self.folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
+        (self.folder / REQUEST).write_text(asked.model_dump_json(), encoding="utf-8")
         path = self.folder / MEASUREMENT
         save_measurement(path, release.measurement, release.workload)
         if reservation is not None:
@@ -608,43 +608,21 @@ def _adopt(
             shutil.copyfile(folder / MEASUREMENT, staged / MEASUREMENT)
             measurement, workload = load_measurement(staged / MEASUREMENT)
             check(staged / MEASUREMENT, measurement)
-            release = Release(measurement, workload, asked["confidence"], asked["origin"], asked["expect"])
-            complete_release(
-                release, staged, csv=asked["csv"], max_answers=asked["max_answers"], progress=progress
-            )
+            release = Release(measurement, workload, asked.confidence, asked.origin, asked.expect)
+            complete_release(release, staged, csv=asked.csv, max_answers=asked.max_answers, progress=progress)
     (folder / SPENT).unlink(missing_ok=True)  # first, so that what a kill leaves is in nobody's way
     remove_release(folder)
     return target
 
 
-class _Request(TypedDict):
-    """What was asked for beside a measurement, as it is kept with it until the release is in its place."""
-
-    confidence: float
-    csv: bool
-    max_answers: int
-    origin: dict[str, Any]
-    expect: int | None
-
-
-def _request(path: Path) -> _Request:
+def _request(path: Path) -> Request:
     """Return what was asked for beside a measurement; what is usual where that was not kept."""
-    usual = _Request(confidence=0.95, csv=False, max_answers=MAX_ANSWERS, origin={}, expect=None)
     try:
-        written = json.loads(path.read_bytes() if path.is_file() else b"")
-        asked = _Request(
-            confidence=written["confidence"],
-            csv=written["csv"],
-            max_answers=written["max_answers"],
-            origin=checked_origin(written["origin"]),
-            expect=written.get("expect"),
-        )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, SpecificationError):
-        return usual
-    kinds = {key: type(value) for key, value in asked.items() if key != "expect"}
-    expected = asked["expect"] is None or (type(asked["expect"]) is int and asked["expect"] >= 1)
-    right = kinds == {"confidence": float, "csv": bool, "max_answers": int, "origin": dict}
-    return asked if right and expected and 0 < asked["confidence"] < 1 else usual
+        asked = Request.model_validate_json(_held(path), strict=True)
+        checked_origin(asked.origin)
+    except (OSError, ValueError):
+        return Request(max_answers=MAX_ANSWERS)
+    return asked
 
 
 # What becomes of the entries of a ledger whose runs were stopped: released, or abandoned.
