@@ -79,7 +79,9 @@ def _contradiction(found: Array, counts: Array) -> SpecificationError:
     what = (
         f"counts that no table has: the nearest has {found[worst]:.6g} where {counts[worst]:g} is published"
     )
-    return SpecificationError.at(("totals",), what, "counts that fit together, and with what is impossible")
+    return SpecificationError.at(
+        ("totals",), what, "counts that fit together, and with what is impossible", code="conflict"
+    )
 
 
 def with_published(mixture: Mixture, tables: Sequence[PublishedRows]) -> Mixture:
