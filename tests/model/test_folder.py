@@ -210,3 +210,12 @@ def test_a_folder_appears_whole_or_not_at_all(folder: Path, model: Model, monkey
     monkeypatch.undo()
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
     assert Model.load(folder).size == 400
+
+
+def test_how_it_was_made_is_plain_values(folder: Path, model: Model):
+    (folder / "model.mdp").unlink()
+    with ArchiveWriter(folder / "model.mdp") as archive:
+        archive.close({"format": MODEL_FORMAT, "format_version": 1, "made": [], "model": {}})
+    listed_anew(folder)
+    with pytest.raises(StorageError, match="does not say how it was made"):
+        Model.load(folder)

@@ -8,9 +8,10 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
+from matrixdp.exact import IntegerMatrix
 from matrixdp.model.local import fit_local
-from matrixdp.model.measured import evidence_of
-from matrixdp.queries.groups import ProductGroup
+from matrixdp.model.measured import Axis, evidence_of
+from matrixdp.queries.groups import DenseGroup, MatrixRows, ProductGroup
 from matrixdp.testing.plugins import dense_measurement
 
 ADULT = {"of": ["age"], "map": {code: "no" if code < 3 else "yes" for code in range(9)}}
@@ -233,3 +234,20 @@ def test_sums_of_many_cells_are_met_though_single_cells_are_hardly_known():
     answers = model.answers.slice(44)
     off = np.subtract(answers["modelled"].to_pylist(), answers["estimate"].to_pylist())
     assert float(abs(off / answers["stddev"].to_numpy()).max()) < 2.5
+
+
+def test_answers_are_the_queries_of_the_tables(tables):
+    [group] = mdp.product(age="prefix", city="identity", sex="total").expand(DOMAIN)
+    expected = tables.marginal(["age", "city"]).cumsum(axis=0).ravel()
+    np.testing.assert_allclose(tables.answers(group), expected)
+    matrix = np.arange(18.0).reshape(1, 18)
+    dense = DenseGroup("dense", ("age", "sex"), MatrixRows(matrix), (9, 2))
+    np.testing.assert_allclose(tables.answers(dense), matrix @ tables.marginal(["age", "sex"]).ravel())
+
+
+def test_a_matrix_that_is_alike_in_all_directions_is_found():
+    plain = Axis.of(IntegerMatrix(2 * np.eye(3, dtype=np.int64)))
+    assert (plain.alike, plain.common, plain.gram) == (4.0, 0.0, None)
+    prefix = Axis.of(IntegerMatrix(np.tril(np.ones((3, 3), dtype=np.int64))))
+    assert prefix.gram is not None
+    assert prefix.total_variance() == pytest.approx(1.0)

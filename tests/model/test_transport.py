@@ -81,3 +81,10 @@ def test_sums_are_exact_after_rounding_and_zeros_stay():
         np.testing.assert_allclose(made.sum(axis=0), COLUMNS, atol=1e-12)
     exact = balanced(START, ROWS, COLUMNS)
     np.testing.assert_array_equal(rounded(exact, exact.sum(axis=1), exact.sum(axis=0)), exact)
+
+
+def test_further_sums_are_kept_too():
+    basis = centered_basis(5, np.array([[1.0, 1.0, 0.0, 0.0, 0.0]]))
+    assert basis.shape == (5, 3)
+    np.testing.assert_allclose(basis[:2].sum(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)
