@@ -94,10 +94,10 @@ def test_what_is_wrong_with_a_key_is_found_before_anything_else(home: Path, pass
 def test_a_release_that_could_not_be_signed_is_not_in_its_place(home: Path, monkeypatch: pytest.MonkeyPatch):
     mdp.make_keys(home / "office")
 
-    def full(path: Path) -> None:
+    def full(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(signatures, "sync_folder", full)
+    monkeypatch.setattr(signatures, "write_durably", full)
     result = run("release", home / "people.yaml", "--out", home / "out", "--sign", home / "office")
     assert result.exit_code == 2
     assert "signature.json: cannot be written (No space left on device)" in result.stderr

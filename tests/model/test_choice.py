@@ -86,8 +86,3 @@ def test_the_true_table_passes(parts, heavy):
             losses.append(0.5 * float(noise @ noise))
         failed += not judged(own, np.array(losses)).accepted
     assert failed <= 6
-
-
-def test_losses_of_a_mixture_are_those_of_its_fit(parts):
-    own = fit(parts, 1, 3, 50)
-    np.testing.assert_array_equal(parts.losses(own.mixture), own.losses)

@@ -190,40 +190,6 @@ def test_rules_of_derived_attributes_are_those_of_their_parents():
     assert nothing.boxes == ()
 
 
-WRONG: dict[str, tuple[Any, Any, str]] = {
-    "no list": ("many", None, r"invariants: found 'many'; expected a number of records"),
-    "a list of a text": (["many"], None, r"invariants\[0\]: found 'many'; expected a number of records"),
-    "no counts": ([{"marginals": 0}], None, r"invariants\[0\]\.counts: found nothing"),
-    "negative": (
-        [{"marginals": 0, "counts": -1}],
-        None,
-        r"invariants\[0\]\.counts: found -1; expected a count",
-    ),
-    "too few": (
-        [{"product": {"region": "identity"}, "counts": [1, 2]}],
-        None,
-        r"invariants\[0\]\.counts: found 2 counts",
-    ),
-    "several": (
-        [{"marginals": 1, "counts": [1]}],
-        None,
-        r"invariants\[0\]: found an entry of 6 query groups",
-    ),
-    "disagree": ([*TOTALS[:1], {"marginals": 0, "counts": 5}], None, r"invariants: found 5 and 900 records"),
-    "nobody": (0, None, "invariants: found 0 records; expected a number above 0"),
-    "unknown": (None, [{"sex": "f"}], r"structural_zeros\[0\]\.sex: found 'sex'"),
-    "no value": (None, [{"age": 99}], r"structural_zeros\[0\]\.age: "),
-    "no box": (None, "all", "structural_zeros: found 'all'; expected a list of combinations"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_named(case):
-    invariants, zeros, message = WRONG[case]
-    with pytest.raises(SpecificationError, match=message):
-        Constraints.of(DOMAIN, invariants, zeros)
-
-
 def test_too_much_is_refused(monkeypatch, measurement):
     monkeypatch.setattr(constraints, "MAX_BOXES", 0)
     with pytest.raises(TooLargeError, match=r"structural_zeros\[0\]: found 1 combinations"):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, UnsupportedQueryError
+from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import IntegerMatrix
-from matrixdp.model.local import LocalTables, fit_local
+from matrixdp.model.local import fit_local
 from matrixdp.model.measured import Axis, evidence_of
 from matrixdp.queries.groups import DenseGroup, MatrixRows, ProductGroup
 from matrixdp.testing.plugins import dense_measurement
@@ -184,40 +184,12 @@ def test_a_pair_of_which_nothing_was_measured_is_independent():
     np.testing.assert_allclose(fitted.marginal(["city"]), fitted.total / 12)  # nothing is known of it
 
 
-def test_answers_are_the_queries_of_the_tables(tables):
-    [group] = mdp.product(age="prefix", city="identity", sex="total").expand(DOMAIN)
-    expected = tables.marginal(["age", "city"]).cumsum(axis=0).ravel()
-    np.testing.assert_allclose(tables.answers(group), expected)
-    matrix = np.arange(18.0).reshape(1, 18)
-    dense = DenseGroup("dense", ("age", "sex"), MatrixRows(matrix), (9, 2))
-    np.testing.assert_allclose(tables.answers(dense), matrix @ tables.marginal(["age", "sex"]).ravel())
-
-
 def test_more_than_two_attributes_are_refused_by_name(tables):
     with pytest.raises(UnsupportedQueryError, match=r"needs age, sex, city together.*method='mixture'"):
         tables.marginal(["age", "sex", "city"])
     three = mdp.Workload(DOMAIN, mdp.marginals(3, attributes=BASE[:3]))
     with pytest.raises(UnsupportedQueryError, match=r"and age, sex, smokes were measured together"):
         fit_local(measured(three))
-
-
-def test_tables_that_do_not_fit_are_refused():
-    domain = mdp.Domain({"a": 2, "b": 2})
-    good: dict[tuple[str, ...], Any] = {("a",): np.array([3.0, 1.0]), ("b",): np.array([2.0, 2.0])}
-    pair = np.array([[2.0, 1.0], [0.0, 1.0]])
-    assert LocalTables(domain, 4.0, {**good, ("a", "b"): pair}).marginal(["b", "a"])[1, 0] == 1.0
-    with pytest.raises(NumericalError, match="a total of 0"):
-        LocalTables(domain, 0.0, good)
-    with pytest.raises(NumericalError, match="one of each attribute"):
-        LocalTables(domain, 4.0, {("a",): good[("a",)]})
-    with pytest.raises(NumericalError, match="one of each attribute"):
-        LocalTables(domain, 4.0, {**good, ("b", "a"): pair})
-    with pytest.raises(NumericalError, match="a, b: numbers below 0"):
-        LocalTables(domain, 4.0, {**good, ("a", "b"): pair - 1})
-    with pytest.raises(NumericalError, match="a, b: other sums"):
-        LocalTables(domain, 4.0, {**good, ("a", "b"): pair[::-1]})
-    with pytest.raises(NumericalError, match="a: other sums"):
-        LocalTables(domain, 5.0, good)
 
 
 @pytest.mark.parametrize("mechanism", ["residual", "opt-m"])
@@ -247,14 +219,6 @@ def test_gradients_are_those_of_written_out_rows(mechanism):
         assert one.most_curved() >= np.linalg.norm(rows, 2) ** 2 / 2.0 * (1 - 1e-9)
 
 
-def test_a_matrix_that_is_alike_in_all_directions_is_found():
-    plain = Axis.of(IntegerMatrix(2 * np.eye(3, dtype=np.int64)))
-    assert (plain.alike, plain.common, plain.gram) == (4.0, 0.0, None)
-    prefix = Axis.of(IntegerMatrix(np.tril(np.ones((3, 3), dtype=np.int64))))
-    assert prefix.gram is not None
-    assert prefix.total_variance() == pytest.approx(1.0)
-
-
 def test_sums_of_many_cells_are_met_though_single_cells_are_hardly_known():
     domain = mdp.Domain({"visits": range(40), "health": 4})
     ranges = mdp.product(visits={"ranges": [[0, 0], [1, 4], [5, 39]]}, health={"sets": [[0, 1], [2, 3]]})
@@ -270,3 +234,20 @@ def test_sums_of_many_cells_are_met_though_single_cells_are_hardly_known():
     answers = model.answers.slice(44)
     off = np.subtract(answers["modelled"].to_pylist(), answers["estimate"].to_pylist())
     assert float(abs(off / answers["stddev"].to_numpy()).max()) < 2.5
+
+
+def test_answers_are_the_queries_of_the_tables(tables):
+    [group] = mdp.product(age="prefix", city="identity", sex="total").expand(DOMAIN)
+    expected = tables.marginal(["age", "city"]).cumsum(axis=0).ravel()
+    np.testing.assert_allclose(tables.answers(group), expected)
+    matrix = np.arange(18.0).reshape(1, 18)
+    dense = DenseGroup("dense", ("age", "sex"), MatrixRows(matrix), (9, 2))
+    np.testing.assert_allclose(tables.answers(dense), matrix @ tables.marginal(["age", "sex"]).ravel())
+
+
+def test_a_matrix_that_is_alike_in_all_directions_is_found():
+    plain = Axis.of(IntegerMatrix(2 * np.eye(3, dtype=np.int64)))
+    assert (plain.alike, plain.common, plain.gram) == (4.0, 0.0, None)
+    prefix = Axis.of(IntegerMatrix(np.tril(np.ones((3, 3), dtype=np.int64))))
+    assert prefix.gram is not None
+    assert prefix.total_variance() == pytest.approx(1.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, SpecificationError, UnsupportedQueryError
+from matrixdp.errors import NumericalError
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +32,6 @@ def test_the_same_seed_gives_the_same_model(release: Any):
     )
     assert again.equals(first)
     assert not other.equals(first)
-
-
-def test_tables_of_pairs_are_tested_too(release: Any):
-    local = release.model("local")
-    assert (local.method, local.accepted) == ("local", True)
-    assert local.tests["loss"] <= local.tests["limit"]
-    assert min(local.answers["modelled"].to_pylist()) >= 0
-    assert local.made["method"] == "local"
 
 
 def test_what_is_public_is_kept_by_models_and_their_records(release: Any):
@@ -70,38 +62,6 @@ def test_auto_takes_tables_of_pairs_that_pass_where_the_mixture_is_rejected(rele
     rejected = model.made["rejected"]
     assert (rejected["method"], rejected["components"], rejected["accepted"]) == ("mixture", 1, False)
     assert rejected["tests"]["loss"] > rejected["tests"]["limit"]
-
-
-def test_auto_refuses_with_the_tests_of_the_mixture_where_tables_of_pairs_do_not_serve():
-    domain = mdp.Domain({"a": 2, "b": 2, "c": 2})
-    table = {"a": [0, 1] * 300, "b": [0, 1] * 300, "c": [0, 1] * 300}
-    three = mdp.Workload(domain, mdp.marginals(3))
-    measured = mdp.select(three).measure(table, mdp.Budget(mu=5), seed_not_private=1)
-    with pytest.raises(NumericalError, match="does not fit what was measured"):
-        measured.reconstruct().model(components=1, steps=1)
-    # and where both are rejected: no table has fewer than 0 records in each of 3 cells of 4 and these sums
-    pairs = mdp.Workload(domain, mdp.marginals(2))
-    measured = mdp.select(pairs).measure(table, mdp.Budget(mu=5), seed_not_private=1)
-    contrary = [{"a": 0, "b": 0}, {"a": 1, "b": 1}]
-    for method in ("auto", "local"):
-        with pytest.raises(NumericalError, match="does not fit what was measured"):
-            measured.reconstruct().model(method, components=1, steps=1, structural_zeros=contrary)
-    asked = mdp.marginals([["a", "b", "c"]])
-    with pytest.raises(UnsupportedQueryError, match="this needs a, b, c together"):
-        mdp.Release(measured.measurement, mdp.Workload(domain, asked)).model("local")
-
-
-def test_advice_names_what_the_method_has(release: Any):
-    with pytest.raises(NumericalError, match=r"more than 2 `components` or 1 `steps`"):
-        release.model("mixture", components=2, steps=1)
-    domain = mdp.Domain({"a": 2, "b": 2})
-    table = {"a": [0, 1] * 300, "b": [0, 1] * 300}
-    measured = mdp.select(mdp.Workload(domain, mdp.marginals(2))).measure(
-        table, mdp.Budget(mu=5), seed_not_private=1
-    )
-    with pytest.raises(NumericalError, match=r"Use method='mixture'") as refused:
-        measured.reconstruct().model("local", structural_zeros=[{"a": 0, "b": 0}])
-    assert "components" not in str(refused.value)
 
 
 def test_tables_of_pairs_fit_what_was_measured_of_pairs_and_of_one_attribute_alone():
@@ -152,26 +112,6 @@ def test_former_names_of_what_is_public_work_with_a_warning(release: Any):
         release.model("local", total=400)
 
 
-def test_wrong_arguments_are_refused_by_name(release: Any):
-    with pytest.raises(SpecificationError, match=r"found 'mixtur'; .* mean 'mixture'"):
-        release.model("mixtur")
-    for name, value in (
-        ("components", 0),
-        ("steps", 1.5),
-        ("components", True),
-        ("seed", -1),
-        ("seed", None),
-    ):
-        with pytest.raises(SpecificationError, match=f"{name}: found"):
-            release.model(**{name: value})
-    with pytest.raises(SpecificationError, match="invariants"):
-        release.model(invariants=-3)
-    three = mdp.Workload(mdp.Domain({"a": 2, "b": 2, "c": 2}), mdp.marginals(3))
-    measured = mdp.select(three).measure({"a": [0], "b": [0], "c": [1]}, mdp.Budget(mu=1), seed_not_private=1)
-    with pytest.raises(UnsupportedQueryError, match="local"):
-        measured.reconstruct().model("local")
-
-
 @pytest.mark.parametrize("seed", range(16))
 def test_small_releases_have_models(seed):
     """Of few cells, of both noises, precise or not, of empty tables too."""
@@ -209,14 +149,6 @@ def test_an_empty_table_has_a_model_however_precise_the_noise(epsilon, method):
     assert model.accepted
     assert 0 < model.total < 30 / epsilon
     assert np.isfinite(model.answers["modelled"].to_numpy()).all()
-
-
-def test_the_total_follows_from_a_marginal_that_was_measured_by_itself():
-    workload = mdp.Workload(mdp.Domain({"a": 3, "b": 2}), mdp.marginals([["a"]]))
-    strategy = mdp.select(workload, noise="laplace")
-    table = {"a": [0, 1, 2, 2], "b": [0] * 4}
-    release = strategy.measure(table, mdp.Budget(epsilon=50), seed_not_private=1).reconstruct()
-    assert release.model(components=2, steps=100).total == pytest.approx(4, abs=0.5)
 
 
 @pytest.mark.parametrize("noise", range(4))

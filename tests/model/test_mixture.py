@@ -1,13 +1,9 @@
 """Mixtures: every table is that of one dense table, never negative, and holds no cell that cannot be."""
 
-import re
-from typing import Any
-
 import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.model import Mixture
 from matrixdp.model.derived import free_attributes
 from matrixdp.testing import dense_queries
@@ -73,19 +69,6 @@ def test_answers_are_those_of_the_table(domain):
         np.testing.assert_allclose(own.answers(group), dense_queries(group, domain) @ flat, atol=1e-9)
 
 
-def test_attributes_may_be_named_in_any_order():
-    own = mixture(DOMAIN)
-    assert np.allclose(own.marginal(["kind", "age"]), own.marginal(["age", "kind"]).T)
-    assert np.allclose(own.marginal(["sex", "age"]), own.marginal(["age", "sex"]).T)
-
-
-def test_nothing_is_where_nothing_can_be():
-    table = mixture(DOMAIN).marginal(["age", "adult"])
-    assert (table[:3, 1] == 0).all()
-    assert (table[3:, 0] == 0).all()
-    assert table[3, 1] > 0
-
-
 def test_an_average_has_the_mean_of_every_table():
     several = [mixture(PLAIN, seed, 2 + seed, 40.0 + seed) for seed in range(3)]
     average = Mixture.average(several)
@@ -98,32 +81,3 @@ def test_an_average_has_the_mean_of_every_table():
 def test_arrays_are_kept_from_changes():
     with pytest.raises(ValueError, match="read-only"):
         mixture(PLAIN).weights[0] = 1.0
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"total": 0.0}, "found a total of 0.0; expected a number above 0"),
-        ({"total": float("nan")}, "found a total of nan"),
-        ({"factors": {}}, "factors of []; expected those of ['a']"),
-        ({"factors": {"a": np.full((2, 2), 0.5)}}, "the shapes of its factors do not fit"),
-        ({"weights": np.array([0.5, 0.4])}, "shares that are below 0 or do not sum to 1"),
-        ({"weights": np.array([1.5, -0.5])}, "shares that are below 0 or do not sum to 1"),
-        ({"factors": {"a": np.full((2, 3), np.nan)}}, "shares that are below 0 or do not sum to 1"),
-    ],
-)
-def test_what_is_no_mixture_is_refused(change, message):
-    right: dict[str, Any] = {"domain": mdp.Domain({"a": 3}), "total": 1.0, "weights": np.full(2, 0.5)}
-    right["factors"] = {"a": np.full((2, 3), 1 / 3)}
-    Mixture(**right)
-    with pytest.raises(NumericalError, match=re.escape(message)):
-        Mixture(**(right | change))
-
-
-def test_tables_that_are_too_large_are_refused():
-    domain = mdp.Domain({"a": 10_001, "b": 10_001})
-    own = Mixture(domain, 1.0, np.ones(1), {name: np.full((1, 10_001), 1 / 10_001) for name in ("a", "b")})
-    with pytest.raises(
-        TooLargeError, match="the marginal of a, b has 100020001 cells; a model makes at most"
-    ):
-        own.marginal(["a", "b"])

@@ -2,7 +2,6 @@ import io
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,7 +13,6 @@ from matrixdp.errors import (
     WorkloadError,
 )
 from matrixdp.model import model as held
-from matrixdp.model.local import LocalTables
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.model import Model
 
@@ -32,16 +30,6 @@ def test_unbiased_answers_stay_beside_the_modelled_ones_row_by_row(release: Any,
     assert not any(answers.column("extrapolated").to_pylist())
     assert model.schema.names == answers.column_names
     assert b"BIASED" in answers.schema.metadata[b"matrixdp"]
-
-
-def test_modelled_answers_are_not_negative_and_agree(model: Model):
-    answers = model.answer({"marginals": [0, 1, 2, 3]})
-    modelled = answers.column("modelled").to_numpy()
-    assert (modelled >= 0).all()
-    total = modelled[0]
-    for group in set(answers.column("group").to_pylist()):
-        rows = answers.filter(pc.equal(answers.column("group"), group))
-        assert rows.column("modelled").to_numpy().sum() == pytest.approx(total)
 
 
 def test_what_was_not_measured_is_marked_and_has_no_figures(release: Any, model: Model):
@@ -94,24 +82,6 @@ def test_counted_answers_are_those_of_the_records(model: Model):
         expected = sum(r["region"] == row["region"] and r["adult"] == row["adult"] for r in rows)
         assert row["count"] == expected
     assert model.counted({"marginals": 0}, 50, seed=3).column("count").to_pylist() == [50]
-
-
-def test_a_model_says_what_it_is(model: Model, release: Any):
-    assert (model.method, model.seed, model.accepted, model.tests["limit"]) == ("mixture", 4, True, 2.0)
-    assert model.statement.text == release.statement.text
-    assert not model.private
-    bare = Model(model.measurement, model.workload, model.tables)
-    assert (bare.seed, bare.accepted, bare.tests) == (0, False, {})
-
-
-def test_tables_of_pairs_have_no_records(release: Any):
-    sizes = {"sex": 2, "age": 12, "region": 3}
-    tables = LocalTables(release.domain, 12.0, {(name,): np.full(n, 12 / n) for name, n in sizes.items()})
-    local = Model(release.measurement, release.workload, tables, {"method": "local"})
-    assert local.method == "local"
-    assert min(local.answers.column("modelled").to_pylist()) >= 0
-    with pytest.raises(UnsupportedQueryError, match="no records: make the model with method='mixture'"):
-        local.records()
 
 
 def test_what_does_not_fit_is_refused(model: Model, release: Any, monkeypatch: pytest.MonkeyPatch):

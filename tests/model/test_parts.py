@@ -94,16 +94,6 @@ def test_ranks():
     assert rank(IntegerMatrix(np.eye(5, dtype=np.int64))) == 5
 
 
-def test_the_total_is_estimated_or_given():
-    measurement = measured(plans(GAUSSIAN)["pooled"], mdp.Budget(mu=1000))
-    assert Parts.of(measurement).total == pytest.approx(60, abs=0.5)
-    assert Parts.of(measurement, total=61).total == 61
-    starts = Parts.of(measurement).starts
-    for name in DOMAIN.names:
-        shares = np.bincount(TABLE[name], minlength=DOMAIN[name].size) / 60
-        np.testing.assert_allclose(starts[name], shares, atol=0.02)
-
-
 def test_a_total_that_does_not_follow_is_asked_for():
     differences = DeficientMatrix(np.array([[1, -1, 0]]))
     plan = Direct(DOMAIN, (Part(("a",), (Block(("a",), differences),), 1.0),), GAUSSIAN)
@@ -113,17 +103,6 @@ def test_a_total_that_does_not_follow_is_asked_for():
     parts = Parts.of(measurement, total=60)
     np.testing.assert_allclose(parts.starts["a"], np.full(3, 1 / 3))
     np.testing.assert_allclose(parts.starts["b"], np.full(4, 1 / 4))
-
-
-def test_derived_attributes_follow_from_the_free_ones():
-    domain = mdp.Domain(
-        {"age": {"min": 0, "max": 2}, "adult": {"of": ["age"], "map": {0: "no", 1: "no", 2: "yes"}}}
-    )
-    workload = mdp.Workload(domain, mdp.marginals([["adult"], ["age", "adult"]]))
-    release = mdp.select(workload).measure({"age": [0, 1, 1, 2] * 10}, mdp.Budget(mu=100)).reconstruct()
-    parts = Parts.of(release.measurement)
-    assert set(parts.starts) == {"age"}
-    assert {part.free for part in parts.parts} == {("age",)}
 
 
 def test_marginals_that_are_too_large_are_refused(monkeypatch):

@@ -54,13 +54,6 @@ def test_shares_are_rounded_up_or_down_and_sum_to_their_totals(data: st.DataObje
     assert (found[:, np.array(weights) == 0] == 0).all()
 
 
-def test_rounding_is_unbiased_in_its_offset():
-    offsets = (np.arange(1000) + 0.5) / 1000
-    shares = np.tile([0.15, 0.25, 0.05, 0.55], (1000, 1))
-    found = systematic(shares, np.full(1000, 7), offsets)
-    assert found.mean(axis=0) == pytest.approx(7 * shares[0], abs=2e-3)
-
-
 @pytest.mark.parametrize("most", [1 << 18, 37])
 def test_every_component_and_value_has_its_share_however_records_are_chunked(most: int):
     mixture = a_mixture()
@@ -75,13 +68,6 @@ def test_every_component_and_value_has_its_share_however_records_are_chunked(mos
     model = 1.234 * mixture.marginal(["age", "sex"])
     # seeded; a count within a component is hypergeometric: 6 standard deviations of at most sqrt(n)/2
     assert (abs(table - model) < mixture.components + 3 * np.sqrt(model + 1) + 1).all()
-
-
-def test_derived_attributes_follow_in_every_record():
-    codes = joined(StratifiedRecords(a_mixture(), 500, 0))
-    assert (codes["adult"] == (codes["age"] >= 3)).all()
-    table = np.array([0, 1, 1, 0, 1, 1, 1, 0, 0, 1]).reshape(2, 5)
-    assert (codes["pair"] == table[codes["sex"], codes["code"]]).all()
 
 
 def test_no_record_is_where_the_mixture_has_none():
@@ -116,12 +102,6 @@ def test_stratified_records_are_nearer_to_the_mixture_than_independent_ones():
     stratified = np.histogram2d(codes["age"], codes["sex"], bins=[np.arange(8), np.arange(3)])[0]
     independent = random.multinomial(2000, model.ravel() / 2000, size=20).reshape(-1, *model.shape)
     assert ((stratified - model) ** 2).sum() < ((independent - model) ** 2).sum(axis=(1, 2)).mean() / 2
-
-
-@pytest.mark.parametrize("rows", [0, 1, 3])
-def test_few_records_are_records_too(rows: int):
-    codes = [len(chunk["age"]) for chunk in StratifiedRecords(a_mixture(components=40), rows, 0).chunks()]
-    assert sum(codes) == rows
 
 
 def test_tables_that_are_counted_are_integer_and_agree():

@@ -3,11 +3,9 @@ from datetime import date
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pytest
 
 import matrixdp as mdp
 from matrixdp.domain.encoding import encode_value
-from matrixdp.errors import SpecificationError
 from matrixdp.model.values import RecordColumns
 
 DOMAIN = mdp.Domain(
@@ -112,25 +110,3 @@ def test_bins_without_ends_are_written_as_a_value_in_them():
         "x": 0.25,
         "y": np.nextafter(-1e300, -np.inf),
     }
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({"x": 2, "y": {"min": 0, "max": 3, "column": "x"}}, "'x', which 'x' is read from too"),
-        ({"x": {"columns": {"raw": 4}, "codes": [0, 0, 1, 1], "size": 2}}, "derived from columns of its own"),
-        ({"x": {"from": "2020-01-06", "to": "2020-01-07", "by": "weekday"}}, "'Wednesday', which no value"),
-    ],
-)
-def test_what_cannot_be_written_as_data_is_refused_by_name(spec: dict[str, object], message: str):
-    with pytest.raises(SpecificationError, match="values") as refused:
-        RecordColumns(mdp.Domain(spec), "data")
-    assert message in str(refused.value)
-    RecordColumns(mdp.Domain(spec))
-
-
-def test_wrong_forms_of_values_are_refused():
-    with pytest.raises(SpecificationError, match="values: found 'codes'; expected labels or data"):
-        RecordColumns(DOMAIN, "codes")
-    with pytest.raises(SpecificationError, match="levels: found levels with `data`"):
-        RecordColumns(DOMAIN, "data", levels=True)

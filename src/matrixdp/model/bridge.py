@@ -87,7 +87,7 @@ def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
         import mbi
     except ImportError:
         raise UnsupportedQueryError(
-            "mbi is not installed: pip install 'matrixdp[mbi]' (which brings JAX)"
+            "mbi is not installed: pip install 'matrixdp[mbi]' (which brings JAX)", "missing-library"
         ) from None
     domain, parts = measurement.plan.domain, measurement.plan.parts
     made = [

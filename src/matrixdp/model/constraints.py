@@ -139,7 +139,7 @@ class Constraints:
         except (SpecificationError, TooLargeError):
             raise
         except MatrixDPError as error:
-            raise SpecificationError(error.problem or str(error)) from None
+            raise SpecificationError(error.problem or str(error), error.code) from None
         found = cls(domain, tuple(tables), tuple(boxes), written)
         _ = found.total
         return found
@@ -153,10 +153,12 @@ class Constraints:
         if max(found) - min(found) > _AGREE * max(found):
             expected = "published tables that add up to the same number of records"
             raise SpecificationError.at(
-                ("invariants",), f"{min(found):g} and {max(found):g} records", expected
+                ("invariants",), f"{min(found):g} and {max(found):g} records", expected, code="conflict"
             )
         if found[0] <= 0:
-            raise SpecificationError.at(("invariants",), f"{found[0]:g} records", "a number above 0")
+            raise SpecificationError.at(
+                ("invariants",), f"{found[0]:g} records", "a number above 0", code="out-of-range"
+            )
         return found[0]
 
     def broken(self, marginal: Callable[[Sequence[str]], Array], total: float) -> Iterator[str]:
@@ -242,7 +244,7 @@ class Constraints:
             if not any(all(own[cell[name]] for name, own in box.items()) for box in self.boxes):
                 return cell
         expected = "rules that leave some combination of values possible"
-        raise SpecificationError.at(("structural_zeros",), "no possible combination", expected)
+        raise SpecificationError.at(("structural_zeros",), "no possible combination", expected, code="empty")
 
 
 def _rows(domain: Domain, place: int, one: Published) -> PublishedRows:

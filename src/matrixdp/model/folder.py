@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from matrixdp.answers.table import BATCH_ROWS
-from matrixdp.errors import StorageError, file_problem
+from matrixdp.errors import StorageError
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.locks import whole_path
 from matrixdp.model.archive import MODEL_FORMAT, MODEL_VERSION, read_tables, write_tables
@@ -107,26 +107,35 @@ def read_model(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         If it holds none, or one that was damaged or altered.
     """
     if not os.path.isfile(folder / RECORD):  # noqa: PTH113 - no error where the path is none
-        raise StorageError(f"{folder}: found no {RECORD}; expected the folder of a model")
+        raise StorageError(f"{folder}: found no {RECORD}; expected the folder of a model", "file-missing")
     written = read_strictly(plain_content(folder / RECORD, _LARGEST_RECORD), str(folder / RECORD))
     if written.get("format") != MODEL_FORMAT:
-        raise StorageError(f"{folder / RECORD}: holds something else than the record of a model")
+        raise StorageError(
+            f"{folder / RECORD}: holds something else than the record of a model", "damaged-file"
+        )
     if written.get("format_version") != MODEL_VERSION:
         raise StorageError(
             f"{folder / RECORD}: found format version {written.get('format_version')!r:.80}; expected "
-            f"{MODEL_VERSION}, which this matrixdp reads: make the model anew"
+            f"{MODEL_VERSION}, which this matrixdp reads: make the model anew",
+            "other-version",
         )
     listed = written.get("files")
     if not isinstance(listed, dict) or set(listed) != set(_LISTED):
-        raise StorageError(f"{folder / RECORD}: damaged: it does not list the files of a model")
+        raise StorageError(
+            f"{folder / RECORD}: damaged: it does not list the files of a model", "damaged-file"
+        )
     for name in _LISTED:
         if plain_entry(folder / name) != listed[name]:
-            raise StorageError(f"{folder / name}: does not belong to {RECORD}: its checksum is another")
+            raise StorageError(
+                f"{folder / name}: does not belong to {RECORD}: its checksum is another", "damaged-file"
+            )
     measurement, workload = load_measurement(folder / MEASUREMENT)
     tables, made = read_tables(folder / TABLES, workload.domain)
     confidence = written.get("confidence")
     if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
-        raise StorageError(f"{folder / RECORD}: damaged: its confidence is no number between 0 and 1")
+        raise StorageError(
+            f"{folder / RECORD}: damaged: its confidence is no number between 0 and 1", "damaged-file"
+        )
     fields = {"measurement": measurement, "workload": workload, "tables": tables, "made": made}
     return {**fields, "confidence": float(confidence), "digest": listed[MEASUREMENT]["sha256"]}, written
 
@@ -142,7 +151,7 @@ def check_record(model: Written, folder: Path, written: dict[str, Any]) -> None:
     follows = json.loads(json.dumps(_record(model)))
     found = differences(written, follows, leave={("files",), ("versions",), ("privacy", "text")})
     for problem in found:
-        raise StorageError(f"{folder / RECORD}: damaged or altered: {problem}")
+        raise StorageError(f"{folder / RECORD}: damaged or altered: {problem}", "damaged-file")
 
 
 def _record(model: Written) -> dict[str, Any]:
@@ -208,8 +217,7 @@ def _staged(out: Path, force: bool) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
     except (OSError, ValueError) as error:
-        reason = file_problem(error)
-        raise StorageError(f"{target}: cannot be written ({reason})") from None
+        raise StorageError.unwritable(target, error) from None
     try:
         yield partial
         for file in partial.iterdir():
@@ -240,13 +248,16 @@ def check_out(target: Path, force: bool) -> bool:
     if not os.path.lexists(target):
         return False
     if not target.is_dir() or target.is_symlink():
-        raise StorageError(f"{target}: found a file; expected a folder that is not there yet")
+        raise StorageError(f"{target}: found a file; expected a folder that is not there yet", "file-exists")
     if not any(target.iterdir()):
         return False
     if not is_model(target):
-        raise StorageError(f"{target}: found a folder with other files; expected one that is not there yet")
+        raise StorageError(
+            f"{target}: found a folder with other files; expected one that is not there yet", "file-exists"
+        )
     if not force:
         raise StorageError(
-            f"{target}: found an earlier model; use another folder, or replace it (force=True, or --force)"
+            f"{target}: found an earlier model; use another folder, or replace it (force=True, or --force)",
+            "file-exists",
         )
     return True

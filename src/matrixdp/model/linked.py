@@ -71,7 +71,9 @@ def linked_tables(singles: Mapping[str, Array], known: Constraints) -> dict[tupl
                 off = published.rows @ found[published.free] - published.counts
                 if float(abs(off).max()) > _KEPT * float(table.sum()):
                     expected = "counts that need no combination that is impossible"
-                    raise SpecificationError.at(("invariants",), f"counts of {published.free[0]}", expected)
+                    raise SpecificationError.at(
+                        ("invariants",), f"counts of {published.free[0]}", expected, code="conflict"
+                    )
     return found
 
 
@@ -79,7 +81,7 @@ def _fitted(allowed: NDArray[np.bool_], sums: Mapping[int, Array]) -> Array:
     total = math.fsum(sums[0])
     if not allowed.any():
         expected = "rules that leave some combination of values possible"
-        raise SpecificationError.at(("structural_zeros",), "no possible combination", expected)
+        raise SpecificationError.at(("structural_zeros",), "no possible combination", expected, code="empty")
     table = allowed / allowed.sum() * total
     # a value whose sum is 0 has a little, so that what is possible stays positive
     raised = {

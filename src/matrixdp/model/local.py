@@ -83,22 +83,28 @@ class LocalTables:
         object.__setattr__(self, "tables", tables)
         object.__setattr__(self, "total", float(self.total))
         if not (math.isfinite(self.total) and self.total > 0):
-            raise NumericalError(f"local tables: found a total of {self.total}; expected a number above 0")
+            raise NumericalError(
+                f"local tables: found a total of {self.total}; expected a number above 0", "out-of-range"
+            )
         free = free_attributes(self.domain)
         singles = [names[0] for names in tables if len(names) == 1]
         pairs = [names for names in tables if len(names) != 1]
         if sorted(singles) != sorted(free) or any(names not in set(combinations(free, 2)) for names in pairs):
-            raise NumericalError("local tables: expected one of each attribute, and of pairs of them")
+            raise NumericalError(
+                "local tables: expected one of each attribute, and of pairs of them", "unknown-name"
+            )
         for names, own in tables.items():
             if own.shape != tuple(self.domain[name].size for name in names) or not (own >= 0).all():
                 raise NumericalError(
-                    f"local tables: {', '.join(names)}: numbers below 0, or of another shape"
+                    f"local tables: {', '.join(names)}: numbers below 0, or of another shape", "out-of-range"
                 )
             for axis, name in enumerate(names):
                 sums = own.sum(axis=1 - axis) if len(names) == 2 else own.sum()
                 shared = tables[(name,)] if len(names) == 2 else self.total
                 if not float(np.max(np.abs(sums - shared))) <= _AGREE * self.total:
-                    raise NumericalError(f"local tables: {', '.join(names)}: other sums than the others have")
+                    raise NumericalError(
+                        f"local tables: {', '.join(names)}: other sums than the others have", "conflict"
+                    )
             own.setflags(write=False)
 
     def marginal(self, names: Sequence[str]) -> Array:
@@ -175,7 +181,8 @@ def _check_few(names: Sequence[str]) -> None:
     if len(names) > 2:
         raise UnsupportedQueryError(
             f"method 'local' has tables of at most two attributes, and this needs {', '.join(names)} "
-            "together: ask for at most two, or make the model with method='mixture'"
+            "together: ask for at most two, or make the model with method='mixture'",
+            "not-supported",
         )
 
 
@@ -202,7 +209,8 @@ def check_local(measurement: Measurement, constraints: Constraints | None = None
         if len(table.free) > 1:
             raise UnsupportedQueryError(
                 f"method 'local' keeps published tables of one attribute, and {', '.join(table.free)} were "
-                "published together: use method='mixture'"
+                "published together: use method='mixture'",
+                "not-supported",
             )
     domain = measurement.plan.domain
     for part in measurement.plan.parts:
@@ -210,7 +218,8 @@ def check_local(measurement: Measurement, constraints: Constraints | None = None
         if len(free) > 2:
             raise UnsupportedQueryError(
                 f"method 'local' serves what is measured of one and two attributes, and {', '.join(free)} "
-                "were measured together: use method='mixture'"
+                "were measured together: use method='mixture'",
+                "not-supported",
             )
 
 

@@ -43,7 +43,9 @@ def make_model(
     check_seed(seed)
     for name, number in (("components", components), ("steps", steps)):
         if number is not None and (type(number) is not int or not 1 <= number <= _MOST):
-            raise SpecificationError.at((name,), describe_value(number), f"an integer from 1 to {_MOST:,}")
+            raise SpecificationError.at(
+                (name,), describe_value(number), f"an integer from 1 to {_MOST:,}", code="out-of-range"
+            )
     known = Constraints.of(measurement.plan.domain, invariants, structural_zeros)
     parts = Parts.of(measurement, constraints=known)
     tables: Tables

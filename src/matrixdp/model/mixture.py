@@ -84,16 +84,22 @@ class Mixture:
         object.__setattr__(self, "factors", factors)
         object.__setattr__(self, "total", float(self.total))
         if not (math.isfinite(self.total) and self.total > 0):
-            raise NumericalError(f"mixture: found a total of {self.total}; expected a number above 0")
+            raise NumericalError(
+                f"mixture: found a total of {self.total}; expected a number above 0", "out-of-range"
+            )
         free = free_attributes(self.domain)
         if tuple(factors) != free:
-            raise NumericalError(f"mixture: factors of {list(factors)}; expected those of {list(free)}")
+            raise NumericalError(
+                f"mixture: factors of {list(factors)}; expected those of {list(free)}", "unknown-name"
+            )
         shapes = {name: (len(weights), self.domain[name].size) for name in free}
         if weights.ndim != 1 or any(own.shape != shapes[name] for name, own in factors.items()):
-            raise NumericalError("mixture: the shapes of its factors do not fit its weights and its domain")
+            raise NumericalError(
+                "mixture: the shapes of its factors do not fit its weights and its domain", "wrong-size"
+            )
         for shares in (weights, *factors.values()):
             if not (shares >= 0).all() or not (abs(shares.sum(axis=-1) - 1) < _SUM).all():
-                raise NumericalError("mixture: shares that are below 0 or do not sum to 1")
+                raise NumericalError("mixture: shares that are below 0 or do not sum to 1", "out-of-range")
             sums = shares.sum(axis=-1, keepdims=True)
             if not (abs(sums - 1) < _ROUNDED).all():  # what was read back stays as it was, to the last digit
                 shares /= sums

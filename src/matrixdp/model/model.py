@@ -98,7 +98,7 @@ class Model(ShownModel):
     def __post_init__(self) -> None:
         domains = [self.workload.domain, self.tables.domain]
         if any(domain != self.measurement.plan.domain for domain in domains):
-            raise WorkloadError("model: found another domain than that of the measurement")
+            raise WorkloadError("model: found another domain than that of the measurement", "domain-mismatch")
 
     @property
     def domain(self) -> Domain:
@@ -314,11 +314,14 @@ class Model(ShownModel):
         if not isinstance(self.tables, Mixture):
             raise UnsupportedQueryError(
                 f"a model by method {self.method!r} has tables of pairs and no records: make the model with "
-                "method='mixture'"
+                "method='mixture'",
+                "not-supported",
             )
         if rows is None and self.size > MAX_ROWS:
             found = f"none beside a total of {self.size:,}"
-            raise SpecificationError.at(("rows",), found, f"a number of records, from 0 to {MAX_ROWS:,}")
+            raise SpecificationError.at(
+                ("rows",), found, f"a number of records, from 0 to {MAX_ROWS:,}", code="out-of-range"
+            )
         return StratifiedRecords(
             self.tables, self.size if rows is None else rows, self.seed if seed is None else seed
         )

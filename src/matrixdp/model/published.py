@@ -80,7 +80,7 @@ def _contradiction(found: Array, counts: Array) -> SpecificationError:
         f"counts that no table has: the nearest has {found[worst]:.6g} where {counts[worst]:g} is published"
     )
     return SpecificationError.at(
-        ("invariants",), what, "counts that fit together, and with what is impossible"
+        ("invariants",), what, "counts that fit together, and with what is impossible", code="conflict"
     )
 
 

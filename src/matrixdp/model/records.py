@@ -97,7 +97,10 @@ class StratifiedRecords:
     def __init__(self, mixture: Mixture, rows: int, seed: int) -> None:
         if type(rows) is not int or not 0 <= rows <= MAX_ROWS:
             raise SpecificationError.at(
-                ("rows",), describe_value(rows), f"a number of records, from 0 to {MAX_ROWS:,}"
+                ("rows",),
+                describe_value(rows),
+                f"a number of records, from 0 to {MAX_ROWS:,}",
+                code="out-of-range",
             )
         check_seed(seed)
         self.mixture, self.rows, self.seed = mixture, rows, seed
@@ -162,7 +165,9 @@ class StratifiedRecords:
 def check_seed(seed: object) -> None:
     """Refuse what is no seed."""
     if type(seed) is not int or not 0 <= seed < 2**63:
-        raise SpecificationError.at(("seed",), describe_value(seed), "an integer from 0 to 2^63 - 1")
+        raise SpecificationError.at(
+            ("seed",), describe_value(seed), "an integer from 0 to 2^63 - 1", code="out-of-range"
+        )
 
 
 def _drawn(values: Counts, taken: Counts, random: Generator) -> Counts:

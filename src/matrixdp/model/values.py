@@ -94,9 +94,13 @@ class RecordColumns:
 
     def __init__(self, domain: Domain, values: str = "labels", *, levels: bool = False) -> None:
         if values not in VALUES:
-            raise SpecificationError.at(("values",), describe_value(values), "labels or data")
+            raise SpecificationError.at(
+                ("values",), describe_value(values), "labels or data", code="unknown-name"
+            )
         if levels and values == "data":
-            raise SpecificationError.at(("levels",), "levels with `data`", "levels with `labels` alone")
+            raise SpecificationError.at(
+                ("levels",), "levels with `data`", "levels with `labels` alone", code="conflict"
+            )
         self._columns = tuple(_labelled(domain, levels) if values == "labels" else _read(domain))
         self.schema = pa.schema([(own.name, own.taken(np.zeros(0, np.int32)).type) for own in self._columns])
 
@@ -142,13 +146,13 @@ def _read(domain: Domain) -> Iterator[_Column]:
         derivation, path = attribute.codebook.derivation, ("values", attribute.name)
         if derivation is not None and derivation.columns:
             found = "an attribute that is derived from columns of its own, which a model does not know"
-            raise SpecificationError.at(path, found, _OTHERWISE)
+            raise SpecificationError.at(path, found, _OTHERWISE, code="not-supported")
         if derivation is not None:
             continue
         other = owners.setdefault(attribute.column, attribute.name)
         if other != attribute.name:
             found = f"the column {attribute.column!r}, which {other!r} is read from too"
-            raise SpecificationError.at(path, found, _OTHERWISE)
+            raise SpecificationError.at(path, found, _OTHERWISE, code="not-supported")
         yield _Column.of(attribute.column, attribute.name, _written(attribute))
 
 
@@ -163,7 +167,7 @@ def _written(attribute: Attribute) -> pa.Array:
         value = next((one for one in tried if encode_value(attribute, one) == code), _NONE)
         if value is _NONE:
             found = f"{attribute.label(code)!r}, which no value is written for"
-            raise SpecificationError.at(("values", attribute.name), found, _OTHERWISE)
+            raise SpecificationError.at(("values", attribute.name), found, _OTHERWISE, code="not-supported")
         values.append(value)
     return pa.array(values, _type(values))
 

@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from matrixdp.answers.table import plain_schema
-from matrixdp.errors import SpecificationError, StorageError, file_problem
+from matrixdp.errors import SpecificationError, StorageError
 from matrixdp.forms import describe_value
 from matrixdp.model.records import StratifiedRecords
 from matrixdp.model.values import RecordColumns
@@ -78,20 +78,20 @@ def write_records(
     """
     if path.suffix.lower() not in _ENDINGS:
         raise SpecificationError.at(
-            ("out",), describe_value(path.name), "a name that ends in .parquet or .csv"
+            ("out",), describe_value(path.name), "a name that ends in .parquet or .csv", code="unknown-name"
         )
     for name in (path, beside(path)):
         if os.path.lexists(name) and not (force and name.is_file()):
             raise StorageError(
-                f"{name}: is there already; use another name, or replace it (force=True, or --force)"
+                f"{name}: is there already; use another name, or replace it (force=True, or --force)",
+                "file-exists",
             )
     partial, partial_record = temporary_name(path, "partial"), temporary_name(beside(path), "partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial.touch(exist_ok=False)
     except (OSError, ValueError) as error:
-        reason = file_problem(error)
-        raise StorageError(f"{path}: cannot be written ({reason})") from None
+        raise StorageError.unwritable(path, error) from None
     try:
         _write(model, partial, path.suffix.lower(), records, columns, progress)
         record = {

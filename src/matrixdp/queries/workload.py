@@ -9,7 +9,7 @@ from typing import Protocol
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, WorkloadError, placed, within
-from matrixdp.forms import FormError, as_given, describe_value, number, unknown_name
+from matrixdp.forms import FormError, as_written, describe_value, number, unknown_name
 from matrixdp.queries.groups import Group
 
 
@@ -154,7 +154,7 @@ def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[floa
         raise EntryError.at(("targets",), "none", "{group: standard error, ...}", code="empty")
     for name, target in targets.items():
         try:
-            _TARGET.read(target, as_given)
+            _TARGET.read(target, as_written)
         except FormError as error:
             raise EntryError(placed(error, "targets", name).problem or "", code=error.code) from None
         if name not in places and name != EVERY_GROUP:
