@@ -107,7 +107,8 @@ class Assembly:
     ) -> tuple[list[MeasuredMatrix], NDArray[np.int64] | None, float]:
         """Return a product's matrices, integer row multipliers and total squared error."""
         if block.key not in self.products:
-            matrices = [measured_matrix(factor, self.solver.noise) for factor in found.factors]
+            noise, weighted = self.solver.noise, found.multipliers is not None
+            matrices = [measured_matrix(factor, noise, weighted=weighted) for factor in found.factors]
             multipliers = row_multipliers(found, matrices)
             scale = np.ones(()) if multipliers is None else np.asarray(multipliers, dtype=float)
             problem = self.solver.problem(sub, block.axes, block.terms, self.solver.explicit(sub))

@@ -62,12 +62,13 @@ _SMALL = 1 << 12
 _RANK = 1e-9
 
 
-def measured_matrix(factor: Factor, noise: Noise) -> MeasuredMatrix:
+def measured_matrix(factor: Factor, noise: Noise, *, weighted: bool = False) -> MeasuredMatrix:
     """Return the integer matrix that measures a factor.
 
-    Integer matrices stay as they are. Where a real strategy does not have full column rank, the
-    ``unsupported`` rows of the integer one span what queries may not ask about. Raises TooLargeError past
-    ``MAX_MEASURED_CELLS`` cells.
+    Integer matrices stay as they are. Errors depend on B'B alone, so that other rows may take the place of
+    B's; where rows are ``weighted``, each by a number of its own, they stay. Where a real
+    strategy does not have full column rank, the ``unsupported`` rows of the integer one span what queries may
+    not ask about. Raises TooLargeError past ``MAX_MEASURED_CELLS`` cells.
 
     Examples
     --------
@@ -79,6 +80,9 @@ def measured_matrix(factor: Factor, noise: Noise) -> MeasuredMatrix:
     """
     if isinstance(factor.strategy, MeasuredMatrix):
         return factor.strategy
+    if weighted:
+        check_measurable(factor.rows)
+        return _rounded(factor.rows, _rank(factor.rows), 2.0**BITS, noise)
     if factor.dual is None:
         return measured_factor(factor.rows, noise)
     rows = factor.rows
@@ -131,12 +135,14 @@ def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:
     small = small_integers(rows)
     if small is not None:
         return explicit_matrix(small)
+    return _rounded(rows, _rank(rows), 2.0 ** (BITS if noise.norm == 2 else SUM_BITS), noise)
+
+
+def _rank(rows: Array) -> int:
     if _holds_every_cell(rows):
-        rank = rows.shape[1]
-    else:
-        values = scipy.linalg.svdvals(rows, check_finite=False)
-        rank = int((values > _RANK * values[0]).sum())
-    return _rounded(rows, rank, 2.0 ** (BITS if noise.norm == 2 else SUM_BITS), noise)
+        return int(rows.shape[1])
+    values = scipy.linalg.svdvals(rows, check_finite=False)
+    return int((values > _RANK * values[0]).sum())
 
 
 def product_blocks(

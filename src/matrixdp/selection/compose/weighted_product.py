@@ -78,7 +78,8 @@ def select_weighted_product(workload: Workload, noise: Noise, gap: float) -> tup
     }
     loss = product.loss * math.prod(factor.loss for factor in apart.values())
     matrices = {name: measured_matrix(factor, noise) for name, factor in apart.items()}
-    own = [measured_matrix(factor, noise) for factor in product.factors]
+    weighted = product.multipliers is not None
+    own = [measured_matrix(factor, noise, weighted=weighted) for factor in product.factors]
     rows = [matrix.rows for matrix in (*matrices.values(), *own)]
     if math.prod(rows) > MAX_TABLE_ROWS:
         raise TooLargeError(

@@ -24,6 +24,8 @@ __all__ = ["ConvexSolver", "factored_blocks", "solve_gram", "solve_rows", "symme
 
 Array = NDArray[np.float64]
 
+#: Gram matrices with larger entries, or smaller ones than its inverse, are scaled before they are solved.
+_EXTREME = 1e75
 #: Gram matrices that are off by less than this share of the largest entry are the same but for rounding.
 _SAME = 1e-13
 #: Eigenvalues of a Gram matrix below this share of the largest are noise of the eigendecomposition.
@@ -264,8 +266,11 @@ def _solve_query(row: Array, power: float = math.inf) -> Factor:
 
 def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
     size = len(gram)
-    if not (np.isfinite(gram).all() and float(np.diagonal(gram).max()) > 0):
+    top = float(np.diagonal(gram).max())
+    if not (np.isfinite(gram).all() and top > 0):
         raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
+    if not 1 / _EXTREME < top < _EXTREME:  # its cubes overflow, or vanish
+        return _solve_gram(gram / top, sizes, gap, start).scaled(top)
     known = _exchangeable(gram)
     if known is not None:
         return known
