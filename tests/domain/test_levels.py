@@ -132,7 +132,7 @@ def test_levels_are_checked_where_they_are_given_as_objects() -> None:
             mdp.product(state="prefix"),
             r"product.state: found 'state', a level of 'county'; expected the attribute .*county: {level",
         ),
-        (mdp.product(county="identity", state="identity"), r"product.state: found a level of 'county'"),
+        (mdp.product(county="identity", state="identity"), r"product.state: found 'state' beside another level"),
         (mdp.marginals([["state", "county"]]), r"found 'county' beside 'state', which are one attribute"),
         (mdp.marginals(1, attributes=["state"]), r"attributes\[0\]: found 'state', a level of 'county'"),
     ],
