@@ -120,48 +120,6 @@ def test_trim():
     assert encode_value(attribute_from_spec("a", {"min": 0, "max": 1, "trim": True}), " true") == 1
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({"categories": ["x"], "null": "x"}, "a.null: found 'x', which is another value; expected a text"),
-        ({"min": 0, "max": 3, "null": "3"}, "a.null: found '3', which is another value"),
-        ({"edges": [0, 3], "null": "0.0"}, "a.null: found '0.0', which is another value"),
-        ({"min": 0, "max": 3, "null": "z", "labels": {0: "z"}}, "a.null: found 'z', which is another"),
-        ({"categories": ["x", ""], "null": "none"}, r"a.categories\[1\]: found a category without a text"),
-        ({"categories": ["x", " "], "null": "n", "trim": True}, r"\[1\]: found a category without a text"),
-        ({"categories": ["x", "x "], "trim": True}, r"a.categories\[1\]: found 'x' a second time"),
-        ({"size": 2, "labels": {2: "x"}}, "a.labels.*2.*: found '2'; expected a value of 'a'"),
-        ({"size": 2, "labels": {0: "x", 1: "x"}}, "found 'x' a second time; expected each value and each"),
-        ({"size": 2, "labels": {0: "x", "00": "y"}}, "found 'y' a second time"),
-        ({"size": 2, "labels": {0: "1"}}, "found '1', which is another value; expected a text of its own"),
-        ({"size": 2, "labels": {0: 1}}, "a.labels.*0.*: found 1; expected text that is not empty"),
-        ({"size": 2, "labels": ["x", "y"]}, r"a.labels: found .*; expected a mapping of values to what"),
-        ({"size": 2, "labels": {math.nan: "x"}}, "a.labels: found nan; expected text, a finite number"),
-        ({"labels": {}}, "a.labels: found .*; expected a mapping of categories"),
-        ({"size": 0, "null": "x"}, "a: found 0; expected an integer of at least 1"),
-        ({"min": 0, "max": 3, "column": ""}, "a.column: found ''; expected text that is not empty"),
-        ({"min": 0, "max": 3, "null": ["x"]}, "a.null: found .*; expected text that is not empty"),
-        ({"min": 0, "max": 3, "trim": "yes"}, "a.trim: found 'yes'; expected true or false"),
-        ((0, 4), r"a: found .*; expected {'min': 0, 'max': 4} for integers, or the list \[0, 4\] for two"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_refusals(spec, message):
-    with pytest.raises(DomainError, match=message):
-        attribute_from_spec("a", spec)
-
-
-def test_refusals_in_python():
-    with pytest.raises(DomainError, match="null: found 3; expected text that is not empty"):
-        Codebook(null=3)  # type: ignore[arg-type]  # what a user might write
-    with pytest.raises(DomainError, match="trim: found 'no'; expected true or false"):
-        Codebook(trim="no")  # type: ignore[arg-type]
-    with pytest.raises(DomainError, match="labels: found 'x'; expected a mapping"):
-        Codebook(labels="x")  # type: ignore[arg-type]
-    with pytest.raises(DomainError, match=r"a\.codebook: found .*; expected a Codebook"):
-        Coded("a", 3, codebook={"null": "x"})  # type: ignore[arg-type]
-
-
 def test_a_pair_of_texts_is_two_categories():
     assert attribute_from_spec("sex", ("f", "m")) == Categorical("sex", ("f", "m"))
     assert attribute_from_spec("age", [0, 4]).size == 2
@@ -202,11 +160,3 @@ def test_a_release_with_nulls_and_labels(tmp_path):
     mdp.save_release(release, tmp_path / "out")
     assert mdp.load_release(tmp_path / "out").domain == domain
     assert mdp.verify_release(tmp_path / "out").holds
-
-
-def test_null_has_no_place_in_comparisons():
-    domain = mdp.Domain({"a": {"size": 3, "null": "none"}, "b": 3, "c": 4})
-    assert [group.attributes for group in mdp.Workload(domain, mdp.pairwise("affine")).groups] == [("b", "c")]
-    entry = mdp.pairwise("abs", attributes=["b", "a"])
-    with pytest.raises(mdp.WorkloadError, match=r"attributes\[1\]: found 'a', which has the value null"):
-        mdp.Workload(domain, entry)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from matrixdp.domain import Dates, attribute_from_spec, encode_value
 from matrixdp.domain.kinds import UNITS
-from matrixdp.errors import DomainError
 
 #: Of each unit: the number of values from 2012-12-30 to 2013-02-11, the first text, the second and the last.
 YEAR_ENDS = {
@@ -124,36 +123,3 @@ def test_offsets_of_seconds():
     local = datetime(1880, 1, 1, 12, 0, 30, tzinfo=timezone(timedelta(seconds=28)))
     assert encode_value(Dates("h", by="hour"), local) == 12
     assert encode_value(Dates("h", by="hour"), local.replace(second=27)) == 11
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({"from": "2013-01-01", "to": "2013-12-31"}, "d.by: found nothing; expected what one value is: day"),
-        ({"from": "2013-01-01", "by": "day"}, r"d.to: found nothing \(null\); expected a date, such as"),
-        ({"from": "2013-02-30", "to": "2013-12-31", "by": "day"}, "d.from: found '2013-02-30'; expected a d"),
-        ({"from": "2013-02-01", "to": "2013-01-31", "by": "day"}, "d.to: found 2013-01-31; expected 2013-"),
-        ({"from": "2013-02-01", "to": "2013-01-31", "by": "moth"}, "d.by: found 'moth'.*mean 'month'"),
-        ({"from": 2013, "to": "2013-01-31", "by": "day"}, "d.from: found 2013; expected a date, such"),
-        ({"from": datetime(2013, 1, 1), "to": "2013-01-31", "by": "day"}, "d.from: .*; expected a date"),
-        ({"by": "hour", "labels": {24: "x"}}, "d.labels.*24.*: found '24'; expected a value of 'd'"),
-        ({"by": "weekday", "null": "Monday"}, "d.null: found 'Monday', which is another value"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_refusals(spec, message):
-    with pytest.raises(DomainError, match=message):
-        attribute_from_spec("d", spec)
-
-
-def test_refusals_in_python():
-    with pytest.raises(DomainError, match=r"d\.by: found 'minute'; expected day, week"):
-        dates("minute")
-    month = dates("month")
-    with pytest.raises(DomainError, match="found '2013-03'; expected a month of 'd', such as 2012-12"):
-        month.code_of("2013-03")
-    for value in (3, True, date(2013, 1, 1), 2.5):
-        with pytest.raises(DomainError, match="expected a month of 'd'"):
-            month.code_of(value)
-    with pytest.raises(DomainError, match="expected two values of 'd', the first of them not after"):
-        month.code_range("2013-02", "2013-01")

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matrixdp.domain import Bins, Categorical, Domain, Integers, attribute_from_spec, encode_value
+from matrixdp.domain import Bins, Domain, Integers, attribute_from_spec, encode_value
 from matrixdp.domain.rules import Kind
-from matrixdp.errors import DomainError
 
 SPECS: list[dict[str, Any]] = [
     {"categories": ["01", "1", "1.0", "nan", "true", "True", " x"], "type": "text"},
@@ -66,49 +65,6 @@ def test_values_are_compared_as_the_type_says(kind):
     for values, code in zip(groups, (0, 1, None), strict=True):
         for value in values:
             assert encode_value(attribute, value) == code, value
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({"categories": ["1"], "type": None}, r"a.type: found nothing \(null\); expected text, integer,"),
-        ({"categories": ["1"], "type": "string"}, "a.type: found 'string'; expected text, integer, number,"),
-        ({"categories": ["1"], "type": 3}, "a.type: found 3; expected text, integer"),
-        ({"categories": [], "type": "text"}, "a.categories: found an empty list; expected at least 1"),
-        ({"categories": "x", "type": "text"}, "a.categories: found 'x'; expected a list of categories"),
-        ({"categories": ["x", 1], "type": "text"}, r"a.categories\[1\]: found 1; expected text, in quotes"),
-        ({"categories": ["x", "x"], "type": "text"}, r"a.categories\[1\]: found 'x' a second time"),
-        ({"categories": ["x\0"], "type": "text"}, r"a.categories\[0\]: found a null character"),
-        ({"categories": ["x"], "type": "number"}, r"a.categories\[0\]: found 'x'; expected a number of"),
-        ({"categories": ["1e300"], "type": "number"}, r"found '1e300'; expected a number of at most"),
-        ({"categories": [True], "type": "number"}, r"a.categories\[0\]: found true; expected a number"),
-        ({"categories": [1, "1.0"], "type": "number"}, r"found '1.0', the same as '1'"),
-        ({"categories": [1.5], "type": "integer"}, r"a.categories\[0\]: found 1.5; expected an integer"),
-        ({"categories": [2], "type": "boolean"}, r"a.categories\[0\]: found 2; expected true or false"),
-        ({"categories": ["maybe"], "type": "boolean"}, r"found 'maybe'; expected true or false"),
-        ({"categories": ["yes", 1], "type": "boolean"}, r"a.categories\[1\]: found '1', the same as 'yes'"),
-        ({"categories": ["2020-02-30"], "type": "date"}, r"found '2020-02-30'; expected a date"),
-        ({"categories": ["20200131"], "type": "date"}, r"found '20200131'; expected a date"),
-        ({"categories": [datetime(2020, 1, 1)], "type": "date"}, r"found .*expected a date"),
-        ({"categories": [None], "type": "number"}, r"a.categories\[0\]: found nothing \(null\)"),
-        ({"min": 0, "max": 3, "type": "text"}, "a.type: found 'text'; expected integer, as"),
-        ({"edges": [0, 3], "type": "integer"}, "a.type: found 'integer'; expected number, as bins"),
-        ({"min": 0, "max": 3, "bins": 3, "type": "date"}, "a.type: found 'date'; expected number"),
-        ({"catgories": ["x"], "type": "text"}, "a.catgories: .*did you mean 'categories'"),
-    ],
-)  # fmt: skip
-def test_wrong_types(spec, message):
-    with pytest.raises(DomainError, match=message):
-        attribute_from_spec("a", spec)
-
-
-def test_wrong_types_in_python():
-    with pytest.raises(DomainError, match=r"a.type: found 'int'; expected text, integer, number, boolean or"):
-        Categorical("a", ("1",), type="int")
-    with pytest.raises(DomainError, match=r"a.categories\[0\]: found 1; expected text"):
-        Categorical("a", (1,), type="text")  # type: ignore[arg-type]  # what a user might write
-    with pytest.raises(DomainError, match="found '1'; expected a category of 'a'"):
-        Categorical("a", ("01",), type="text").code_of("1")
 
 
 def test_numeric_attributes_have_the_type_that_they_have():

@@ -11,7 +11,7 @@ import matrixdp as mdp
 from matrixdp.domain import Categorical, Codebook, Domain, Integers, Level, attribute_from_spec
 from matrixdp.errors import DomainError, WorkloadError
 from matrixdp.pictures.style import axes_of
-from matrixdp.queries import Entry, ProductGroup, Workload
+from matrixdp.queries import ProductGroup, Workload
 
 COUNTY = {
     "categories": ["Kings", "New York", "Orange"],
@@ -82,35 +82,6 @@ def test_levels_of_one_name_go_by_their_attributes() -> None:
         mdp.marginals([["both"]]).expand(domain)
 
 
-@pytest.mark.parametrize(
-    ("levels", "place", "told"),
-    [
-        ({"l": ["f"]}, "sex.levels.l", "found ['f']; expected a mapping from each value of the level"),
-        ({"l": {}}, "sex.levels.l", "found an empty mapping"),
-        ({"l": {"x": ["f"]}}, "sex.levels.l", "found no value for 'm'; expected every value of 'sex' once"),
-        ({"l": {"x": ["f", "m"], "y": ["f"]}}, "sex.levels.l.y", "found 'f' again, which is in 'x'"),
-        ({"l": {"x": ["f", "m"], "y": []}}, "sex.levels.l.y", "found an empty list"),
-        ({"l": {"x": ["f", "n"]}}, "sex.levels.l.x[1]", "found 'n'; expected a category of 'sex'"),
-        (
-            {"l": {"x": "f"}},
-            "sex.levels.l.x",
-            "found 'f'; expected a list of values, or {range: [first, last]}",
-        ),
-        ({"l": {"x": {"rang": [1, 2]}}}, "sex.levels.l.x", "found a mapping with the keys rang"),
-        ({"l": {"x": {"range": ["m", "f"]}}}, "sex.levels.l.x.range", "in the listed order"),
-        ({"l": {" ": ["f", "m"]}}, "sex.levels.l", "found ' '; expected text that is not empty, a name"),
-        ({" ": {"x": ["f", "m"]}}, "sex.levels", "found ' '; expected text that is not empty, a name"),
-        (["l"], "sex.levels", "found ['l']; expected a mapping from names to levels"),
-        ("levels.csv", "sex.levels", "expected a mapping from names to levels; a file is named in a spec"),
-    ],
-)
-def test_what_is_no_level(levels: object, place: str, told: str) -> None:
-    with pytest.raises(DomainError) as caught:
-        Domain({"sex": {"categories": ["f", "m"], "levels": levels}})
-    assert str(caught.value).startswith(f"{place}: ")
-    assert told in str(caught.value)
-
-
 def test_levels_are_checked_where_they_are_given_as_objects() -> None:
     level = Level("l", (("all", (0, 1)),))
     sex = Categorical("sex", ("f", "m"), codebook=Codebook(levels=(level,)))
@@ -119,36 +90,6 @@ def test_levels_are_checked_where_they_are_given_as_objects() -> None:
         Categorical("sex", ("f", "m"), codebook=Codebook(levels=(level, level)))
     with pytest.raises(DomainError, match="found no value for '2' and 1 more; expected every value of 'age'"):
         Integers("age", 0, 3, codebook=Codebook(levels=(level,)))
-
-
-@pytest.mark.parametrize(
-    ("entry", "told"),
-    [
-        (
-            mdp.product(county={"level": "stat"}),
-            "product.county.level: found 'stat'; expected a level of 'county'; did",
-        ),
-        (
-            mdp.product(state="prefix"),
-            r"product.state: found 'state', a level of 'county'; expected the attribute .*county: {level",
-        ),
-        (mdp.product(county="identity", state="identity"), r"product.state: found a level of 'county'"),
-        (mdp.marginals([["state", "county"]]), r"found 'county' beside 'state', which are one attribute"),
-        (mdp.marginals(1, attributes=["state"]), r"attributes\[0\]: found 'state', a level of 'county'"),
-    ],
-)
-def test_levels_that_cannot_be_asked_for(entry: Entry, told: str) -> None:
-    with pytest.raises(WorkloadError, match=told):
-        Workload(DOMAIN, entry)
-
-
-def test_a_level_that_there_is_not() -> None:
-    county = attribute_from_spec(
-        "county", {"categories": ["a", "b"], "levels": {"state": {"NY": ["a", "b"]}}}
-    )
-    assert county.level("state").name == "state"
-    with pytest.raises(DomainError, match=r"a level of 'county'.*did you mean 'state'"):
-        county.level("stat")
 
 
 def test_a_level_is_asked_for_and_shown_by_its_name(tmp_path: Path):
