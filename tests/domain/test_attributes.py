@@ -1,85 +1,51 @@
+"""Attributes: their values, codes, ranges and edges, and where their values begin and end."""
+
+from datetime import date
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matrixdp.domain import Bins, Categorical, Coded, Integers, attribute_from_spec, canonical_text
-from matrixdp.errors import DomainError
+from matrixdp.domain import Bins, Categorical, Coded, Domain, Integers, attribute_from_spec, canonical_text
 
-SPECS = [
-    ["female", "male"],
-    [3, 3.5, True, "x"],
-    {"min": -3, "max": 114},
-    {"edges": [0, 10000, 25000.5]},
-    {"edges": [0, 1, 5], "closed": True},
-    {"min": 0, "max": 100, "bins": 20},
-    {"min": 0.1, "max": 0.7, "bins": 6},
-    40,
-]
+AGES = {"min": -9, "max": 114}
+TENTHS = {"min": 0.1, "max": 0.7, "bins": 6}
+EQUAL = {"min": 0, "max": 100, "bins": 20}
+INCOME = {"edges": [0, 10000, 25000.5]}
+CLOSED = {"edges": [0, 1, 5], "closed": True}
+MIXED = ["a", 2, True, "b", 3.5]
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_a_specification_comes_back(spec):
+@pytest.mark.parametrize("spec", [AGES, TENTHS, EQUAL, INCOME, CLOSED, MIXED, 40], ids=str)
+def test_specifications_and_values_come_back(spec):
     attribute = attribute_from_spec("a", spec)
     again = attribute_from_spec("a", attribute.to_spec())
-    assert again == attribute
-    assert hash(again) == hash(attribute)
-    assert again.size == attribute.size >= 1
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_values_and_codes_are_inverse(spec):
-    attribute = attribute_from_spec("a", spec)
+    assert (again, hash(again)) == (attribute, hash(attribute))
+    assert attribute_from_spec("a", attribute) is attribute
     for code in range(attribute.size):
         assert attribute.code_of(attribute.value(code)) == code
         assert attribute.label(code) == attribute.range_label(code, code)
-    for code in (-1, attribute.size):
-        with pytest.raises(DomainError, match="codes 0 to"):
-            attribute.label(code)
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_attributes_are_frozen(spec):
-    attribute = attribute_from_spec("a", spec)
     with pytest.raises(AttributeError):
         attribute.name = "b"  # type: ignore[misc]  # what a user might try
 
 
 @pytest.mark.parametrize(
-    ("spec", "first", "last", "text"),
+    ("spec", "low", "high", "codes", "text"),
     [
-        ({"min": 0, "max": 114}, 0, 17, "0-17"),
-        ({"min": -9, "max": 114}, 0, 4, "-9..-5"),
-        (40, 3, 4, "3-4"),
-        (["a", "x", "b"], 0, 2, "a..b"),
-        ({"edges": [0, 10000, 25000]}, 0, 1, "[0, 25000)"),
-        ({"min": 0, "max": 100, "bins": 20}, 19, 19, "[95, 100]"),
-        ({"min": 0, "max": 100, "bins": 20}, 0, 18, "[0, 95)"),
+        (AGES, 0, 17, (9, 26), "0-17"),
+        (AGES, -9, -5, (0, 4), "-9..-5"),
+        (40, 3, 3, (3, 3), "3"),
+        (MIXED, "a", 2.0, (0, 1), "a..2"),
+        (INCOME, 0, 25000.5, (0, 1), "[0, 25000.5)"),
+        (EQUAL, 95, 100.0, (19, 19), "[95, 100]"),
+        (EQUAL, 0, 95, (0, 18), "[0, 95)"),
     ],
 )
-def test_range_labels(spec, first, last, text):
-    assert attribute_from_spec("a", spec).range_label(first, last) == text
-
-
-@pytest.mark.parametrize(
-    ("spec", "low", "high", "codes"),
-    [
-        ({"min": 18, "max": 90}, 18, 64, (0, 46)),
-        (40, 3, 3, (3, 3)),
-        (["a", 2, "b"], "a", 2.0, (0, 1)),
-        ({"edges": [0, 10, 25, 50]}, 10, 50, (1, 2)),
-        ({"min": 0, "max": 100, "bins": 20}, 95, 100.0, (19, 19)),
-    ],
-)
-def test_ranges_of_values(spec, low, high, codes):
-    assert attribute_from_spec("a", spec).code_range(low, high) == codes
-
-
-def test_an_attribute_passes_through_under_its_own_name():
-    age = Integers("age", 0, 9)
-    assert attribute_from_spec("age", age) is age
-    with pytest.raises(DomainError, match="named 'age'"):
-        attribute_from_spec("sex", age)
+def test_ranges_of_values_and_their_labels(spec, low, high, codes, text):
+    attribute = attribute_from_spec("a", spec)
+    assert attribute.code_range(low, high) == codes
+    assert attribute.range_label(*codes) == text
 
 
 def test_numpy_values_are_numbers():
@@ -91,17 +57,50 @@ def test_numpy_values_are_numbers():
 
 @given(st.integers(-(10**6), 10**6), st.integers(1, 10**4), st.integers(1, 50))
 @settings(max_examples=50, deadline=None)
-def test_edges_of_equal_bins_that_are_integers_are_exact(minimum, width, bins):
+def test_edges_of_equal_bins_are_the_decimal_ones(minimum, width, bins):
     attribute = Bins.equal("a", minimum, minimum + width * bins, bins)
     assert attribute.edges == tuple(float(minimum + width * step) for step in range(bins + 1))
-
-
-def test_edges_of_equal_bins_are_the_decimal_ones():
     assert Bins.equal("a", 0, 1, 10).edges == tuple(step / 10 for step in range(11))
-    assert Bins.equal("a", 0.1, 0.7, 6).edges == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+    assert attribute_from_spec("a", TENTHS) == Bins("a", (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7), closed=True)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 @settings(max_examples=100)
 def test_canonical_texts_of_floats_come_back(number):
     assert float(canonical_text(number)) == number
+
+
+TURN = {"from": "2023-12-30", "to": "2024-01-01"}
+SPRING = {"from": "2024-01-15", "to": "2024-03-15", "by": "month"}
+YEARS_END = (["2023-12-30", "2024-01-01"], ["2023-12-31", "2024-01-01"])
+DAYS = ["2023-12-30", "2023-12-31", "2024-01-01"]
+MONTHS = (["2024-01-15", "2024-02-01", "2024-03-01"], ["2024-01-31", "2024-02-29", "2024-03-15"])
+WEEKS = (["2024-02-01", "2024-02-05", "2024-02-12"], ["2024-02-04", "2024-02-11", "2024-02-14"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "low", "high"),
+    [
+        ({"min": -2, "max": 1}, [-2, -1, 0, 1], [-2, -1, 0, 1]),
+        ({"min": 0, "max": 1, "null": "unknown"}, [0, 1], [0, 1]),
+        (3, [0, 1, 2], [0, 1, 2]),
+        ({"edges": ["-inf", 0, 2.5, "inf"]}, [-np.inf, 0, 2.5], [0, 2.5, np.inf]),
+        ({"by": "weekday"}, [1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 5, 6, 7]),
+        ({"by": "hour"}, list(range(24)), list(range(24))),
+        (TURN | {"by": "day"}, DAYS, DAYS),
+        *((TURN | {"by": by}, *YEARS_END) for by in ("week", "month", "quarter", "year")),
+        ({"from": "2024-02-01", "to": "2024-02-14", "by": "week"}, *WEEKS),
+        (SPRING, *MONTHS),
+    ],
+    ids=str,
+)
+def test_where_values_begin_and_end(spec, low, high):
+    ends = Domain({"x": spec})["x"].ends
+    assert ends is not None
+    found = ends.low.tolist(), ends.high.tolist()
+    assert [[day.isoformat() if isinstance(day, date) else day for day in side] for side in found] == [
+        low,
+        high,
+    ]
+    assert ends.half_open == ("edges" in str(spec))
+    assert Domain({"x": ["a", "b"]})["x"].ends is None
