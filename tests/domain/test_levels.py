@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.domain import Categorical, Codebook, Domain, Level, attribute_from_spec
+from matrixdp.domain import Categorical, Codebook, Domain, attribute_from_spec
 from matrixdp.pictures.style import axes_of
 from matrixdp.queries import ProductGroup, Workload
 
@@ -26,6 +26,9 @@ def test_levels_come_back() -> None:
     again = Domain.from_spec(json.loads(json.dumps(DOMAIN.to_spec(), allow_nan=False)))
     assert again == DOMAIN
     assert again["age"].level("half").groups == (("low", (0, 1)), ("rest", (2, 3, 4)))
+    county = DOMAIN["county"]
+    levels = Codebook(levels=(county.level("state"),))
+    assert Categorical("county", county.categories, codebook=levels) == county  # type: ignore[attr-defined]
     assert again["pay"].level("sign").groups == (("debt", (0,)), ("none", (1,)))
     owners = {name: attribute.name for name, attribute in DOMAIN.levels.items()}
     assert owners == {"state": "county", "half": "age", "sign": "pay"}
@@ -69,12 +72,6 @@ def test_levels_of_one_name_go_by_their_attributes() -> None:
     domain = Domain({"a": {"size": 2, **levels}, "b": 2, "c": {"size": 2, **levels}})
     assert domain.levels == {}
     assert mdp.product(a={"level": "both"}).expand(domain)[0].queries == 1
-
-
-def test_levels_are_checked_where_they_are_given_as_objects() -> None:
-    level = Level("l", (("all", (0, 1)),))
-    sex = Categorical("sex", ("f", "m"), codebook=Codebook(levels=(level,)))
-    assert sex == attribute_from_spec("sex", sex.to_spec())
 
 
 def test_a_level_is_asked_for_and_shown_by_its_name(tmp_path: Path):
