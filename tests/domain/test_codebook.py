@@ -82,7 +82,8 @@ def test_missing_values(spec):
     for value in MISSING:
         assert encode_value(attribute, value) == attribute.null_code == 2, value
         assert encode_value(plain, value) is None
-    for other in (" ", "nan", "NULL", math.inf, "none", b"", [], "\x00"):
+    others: list[object] = [" ", "nan", "NULL", math.inf, "none", b"", [], "\x00"]
+    for other in others:
         assert encode_value(attribute, other) is None
     assert encode_value(trimmed, " \t") == 2
     assert attribute.code_of(None) == attribute.code_of("none") == 2

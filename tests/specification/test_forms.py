@@ -167,5 +167,5 @@ def test_records_are_frozen_and_know_their_fields():
     with pytest.raises(FrozenInstanceError):
         del entry.weight
     with pytest.raises(TypeError, match="wieght"):
-        MarginalsEntry(which=(1,), wieght=2.0)  # type: ignore[arg-type]
+        MarginalsEntry(which=(1,), wieght=2.0)  # type: ignore[call-arg]
     assert (replace(entry, weight=3.0).weight, entry.weight) == (3.0, 1.0)
